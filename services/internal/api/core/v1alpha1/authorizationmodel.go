@@ -1,0 +1,74 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// StoreRef names the store that a module extends.
+type StoreRef struct {
+	// Name of the Store.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// Cluster holds the Store; empty means the cluster of this object.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+	// Path is accepted and ignored.
+	//
+	// Deprecated: use Cluster.
+	// +optional
+	Path string `json:"path,omitempty"`
+}
+
+// AuthorizationModelSpec is what a person asks for.
+type AuthorizationModelSpec struct {
+	// StoreRef names the store.
+	StoreRef StoreRef `json:"storeRef"`
+	// Model is one OpenFGA module in DSL; its first line is "module <name>".
+	Model string `json:"model"`
+	// Tuples to keep in the store.
+	// +optional
+	Tuples []Tuple `json:"tuples,omitempty"`
+}
+
+// AuthorizationModelStatus is what the services found and did.
+type AuthorizationModelStatus struct {
+	// ManagedTuples are the tuples that are, or are about to be, in the store on behalf of this object.
+	// +optional
+	// +listType=atomic
+	ManagedTuples []Tuple `json:"managedTuples,omitempty"`
+	// StoreID is the store that managedTuples were written to.
+	// +optional
+	StoreID string `json:"storeId,omitempty"`
+	// ObservedGeneration is the generation that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AuthorizationModel is one module of a store's model, with tuples of its own.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Store",type=string,JSONPath=`.spec.storeRef.name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type AuthorizationModel struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec AuthorizationModelSpec `json:"spec,omitempty"`
+	// +optional
+	Status AuthorizationModelStatus `json:"status,omitempty"`
+}
+
+// AuthorizationModelList is a list of authorization models.
+//
+// +kubebuilder:object:root=true
+type AuthorizationModelList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []AuthorizationModel `json:"items"`
+}

@@ -1,0 +1,44 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion of the kinds in this package.
+//
+//nolint:gochecknoglobals // A schema.GroupVersion cannot be a constant.
+var GroupVersion = schema.GroupVersion{Group: "core.platform-mesh.io", Version: "v1alpha1"}
+
+// Resources of the kinds in this package.
+const (
+	Stores              = "stores"
+	AuthorizationModels = "authorizationmodels"
+)
+
+// Finalizers. Other software relies on these names.
+const (
+	// StoreFinalizer holds a Store until store-sync has dealt with the OpenFGA store.
+	StoreFinalizer = "core.platform-mesh.io/fga-store"
+	// TuplesFinalizer holds a Store or AuthorizationModel until tuple-sync has removed its tuples.
+	TuplesFinalizer = "core.platform-mesh.io/fga-tuples"
+)
+
+// Condition types.
+const (
+	// Ready sums up: everything that the object asks for is live.
+	Ready = "Ready"
+	// StoreSynced says that the OpenFGA store exists (Store; by store-sync).
+	StoreSynced = "StoreSynced"
+	// ModelSynced says that the store's live model is the merge of all modules that can be merged (Store; by store-sync).
+	ModelSynced = "ModelSynced"
+	// NameUnique is False when OpenFGA has several stores of this name (Store; by store-sync).
+	NameUnique = "NameUnique"
+	// NameInSync is False when the OpenFGA store bears another name (Store; by store-sync).
+	NameInSync = "NameInSync"
+	// Deleting tells what a deletion waits for (Store; by store-sync).
+	Deleting = "Deleting"
+	// Merged says that the module is part of the store's live model (AuthorizationModel; by store-sync).
+	Merged = "Merged"
+	// TuplesSynced says that all tuples of the object are in OpenFGA (by tuple-sync).
+	TuplesSynced = "TuplesSynced"
+)

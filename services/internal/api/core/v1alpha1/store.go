@@ -1,0 +1,119 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// DeletionPolicy says what becomes of the OpenFGA store when its Store is deleted.
+// +kubebuilder:validation:Enum=Delete;Retain
+type DeletionPolicy string
+
+// Deletion policies.
+const (
+	// DeletionDelete deletes the OpenFGA store with everything in it.
+	DeletionDelete DeletionPolicy = "Delete"
+	// DeletionRetain leaves the OpenFGA store and its model; managed tuples go.
+	DeletionRetain DeletionPolicy = "Retain"
+)
+
+// DiscoveryMode says whether a store's model includes the API server's own resources.
+// +kubebuilder:validation:Enum=Auto;None
+type DiscoveryMode string
+
+// Discovery modes.
+const (
+	// DiscoveryAuto includes them unless the store is named "orgs".
+	DiscoveryAuto DiscoveryMode = "Auto"
+	// DiscoveryNone leaves them out.
+	DiscoveryNone DiscoveryMode = "None"
+)
+
+// StoreSpec is what a person asks for.
+type StoreSpec struct {
+	// CoreModule is an OpenFGA module in DSL; its first line is "module <name>".
+	CoreModule string `json:"coreModule"`
+	// Tuples to keep in the store.
+	// +optional
+	Tuples []Tuple `json:"tuples,omitempty"`
+	// DeletionPolicy is Delete unless set.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// Discovery is Auto unless set.
+	// +optional
+	Discovery DiscoveryMode `json:"discovery,omitempty"`
+}
+
+// ModuleState says whether a module is part of the live model.
+type ModuleState string
+
+// ModuleStatus tells what became of one module of the store's model.
+type ModuleStatus struct {
+	// Name of the module in its first line; empty when it could not be read.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Source is where the module comes from, for example "authorizationmodel/demo-docs".
+	Source string `json:"source"`
+	// State is Merged, Duplicate or Rejected.
+	State ModuleState `json:"state"`
+	// Message tells why a module is left out and what to do.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// StoreStatus is what the services found and did.
+type StoreStatus struct {
+	// StoreID is OpenFGA's id of the store.
+	// +optional
+	StoreID string `json:"storeId,omitempty"`
+	// AuthorizationModelID is the id of the model that was last written.
+	// +optional
+	AuthorizationModelID string `json:"authorizationModelId,omitempty"`
+	// ManagedTuples are the tuples that are, or are about to be, in the store on behalf of this object.
+	// +optional
+	// +listType=atomic
+	ManagedTuples []Tuple `json:"managedTuples,omitempty"`
+	// ManagedTuplesStoreID is the store that managedTuples were written to.
+	// +optional
+	ManagedTuplesStoreID string `json:"managedTuplesStoreId,omitempty"`
+	// Modules of the model in canonical order.
+	// +optional
+	// +listType=atomic
+	Modules []ModuleStatus `json:"modules,omitempty"`
+	// ObservedGeneration is the generation that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// TupleCount is the number of managed tuples.
+	// +optional
+	TupleCount int32 `json:"tupleCount,omitempty"`
+}
+
+// Store is an OpenFGA store with its core module and tuples.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=fgastore
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Store ID",type=string,JSONPath=`.status.storeId`
+// +kubebuilder:printcolumn:name="Model ID",type=string,JSONPath=`.status.authorizationModelId`
+// +kubebuilder:printcolumn:name="Tuples",type=integer,JSONPath=`.status.tupleCount`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Store struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec StoreSpec `json:"spec,omitempty"`
+	// +optional
+	Status StoreStatus `json:"status,omitempty"`
+}
+
+// StoreList is a list of stores.
+//
+// +kubebuilder:object:root=true
+type StoreList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Store `json:"items"`
+}

@@ -1,0 +1,81 @@
+package event
+
+import (
+	"fmt"
+	"strings"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+)
+
+// GroupResource names a kind of object by API group (empty for core) and plural resource.
+type GroupResource struct {
+	Group, Resource string
+}
+
+// String is "resource.group", or "resource" in the core group.
+func (r GroupResource) String() string {
+	if r.Group == "" {
+		return r.Resource
+	}
+	return r.Resource + "." + r.Group
+}
+
+// Key names one object in one cluster. Namespace is empty for cluster-scoped objects.
+type Key struct {
+	Cluster string
+	GroupResource
+	Namespace, Name string
+}
+
+// String is for people: "stores.core.platform-mesh.io/demo".
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.GroupResource.String() + "/" + k.Name
+	}
+	return k.GroupResource.String() + "/" + k.Namespace + "/" + k.Name
+}
+
+// KeyOf reads a key from its wire form.
+func KeyOf(ref *eventv1.ObjectRef) Key {
+	return Key{
+		Cluster:       ref.GetCluster(),
+		GroupResource: GroupResource{Group: ref.GetGroup(), Resource: ref.GetResource()},
+		Namespace:     ref.GetNamespace(),
+		Name:          ref.GetName(),
+	}
+}
+
+// Ref is the wire form of k.
+func (k Key) Ref() *eventv1.ObjectRef {
+	return &eventv1.ObjectRef{Cluster: k.Cluster, Group: k.Group, Resource: k.Resource, Namespace: k.Namespace, Name: k.Name}
+}
+
+// Tokens is k as the tail of a subject: cluster, group, resource, namespace, name,
+// each encoded so that no two keys share one and none is split or empty.
+func (k Key) Tokens() string {
+	tokens := []string{k.Cluster, k.Group, k.Resource, k.Namespace, k.Name}
+	for i, token := range tokens {
+		tokens[i] = Token(token)
+	}
+	return strings.Join(tokens, ".")
+}
+
+// ParseTokens is the inverse of [Key.Tokens].
+func ParseTokens(tail string) (Key, error) {
+	tokens := strings.Split(tail, ".")
+	if len(tokens) != 5 {
+		return Key{}, fmt.Errorf("subject tail %.200q has %d tokens, not the 5 of cluster.group.resource.namespace.name", tail, len(tokens))
+	}
+	for i, token := range tokens {
+		plain, err := parseToken(token)
+		if err != nil {
+			return Key{}, fmt.Errorf("subject tail %.200q: %w", tail, err)
+		}
+		tokens[i] = plain
+	}
+	k := Key{Cluster: tokens[0], GroupResource: GroupResource{Group: tokens[1], Resource: tokens[2]}, Namespace: tokens[3], Name: tokens[4]}
+	if k.Cluster == "" || k.Resource == "" || k.Name == "" {
+		return Key{}, fmt.Errorf("subject tail %.200q lacks a cluster, resource or name", tail)
+	}
+	return k, nil
+}

@@ -1,0 +1,68 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// empty stands for the empty token. A name that is just "_" is escaped, so the two never meet.
+const empty = "_"
+
+const hexDigits = "0123456789ABCDEF"
+
+var errNotCanonical = errors.New("token is not in canonical form")
+
+// Token encodes s as one NATS subject token. Letters, digits and "-_:" stand for
+// themselves, every other byte is %XX, the empty string is "_".
+func Token(s string) string {
+	switch s {
+	case "":
+		return empty
+	case empty:
+		return "%5F"
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := range len(s) {
+		if c := s[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('%')
+			b.WriteByte(hexDigits[c>>4])
+			b.WriteByte(hexDigits[c&0xF])
+		}
+	}
+	return b.String()
+}
+
+func plain(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == ':'
+}
+
+// parseToken accepts exactly what Token writes: one spelling per string, so that one object has one subject.
+func parseToken(token string) (string, error) {
+	if token == empty {
+		return "", nil
+	}
+	var b strings.Builder
+	for i := 0; i < len(token); i++ {
+		if token[i] != '%' {
+			b.WriteByte(token[i])
+			continue
+		}
+		if i+2 >= len(token) {
+			return "", fmt.Errorf("token %.200q ends within an escape", token)
+		}
+		high, low := strings.IndexByte(hexDigits, token[i+1]), strings.IndexByte(hexDigits, token[i+2])
+		if high < 0 || low < 0 {
+			return "", fmt.Errorf("token %.200q: %.3q is no escape", token, token[i:])
+		}
+		b.WriteByte(byte(high<<4 | low))
+		i += 2
+	}
+	if s := b.String(); Token(s) == token {
+		return s, nil
+	}
+	return "", fmt.Errorf("token %.200q: %w", token, errNotCanonical)
+}

@@ -1,0 +1,73 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/entail-dev/entail/services/internal/event"
+)
+
+const (
+	changesPrefix     = "entail.changes."
+	syncPrefix        = "entail.sync."
+	resultsPrefix     = "entail.results."
+	announcePrefix    = "entail.announce."
+	deadLettersPrefix = "entail.deadletters."
+	wakePrefix        = "entail.wake."
+)
+
+// ChangeSubject carries the newest state of one object.
+func ChangeSubject(k event.Key) string { return changesPrefix + k.Tokens() }
+
+// ParseChangeSubject is the inverse of [ChangeSubject].
+func ParseChangeSubject(subject string) (event.Key, error) {
+	tail, ok := strings.CutPrefix(subject, changesPrefix)
+	if !ok {
+		return event.Key{}, fmt.Errorf("subject %.200q is not one of changes", subject)
+	}
+	return event.ParseTokens(tail)
+}
+
+// ChangesFilter matches the changes of one kind in one cluster, or in all when cluster is empty.
+func ChangesFilter(cluster string, r event.GroupResource) string {
+	return changesPrefix + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
+}
+
+// SyncSubject carries the newest snapshot marker of one kind in one cluster.
+func SyncSubject(cluster string, r event.GroupResource) string {
+	return syncPrefix + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource)
+}
+
+// ResultSubject carries the newest word of one service on one object. Service "*" matches all.
+func ResultSubject(service string, k event.Key) string {
+	return resultsPrefix + service + "." + k.Tokens()
+}
+
+// AnnounceSubject carries announcements about one OpenFGA store.
+func AnnounceSubject(storeID string) string { return announcePrefix + event.Token(storeID) }
+
+// DeadLetterSubject is where a service parks a message of the given subject. A subject
+// that names no object keeps its tokens.
+func DeadLetterSubject(service, subject string) string {
+	return deadLettersPrefix + service + "." + strings.TrimPrefix(subject, changesPrefix)
+}
+
+// DeadLettersFilter matches a service's dead letters, or all when service is empty.
+func DeadLettersFilter(service string) string {
+	if service == "" {
+		return deadLettersPrefix + ">"
+	}
+	return deadLettersPrefix + service + ".>"
+}
+
+// WakeSubject makes the active replica of a service look at everything it knows. It lies
+// in ENTAIL_CHANGES, so that the pinned replica, and only that one, receives it.
+func WakeSubject(service string) string { return wakePrefix + service }
+
+// clusterToken matches every cluster when cluster is empty.
+func clusterToken(cluster string) string {
+	if cluster == "" {
+		return "*"
+	}
+	return event.Token(cluster)
+}
