@@ -1,0 +1,268 @@
+package consume_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// bus is a real server with our streams, and what a watcher would publish.
+type bus struct {
+	t      *testing.T
+	js     jetstream.JetStream
+	server *server.Server
+}
+
+func newBus(t *testing.T) *bus {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("server does not start")
+	}
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	b := &bus{t: t, server: s}
+	b.js = b.connect()
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bus) connect() jetstream.JetStream {
+	b.t.Helper()
+	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return js
+}
+
+func storeKey(name string) event.Key {
+	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+}
+
+// publish puts an object on the bus; its group is what the test reconciler keys by.
+func (b *bus) publish(name, group string, version int, edit ...func(*event.Change)) {
+	b.t.Helper()
+	c := event.Change{
+		Key: storeKey(name), UID: "uid-" + name, ResourceVersion: fmt.Sprint(version), Generation: int64(version),
+		Object: fmt.Appendf(nil, `{"group":%q}`, group), Epoch: "e", ObservedAt: time.Now(),
+	}
+	for _, f := range edit {
+		f(&c)
+	}
+	data, err := c.Marshal()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := b.js.Publish(b.t.Context(), topology.ChangeSubject(c.Key), data); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// snapshot writes the marker of the present state of the stream.
+func (b *bus) snapshot(count int) {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	info := stream.CachedInfo()
+	kind := topology.Stores().GroupResource
+	m := &eventv1.SnapshotMarker{
+		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(count),
+		Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
+	}
+	data, err := proto.Marshal(m)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := b.js.Publish(b.t.Context(), topology.SyncSubject("local", kind), data); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+type object struct {
+	Group string `json:"group"`
+}
+
+// groups is a backend that holds, per group, the names of its members.
+type groups struct {
+	table *view.Table[object]
+	// before runs at the start of every reconciliation.
+	before func(ctx context.Context, group string, pass consume.Pass) error
+
+	mu      sync.Mutex
+	members map[string]string
+	writes  int
+	passes  map[string]int
+	running map[string]int
+	overlap bool
+}
+
+func (g *groups) Keys(k event.Key) []string {
+	if o, ok := g.table.Get(k); ok {
+		return []string{o.Value.Group}
+	}
+	if o, ok := g.table.Tombstone(k); ok && o.Value != nil {
+		return []string{o.Value.Group}
+	}
+	return nil
+}
+
+func (g *groups) Reconcile(ctx context.Context, group string, pass consume.Pass) ([]consume.Result, error) {
+	g.mu.Lock()
+	g.passes[group]++
+	g.running[group]++
+	g.overlap = g.overlap || g.running[group] > 1
+	before := g.before
+	g.mu.Unlock()
+	defer func() { g.mu.Lock(); g.running[group]--; g.mu.Unlock() }()
+	if before != nil {
+		if err := before(ctx, group, pass); err != nil {
+			return nil, err
+		}
+	}
+	want := ""
+	var found []consume.Result
+	for _, o := range g.table.By("group", group) {
+		want += o.Key.Name + "@" + o.ResourceVersion + " "
+		found = append(found, consume.Result{Change: o.Change, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.members[group] != want {
+		g.members[group] = want
+		g.writes++
+	}
+	return found, nil
+}
+
+func (g *groups) set(f func(ctx context.Context, group string, pass consume.Pass) error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.before = f
+}
+
+func (g *groups) holds(group string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.members[group]
+}
+
+// service is one running engine.
+type service struct {
+	*groups
+	view *view.View
+	stop func()
+}
+
+// start runs an engine on js over backend; stop drains it.
+func (b *bus) start(js jetstream.JetStream, edit ...func(*consume.Config)) *service {
+	b.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	v := view.New(view.Config{JS: js, Log: log})
+	table := view.Register(v, topology.Stores(), map[string]func(*object) []string{
+		"group": func(o *object) []string { return []string{o.Group} },
+	})
+	g := &groups{table: table, members: map[string]string{}, passes: map[string]int{}, running: map[string]int{}}
+	cfg := consume.Config{
+		JS: js, Log: log, View: v, MinDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, MaxAttempts: 3,
+		Service: topology.Service{Name: "test", Kinds: []event.GroupResource{topology.Stores().GroupResource}},
+	}
+	for _, f := range edit {
+		f(&cfg)
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = v.Run(ctx) })
+	running.Go(func() {
+		if err := consume.Run(ctx, cfg, g); err != nil {
+			b.t.Errorf("run: %v", err)
+		}
+	})
+	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
+	b.t.Cleanup(stop)
+	return &service{groups: g, view: v, stop: stop}
+}
+
+// eventually polls until what is nil, or fails with its last error.
+func eventually(t *testing.T, what func() error) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		err := what()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// settled waits until the durable has nothing open.
+func (b *bus) settled() {
+	b.t.Helper()
+	eventually(b.t, func() error {
+		c, err := b.js.Consumer(b.t.Context(), topology.Changes, "test")
+		if err != nil {
+			return err
+		}
+		if info := c.CachedInfo(); info.NumPending+uint64(info.NumAckPending) > 0 {
+			return fmt.Errorf("pending %d, unacknowledged %d", info.NumPending, info.NumAckPending)
+		}
+		return nil
+	})
+}
+
+func (s *service) becomes(t *testing.T, group, want string) {
+	t.Helper()
+	eventually(t, func() error {
+		if got := s.holds(group); got != want {
+			return fmt.Errorf("group %s holds %q, want %q", group, got, want)
+		}
+		return nil
+	})
+}
+
+func (b *bus) letters() []*jetstream.RawStreamMsg {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.DeadLetters)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var all []*jetstream.RawStreamMsg
+	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
+		m, err := stream.GetMsg(b.t.Context(), seq)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}

@@ -1,0 +1,223 @@
+package consume_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestNothingRunsBeforeTheSnapshotIsComplete(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	s := b.start(b.js)
+	eventually(t, func() error {
+		if err := s.view.Complete(); err == nil || !strings.Contains(err.Error(), "no snapshot of stores") {
+			return fmt.Errorf("completeness: %v", err)
+		}
+		return nil
+	})
+	if s.holds("g") != "" {
+		t.Error("reconciled without a snapshot")
+	}
+	b.snapshot(1)
+	s.becomes(t, "g", "a@1 ")
+}
+
+func TestAMessageIsAcknowledgedAfterItsEffect(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	release, entered := make(chan struct{}), make(chan struct{}, 10)
+	s.set(func(context.Context, string, consume.Pass) error { entered <- struct{}{}; <-release; return nil })
+	b.publish("a", "g", 1)
+	<-entered
+	c, err := b.js.Consumer(t.Context(), topology.Changes, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info := c.CachedInfo(); info.NumAckPending != 1 {
+		t.Errorf("unacknowledged during the effect: %d, want 1", info.NumAckPending)
+	}
+	close(release)
+	b.settled()
+	s.becomes(t, "g", "a@1 ")
+}
+
+func TestAMovedReferenceReconcilesBothEnds(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.publish("a", "old", 1)
+	s.becomes(t, "old", "a@1 ")
+	b.publish("a", "new", 2)
+	s.becomes(t, "new", "a@2 ")
+	s.becomes(t, "old", "")
+	b.publish("a", "new", 3, func(c *event.Change) { c.Deleted = true })
+	s.becomes(t, "new", "")
+}
+
+func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil  func(b *bus, s *service)
+		reason string
+	}{
+		"rubbish on the stream": {func(b *bus, _ *service) {
+			if _, err := b.js.Publish(b.t.Context(), topology.ChangeSubject(storeKey("bad")), []byte("\xffrubbish")); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "decode change"},
+		"a subject that names no object": {func(b *bus, _ *service) {
+			subject := strings.TrimSuffix(topology.ChangesFilter("local", topology.Stores().GroupResource), ">") + "x"
+			if _, err := b.js.Publish(b.t.Context(), subject, nil); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "tokens"},
+		"an object of another shape": {func(b *bus, _ *service) {
+			b.publish("bad", "g", 1, func(c *event.Change) { c.Object = []byte(`{"group":{}}`) })
+		}, "decode object"},
+		"an error that no retry cures": {func(b *bus, s *service) {
+			s.set(func(_ context.Context, group string, _ consume.Pass) error {
+				if group == "bad" {
+					return fault.Terminal(errors.New("beyond repair"))
+				}
+				return nil
+			})
+			b.publish("bad", "bad", 1)
+		}, "beyond repair"},
+		"an error of our own, again and again": {func(b *bus, s *service) {
+			s.set(func(_ context.Context, group string, _ consume.Pass) error {
+				if group == "bad" {
+					return errors.New("bug\nwith a second line")
+				}
+				return nil
+			})
+			b.publish("bad", "bad", 1)
+		}, "bug with a second line"},
+		"a panic": {func(b *bus, s *service) {
+			s.set(func(_ context.Context, group string, _ consume.Pass) error {
+				if group == "bad" {
+					panic("out of range")
+				}
+				return nil
+			})
+			b.publish("bad", "bad", 1)
+		}, "out of range"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.snapshot(0)
+			s := b.start(b.js)
+			test.spoil(b, s)
+			b.publish("good", "good", 1)
+			s.becomes(t, "good", "good@1 ")
+			b.settled()
+			letters := b.letters()
+			if len(letters) != 1 {
+				t.Fatalf("%d dead letters, want 1", len(letters))
+			}
+			if got := letters[0].Header.Get(topology.ReasonHeader); !strings.Contains(got, test.reason) {
+				t.Errorf("reason %q does not say %q", got, test.reason)
+			}
+			if got := letters[0].Header.Get(topology.SubjectHeader); !strings.HasPrefix(got, "entail.changes.local.") {
+				t.Errorf("original subject %q", got)
+			}
+		})
+	}
+}
+
+func TestAnOutageIsNeverCounted(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	var failures atomic.Int32
+	s.set(func(context.Context, string, consume.Pass) error {
+		if failures.Add(1) <= 12 { // Four times what MaxAttempts allows.
+			return fault.Unavailable(errors.New("connection refused"))
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@1 ")
+	b.settled()
+	if got := len(b.letters()); got != 0 {
+		t.Errorf("%d dead letters after an outage", got)
+	}
+}
+
+func TestOneKeyIsNeverReconciledTwiceAtOnceAndBurstsCoalesce(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	s.set(func(context.Context, string, consume.Pass) error { <-time.After(5 * time.Millisecond); return nil })
+	want := ""
+	for i := range 300 {
+		b.publish(fmt.Sprintf("n%03d", i), "g", i+1)
+		want += fmt.Sprintf("n%03d@%d ", i, i+1)
+	}
+	s.becomes(t, "g", want)
+	b.settled()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.overlap {
+		t.Error("two reconciliations of one key at once")
+	}
+	if s.passes["g"] > 150 {
+		t.Errorf("%d passes for 300 changes", s.passes["g"])
+	}
+}
+
+func TestAReplayIsThoroughAndARedeliveryOfEverythingChangesNothing(t *testing.T) {
+	b := newBus(t)
+	for i := range 50 {
+		b.publish(fmt.Sprintf("n%02d", i), fmt.Sprintf("g%d", i%5), i+1)
+	}
+	b.snapshot(50)
+	s := b.start(b.js)
+	b.settled()
+	s.becomes(t, "g4", "n04@5 n09@10 n14@15 n19@20 n24@25 n29@30 n34@35 n39@40 n44@45 n49@50 ")
+	s.stop()
+	s.mu.Lock()
+	members, writes := s.members, s.writes
+	s.mu.Unlock()
+
+	// The durable is gone: every message comes again.
+	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, "test"); err != nil {
+		t.Fatal(err)
+	}
+	var resyncs atomic.Int32
+	second := b.start(b.js)
+	second.mu.Lock()
+	second.members = members
+	second.mu.Unlock()
+	second.set(func(_ context.Context, _ string, pass consume.Pass) error {
+		if pass.Resync {
+			resyncs.Add(1)
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		if resyncs.Load() < 5 {
+			return fmt.Errorf("the start looked at %d of 5 keys", resyncs.Load())
+		}
+		return nil
+	})
+	b.settled()
+	second.mu.Lock()
+	defer second.mu.Unlock()
+	if second.writes != 0 {
+		t.Errorf("replay wrote %d times (the first run: %d)", second.writes, writes)
+	}
+}

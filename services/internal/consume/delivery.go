@@ -1,0 +1,112 @@
+package consume
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// pinHeader tells a replica that it is the active one; it changes with every turn.
+const pinHeader = "Nats-Pin-Id"
+
+// delivery is one message on its way through the engine.
+type delivery struct {
+	msg    jetstream.Msg
+	change event.Change
+	// replay asks for a thorough look although nothing changed.
+	replay bool
+	// keys is how many keys are still to be reconciled; worst the worst ruling so far.
+	keys  int
+	worst ruling
+}
+
+// receive takes one message: what it says goes into the view, what it touches into the queue.
+func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
+	e.mu.Lock()
+	turn := msg.Headers().Get(pinHeader)
+	mine := turn == e.pin
+	e.pin = turn
+	e.mu.Unlock()
+	if !mine {
+		// A new turn: what the replica before us left half-done is found by looking at everything.
+		e.everything(false)
+	}
+	if msg.Subject() == topology.WakeSubject(e.cfg.Service.Name) {
+		e.everything(true)
+		e.dispose(ctx, &delivery{msg: msg})
+		return
+	}
+	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
+	if err := e.read(ctx, d); err != nil {
+		r := ruling{verdict: again, delay: e.delay(1), err: err}
+		if fault.IsTerminal(err) {
+			r.verdict = park
+		}
+		d.worst = r
+		e.dispose(ctx, d)
+		return
+	}
+	keys := e.route(d.change.Key)
+	if len(keys) == 0 {
+		e.dispose(ctx, d)
+		return
+	}
+	e.attach(d, keys)
+}
+
+func (e *engine[K]) read(ctx context.Context, d *delivery) error {
+	change, err := topology.DecodeChange(d.msg)
+	if err != nil {
+		return err
+	}
+	d.change = change
+	d.change.Object = nil
+	return e.cfg.View.Apply(ctx, change)
+}
+
+// maxReason bounds what a dead letter says about itself, in bytes.
+const maxReason = 1024
+
+// park copies the message to the dead letters and then, never before, takes it off the
+// consumer.
+func (e *engine[K]) park(ctx context.Context, d *delivery) error {
+	meta, err := d.msg.Metadata()
+	if err != nil {
+		return fmt.Errorf("read metadata: %w", err)
+	}
+	reason := clean(d.worst.err.Error())
+	letter := nats.NewMsg(topology.DeadLetterSubject(e.cfg.Service.Name, d.msg.Subject()))
+	letter.Data = d.msg.Data()
+	letter.Header.Set(topology.ReasonHeader, reason)
+	letter.Header.Set(topology.SubjectHeader, d.msg.Subject())
+	letter.Header.Set(topology.ServiceHeader, e.cfg.Service.Name)
+	letter.Header.Set(topology.SequenceHeader, fmt.Sprint(meta.Sequence.Stream))
+	id := fmt.Sprintf("%s/%s/%d", e.cfg.Service.Name, meta.Timestamp, meta.Sequence.Stream)
+	if _, err := e.cfg.JS.PublishMsg(ctx, letter, jetstream.WithMsgID(id)); err != nil {
+		return fmt.Errorf("publish dead letter: %w", err)
+	}
+	e.cfg.Log.ErrorContext(ctx, "message given up; see the dead letters", slog.String("subject", d.msg.Subject()), slog.String("reason", reason))
+	if d.change.UID != "" {
+		e.results.report(ctx, failed(d.change, eventv1.Outcome_OUTCOME_DEAD_LETTERED, d.worst.err))
+	}
+	return d.msg.TermWithReason(reason)
+}
+
+// clean makes text fit for a header: one line, bounded.
+func clean(text string) string {
+	line := []byte(text[:min(len(text), maxReason)])
+	for i, c := range line {
+		if c < ' ' {
+			line[i] = ' '
+		}
+	}
+	return string(line)
+}

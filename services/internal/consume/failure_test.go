@@ -1,0 +1,104 @@
+package consume_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestOneReplicaIsActiveAndTheOtherTakesOver(t *testing.T) {
+	for name, end := range map[string]func(s *service, js jetstream.JetStream){
+		"after a drain": func(s *service, _ jetstream.JetStream) { s.stop() },
+		"after a crash": func(_ *service, js jetstream.JetStream) { js.Conn().Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.snapshot(0)
+			js := b.connect()
+			first := b.start(js, func(c *consume.Config) { c.Grace = time.Second })
+			b.publish("a", "g", 1)
+			first.becomes(t, "g", "a@1 ")
+			second := b.start(b.connect())
+			eventually(t, second.view.Complete)
+			for i := range 20 {
+				b.publish("a", "g", i+2)
+			}
+			first.becomes(t, "g", "a@21 ")
+			b.settled()
+			if got := second.holds("g"); got != "" {
+				t.Fatalf("the standby acted: %q", got)
+			}
+			end(first, js)
+			b.publish("a", "g", 100)
+			second.becomes(t, "g", "a@100 ")
+		})
+	}
+}
+
+func TestWorkInProgressIsFinishedAtShutdown(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	entered := make(chan struct{}, 1)
+	s.set(func(ctx context.Context, _ string, _ consume.Pass) error {
+		entered <- struct{}{}
+		<-time.After(200 * time.Millisecond)
+		return ctx.Err()
+	})
+	b.publish("a", "g", 1)
+	<-entered
+	s.stop()
+	if got := s.holds("g"); got != "a@1 " {
+		t.Errorf("half-done work was cut: %q", got)
+	}
+	b.settled()
+}
+
+func TestAStreamDeletedAndMadeAnewConverges(t *testing.T) {
+	b := newBus(t)
+	for i := range 30 {
+		b.publish(fmt.Sprintf("n%02d", i), "g", i+1)
+	}
+	b.snapshot(30)
+	s := b.start(b.js)
+	b.settled()
+	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
+		t.Fatal(err)
+	}
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	// What the watcher does: publish all that exists. n00 was deleted in between; nobody saw it.
+	for i := 1; i < 3; i++ {
+		b.publish(fmt.Sprintf("n%02d", i), "g", i+1)
+	}
+	b.snapshot(2)
+	s.becomes(t, "g", "n01@2 n02@3 ")
+	b.publish("n01", "g", 50)
+	s.becomes(t, "g", "n01@50 n02@3 ")
+}
+
+func TestAPurgedStreamConverges(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	b.publish("b", "g", 2)
+	b.snapshot(2)
+	s := b.start(b.js)
+	s.becomes(t, "g", "a@1 b@2 ")
+	stream, err := b.js.Stream(t.Context(), topology.Changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.publish("a", "g", 1) // b was deleted while nobody looked.
+	b.snapshot(1)
+	s.becomes(t, "g", "a@1 ")
+}

@@ -1,0 +1,61 @@
+package consume
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/event"
+)
+
+type metrics struct {
+	handled  *prometheus.CounterVec
+	passes   *prometheus.CounterVec
+	writes   prometheus.Histogram
+	changeMS prometheus.Histogram
+}
+
+func newMetrics(registerer prometheus.Registerer, service string) metrics {
+	labels := prometheus.Labels{"service": service}
+	m := metrics{
+		handled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_messages_handled_total", Help: "Messages by what became of them.", ConstLabels: labels,
+		}, []string{"outcome"}),
+		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_reconciliations_total", Help: "Reconciliations: changed, unchanged or failed.", ConstLabels: labels,
+		}, []string{"outcome"}),
+		writes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "entail_reconciliation_writes", Help: "Calls that changed a backend, per object of a reconciliation that changed something.",
+			ConstLabels: labels, Buckets: []float64{1, 2, 4, 8, 16, 64, 256},
+		}),
+		changeMS: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "entail_change_applied_seconds", Help: "From the observation of a change to its effect.",
+			ConstLabels: labels, Buckets: prometheus.ExponentialBuckets(0.002, 2, 16),
+		}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.handled, m.passes, m.writes, m.changeMS)
+	}
+	return m
+}
+
+func (m metrics) pass(results []Result, err error) {
+	outcome := "unchanged"
+	for _, r := range results {
+		if r.Writes > 0 {
+			outcome = "changed"
+			m.writes.Observe(float64(r.Writes))
+		}
+	}
+	if err != nil {
+		outcome = "failed"
+	}
+	m.passes.WithLabelValues(outcome).Inc()
+}
+
+// age records how old a change is when its effect is durable. Replays of old states tell nothing.
+func (m metrics) age(c event.Change) {
+	if !c.ObservedAt.IsZero() {
+		m.changeMS.Observe(time.Since(c.ObservedAt).Seconds())
+	}
+}

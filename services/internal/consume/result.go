@@ -1,0 +1,68 @@
+package consume
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// maxMessage bounds the message of a result, in bytes.
+const maxMessage = 2048
+
+// results tells the bus what the service made of objects, each thing once.
+type results struct {
+	js      jetstream.JetStream
+	service string
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	said map[event.Key]saying
+}
+
+// saying is what was last said about an object.
+type saying struct {
+	uid        string
+	generation int64
+	outcome    eventv1.Outcome
+	message    string
+}
+
+// report publishes r unless the same was said before. A result is information: when it
+// cannot be published the work stands, and the next resync says it again.
+func (r *results) report(ctx context.Context, result Result) {
+	c := result.Change
+	s := saying{c.UID, c.Generation, result.Outcome, result.Message[:min(len(result.Message), maxMessage)]}
+	r.mu.Lock()
+	same := r.said[c.Key] == s
+	if c.Deleted {
+		delete(r.said, c.Key)
+	} else {
+		r.said[c.Key] = s
+	}
+	r.mu.Unlock()
+	if same {
+		return
+	}
+	data, err := proto.Marshal(&eventv1.ResourceResult{
+		Ref: c.Key.Ref(), Service: r.service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+		Outcome: s.outcome, Message: s.message, Writes: int64(result.Writes), Traceparent: c.Traceparent,
+		ObservedAt: timestamppb.New(c.ObservedAt), FinishedAt: timestamppb.Now(),
+	})
+	if err == nil {
+		_, err = r.js.PublishAsync(topology.ResultSubject(r.service, c.Key), data)
+	}
+	if err != nil {
+		r.mu.Lock()
+		delete(r.said, c.Key)
+		r.mu.Unlock()
+		r.log.WarnContext(ctx, "result not published", slog.String("object", c.Key.String()), slog.Any("error", err))
+	}
+}

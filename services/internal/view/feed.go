@@ -1,0 +1,215 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// errReplaced ends one feed: what was loaded is no longer what the bus holds.
+var errReplaced = errors.New("the stream of changes was replaced")
+
+// feed loads the stream and follows it until something breaks.
+func (v *View) feed(ctx context.Context) error {
+	stream, err := v.stream(ctx)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return v.feedChanges(ctx, stream) })
+	group.Go(func() error { return v.feedMarkers(ctx) })
+	return group.Wait()
+}
+
+func (v *View) stream(ctx context.Context) (*jetstream.StreamInfo, error) {
+	stream, err := v.cfg.JS.Stream(ctx, topology.Changes)
+	if err != nil {
+		return nil, fmt.Errorf("look up stream %s: %w", topology.Changes, err)
+	}
+	return stream.CachedInfo(), nil
+}
+
+func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
+	filters := v.filters(func(k event.GroupResource) string { return topology.ChangesFilter("", k) })
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{FilterSubjects: filters})
+	if err != nil {
+		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
+	}
+	v.begin()
+	loaded := consumer.CachedInfo().NumPending == 0
+	if loaded {
+		v.finish(ctx, stream)
+	}
+	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		if err := v.take(ctx, msg); err != nil {
+			return err
+		}
+		v.mu.Lock()
+		v.position = meta.Sequence.Stream
+		v.mu.Unlock()
+		if !loaded && meta.NumPending == 0 {
+			loaded = true
+			v.finish(ctx, stream)
+		}
+		return v.verify(ctx)
+	})
+}
+
+// take applies one message. What cannot be decoded is skipped here: the service's
+// consumer receives it too, and makes it a dead letter.
+func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
+	err := v.takeOnce(ctx, msg)
+	for err != nil && !fault.IsTerminal(err) {
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		err = v.takeOnce(ctx, msg)
+	}
+	if err != nil {
+		v.cfg.Log.DebugContext(ctx, "unusable message skipped by the view", slog.String("subject", msg.Subject()), slog.Any("error", err))
+	}
+	return nil
+}
+
+func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {
+	change, err := topology.DecodeChange(msg)
+	if err != nil {
+		return err
+	}
+	return v.Apply(ctx, change)
+}
+
+// sleep waits unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func (v *View) begin() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.position = 0
+	for _, t := range v.tables {
+		t.begin()
+	}
+}
+
+// finish makes what was loaded the view's content. Everything up to the last sequence
+// of that time has been seen, although no message of ours may bear it.
+func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo) {
+	v.mu.Lock()
+	again := v.incarnation != ""
+	v.incarnation = topology.Incarnation(stream)
+	v.position = max(v.position, stream.State.LastSeq)
+	for _, t := range v.tables {
+		t.finish()
+		t.expire(time.Now().Add(-topology.TombstoneTTL))
+	}
+	v.mu.Unlock()
+	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))
+	if again {
+		for _, f := range v.onReload {
+			f()
+		}
+	}
+}
+
+func (v *View) feedMarkers(ctx context.Context) error {
+	filters := v.filters(func(k event.GroupResource) string { return topology.SyncSubject("", k) })
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, jetstream.OrderedConsumerConfig{FilterSubjects: filters})
+	if err != nil {
+		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
+	}
+	return each(ctx, consumer, func(msg jetstream.Msg, _ *jetstream.MsgMetadata) error {
+		var m eventv1.SnapshotMarker
+		if err := proto.Unmarshal(msg.Data(), &m); err != nil {
+			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
+			return nil
+		}
+		return v.mark(ctx, &m)
+	})
+}
+
+// mark takes a marker. One of another incarnation is either old news, or news that
+// the stream was replaced under us.
+func (v *View) mark(ctx context.Context, m *eventv1.SnapshotMarker) error {
+	v.mu.Lock()
+	v.markers[event.GroupResource{Group: m.GetGroup(), Resource: m.GetResource()}] = m
+	loaded := v.incarnation
+	v.mu.Unlock()
+	if loaded != "" && m.GetStream() != loaded {
+		stream, err := v.stream(ctx)
+		if err != nil {
+			return err
+		}
+		if topology.Incarnation(stream) != loaded {
+			return errReplaced
+		}
+	}
+	return v.verify(ctx)
+}
+
+// verify compares each new marker's count, once, with what the view holds. A difference
+// may only mean that changes came since; reading again settles it either way.
+func (v *View) verify(ctx context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for kind, t := range v.tables {
+		m := v.markers[kind]
+		if m == nil || v.verified[kind] == m || m.GetStream() != v.incarnation || m.GetLastSequence() > v.position {
+			continue
+		}
+		v.verified[kind] = m
+		if t.size() != m.GetCount() {
+			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("kind", kind.String()),
+				slog.Int64("held", t.size()), slog.Int64("snapshot", m.GetCount()))
+			return errReplaced
+		}
+	}
+	return nil
+}
+
+func (v *View) filters(subject func(event.GroupResource) string) []string {
+	filters := make([]string, 0, len(v.tables))
+	for kind := range v.tables {
+		filters = append(filters, subject(kind))
+	}
+	return filters
+}
+
+// each hands every message to f until f or the consumer fails.
+func each(ctx context.Context, consumer jetstream.Consumer, f func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
+	messages, err := consumer.Messages()
+	if err != nil {
+		return fmt.Errorf("receive: %w", err)
+	}
+	defer messages.Stop()
+	for {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("receive: %w", err)
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("read metadata of a message: %w", err)
+		}
+		if err := f(msg, meta); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,151 @@
+// Package view keeps the newest state of every object of some kinds in memory, typed
+// and indexed, fed from the bus. It is what a service decides from.
+//
+// A view is complete once it holds, for every kind, all that the watcher's snapshot
+// marker speaks of. Before that nobody may conclude from an absence.
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+// ErrIncomplete is returned by [View.Complete] while a snapshot is missing.
+var ErrIncomplete = errors.New("view is incomplete")
+
+// Config of a view. All fields are required, Fetch only where objects may be too large for the bus.
+type Config struct {
+	JS jetstream.JetStream
+	// Fetch reads an object that the bus could not carry, as JSON; nil when it is gone.
+	Fetch func(context.Context, event.Key) ([]byte, error)
+	Log   *slog.Logger
+}
+
+// View holds tables that change together. Create one with [New], declare its
+// tables with [Register], then [View.Run] it.
+type View struct {
+	cfg Config
+
+	mu     sync.RWMutex
+	tables map[event.GroupResource]table
+	// incarnation is the creation time of the stream that was loaded; "" before the first load.
+	incarnation string
+	// position is the last sequence seen of that stream.
+	position uint64
+	markers  map[event.GroupResource]*eventv1.SnapshotMarker
+	// verified holds the markers whose count has been compared.
+	verified map[event.GroupResource]*eventv1.SnapshotMarker
+	onReload []func()
+}
+
+// New makes an empty view.
+func New(cfg Config) *View {
+	return &View{
+		cfg: cfg, tables: map[event.GroupResource]table{},
+		markers:  map[event.GroupResource]*eventv1.SnapshotMarker{},
+		verified: map[event.GroupResource]*eventv1.SnapshotMarker{},
+	}
+}
+
+// OnReload calls f whenever the view was loaded anew, when objects may have
+// vanished without a deletion. Call it before [View.Run].
+func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
+
+// Complete is nil when every kind's snapshot is in the view, else it wraps
+// [ErrIncomplete] and says what is missing.
+func (v *View) Complete() error {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.incarnation == "" {
+		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
+	}
+	for kind := range v.tables {
+		switch m := v.markers[kind]; {
+		case m == nil || m.GetStream() != v.incarnation:
+			return fmt.Errorf("%w: no snapshot of %s on the bus; does the watcher run, and follow this kind?", ErrIncomplete, kind)
+		case m.GetLastSequence() > v.position:
+			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, kind, v.position, m.GetLastSequence())
+		}
+	}
+	return nil
+}
+
+// Keys lists every object held, deletions included.
+func (v *View) Keys() []event.Key {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var keys []event.Key
+	for _, t := range v.tables {
+		keys = t.appendKeys(keys)
+	}
+	return keys
+}
+
+// Apply takes c into the view unless something as new is there. It serves the feed,
+// the consumer, and writers that want to read what they have just written. The
+// error is [fault.Terminal] when c cannot be decoded.
+func (v *View) Apply(ctx context.Context, c event.Change) error {
+	v.mu.RLock()
+	t, ok := v.tables[c.Key.GroupResource]
+	newer := ok && t.newer(c)
+	v.mu.RUnlock()
+	if !ok {
+		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
+	}
+	if !newer {
+		return nil
+	}
+	if c.Omitted && !c.Deleted {
+		object, err := v.fetch(ctx, c.Key)
+		if err != nil || object == nil {
+			return err
+		}
+		c.Object = object
+	}
+	commit, err := t.decode(c)
+	if err != nil {
+		return fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	commit()
+	return nil
+}
+
+func (v *View) fetch(ctx context.Context, k event.Key) ([]byte, error) {
+	if v.cfg.Fetch == nil {
+		return nil, fault.Terminal(fmt.Errorf("object %s is too large for the bus and this service cannot read it elsewhere", k))
+	}
+	object, err := v.cfg.Fetch(ctx, k)
+	if err != nil {
+		return nil, fmt.Errorf("read large object %s: %w", k, err)
+	}
+	return object, nil
+}
+
+// pause between two attempts to read the stream.
+const pause = 250 * time.Millisecond
+
+// Run feeds the view until ctx ends. It survives restarts of the server and a stream
+// that was deleted and made anew.
+func (v *View) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := v.feed(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
+		_ = sleep(ctx, pause) // The loop looks at ctx.
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package view_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+type object struct {
+	Tags []string `json:"tags"`
+}
+
+func newView(fetch func(context.Context, event.Key) ([]byte, error)) (*view.View, *view.Table[object]) {
+	v := view.New(view.Config{Fetch: fetch, Log: slog.New(slog.DiscardHandler)})
+	return v, view.Register(v, topology.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
+}
+
+func key(name string) event.Key {
+	return event.Key{Cluster: "c", GroupResource: topology.Stores().GroupResource, Name: name}
+}
+
+func change(name string, version int, edit ...func(*event.Change)) event.Change {
+	c := event.Change{Key: key(name), UID: "u", ResourceVersion: fmt.Sprint(version), Epoch: "e", Object: []byte(`{"tags":["x","y"]}`)}
+	for _, f := range edit {
+		f(&c)
+	}
+	return c
+}
+
+func tags(json string) func(*event.Change) {
+	return func(c *event.Change) { c.Object = []byte(json) }
+}
+
+func deleted(c *event.Change) { c.Deleted, c.Object = true, nil }
+
+func apply(t *testing.T, v *view.View, changes ...event.Change) {
+	t.Helper()
+	for _, c := range changes {
+		if err := v.Apply(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func names[T any](objects []view.Object[T]) string {
+	all := ""
+	for _, o := range objects {
+		all += o.Key.Name + " "
+	}
+	return all
+}
+
+func TestIndexesFollowTheObjects(t *testing.T) {
+	t.Parallel()
+	v, table := newView(nil)
+	apply(t, v, change("b", 1), change("a", 2), change("c", 3, tags(`{"tags":["y"]}`)))
+	if got := names(table.By("tag", "x")); got != "a b " {
+		t.Errorf("x: %q", got)
+	}
+	apply(t, v, change("a", 4, tags(`{"tags":["z"]}`)), change("b", 5, deleted))
+	for tag, want := range map[string]string{"x": "", "y": "c ", "z": "a "} {
+		if got := names(table.By("tag", tag)); got != want {
+			t.Errorf("%s: %q, want %q", tag, got, want)
+		}
+	}
+	if got := names(table.All()); got != "a c " {
+		t.Errorf("all: %q", got)
+	}
+}
+
+func TestWhatIsNotNewerIsDropped(t *testing.T) {
+	t.Parallel()
+	v, table := newView(nil)
+	apply(t, v, change("a", 5), change("a", 4, tags(`{}`)), change("a", 5, tags(`{}`)))
+	if o, _ := table.Get(key("a")); o.ResourceVersion != "5" || len(o.Value.Tags) != 2 {
+		t.Errorf("held %+v", o)
+	}
+	apply(t, v, change("a", 6, deleted), change("a", 5))
+	if _, ok := table.Get(key("a")); ok {
+		t.Error("an old state came back after the deletion")
+	}
+	o, ok := table.Tombstone(key("a"))
+	if !ok || o.Value == nil || len(o.Value.Tags) != 2 {
+		t.Errorf("tombstone lost the last known state: %+v", o)
+	}
+	apply(t, v, change("a", 7, func(c *event.Change) { c.UID = "u2" }))
+	if _, ok := table.Tombstone(key("a")); ok {
+		t.Error("re-created object still has a tombstone")
+	}
+}
+
+func TestAnObjectTooLargeForTheBusIsReadElsewhere(t *testing.T) {
+	t.Parallel()
+	omitted := func(c *event.Change) { c.Omitted, c.Object = true, nil }
+	var answer []byte
+	var fail error
+	v, table := newView(func(context.Context, event.Key) ([]byte, error) { return answer, fail })
+	fail = fault.Unavailable(errors.New("API server is down"))
+	if err := v.Apply(t.Context(), change("a", 1, omitted)); !fault.IsUnavailable(err) {
+		t.Errorf("error of the outage: %v", err)
+	}
+	fail = nil
+	apply(t, v, change("a", 1, omitted))
+	if _, ok := table.Get(key("a")); ok {
+		t.Error("an object that is gone appeared")
+	}
+	answer = []byte(`{"tags":["big"]}`)
+	apply(t, v, change("a", 1, omitted))
+	if got := names(table.By("tag", "big")); got != "a " {
+		t.Errorf("found %q", got)
+	}
+}
+
+func TestWhatCannotBeDecodedIsTerminalAndLeavesTheOldState(t *testing.T) {
+	t.Parallel()
+	v, table := newView(nil)
+	apply(t, v, change("a", 1))
+	for name, c := range map[string]event.Change{
+		"no JSON":       change("a", 2, tags(`{`)),
+		"another shape": change("a", 2, tags(`{"tags":1}`)),
+		"another kind":  change("a", 2, func(c *event.Change) { c.Key.Resource = "secrets" }),
+	} {
+		if err := v.Apply(t.Context(), c); !fault.IsTerminal(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if o, ok := table.Get(key("a")); !ok || o.ResourceVersion != "1" {
+		t.Errorf("held %+v", o)
+	}
+}
