@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,8 +177,9 @@ func (g *groups) holds(group string) string {
 // service is one running engine.
 type service struct {
 	*groups
-	view *view.View
-	stop func()
+	view    *view.View
+	reloads *atomic.Int32
+	stop    func()
 }
 
 // start runs an engine on js over backend; stop drains it.
@@ -196,6 +198,8 @@ func (b *bus) start(js jetstream.JetStream, edit ...func(*consume.Config)) *serv
 	for _, f := range edit {
 		f(&cfg)
 	}
+	var reloads atomic.Int32
+	v.OnReload(func() { reloads.Add(1) })
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = v.Run(ctx) })
@@ -206,7 +210,7 @@ func (b *bus) start(js jetstream.JetStream, edit ...func(*consume.Config)) *serv
 	})
 	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
 	b.t.Cleanup(stop)
-	return &service{groups: g, view: v, stop: stop}
+	return &service{groups: g, view: v, reloads: &reloads, stop: stop}
 }
 
 // eventually polls until what is nil, or fails with its last error.
@@ -225,19 +229,32 @@ func eventually(t *testing.T, what func() error) {
 	}
 }
 
-// settled waits until the durable has nothing open.
-func (b *bus) settled() {
+// durable polls until the consumer is as ok wants it.
+func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.ConsumerInfo {
 	b.t.Helper()
+	var info *jetstream.ConsumerInfo
 	eventually(b.t, func() error {
 		c, err := b.js.Consumer(b.t.Context(), topology.Changes, "test")
 		if err != nil {
 			return err
 		}
-		if info := c.CachedInfo(); info.NumPending+uint64(info.NumAckPending) > 0 {
-			return fmt.Errorf("pending %d, unacknowledged %d", info.NumPending, info.NumAckPending)
+		if info = c.CachedInfo(); !ok(info) {
+			return fmt.Errorf("consumer: pending %d, unacknowledged %d, acknowledged up to %d", info.NumPending, info.NumAckPending, info.AckFloor.Consumer)
 		}
 		return nil
 	})
+	return info
+}
+
+// awake waits until the service has had its first wake.
+func (b *bus) awake() {
+	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.AckFloor.Consumer > 0 })
+}
+
+// settled waits until the durable has nothing open.
+func (b *bus) settled() {
+	b.t.Helper()
+	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumPending+uint64(i.NumAckPending) == 0 })
 }
 
 func (s *service) becomes(t *testing.T, group, want string) {

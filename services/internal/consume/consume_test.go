@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -44,13 +45,7 @@ func TestAMessageIsAcknowledgedAfterItsEffect(t *testing.T) {
 	s.set(func(context.Context, string, consume.Pass) error { entered <- struct{}{}; <-release; return nil })
 	b.publish("a", "g", 1)
 	<-entered
-	c, err := b.js.Consumer(t.Context(), topology.Changes, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info := c.CachedInfo(); info.NumAckPending != 1 {
-		t.Errorf("unacknowledged during the effect: %d, want 1", info.NumAckPending)
-	}
+	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 1 && i.NumPending == 0 })
 	close(release)
 	b.settled()
 	s.becomes(t, "g", "a@1 ")

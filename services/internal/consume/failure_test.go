@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -41,10 +42,25 @@ func TestOneReplicaIsActiveAndTheOtherTakesOver(t *testing.T) {
 	}
 }
 
+func TestADrainGivesUpTheTurn(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@1 ")
+	pinned := func(i *jetstream.ConsumerInfo) bool { return i.PriorityGroups[0].PinnedClientID != "" }
+	b.durable(pinned)
+	s.stop()
+	if pinned(b.durable(func(*jetstream.ConsumerInfo) bool { return true })) {
+		t.Error("still pinned after the drain: the next replica would wait")
+	}
+}
+
 func TestWorkInProgressIsFinishedAtShutdown(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
 	s := b.start(b.js)
+	b.awake()
 	entered := make(chan struct{}, 1)
 	s.set(func(ctx context.Context, _ string, _ consume.Pass) error {
 		entered <- struct{}{}
@@ -101,4 +117,26 @@ func TestAPurgedStreamConverges(t *testing.T) {
 	b.publish("a", "g", 1) // b was deleted while nobody looked.
 	b.snapshot(1)
 	s.becomes(t, "g", "a@1 ")
+}
+
+// A marker's count is a hint: changes that came since make it differ for good.
+func TestAMarkerThatMiscountsIsFollowedOnce(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	b.snapshot(99)
+	s := b.start(b.js)
+	eventually(t, func() error {
+		if s.reloads.Load() == 0 {
+			return errors.New("a count that differs was not followed")
+		}
+		return nil
+	})
+	for i := range 20 {
+		b.publish("a", "g", i+2)
+		s.becomes(t, "g", fmt.Sprintf("a@%d ", i+2))
+		<-time.After(50 * time.Millisecond)
+	}
+	if got := s.reloads.Load(); got != 1 {
+		t.Errorf("read again %d times, want 1", got)
+	}
 }

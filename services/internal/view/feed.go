@@ -62,7 +62,7 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 			loaded = true
 			v.finish(ctx, stream)
 		}
-		return v.verify(ctx)
+		return v.count(ctx)
 	})
 }
 
@@ -103,7 +103,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (v *View) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.position = 0
+	v.position, v.loading = 0, true
 	for _, t := range v.tables {
 		t.begin()
 	}
@@ -114,7 +114,7 @@ func (v *View) begin() {
 func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo) {
 	v.mu.Lock()
 	again := v.incarnation != ""
-	v.incarnation = topology.Incarnation(stream)
+	v.incarnation, v.loading = topology.Incarnation(stream), false
 	v.position = max(v.position, stream.State.LastSeq)
 	for _, t := range v.tables {
 		t.finish()
@@ -135,21 +135,23 @@ func (v *View) feedMarkers(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
-	return each(ctx, consumer, func(msg jetstream.Msg, _ *jetstream.MsgMetadata) error {
+	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		var m eventv1.SnapshotMarker
 		if err := proto.Unmarshal(msg.Data(), &m); err != nil {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
 			return nil
 		}
-		return v.mark(ctx, &m)
+		return v.mark(ctx, marker{SnapshotMarker: &m, sequence: meta.Sequence.Stream})
 	})
 }
 
 // mark takes a marker. One of another incarnation is either old news, or news that
 // the stream was replaced under us.
-func (v *View) mark(ctx context.Context, m *eventv1.SnapshotMarker) error {
+func (v *View) mark(ctx context.Context, m marker) error {
+	kind := event.GroupResource{Group: m.GetGroup(), Resource: m.GetResource()}
 	v.mu.Lock()
-	v.markers[event.GroupResource{Group: m.GetGroup(), Resource: m.GetResource()}] = m
+	m.counted = v.markers[kind].counted && v.markers[kind].sequence == m.sequence
+	v.markers[kind] = m
 	loaded := v.incarnation
 	v.mu.Unlock()
 	if loaded != "" && m.GetStream() != loaded {
@@ -161,20 +163,24 @@ func (v *View) mark(ctx context.Context, m *eventv1.SnapshotMarker) error {
 			return errReplaced
 		}
 	}
-	return v.verify(ctx)
+	return v.count(ctx)
 }
 
-// verify compares each new marker's count, once, with what the view holds. A difference
-// may only mean that changes came since; reading again settles it either way.
-func (v *View) verify(ctx context.Context) error {
+// count compares each new marker, once, with how many objects the view holds. A
+// difference may only mean that changes came since; reading again settles it either way.
+func (v *View) count(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.loading {
+		return nil
+	}
 	for kind, t := range v.tables {
 		m := v.markers[kind]
-		if m == nil || v.verified[kind] == m || m.GetStream() != v.incarnation || m.GetLastSequence() > v.position {
+		if m.counted || m.GetStream() != v.incarnation || m.GetLastSequence() > v.position {
 			continue
 		}
-		v.verified[kind] = m
+		m.counted = true
+		v.markers[kind] = m
 		if t.size() != m.GetCount() {
 			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("kind", kind.String()),
 				slog.Int64("held", t.size()), slog.Int64("snapshot", m.GetCount()))

@@ -42,18 +42,26 @@ type View struct {
 	incarnation string
 	// position is the last sequence seen of that stream.
 	position uint64
-	markers  map[event.GroupResource]*eventv1.SnapshotMarker
-	// verified holds the markers whose count has been compared.
-	verified map[event.GroupResource]*eventv1.SnapshotMarker
+	markers  map[event.GroupResource]marker
+	// loading is true until a feed has read all that the stream held when it began.
+	loading  bool
 	onReload []func()
+}
+
+// marker is the newest snapshot marker of a kind.
+type marker struct {
+	*eventv1.SnapshotMarker
+	// sequence tells markers apart.
+	sequence uint64
+	// counted means that the view's objects were counted against it.
+	counted bool
 }
 
 // New makes an empty view.
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{},
-		markers:  map[event.GroupResource]*eventv1.SnapshotMarker{},
-		verified: map[event.GroupResource]*eventv1.SnapshotMarker{},
+		markers: map[event.GroupResource]marker{},
 	}
 }
 
@@ -66,12 +74,12 @@ func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
 func (v *View) Complete() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.incarnation == "" {
+	if v.incarnation == "" || v.loading {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
 	for kind := range v.tables {
 		switch m := v.markers[kind]; {
-		case m == nil || m.GetStream() != v.incarnation:
+		case m.GetStream() != v.incarnation:
 			return fmt.Errorf("%w: no snapshot of %s on the bus; does the watcher run, and follow this kind?", ErrIncomplete, kind)
 		case m.GetLastSequence() > v.position:
 			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, kind, v.position, m.GetLastSequence())
