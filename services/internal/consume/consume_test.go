@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
@@ -174,7 +175,7 @@ func TestOneKeyIsNeverReconciledTwiceAtOnceAndBurstsCoalesce(t *testing.T) {
 	}
 }
 
-func TestAReplayIsThoroughAndARedeliveryOfEverythingChangesNothing(t *testing.T) {
+func TestARedeliveryOfEverythingChangesNothing(t *testing.T) {
 	b := newBus(t)
 	for i := range 50 {
 		b.publish(fmt.Sprintf("n%02d", i), fmt.Sprintf("g%d", i%5), i+1)
@@ -192,27 +193,64 @@ func TestAReplayIsThoroughAndARedeliveryOfEverythingChangesNothing(t *testing.T)
 	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, "test"); err != nil {
 		t.Fatal(err)
 	}
-	var resyncs atomic.Int32
 	second := b.start(b.js)
 	second.mu.Lock()
 	second.members = members
 	second.mu.Unlock()
-	second.set(func(_ context.Context, _ string, pass consume.Pass) error {
-		if pass.Resync {
-			resyncs.Add(1)
-		}
-		return nil
-	})
-	eventually(t, func() error {
-		if resyncs.Load() < 5 {
-			return fmt.Errorf("the start looked at %d of 5 keys", resyncs.Load())
-		}
-		return nil
-	})
+	second.becomes(t, "g4", members["g4"])
+	b.awake()
 	b.settled()
 	second.mu.Lock()
 	defer second.mu.Unlock()
 	if second.writes != 0 {
 		t.Errorf("replay wrote %d times (the first run: %d)", second.writes, writes)
+	}
+}
+
+func TestResyncsAndReplaysAreThorough(t *testing.T) {
+	for name, trigger := range map[string]func(b *bus){
+		"at every resync": func(*bus) {},
+		"when a state is replayed": func(b *bus) {
+			msg, err := b.js.Stream(b.t.Context(), topology.Changes)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			last, err := msg.GetLastMsgForSubject(b.t.Context(), topology.ChangeSubject(storeKey("a")))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			again := nats.NewMsg(last.Subject)
+			again.Data = last.Data
+			again.Header.Set(topology.ReplayHeader, "1")
+			if _, err := b.js.PublishMsg(b.t.Context(), again); err != nil {
+				b.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.publish("a", "g", 1)
+			b.snapshot(1)
+			resync := time.Hour
+			if name == "at every resync" {
+				resync = 100 * time.Millisecond
+			}
+			s := b.start(b.js, func(c *consume.Config) { c.Resync = resync })
+			var thorough atomic.Int32
+			s.set(func(_ context.Context, _ string, pass consume.Pass) error {
+				if pass.Resync {
+					thorough.Add(1)
+				}
+				return nil
+			})
+			b.awake()
+			trigger(b)
+			eventually(t, func() error {
+				if thorough.Load() == 0 {
+					return errors.New("no thorough pass")
+				}
+				return nil
+			})
+		})
 	}
 }

@@ -36,15 +36,15 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 	e.pin = turn
 	e.mu.Unlock()
 	if !mine {
-		// A new turn: what the replica before us left half-done is found by looking at everything.
+		// A new turn: looking at everything finds what the replica before us left half-done.
 		e.everything(false)
 	}
+	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
 	if msg.Subject() == topology.WakeSubject(e.cfg.Service.Name) {
-		e.everything(true)
-		e.dispose(ctx, &delivery{msg: msg})
+		e.everything(d.replay)
+		e.dispose(ctx, d)
 		return
 	}
-	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
 	if err := e.read(ctx, d); err != nil {
 		r := ruling{verdict: again, delay: e.delay(1), err: err}
 		if fault.IsTerminal(err) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -102,16 +103,19 @@ func (e *engine[K]) handBackRest(messages jetstream.MessagesContext) {
 	}
 }
 
-// wake makes the active replica look at everything: now, and at every resync.
+// wake makes the active replica look at everything: at the start from what it knows,
+// at every resync thoroughly.
 func (e *engine[K]) wake(ctx context.Context) {
+	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
 	for ctx.Err() == nil {
-		if _, err := e.cfg.JS.Publish(ctx, topology.WakeSubject(e.cfg.Service.Name), nil); err != nil {
+		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
 			if !errors.Is(err, context.Canceled) {
-				e.cfg.Log.WarnContext(ctx, "resync not announced", slog.Any("error", err))
+				e.cfg.Log.WarnContext(ctx, "wake not published", slog.Any("error", err))
 			}
 			sleep(ctx, time.Second)
 			continue
 		}
+		msg.Header.Set(topology.ReplayHeader, "resync")
 		sleep(ctx, time.Duration(float64(e.cfg.Resync)*(0.9+rand.Float64()/5))) //nolint:gosec // Jitter needs no secrecy.
 	}
 }
