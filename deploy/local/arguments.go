@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/entail-dev/entail/deploy/local/internal/options"
+)
+
+// No pod ever runs here. What serves nodes, volumes, scheduling and quotas is
+// left out: each API group costs memory, each admission plugin every write.
+const (
+	idleAdmission = "LimitRanger,ServiceAccount,TaintNodesByCondition,PodSecurity,Priority," +
+		"DefaultTolerationSeconds,DefaultStorageClass,StorageObjectInUseProtection,PersistentVolumeClaimResize," +
+		"RuntimeClass,DefaultIngressClass,PodTopologyLabels,ResourceQuota"
+	idleAPIs = "resource.k8s.io/v1=false,node.k8s.io/v1=false,storage.k8s.io/v1=false," +
+		"scheduling.k8s.io/v1=false,flowcontrol.apiserver.k8s.io/v1=false"
+)
+
+// apiServerArgs are the flags of the API server. Requests are not limited,
+// neither by number nor by priority: there is one user, who measures.
+func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
+	address := i.listener.Addr().(*net.TCPAddr)
+	args := []string{
+		"--etcd-servers=" + etcd,
+		"--bind-address=" + address.IP.String(),
+		"--advertise-address=" + address.IP.String(),
+		fmt.Sprintf("--secure-port=%d", address.Port),
+		"--service-cluster-ip-range=" + serviceRange(address.IP),
+		"--endpoint-reconciler-type=none",
+		"--client-ca-file=" + i.authorityFile(),
+		"--tls-cert-file=" + filepath.Join(i.pki, "server.crt"),
+		"--tls-private-key-file=" + filepath.Join(i.pki, "server.key"),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + i.serviceAccountKey(),
+		"--service-account-signing-key-file=" + i.serviceAccountKey(),
+		"--enable-priority-and-fairness=false",
+		"--max-requests-inflight=0",
+		"--max-mutating-requests-inflight=0",
+		"--shutdown-watch-termination-grace-period=1s",
+		"--disable-admission-plugins=" + idleAdmission,
+		"--runtime-config=" + idleAPIs,
+	}
+	if opts.AuthorizationConfig != "" {
+		args = append(args, "--authorization-config="+opts.AuthorizationConfig)
+	} else {
+		args = append(args, "--authorization-mode=RBAC")
+	}
+	return options.MergeArguments(args, opts.APIServerArgs)
+}
+
+// serviceRange is where Services get their addresses, of the same family as
+// the address of the server.
+func serviceRange(address net.IP) string {
+	if address.To4() == nil {
+		return "fd00:10::/112"
+	}
+	return "10.0.0.0/24"
+}

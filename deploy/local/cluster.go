@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/entail-dev/entail/deploy/local/internal/datadir"
+	"github.com/entail-dev/entail/deploy/local/internal/options"
+)
+
+const (
+	readyTimeout = 60 * time.Second
+	readyPoll    = 20 * time.Millisecond
+)
+
+// ready is the line on standard output.
+type ready struct {
+	Kubeconfig string `json:"kubeconfig"`
+	Server     string `json:"server"`
+}
+
+// run takes what only one process may have, the data directory and the port,
+// and then runs the cluster.
+func run(ctx context.Context, opts options.Options, out io.Writer) (err error) {
+	dir, err := datadir.Open(opts.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	listener, err := dir.Listen(opts.BindAddress, opts.Port)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // for the ways out before the API server owns it
+	logs, err := datadir.OpenLog(opts.LogFile)
+	if err != nil {
+		return err
+	}
+	if err := keepStderr(logs); err != nil {
+		return err
+	}
+	identity, err := newIdentity(dir, opts, listener)
+	if err != nil {
+		return err
+	}
+	c := cluster{opts: opts, identity: identity, etcdDir: dir.Path("etcd"), logs: logs, out: out}
+	if err := c.run(ctx); err != nil {
+		return fmt.Errorf("%w (see %s)", err, opts.LogFile)
+	}
+	return nil
+}
+
+// cluster is etcd, the API server and the controllers.
+type cluster struct {
+	opts     options.Options
+	identity *identity
+	etcdDir  string
+	logs     io.Writer
+	out      io.Writer
+}
+
+// run brings the parts up, says so on standard output, and takes them down in
+// the opposite order when the context ends or a part fails.
+func (c *cluster) run(ctx context.Context) error {
+	store, err := startStore(ctx, c.etcdDir, c.opts)
+	if err != nil {
+		return err
+	}
+	defer store.close()
+	server, err := newAPIServer(ctx, c.identity.apiServerArgs(store.endpoint, c.opts), c.identity.listener, c.logs)
+	if err != nil {
+		return err
+	}
+	controllers, err := newControllers(c.identity)
+	if err != nil {
+		return err
+	}
+	api := start("API server", server.run)
+	defer api.stop()
+	if err := waitReady(ctx, api, controllers.client); err != nil {
+		return err
+	}
+	control := start("controllers", controllers.run)
+	defer control.stop()
+	line := ready{Kubeconfig: c.identity.kubeconfig, Server: c.identity.cluster.Server}
+	if err := json.NewEncoder(c.out).Encode(line); err != nil {
+		return fmt.Errorf("printing the ready line: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-api.done:
+		return api.failure()
+	case <-control.done:
+		return control.failure()
+	}
+}
+
+// waitReady polls until the API server has done all that it does at a start;
+// it creates the default namespace aside from its own readiness.
+func waitReady(ctx context.Context, api *part, client kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the API server is not ready after %s", readyTimeout))
+	defer cancel()
+	for {
+		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		if err == nil {
+			if _, err = client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{}); err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(readyPoll):
+		case <-api.done:
+			return api.failure()
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the API server: %w (last answer: %w)", context.Cause(ctx), err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// Package options reads the command line of kube-local and refuses, with a
+// message that says what to do, everything that could not work later.
+package options
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Options is what the command line asked for. Paths are absolute.
+type Options struct {
+	DataDir             string
+	LogFile             string
+	BindAddress         net.IP
+	Port                int
+	Users               []User
+	AuthorizationConfig string
+	APIServerArgs       []string
+	ExitWithStdin       bool
+	UnsafeNoFsync       bool
+}
+
+const usage = `Usage: kube-local --data-dir DIR [flags]
+
+Runs a Kubernetes API server with etcd and a few controllers in one process,
+on loopback only. Prints {"kubeconfig": ..., "server": ...} when it is ready.
+
+Flags:
+`
+
+// Parse reads args. Help goes to w; the error is then pflag.ErrHelp.
+func Parse(args []string, w io.Writer) (Options, error) {
+	var (
+		o     Options
+		bind  string
+		users []string
+		flags = pflag.NewFlagSet("kube-local", pflag.ContinueOnError)
+	)
+	flags.SortFlags = false
+	flags.Usage = func() { fmt.Fprint(w, usage, flags.FlagUsages()) }
+	flags.StringVar(&o.DataDir, "data-dir", "", "directory that holds all state; created when missing (required)")
+	flags.IntVar(&o.Port, "port", 0, "port to listen on; 0 takes a free one and keeps it over restarts")
+	flags.StringVar(&bind, "bind-address", "127.0.0.1", "loopback address to listen on")
+	flags.StringArrayVar(&users, "user", nil, "`NAME[:GROUP,GROUP]` gets a client certificate in DATA-DIR/NAME.kubeconfig; repeatable")
+	flags.StringVar(&o.AuthorizationConfig, "authorization-config", "", "AuthorizationConfiguration `file` of the API server; RBAC alone without it")
+	flags.StringArrayVar(&o.APIServerArgs, "apiserver-arg", nil, "further `--flag=value` of the API server, wins over our own; repeatable")
+	flags.BoolVar(&o.ExitWithStdin, "exit-with-stdin", false, "stop when standard input ends, so that no killed parent leaves the server behind")
+	flags.BoolVar(&o.UnsafeNoFsync, "unsafe-no-fsync", false, "do not wait for the disk; quicker, but a power cut can destroy the data")
+	flags.StringVar(&o.LogFile, "log-file", "", "`file` for the logs of the components (default DATA-DIR/kube-local.log)")
+	if err := flags.Parse(args); err != nil {
+		return Options{}, err
+	}
+	if flags.NArg() > 0 {
+		return Options{}, fmt.Errorf("unexpected argument %q: kube-local takes flags only, see --help", flags.Arg(0))
+	}
+	o.BindAddress = net.ParseIP(bind)
+	if o.BindAddress == nil || !o.BindAddress.IsLoopback() {
+		return Options{}, fmt.Errorf("--bind-address %q is not a loopback address: use 127.0.0.1 or ::1", bind)
+	}
+	if o.Port < 0 || o.Port > 65535 {
+		return Options{}, fmt.Errorf("--port %d is out of range: use 1 to 65535, or 0 for a free one", o.Port)
+	}
+	var err error
+	if o.Users, err = parseUsers(users); err != nil {
+		return Options{}, err
+	}
+	return o, o.resolve()
+}
+
+// resolve makes the paths absolute and checks what the API server would
+// report only in its log.
+func (o *Options) resolve() error {
+	if o.DataDir == "" {
+		return errors.New("--data-dir is missing: name a directory that may hold the server's state")
+	}
+	for _, arg := range o.APIServerArgs {
+		if !strings.HasPrefix(arg, "--") {
+			return fmt.Errorf("--apiserver-arg %q is not a flag: write --apiserver-arg=--name=value", arg)
+		}
+	}
+	for _, path := range []*string{&o.DataDir, &o.LogFile, &o.AuthorizationConfig} {
+		if *path == "" {
+			continue
+		}
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return fmt.Errorf("resolving path %q: %w", *path, err)
+		}
+		*path = absolute
+	}
+	if o.LogFile == "" {
+		o.LogFile = filepath.Join(o.DataDir, "kube-local.log")
+	}
+	if o.AuthorizationConfig != "" {
+		if _, err := os.Stat(o.AuthorizationConfig); err != nil {
+			return fmt.Errorf("reading --authorization-config: %w", err)
+		}
+	}
+	return nil
+}

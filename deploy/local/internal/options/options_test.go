@@ -1,0 +1,118 @@
+package options
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestACommandLineThatCannotWorkIsRefusedWithTheWayOut(t *testing.T) {
+	dir := t.TempDir()
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no data directory":         {nil, "--data-dir is missing"},
+		"unknown flag":              {[]string{"--data-dir", dir, "--colour"}, "unknown flag: --colour"},
+		"an argument":               {[]string{"--data-dir", dir, "start"}, `unexpected argument "start"`},
+		"address of a network":      {[]string{"--data-dir", dir, "--bind-address", "0.0.0.0"}, "is not a loopback address: use 127.0.0.1"},
+		"name for an address":       {[]string{"--data-dir", dir, "--bind-address", "localhost"}, "is not a loopback address"},
+		"port out of range":         {[]string{"--data-dir", dir, "--port", "65536"}, "--port 65536 is out of range"},
+		"negative port":             {[]string{"--data-dir", dir, "--port=-1"}, "--port -1 is out of range"},
+		"argument that is no flag":  {[]string{"--data-dir", dir, "--apiserver-arg", "v=4"}, "write --apiserver-arg=--name=value"},
+		"missing authorization":     {[]string{"--data-dir", dir, "--authorization-config", dir + "/none"}, "reading --authorization-config"},
+		"user without a name":       {[]string{"--data-dir", dir, "--user", ":dev"}, "the name must be"},
+		"user that leaves its home": {[]string{"--data-dir", dir, "--user", "../eve"}, "the name must be"},
+		"user with a long name":     {[]string{"--data-dir", dir, "--user", strings.Repeat("a", 65)}, "the name must be"},
+		"user with an empty group":  {[]string{"--data-dir", dir, "--user", "alice:dev,"}, "a group name must have"},
+		"user twice":                {[]string{"--data-dir", dir, "--user", "alice", "--user", "alice:dev"}, "the name is taken"},
+		"user who is the admin":     {[]string{"--data-dir", dir, "--user", "admin:dev"}, "the name is taken"},
+		"user with many groups":     {[]string{"--data-dir", dir, "--user", "alice:" + strings.Repeat("g,", 100) + "g"}, "101 groups, at most 100"},
+		"very many users":           {append([]string{"--data-dir", dir}, slices.Repeat([]string{"--user=alice"}, 1001)...), "at most 1000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse(test.args, &bytes.Buffer{})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Parse(%q) = %v, want an error with %q", test.args, err, test.want)
+			}
+		})
+	}
+}
+
+func TestUsersAndTheirGroupsAreRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		value  string
+		groups []string
+	}{
+		"alone":                  {"alice", nil},
+		"with one group":         {"alice:dev", []string{"dev"}},
+		"with several groups":    {"alice:dev,ops", []string{"dev", "ops"}},
+		"with a group of colons": {"alice:system:masters,dev", []string{"system:masters", "dev"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options, err := Parse([]string{"--data-dir", t.TempDir(), "--user", test.value}, &bytes.Buffer{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(options.Users) != 1 || options.Users[0].Name != "alice" || !slices.Equal(options.Users[0].Groups, test.groups) {
+				t.Errorf("users = %+v, want alice in %q", options.Users, test.groups)
+			}
+		})
+	}
+}
+
+func TestPathsBecomeAbsolute(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("authz.yaml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options, err := Parse([]string{"--data-dir", "state", "--authorization-config", "authz.yaml"}, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{options.DataDir, options.LogFile, options.AuthorizationConfig} {
+		if !filepath.IsAbs(path) {
+			t.Errorf("%q is not absolute", path)
+		}
+	}
+	if want := filepath.Join(options.DataDir, "kube-local.log"); options.LogFile != want {
+		t.Errorf("log file = %q, want %q", options.LogFile, want)
+	}
+}
+
+func TestHelpNamesEveryFlagAndIsNoFailure(t *testing.T) {
+	var help bytes.Buffer
+	if _, err := Parse([]string{"--help"}, &help); !errors.Is(err, pflag.ErrHelp) {
+		t.Fatalf("error = %v, want ErrHelp", err)
+	}
+	for _, flag := range []string{"--data-dir", "--port", "--user", "--apiserver-arg", "--exit-with-stdin"} {
+		if !strings.Contains(help.String(), flag) {
+			t.Errorf("help does not name %s:\n%s", flag, &help)
+		}
+	}
+}
+
+func TestAGivenArgumentTakesThePlaceOfTheDefault(t *testing.T) {
+	for name, test := range map[string]struct {
+		defaults, given, want []string
+	}{
+		"nothing given":    {[]string{"--a=1", "--b=2"}, nil, []string{"--a=1", "--b=2"}},
+		"another flag":     {[]string{"--a=1"}, []string{"--b=2"}, []string{"--a=1", "--b=2"}},
+		"same flag":        {[]string{"--a=1", "--b=2"}, []string{"--a=3"}, []string{"--b=2", "--a=3"}},
+		"same flag, bare":  {[]string{"--a=true"}, []string{"--a"}, []string{"--a"}},
+		"flag given twice": {[]string{"--a=1"}, []string{"--a=2", "--a=3"}, []string{"--a=2", "--a=3"}},
+		"name begins same": {[]string{"--a=1"}, []string{"--ab=2"}, []string{"--a=1", "--ab=2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := MergeArguments(test.defaults, test.given); !slices.Equal(got, test.want) {
+				t.Errorf("MergeArguments(%q, %q) = %q, want %q", test.defaults, test.given, got, test.want)
+			}
+		})
+	}
+}

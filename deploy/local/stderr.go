@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+)
+
+// keepStderr sends what libraries print on their own (the etcd client does)
+// to the log, and keeps standard error for the few lines of this program:
+// its errors, a crash, and a component that ends the process.
+func keepStderr(logs *os.File) error {
+	fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("duplicating standard error: %w", err)
+	}
+	own := os.NewFile(uintptr(fd), os.Stderr.Name())
+	if err := unix.Dup2(int(logs.Fd()), int(os.Stderr.Fd())); err != nil {
+		return fmt.Errorf("sending standard error to the log: %w", err)
+	}
+	os.Stderr = own
+	klog.OsExit = func(code int) {
+		fmt.Fprintf(own, "kube-local: a component gave up (see %s)\n", logs.Name())
+		os.Exit(code)
+	}
+	return debug.SetCrashOutput(own, debug.CrashOptions{})
+}
