@@ -1,0 +1,86 @@
+package fga
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	// maxMessageBytes bounds an answer: a model, which servers can be told to allow far beyond their 256 KiB.
+	maxMessageBytes = 16 << 20
+	// A server that is back shall be found soon; callers have a backoff of their own.
+	reconnectDelay = 2 * time.Second
+	// A dead peer is noticed after this long without an answer. Shorter, and servers complain.
+	keepaliveAfter   = 20 * time.Second
+	keepaliveTimeout = 5 * time.Second
+)
+
+// Client talks to one OpenFGA server. It is safe for concurrent use.
+type Client struct {
+	conn      *grpc.ClientConn
+	api       openfgav1.OpenFGAServiceClient
+	maxTuples int
+}
+
+// Dial makes a client. It connects when first used, and again whenever needed.
+func Dial(cfg Config) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	transport, err := cfg.transport()
+	if err != nil {
+		return nil, err
+	}
+	token, err := cfg.token()
+	if err != nil {
+		return nil, err
+	}
+	reconnect := backoff.DefaultConfig
+	reconnect.BaseDelay, reconnect.MaxDelay = reconnectDelay/20, reconnectDelay
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: reconnectDelay}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveAfter, Timeout: keepaliveTimeout}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
+		grpc.WithChainUnaryInterceptor(bounded(orDefault(cfg.Timeout, DefaultTimeout))),
+	}
+	if token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer{token: token, plaintext: cfg.plaintext()}))
+	}
+	conn, err := grpc.NewClient(cfg.Target, append(options, cfg.DialOptions...)...)
+	if err != nil {
+		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
+	}
+	return &Client{conn: conn, api: openfgav1.NewOpenFGAServiceClient(conn), maxTuples: orDefault(cfg.MaxTuples, DefaultMaxTuples)}, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() error {
+	if err := c.conn.Close(); err != nil {
+		return fmt.Errorf("closing connection to OpenFGA: %w", err)
+	}
+	return nil
+}
+
+// bounded gives every call a deadline and its error a class.
+func bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		callCtx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return classify(ctx, invoke(callCtx, method, req, reply, cc, opts...))
+	}
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}

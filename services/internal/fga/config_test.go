@@ -1,0 +1,115 @@
+package fga
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestConfigSaysWhatIsWrongAndWhere(t *testing.T) {
+	cases := map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"good":                    {cfg: Config{Target: "openfga:8081"}},
+		"no target":               {want: "--openfga-target"},
+		"no port":                 {cfg: Config{Target: "openfga"}, want: "--openfga-target"},
+		"plaintext and authority": {cfg: Config{Target: "a:1", Plaintext: true, CAFile: "x"}, want: "--openfga-plaintext"},
+		"two tokens":              {cfg: Config{Target: "a:1", Token: "x", TokenFile: "y"}, want: "--openfga-token-file"},
+		"negative timeout":        {cfg: Config{Target: "a:1", Timeout: -1}, want: "--openfga-timeout"},
+		"too many tuples":         {cfg: Config{Target: "a:1", MaxTuples: 1_000_000}, want: "--openfga-max-tuples"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := tc.cfg.Validate()
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v; want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestOnlyThisHostIsSpokenToInPlaintextUnasked(t *testing.T) {
+	cases := map[string]struct {
+		cfg  Config
+		want bool
+	}{
+		"loopback address":    {cfg: Config{Target: "127.0.0.1:8081"}, want: true},
+		"loopback, version 6": {cfg: Config{Target: "[::1]:8081"}, want: true},
+		"localhost":           {cfg: Config{Target: "localhost:8081"}, want: true},
+		"loopback with CA":    {cfg: Config{Target: "localhost:8081", CAFile: "ca.pem"}},
+		"another host":        {cfg: Config{Target: "openfga:8081"}},
+		"another, asked for":  {cfg: Config{Target: "openfga:8081", Plaintext: true}, want: true},
+	}
+	for name, tc := range cases {
+		if got := tc.cfg.plaintext(); got != tc.want {
+			t.Errorf("%s: plaintext is %v; want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestFilesOfTheConfigAreChecked(t *testing.T) {
+	write := func(content string) string {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cases := map[string]Config{
+		"no such authority":   {CAFile: "/nonexistent"},
+		"no certificate":      {CAFile: write("no certificate")},
+		"no such token":       {TokenFile: "/nonexistent"},
+		"empty token":         {TokenFile: write(" \n")},
+		"two lines of token":  {TokenFile: write("one\ntwo")},
+		"token without bound": {TokenFile: write(strings.Repeat("x", maxTokenBytes+1))},
+	}
+	for name, cfg := range cases {
+		cfg.Target = "openfga:8081"
+		client, err := Dial(cfg)
+		if err == nil {
+			_ = client.Close()
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestATokenIsNeverPrinted(t *testing.T) {
+	const secret = "0penSesame"
+	cfg := Config{Target: "a:1", Token: secret}
+	encoded, err := json.Marshal(struct{ Token Token }{cfg.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	log.Info("configuration", "token", cfg.Token, "config", cfg)
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("configuration", "token", cfg.Token)
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	var bound Config
+	bound.BindFlags(flags)
+	if err := flags.Parse([]string{"--openfga-token", secret}); err != nil {
+		t.Fatal(err)
+	}
+	if bound.Token != secret {
+		t.Error("the flag does not set the token")
+	}
+	for _, text := range []string{
+		fmt.Sprint(cfg), fmt.Sprintf("%+v %#v %q %s", cfg, cfg, cfg.Token, cfg.Token), string(encoded), logged.String(),
+		flags.FlagUsages(), flags.Lookup("openfga-token").Value.String(),
+	} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the token is in %q", text)
+		}
+	}
+	if (bearer{token: secret}).RequireTransportSecurity() != true {
+		t.Error("the token goes over an insecure transport")
+	}
+}

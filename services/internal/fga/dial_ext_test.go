@@ -1,0 +1,158 @@
+package fga_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+)
+
+func TestAServerThatIsAwayIsUnavailableAndFoundAgain(t *testing.T) {
+	cfg := devserver.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}
+	server, err := devserver.StartOpenFGA(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := fga.Dial(fga.Config{Target: server.Target()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	store := storeWithModel(t, client)
+	cfg.GRPCPort = server.Port()
+	server.Stop()
+
+	for range 3 {
+		if err := client.Write(t.Context(), store, "", viewers(1), nil); !fault.IsUnavailable(err) {
+			t.Errorf("a server that is down: %v; want unavailable", err)
+		}
+	}
+	if server, err = devserver.StartOpenFGA(cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	deadline := time.Now().Add(10 * time.Second)
+	for err = client.Write(t.Context(), store, "", viewers(1), nil); err != nil; err = client.Write(t.Context(), store, "", viewers(1), nil) {
+		if !fault.IsUnavailable(err) || time.Now().After(deadline) {
+			t.Fatalf("a server that is back: %v", err)
+		}
+	}
+	if got := held(t, client, store); len(got) != 1 {
+		t.Errorf("the store holds %v; want the tuple", got)
+	}
+}
+
+func TestACallEndsInTime(t *testing.T) {
+	stuck := func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	client := dial(t, devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(stuck)}}, fga.Config{Timeout: 20 * time.Millisecond})
+	_, _, err := client.GetStore(t.Context(), unknown)
+	if !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "DeadlineExceeded") {
+		t.Errorf("got %v; want unavailable for the deadline", err)
+	}
+}
+
+func TestTheTokenIsSentAndARefusedOneIsRetriedForEver(t *testing.T) {
+	const secret = "only-for-this-test"
+	guard := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		if got := md.Get("authorization"); len(got) != 1 || got[0] != "Bearer "+secret {
+			return nil, status.Error(codes.Unauthenticated, "unauthenticated")
+		}
+		return next(ctx, req)
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}
+	for name, tc := range map[string]struct {
+		cfg     fga.Config
+		refused bool
+	}{
+		"by value":  {cfg: fga.Config{Token: secret}},
+		"by file":   {cfg: fga.Config{TokenFile: file}},
+		"none":      {refused: true},
+		"wrong one": {cfg: fga.Config{Token: "wrong"}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := dial(t, server, tc.cfg).GetStore(t.Context(), unknown)
+			if tc.refused != (err != nil) || tc.refused && !fault.IsUnavailable(err) {
+				t.Errorf("got %v; want refused %v, and then unavailable", err, tc.refused)
+			}
+		})
+	}
+}
+
+func TestTLSChecksTheServersCertificate(t *testing.T) {
+	certificate, authority := selfSigned(t)
+	caFile := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(caFile, authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&certificate))}}
+
+	trusting := dial(t, server, fga.Config{CAFile: caFile, Token: "sent over TLS"})
+	if _, err := trusting.CreateStore(t.Context(), "secure"); err != nil {
+		t.Errorf("with the server's authority: %v", err)
+	}
+	_, otherAuthority := selfSigned(t)
+	if err := os.WriteFile(caFile, otherAuthority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	doubting := dial(t, server, fga.Config{CAFile: caFile})
+	if _, err := doubting.CreateStore(t.Context(), "secure"); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("with another authority: %v; want a refused certificate", err)
+	}
+}
+
+func TestACancelledCallIsTheCallersAndNotCounted(t *testing.T) {
+	client := dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+	why := errors.New("the service drains")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if _, err := client.CreateStore(ctx, "test"); !errors.Is(err, why) || !fault.IsUnavailable(err) {
+		t.Errorf("got %v; want %v", err, why)
+	}
+}
+
+func selfSigned(t *testing.T) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "openfga"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}

@@ -1,0 +1,79 @@
+package fga
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// ReadTuples yields every tuple of a store, page by page. An error ends the
+// sequence. Tuples that are written or deleted meanwhile may be seen or not. The
+// tuples of an unknown store are none: see [Client.GetStore].
+func (c *Client) ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {
+	return func(yield func(*openfgav1.Tuple, error) bool) {
+		if !isID(storeID) {
+			return
+		}
+		request := &openfgav1.ReadRequest{StoreId: storeID, PageSize: wrapperspb.Int32(pageSize)}
+		for {
+			page, err := c.api.Read(ctx, request)
+			if err != nil {
+				yield(nil, fmt.Errorf("reading tuples of OpenFGA store %s: %w", storeID, err))
+				return
+			}
+			for _, t := range page.GetTuples() {
+				if !yield(t, nil) {
+					return
+				}
+			}
+			if request.ContinuationToken = page.GetContinuationToken(); request.GetContinuationToken() == "" {
+				return
+			}
+		}
+	}
+}
+
+// ReadTuple finds the tuple with key's object, relation and user, whatever its condition.
+func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error) {
+	page, err := c.api.Read(ctx, &openfgav1.ReadRequest{
+		StoreId: storeID, PageSize: wrapperspb.Int32(1),
+		TupleKey: &openfgav1.ReadRequestTupleKey{Object: key.GetObject(), Relation: key.GetRelation(), User: key.GetUser()},
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("reading tuple %s of OpenFGA store %s: %w", identityOf(key), storeID, err)
+	}
+	if len(page.GetTuples()) == 0 {
+		return nil, false, nil
+	}
+	return page.GetTuples()[0], true, nil
+}
+
+// Check asks OpenFGA as is.
+func (c *Client) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
+	answer, err := c.api.Check(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("check in OpenFGA store %s: %w", r.GetStoreId(), c.whose(ctx, r.GetStoreId(), err))
+	}
+	return answer, nil
+}
+
+// ListObjects asks OpenFGA as is.
+func (c *Client) ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
+	answer, err := c.api.ListObjects(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("listing objects of OpenFGA store %s: %w", r.GetStoreId(), c.whose(ctx, r.GetStoreId(), err))
+	}
+	return answer, nil
+}
+
+// Expand asks OpenFGA as is.
+func (c *Client) Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error) {
+	answer, err := c.api.Expand(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("expanding in OpenFGA store %s: %w", r.GetStoreId(), c.whose(ctx, r.GetStoreId(), err))
+	}
+	return answer, nil
+}

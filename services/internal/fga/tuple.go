@@ -1,0 +1,80 @@
+package fga
+
+import (
+	"fmt"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// identity is what makes a tuple that tuple; the condition does not.
+type identity struct{ object, relation, user string }
+
+func (i identity) String() string { return i.object + "#" + i.relation + "@" + i.user }
+
+func (i identity) key() *openfgav1.TupleKeyWithoutCondition {
+	return &openfgav1.TupleKeyWithoutCondition{Object: i.object, Relation: i.relation, User: i.user}
+}
+
+func identityOf(t *openfgav1.TupleKey) identity {
+	return identity{t.GetObject(), t.GetRelation(), t.GetUser()}
+}
+
+// SameCondition reports whether two tuples hold under the same condition. No
+// context and an empty one are the same.
+func SameCondition(a, b *openfgav1.TupleKey) bool {
+	return proto.Equal(condition(a), condition(b))
+}
+
+// condition is t's condition in the form that the server keeps.
+func condition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition {
+	c := t.GetCondition()
+	switch {
+	case c.GetName() == "":
+		return nil
+	case c.GetContext() == nil:
+		return &openfgav1.RelationshipCondition{Name: c.GetName(), Context: &structpb.Struct{}}
+	default:
+		return c
+	}
+}
+
+// tuples is a list without duplicates.
+type tuples struct {
+	list       []*openfgav1.TupleKey
+	byIdentity map[identity]*openfgav1.TupleKey
+}
+
+// unique drops duplicates, and copies: the caller's tuples are not touched.
+func unique(add []*openfgav1.TupleKey) (tuples, error) {
+	u := tuples{list: make([]*openfgav1.TupleKey, 0, len(add)), byIdentity: make(map[identity]*openfgav1.TupleKey, len(add))}
+	for _, t := range add {
+		id := identityOf(t)
+		if earlier, ok := u.byIdentity[id]; ok {
+			if !SameCondition(earlier, t) {
+				return tuples{}, fmt.Errorf("%w: %s is asked for with two conditions (%q and %q): keep one", ErrInvalidTuple, id,
+					earlier.GetCondition().GetName(), t.GetCondition().GetName())
+			}
+			continue
+		}
+		u.byIdentity[id] = t
+		u.list = append(u.list, &openfgav1.TupleKey{Object: id.object, Relation: id.relation, User: id.user, Condition: condition(t)})
+	}
+	return u, nil
+}
+
+// without is what of remove is not wanted, without duplicates.
+func (u tuples) without(remove []*openfgav1.TupleKey) []*openfgav1.TupleKeyWithoutCondition {
+	var keys []*openfgav1.TupleKeyWithoutCondition
+	seen := make(map[identity]struct{}, len(remove))
+	for _, t := range remove {
+		id := identityOf(t)
+		_, again := seen[id]
+		_, wanted := u.byIdentity[id]
+		if seen[id] = struct{}{}; !again && !wanted {
+			keys = append(keys, id.key())
+		}
+	}
+	return keys
+}

@@ -1,0 +1,84 @@
+package fga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/grpc/codes"
+)
+
+// Write makes the store hold every tuple of add and none of remove, additions
+// first, in as many calls as it takes. A tuple in both stays: add wins. Doing it
+// again changes nothing. A tuple that is there with another condition is replaced,
+// and is missing for a moment. Two tuples in add that differ in their condition
+// alone are [ErrInvalidTuple], as is whatever the server refuses under the model
+// (the latest when modelID is empty). What earlier calls wrote stays written.
+// Removing from an unknown store is done; adding to it is [ErrStoreNotFound],
+// unless its model is still there (see the package's list).
+func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove []*openfgav1.TupleKey) error {
+	wanted, err := unique(add)
+	if err == nil && !isID(storeID) {
+		if len(add) == 0 {
+			return nil
+		}
+		err = ErrStoreNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("writing tuples to OpenFGA store %.100s: %w", storeID, err)
+	}
+	for chunk := range slices.Chunk(wanted.list, c.maxTuples) {
+		if err := c.add(ctx, storeID, modelID, chunk); err != nil {
+			return fmt.Errorf("writing tuples to OpenFGA store %s: %w", storeID, c.whose(ctx, storeID, refusal(err, ErrInvalidTuple)))
+		}
+	}
+	for chunk := range slices.Chunk(wanted.without(remove), c.maxTuples) {
+		if err := c.remove(ctx, storeID, chunk); err != nil {
+			return fmt.Errorf("deleting tuples from OpenFGA store %s: %w", storeID, refusal(err, ErrInvalidTuple))
+		}
+	}
+	return nil
+}
+
+// add writes one chunk. OpenFGA refuses it as a whole when it holds a tuple with
+// another condition, or when somebody else wrote one of them at the same moment.
+func (c *Client) add(ctx context.Context, storeID, modelID string, chunk []*openfgav1.TupleKey) error {
+	request := &openfgav1.WriteRequest{
+		StoreId: storeID, AuthorizationModelId: modelID,
+		Writes: &openfgav1.WriteRequestWrites{TupleKeys: chunk, OnDuplicate: "ignore"},
+	}
+	_, err := c.api.Write(ctx, request)
+	if codeOf(err) != codes.Aborted {
+		return err
+	}
+	var stale []*openfgav1.TupleKeyWithoutCondition
+	for _, t := range chunk {
+		found, ok, err := c.ReadTuple(ctx, storeID, t)
+		if err != nil {
+			return err
+		}
+		if ok && !SameCondition(found.GetKey(), t) {
+			stale = append(stale, identityOf(t).key())
+		}
+	}
+	if len(stale) > 0 {
+		if err := c.remove(ctx, storeID, stale); err != nil {
+			return err
+		}
+	}
+	_, err = c.api.Write(ctx, request)
+	return err
+}
+
+// remove deletes one chunk. Where there is no model, no tuple can be.
+func (c *Client) remove(ctx context.Context, storeID string, chunk []*openfgav1.TupleKeyWithoutCondition) error {
+	_, err := c.api.Write(ctx, &openfgav1.WriteRequest{
+		StoreId: storeID, Deletes: &openfgav1.WriteRequestDeletes{TupleKeys: chunk, OnMissing: "ignore"},
+	})
+	if errors.Is(err, ErrModelNotFound) {
+		return nil
+	}
+	return err
+}

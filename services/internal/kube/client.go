@@ -1,0 +1,103 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// attempts bounds the fight with other writers; beyond, the caller's own retry takes over.
+const attempts = 5
+
+// Client reads and writes objects of one cluster on behalf of one service. It is
+// safe for concurrent use.
+type Client struct {
+	api     dynamic.Interface
+	cluster string
+	manager string
+	events  flowcontrol.RateLimiter
+
+	mu    sync.Mutex
+	epoch string
+}
+
+// New makes a client for the cluster that the bus knows by the given name.
+// fieldManager, the service's name, owns what the client applies.
+func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
+	api, err := dynamic.NewForConfig(tuned(cfg, fieldManager))
+	if err != nil {
+		return nil, fmt.Errorf("creating client of the API server: %w", err)
+	}
+	return &Client{
+		api: api, cluster: cluster, manager: fieldManager,
+		events: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
+	}, nil
+}
+
+// Epoch is the UID of the cluster, which is that of its kube-system namespace.
+func (c *Client) Epoch(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.epoch != "" {
+		return c.epoch, nil
+	}
+	namespaces := c.api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	system, err := namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the cluster's identity (namespace %s): %w", metav1.NamespaceSystem, classify(err))
+	}
+	c.epoch = string(system.GetUID())
+	return c.epoch, nil
+}
+
+// Get reads an object. It returns [ErrNotFound] when there is none.
+func (c *Client) Get(ctx context.Context, kind topology.Kind, namespace, name string) (event.Change, error) {
+	u, err := c.of(kind, namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return event.Change{}, fmt.Errorf("reading %s %s: %w", kind.Kind, name, classify(err))
+	}
+	return c.change(ctx, kind, u)
+}
+
+// Fetch reads the object that a key names, as JSON, for what was too large for the bus;
+// nil when there is none.
+func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
+	kinds := topology.Kinds()
+	i := slices.IndexFunc(kinds, func(kind topology.Kind) bool { return kind.GroupResource == k.GroupResource })
+	if i < 0 || k.Cluster != c.cluster {
+		return nil, fault.Terminal(fmt.Errorf("fetching %s: not a kind of cluster %q that services read", k, c.cluster))
+	}
+	change, err := c.Get(ctx, kinds[i], k.Namespace, k.Name)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return change.Object, err
+}
+
+func (c *Client) of(kind topology.Kind, namespace string) dynamic.ResourceInterface {
+	return c.api.Resource(resource(kind)).Namespace(namespace)
+}
+
+func (c *Client) change(ctx context.Context, kind topology.Kind, u *unstructured.Unstructured) (event.Change, error) {
+	epoch, err := c.Epoch(ctx)
+	if err != nil {
+		return event.Change{}, err
+	}
+	change, err := Origin{Cluster: c.cluster, Epoch: epoch}.Change(kind, u)
+	change.ObservedAt = time.Now()
+	return change, err
+}

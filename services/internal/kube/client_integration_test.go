@@ -1,0 +1,333 @@
+//go:build integration
+
+package kube_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const finalizer = corev1alpha1.StoreFinalizer
+
+func client(t *testing.T, server *testbed.KubeServer, manager string) *kube.Client {
+	t.Helper()
+	c, err := kube.New(server.Config(), "local", manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// apply makes a Store and returns its state.
+func apply(t *testing.T, server *testbed.KubeServer, c *kube.Client, name string) event.Change {
+	t.Helper()
+	server.Apply(t, topology.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
+	return get(t, c, name)
+}
+
+func get(t *testing.T, c *kube.Client, name string) event.Change {
+	t.Helper()
+	change, err := c.Get(t.Context(), topology.Stores(), "", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return change
+}
+
+func store(t *testing.T, change event.Change) corev1alpha1.Store {
+	t.Helper()
+	var s corev1alpha1.Store
+	if err := json.Unmarshal(change.Object, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func remove(t *testing.T, server *testbed.KubeServer, name string) {
+	t.Helper()
+	if err := server.Objects(t).Resource(stores()).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stores() schema.GroupVersionResource {
+	return corev1alpha1.GroupVersion.WithResource(corev1alpha1.Stores)
+}
+
+func TestAnObjectIsReadAsAChange(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "test")
+	change := apply(t, server, c, "a.name.with.dots")
+	if change.Epoch == "" || change.UID == "" || change.ObservedAt.IsZero() || change.Generation != 1 || change.Deleted {
+		t.Errorf("got %+v", change)
+	}
+	if s := store(t, change); s.Spec.CoreModule != "module core" || s.ManagedFields != nil {
+		t.Errorf("got %+v", s)
+	}
+	fetched, err := c.Fetch(t.Context(), change.Key)
+	if err != nil || string(fetched) != string(change.Object) {
+		t.Errorf("fetched %s, %v; want %s", fetched, err, change.Object)
+	}
+	if _, err := c.Get(t.Context(), topology.Stores(), "", "absent"); !errors.Is(err, kube.ErrNotFound) || fault.IsUnavailable(err) {
+		t.Errorf("an absent object: %v; want %v", err, kube.ErrNotFound)
+	}
+	unserved := topology.Stores()
+	unserved.Resource = "unheardof"
+	if _, err := c.Get(t.Context(), unserved, "", "absent"); !errors.Is(err, kube.ErrNotServed) || errors.Is(err, kube.ErrNotFound) {
+		t.Errorf("an absent kind: %v; want %v", err, kube.ErrNotServed)
+	}
+	strange := change.Key
+	strange.Cluster = "another"
+	if _, err := c.Fetch(t.Context(), strange); !fault.IsTerminal(err) {
+		t.Errorf("an object of another cluster: %v; want a terminal error", err)
+	}
+	if server.Writes() != 0 {
+		t.Errorf("reading wrote: %v", server.WritesByOp())
+	}
+}
+
+func TestTwoServicesShareAStatus(t *testing.T) {
+	server := testbed.Kube(t)
+	stores, tuples := client(t, server, "store-sync"), client(t, server, "tuple-sync")
+	obj := apply(t, server, stores, "demo")
+	condition := func(kind string) []metav1.Condition {
+		return kube.SetCondition(nil, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Done"})
+	}
+	_, err := stores.ApplyStatus(t.Context(), topology.Stores(), obj, corev1alpha1.StoreStatus{StoreID: "s-1", Conditions: condition("StoreSynced")}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	managed := []corev1alpha1.Tuple{{Object: "a:1", Relation: "b", User: "c:1"}}
+	after, err := tuples.ApplyStatus(t.Context(), topology.Stores(), obj,
+		corev1alpha1.StoreStatus{ManagedTuples: managed, TupleCount: 1, Conditions: condition("TuplesSynced")}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := store(t, after).Status
+	if status.StoreID != "s-1" || len(status.ManagedTuples) != 1 || len(status.Conditions) != 2 {
+		t.Errorf("got %+v; want what both say", status)
+	}
+	if after.UID != obj.UID || !after.NewerThan(obj) || after.Generation != 1 {
+		t.Errorf("got %+v; want a newer state of the same generation", after)
+	}
+	after, err = tuples.ApplyStatus(t.Context(), topology.Stores(), after, corev1alpha1.StoreStatus{Conditions: condition("TuplesSynced")}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := store(t, after).Status; status.StoreID != "s-1" || len(status.ManagedTuples) != 0 || len(status.Conditions) != 2 {
+		t.Errorf("got %+v; want no tuples and the rest", status)
+	}
+	// One was refused, because it came from a state that the other had made old.
+	if n := server.WritesByOp()["PATCH /apis/core.platform-mesh.io/v1alpha1/stores/demo/status"]; n != 4 || server.Writes() != 4 {
+		t.Errorf("counted %v; want 4", server.WritesByOp())
+	}
+}
+
+func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "tuple-sync")
+	first := apply(t, server, c, "demo")
+	status := corev1alpha1.StoreStatus{StoreID: "s-1"}
+	second, err := c.ApplyStatus(t.Context(), topology.Stores(), first, status, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status.StoreID = "s-2"
+	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), first, status, true); !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
+		t.Errorf("from an old state: %v; want %v", err, kube.ErrConflict)
+	}
+	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), second, status, true); err != nil {
+		t.Errorf("from the newest state: %v", err)
+	}
+	remove(t, server, "demo")
+	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), second, status, false); !errors.Is(err, kube.ErrNotFound) {
+		t.Errorf("of a deleted object: %v; want %v", err, kube.ErrNotFound)
+	}
+	apply(t, server, c, "demo")
+	for _, cas := range []bool{true, false} {
+		if _, err := c.ApplyStatus(t.Context(), topology.Stores(), second, status, cas); !errors.Is(err, kube.ErrConflict) {
+			t.Errorf("of a re-created object (compare-and-swap %v): %v; want %v", cas, err, kube.ErrConflict)
+		}
+	}
+	if got := store(t, get(t, c, "demo")).Status.StoreID; got != "" {
+		t.Errorf("the new object has status.storeId %q", got)
+	}
+}
+
+func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "tuple-sync")
+	obj := apply(t, server, c, "demo")
+	for _, size := range []int{2 << 20, 4 << 20} {
+		status := corev1alpha1.StoreStatus{ManagedTuples: []corev1alpha1.Tuple{{Object: strings.Repeat("x", size)}}}
+		if _, err := c.ApplyStatus(t.Context(), topology.Stores(), obj, status, false); !errors.Is(err, kube.ErrTooLarge) || !fault.IsTerminal(err) {
+			t.Errorf("%d bytes: %.300v; want %v", size, err, kube.ErrTooLarge)
+		}
+	}
+	invalid := corev1alpha1.StoreStatus{Conditions: []metav1.Condition{{Type: "Ready", Reason: "not a reason"}}}
+	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), obj, invalid, false); err == nil || fault.IsTerminal(err) || fault.IsUnavailable(err) {
+		t.Errorf("an invalid status: %v; want an error that counts", err)
+	}
+}
+
+func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "store-sync")
+	first := apply(t, server, c, "demo")
+	held, err := c.AddFinalizer(t.Context(), topology.Stores(), first, finalizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// From the first state, which does not know of it yet; beside one of another service; without the object at hand.
+	both, err := c.AddFinalizer(t.Context(), topology.Stores(), first, corev1alpha1.TuplesFinalizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both.Object = nil
+	writes := server.Writes()
+	if both, err = c.AddFinalizer(t.Context(), topology.Stores(), both, finalizer); err != nil {
+		t.Fatal(err)
+	}
+	if got := store(t, both).Finalizers; len(got) != 2 || server.Writes() != writes {
+		t.Errorf("the finalizers are %v after %d more writes; want both after none", got, server.Writes()-writes)
+	}
+	remove(t, server, "demo")
+	if _, err := c.AddFinalizer(t.Context(), topology.Stores(), get(t, c, "demo"), "example.com/late"); !errors.Is(err, kube.ErrConflict) {
+		t.Errorf("adding one to an object in deletion: %v; want %v", err, kube.ErrConflict)
+	}
+	after, err := c.RemoveFinalizer(t.Context(), topology.Stores(), held, finalizer)
+	if err != nil || after.Deleted {
+		t.Fatalf("removing one of two: deleted %v, %v", after.Deleted, err)
+	}
+	for range 2 { // The second time it is gone.
+		after, err = c.RemoveFinalizer(t.Context(), topology.Stores(), after, corev1alpha1.TuplesFinalizer)
+		if err != nil || !after.Deleted {
+			t.Fatalf("removing the last: deleted %v, %v", after.Deleted, err)
+		}
+	}
+	if _, err := c.Get(t.Context(), topology.Stores(), "", "demo"); !errors.Is(err, kube.ErrNotFound) {
+		t.Errorf("the object: %v; want %v", err, kube.ErrNotFound)
+	}
+	if _, err := c.AddFinalizer(t.Context(), topology.Stores(), first, finalizer); !errors.Is(err, kube.ErrNotFound) {
+		t.Errorf("adding one to a deleted object: %v; want %v", err, kube.ErrNotFound)
+	}
+}
+
+func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "store-sync")
+	old, err := c.AddFinalizer(t.Context(), topology.Stores(), apply(t, server, c, "demo"), finalizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RemoveFinalizer(t.Context(), topology.Stores(), old, finalizer); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, server, "demo")
+	fresh, err := c.AddFinalizer(t.Context(), topology.Stores(), apply(t, server, c, "demo"), finalizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AddFinalizer(t.Context(), topology.Stores(), old, corev1alpha1.TuplesFinalizer); !errors.Is(err, kube.ErrNotFound) {
+		t.Errorf("adding: %v; want %v", err, kube.ErrNotFound)
+	}
+	if after, err := c.RemoveFinalizer(t.Context(), topology.Stores(), old, finalizer); err != nil || !after.Deleted || after.UID != old.UID {
+		t.Errorf("removing: %+v, %v; want the old object deleted", after, err)
+	}
+	if now := get(t, c, "demo"); now.ResourceVersion != fresh.ResourceVersion {
+		t.Errorf("the namesake was changed: %s", now.Object)
+	}
+}
+
+func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "store-sync")
+	obj := apply(t, server, c, "demo")
+	for i := range 3 { // Each makes the state at hand older.
+		patch := []byte(`{"metadata":{"labels":{"turn":"` + strings.Repeat("x", i+1) + `"}}}`)
+		if _, err := server.Objects(t).Resource(stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := c.AddFinalizer(t.Context(), topology.Stores(), obj, finalizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := store(t, held); len(s.Finalizers) != 1 || s.Labels["turn"] != "xxx" {
+		t.Errorf("got finalizers %v and labels %v; want both writers' work", s.Finalizers, s.Labels)
+	}
+}
+
+func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "store-sync")
+	obj := apply(t, server, c, "demo")
+	for range 200 {
+		note := kube.Note{Type: "Warning", Reason: "StoreRecreated", Message: strings.Repeat("long ", 1000)}
+		if err := c.Event(t.Context(), obj, note); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events := server.Objects(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"})
+	list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + obj.UID + ",reason=StoreRecreated"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(list.Items); n < 1 || n > 100 {
+		t.Errorf("%d events; want at least one and not all of 200", n)
+	}
+	if server.Writes() != 0 {
+		t.Errorf("events were counted as writes: %v", server.WritesByOp())
+	}
+}
+
+func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "store-sync")
+	obj := apply(t, server, c, "demo")
+	server.Kill()
+	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), obj, corev1alpha1.StoreStatus{}, false); !fault.IsUnavailable(err) {
+		t.Errorf("got %v; want unavailable", err)
+	}
+	server.Start(t)
+	testbed.Eventually(t, 10*time.Second, func() error {
+		_, err := c.Get(t.Context(), topology.Stores(), "", "demo")
+		return err
+	})
+}
+
+func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "store-sync")
+	obj := apply(t, server, c, "demo")
+	lost := errors.New("connection reset by peer")
+	server.FailAfter(func(_ context.Context, op string) error {
+		if strings.HasPrefix(op, "PATCH ") {
+			return lost
+		}
+		return nil
+	})
+	status := corev1alpha1.StoreStatus{StoreID: "s-1"}
+	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), obj, status, true); !fault.IsUnavailable(err) || !errors.Is(err, lost) {
+		t.Errorf("got %v; want unavailable for the lost answer", err)
+	}
+	server.FailAfter(nil)
+	if got := store(t, get(t, c, "demo")).Status.StoreID; got != "s-1" {
+		t.Errorf("status.storeId is %q; want s-1: the server had done it", got)
+	}
+}

@@ -1,0 +1,76 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+func TestEveryAnswerHasItsClass(t *testing.T) {
+	stores := schema.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
+	kind := schema.GroupKind{Group: stores.Group, Kind: "Store"}
+	refused := errors.New("dial tcp 127.0.0.1:1: connect: connection refused")
+	cases := map[string]struct {
+		err                   error
+		is                    error
+		unavailable, terminal bool
+	}{
+		"none":               {},
+		"not found":          {err: apierrors.NewNotFound(stores, "demo"), is: ErrNotFound},
+		"not served":         {err: apierrors.NewGenericServerResponse(http.StatusNotFound, "get", stores, "demo", "404 page not found", 0, true), is: ErrNotServed, unavailable: true},
+		"conflict":           {err: apierrors.NewConflict(stores, "demo", errors.New("old")), is: ErrConflict, unavailable: true},
+		"too large":          {err: apierrors.NewRequestEntityTooLargeError("3 MB"), is: ErrTooLarge, terminal: true},
+		"too large for etcd": {err: apierrors.NewInternalError(errors.New("etcdserver: request is too large")), is: ErrTooLarge, terminal: true},
+		"over etcd's limit":  {err: apierrors.NewInternalError(errors.New("rpc error: trying to send message larger than max")), is: ErrTooLarge, terminal: true},
+		"invalid":            {err: apierrors.NewInvalid(kind, "demo", nil)},
+		"bad request":        {err: apierrors.NewBadRequest("no")},
+		"forbidden":          {err: apierrors.NewForbidden(stores, "demo", errors.New("no"))},
+		"unauthorized":       {err: apierrors.NewUnauthorized("no"), unavailable: true},
+		"too many requests":  {err: apierrors.NewTooManyRequests("later", 1), unavailable: true},
+		"internal":           {err: apierrors.NewInternalError(errors.New("boom")), unavailable: true},
+		"timeout":            {err: apierrors.NewServerTimeout(stores, "get", 1), unavailable: true},
+		"service away":       {err: apierrors.NewServiceUnavailable("away"), unavailable: true},
+		"server away":        {err: refused, unavailable: true},
+	}
+	for name, tc := range cases {
+		err := classify(tc.err)
+		if tc.err != nil {
+			err = fmt.Errorf("doing something: %w", err)
+		}
+		if (err == nil) != (tc.err == nil) || fault.IsUnavailable(err) != tc.unavailable || fault.IsTerminal(err) != tc.terminal {
+			t.Errorf("%s: got %v, unavailable %v, terminal %v", name, err, fault.IsUnavailable(err), fault.IsTerminal(err))
+		}
+		for _, sentinel := range []error{ErrNotFound, ErrNotServed, ErrConflict, ErrTooLarge} {
+			if errors.Is(err, sentinel) != (sentinel == tc.is) {
+				t.Errorf("%s: is %v: %v", name, sentinel, errors.Is(err, sentinel))
+			}
+		}
+	}
+}
+
+func TestATransitionTimeMovesWithTheStatusOnly(t *testing.T) {
+	first := SetCondition(nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending"})
+	since := first[0].LastTransitionTime
+	second := SetCondition(first, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Blocked", ObservedGeneration: 2})
+	if second[0].Reason != "Blocked" || second[0].ObservedGeneration != 2 || !second[0].LastTransitionTime.Equal(&since) {
+		t.Errorf("got %+v; want the new reason and the old time", second[0])
+	}
+	if first[0].Reason != "Pending" {
+		t.Error("the conditions given were changed")
+	}
+}
+
+func TestALongNoteIsCutAtALetter(t *testing.T) {
+	for in, want := range map[string]string{"short": "short", "0123456789": "0123456789", "0123456789x": "0123456…", "012345üüüüü": "012345…"} {
+		if got := cut(in, 10); got != want {
+			t.Errorf("cut(%q) is %q; want %q", in, got, want)
+		}
+	}
+}
