@@ -1,0 +1,175 @@
+//go:build integration
+
+package rpc
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"connectrpc.com/connect"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+// cluster is a real API server with a user who may get the store "demo", and nothing else,
+// but for the path /entail/status.
+type cluster struct {
+	admin  *rest.Config
+	nobody *rest.Config // a user without any right
+	token  string       // of the service account "reader"
+	asked  atomic.Int32 // requests of admin
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	binary, err := devserver.FindKubeLocal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	server, err := devserver.StartKubeLocal(t.Context(), devserver.KubeLocalConfig{Binary: binary, Dir: dir, Users: []string{"nobody"}, UnsafeNoFsync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &cluster{}
+	if c.admin, err = server.Config(); err != nil {
+		t.Fatal(err)
+	}
+	if c.nobody, err = clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "nobody.kubeconfig")); err != nil {
+		t.Fatal(err)
+	}
+	c.createReader(t)
+	c.admin.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &c.asked} })
+	return c
+}
+
+type counting struct {
+	http.RoundTripper
+	n *atomic.Int32
+}
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func (c *cluster) createReader(t *testing.T) {
+	t.Helper()
+	ctx, must := t.Context(), func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := kubernetes.NewForConfig(c.admin)
+	must(nil, err)
+	name, options := metav1.ObjectMeta{Name: "reader"}, metav1.CreateOptions{}
+	must(client.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: name}, options))
+	must(client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"get"}, APIGroups: []string{"core.platform-mesh.io"}, Resources: []string{"stores"}, ResourceNames: []string{"demo"}},
+		{Verbs: []string{"get"}, NonResourceURLs: []string{"/entail/status"}},
+	}}, options))
+	must(client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reader"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "reader"}},
+	}, options))
+	request, err := client.CoreV1().ServiceAccounts("default").CreateToken(ctx, "reader", &authenticationv1.TokenRequest{}, options)
+	must(nil, err)
+	c.token = request.Status.Token
+}
+
+// call asks for a store with a token.
+func (tr *trial) call(ctx context.Context, procedure, store, token string) error {
+	request := connect.NewRequest(&storev1.GetStoreRequest{Name: store})
+	if token != "" {
+		request.Header().Set("Authorization", "Bearer "+token)
+	}
+	_, err := connect.NewClient[storev1.GetStoreRequest, storev1.GetStoreResponse](tr.client, tr.url+procedure).CallUnary(ctx, request)
+	return err
+}
+
+func TestTheAPIServerDecidesWhoMayCall(t *testing.T) {
+	c := startCluster(t)
+	handler := shop{}.handler()
+	handler.access[storev1connect.StoreServiceGetModelProcedure] = CanPath("get", "/entail/status")
+	handler.access[storev1connect.StoreServiceListStoresProcedure] = CanPath("get", "/entail/other")
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.admin }, handler)
+	const (
+		ok    = connect.Code(0)
+		get   = storev1connect.StoreServiceGetStoreProcedure
+		model = storev1connect.StoreServiceGetModelProcedure
+		list  = storev1connect.StoreServiceListStoresProcedure
+	)
+	tests := map[string]struct {
+		procedure, store, token string
+		code                    connect.Code
+		text                    string
+	}{
+		"allowed": {get, "demo", c.token, ok, ""},
+		"other object": {
+			get, "other", c.token, connect.CodePermissionDenied,
+			`user "system:serviceaccount:default:reader" may not get stores.core.platform-mesh.io/other`,
+		},
+		"allowed path":  {model, "demo", c.token, ok, ""},
+		"other path":    {list, "", c.token, connect.CodePermissionDenied, "may not get /entail/other"},
+		"no token":      {get, "demo", "", connect.CodeUnauthenticated, "Authorization: Bearer"},
+		"invented":      {get, "demo", "secret-of-nobody", connect.CodeUnauthenticated, "does not accept this token"},
+		"cut":           {get, "demo", c.token[:len(c.token)-4], connect.CodeUnauthenticated, "does not accept this token"},
+		"long name":     {get, strings.Repeat("a", 254), c.token, connect.CodeInvalidArgument, "name"},
+		"invalid first": {get, "", c.token, connect.CodeInvalidArgument, "name"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := tr.call(t.Context(), test.procedure, test.store, test.token)
+			if test.code == ok && err == nil {
+				return
+			}
+			if connect.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.text) {
+				t.Fatalf("got %v, want %v: %s", err, test.code, test.text)
+			}
+		})
+	}
+	tr.log.mustNotHold(t, c.token)
+	tr.log.mustNotHold(t, "secret-of-nobody")
+}
+
+func TestRepeatedCallsAskTheAPIServerOnce(t *testing.T) {
+	c := startCluster(t)
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.admin }, shop{}.handler())
+	for range 100 {
+		if err := tr.call(t.Context(), storev1connect.StoreServiceGetStoreProcedure, "demo", c.token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.asked.Load(); got != 2 {
+		t.Fatalf("the API server was asked %d times for 100 calls, want one review of the token and one of the right", got)
+	}
+}
+
+func TestAServiceThatMayNotReviewSaysSoInItsLog(t *testing.T) {
+	c := startCluster(t)
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.nobody }, shop{}.handler())
+	err := tr.call(t.Context(), storev1connect.StoreServiceGetStoreProcedure, "demo", c.token)
+	if connect.CodeOf(err) != connect.CodeInternal {
+		t.Fatalf("got %v", err)
+	}
+	tr.log.mustHold(t, "bind the ClusterRole system:auth-delegator")
+}

@@ -1,0 +1,96 @@
+package rpc
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Auth says how callers prove who they are.
+type Auth string
+
+const (
+	// Kubernetes asks the API server: who is behind this bearer token (TokenReview), and may
+	// they do what the procedure does (SubjectAccessReview).
+	Kubernetes Auth = "kubernetes"
+	// None lets everybody in, and is refused on an address that others can reach.
+	None Auth = "none"
+)
+
+// Validate knows the words that may be said.
+func (a Auth) Validate() error {
+	if a != Kubernetes && a != None {
+		return fmt.Errorf("authentication %q is unknown: use %q or %q", a, Kubernetes, None)
+	}
+	return nil
+}
+
+// guard refuses to serve everybody on an address that everybody can reach.
+func (a Auth) guard(address net.Addr) error {
+	if a == None && !loopback(address) {
+		return fmt.Errorf("authentication %q is for loopback only, and %s can be reached by others: "+
+			"listen on 127.0.0.1 or use authentication %q", None, address, Kubernetes)
+	}
+	return nil
+}
+
+func loopback(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// caller is who a token belongs to. The token itself is kept nowhere.
+type caller struct {
+	token digest
+	user  authenticationv1.UserInfo
+}
+
+type digest [sha256.Size]byte
+
+type callerKey struct{}
+
+// authenticate adds the caller to the context.
+func (r *reviewer) authenticate(ctx context.Context, header http.Header) (context.Context, error) {
+	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return nil, unauthenticated(`no token: send the header "Authorization: Bearer TOKEN" ` +
+			"with a token of this Kubernetes cluster, for example from kubectl create token")
+	}
+	key := digest(sha256.Sum256([]byte(token)))
+	user, err := remember(ctx, r, key, func(ctx context.Context) (*authenticationv1.UserInfo, time.Duration, error) {
+		return r.reviewToken(ctx, token)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if user == nil {
+		return nil, unauthenticated("the Kubernetes API server does not accept this token: it is malformed, expired or from another cluster")
+	}
+	return context.WithValue(ctx, callerKey{}, caller{token: key, user: *user}), nil
+}
+
+// reviewToken gives nobody for a token that is refused.
+func (r *reviewer) reviewToken(ctx context.Context, token string) (*authenticationv1.UserInfo, time.Duration, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	review, err := r.tokens.Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return nil, 0, reviewFault("token", err)
+	}
+	if !review.Status.Authenticated {
+		return nil, refusedFor, nil
+	}
+	return &review.Status.User, grantedFor, nil
+}
+
+func unauthenticated(text string) error {
+	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
+}

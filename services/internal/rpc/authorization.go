@@ -1,0 +1,95 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxNameLength is the longest name that Kubernetes gives to anything.
+const maxNameLength = 253
+
+// authorize asks for the right that the procedure needs. A streaming procedure has no
+// request to read the right from before it starts, so it is refused.
+type authorize struct {
+	reviewer *reviewer
+	access   map[string]Access
+}
+
+func (a authorize) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
+		if err := a.check(ctx, request); err != nil {
+			return nil, err
+		}
+		return next(ctx, request)
+	}
+}
+
+func (a authorize) WrapStreamingHandler(connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(_ context.Context, conn connect.StreamingHandlerConn) error {
+		return denied("%s is a stream, and no right can be asked for one", conn.Spec().Procedure)
+	}
+}
+
+func (a authorize) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (a authorize) check(ctx context.Context, request connect.AnyRequest) error {
+	who, ok := ctx.Value(callerKey{}).(caller)
+	rule := a.access[request.Spec().Procedure]
+	if !ok || rule == nil {
+		return errors.New("call reached authorization without a caller or a rule")
+	}
+	right, err := rule(request.Any())
+	if err != nil {
+		return err
+	}
+	if len(right.Name) > maxNameLength || len(right.Namespace) > maxNameLength {
+		return Invalid("no object of Kubernetes has a name of more than %d characters", maxNameLength)
+	}
+	type question struct {
+		token digest
+		right Right
+	}
+	allowed, err := remember(ctx, a.reviewer, question{who.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
+		return a.reviewer.reviewRight(ctx, who, right)
+	})
+	if err == nil && !allowed {
+		err = denied("user %q may not %s: ask for a role that allows it", who.user.Username, right)
+	}
+	return err
+}
+
+func (r *reviewer) reviewRight(ctx context.Context, who caller, right Right) (bool, time.Duration, error) {
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User: who.user.Username, UID: who.user.UID, Groups: who.user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
+	}
+	for key, values := range who.user.Extra {
+		spec.Extra[key] = authorizationv1.ExtraValue(values)
+	}
+	if right.Path != "" {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: right.Path, Verb: right.Verb}
+	} else {
+		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Verb: right.Verb, Group: right.Group, Resource: right.Resource, Namespace: right.Namespace, Name: right.Name,
+		}
+	}
+	review, err := r.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		return false, 0, reviewFault("right", err)
+	}
+	if !review.Status.Allowed {
+		return false, refusedFor, nil
+	}
+	return true, grantedFor, nil
+}
+
+func denied(format string, args ...any) error {
+	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,84 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// edge is the outermost part of every call: it bounds its time, survives its panic, maps
+// its error, and tells log and metrics about it.
+type edge struct {
+	log      *slog.Logger
+	duration *prometheus.HistogramVec
+}
+
+func newEdge(log *slog.Logger, metrics prometheus.Registerer) (*edge, error) {
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "entail_rpc_duration_seconds",
+		Help:    "Time of calls to query APIs, by procedure and result.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
+	}, []string{"procedure", "code"})
+	if err := metrics.Register(duration); err != nil {
+		return nil, fmt.Errorf("registering metrics of calls: %w", err)
+	}
+	return &edge{log: log, duration: duration}, nil
+}
+
+func (e *edge) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (response connect.AnyResponse, err error) {
+		ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
+		defer cancel()
+		defer func(started time.Time) {
+			err = e.settle(ctx, request.Spec().Procedure, started, panicked(recover(), err))
+		}(time.Now())
+		return next(ctx, request)
+	}
+}
+
+func (e *edge) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
+		defer cancel()
+		defer func(started time.Time) {
+			err = e.settle(ctx, conn.Spec().Procedure, started, panicked(recover(), err))
+		}(time.Now())
+		return next(ctx, conn)
+	}
+}
+
+func (e *edge) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func panicked(value any, err error) error {
+	if value == nil {
+		return err
+	}
+	return fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+}
+
+// settle decides what the caller reads. A cause that is not told is logged.
+func (e *edge) settle(ctx context.Context, procedure string, started time.Time, err error) error {
+	took := time.Since(started)
+	if err == nil {
+		e.duration.WithLabelValues(procedure, "ok").Observe(took.Seconds())
+		return nil
+	}
+	failure, told := failureOf(ctx, err)
+	e.duration.WithLabelValues(procedure, failure.Code().String()).Observe(took.Seconds())
+	level := slog.LevelWarn
+	switch {
+	case told:
+		level = slog.LevelDebug
+	case failure.Code() == connect.CodeInternal:
+		level = slog.LevelError
+	}
+	e.log.Log(ctx, level, "call failed", "procedure", procedure, "code", failure.Code().String(), "took", took.String(), "error", err)
+	return failure
+}

@@ -1,0 +1,65 @@
+package rpc
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+const (
+	defaultPageSize = 100
+	maxPageSize     = 1000
+	maxTokenLength  = 4096
+	checksumSize    = 8
+)
+
+// Page cuts one page out of items, which are sorted by key, and gives the token of the
+// next page, empty on the last. A key must belong to one item only. A size of 0 or less
+// means 100; at most 1000 are given.
+//
+// A token names the last key that was given, so pages neither repeat nor miss an item
+// that is there throughout, whatever comes and goes in between.
+func Page[T any](items []T, key func(T) string, size int32, token string) (page []T, next string, err error) {
+	if token != "" {
+		last, ok := parsePageToken(token)
+		if !ok {
+			return nil, "", Invalid("page token is not one of this list: pass next_page_token as it was given, or none for the first page")
+		}
+		start, found := slices.BinarySearchFunc(items, last, func(item T, last string) int { return strings.Compare(key(item), last) })
+		if found {
+			start++
+		}
+		items = items[start:]
+	}
+	if size <= 0 {
+		size = defaultPageSize
+	}
+	n := min(int(size), maxPageSize)
+	if len(items) <= n {
+		return items, "", nil
+	}
+	return items[:n:n], pageToken(key(items[n-1])), nil
+}
+
+// pageToken carries the key behind its checksum, so that a damaged or invented token
+// is told from a real one. It guards against mistakes, not against malice: a forged
+// token can only start the list elsewhere.
+func pageToken(key string) string {
+	sum := binary.BigEndian.AppendUint64(nil, xxhash.Sum64String(key))
+	return base64.RawURLEncoding.EncodeToString(append(sum, key...))
+}
+
+func parsePageToken(token string) (key string, ok bool) {
+	if len(token) > maxTokenLength {
+		return "", false
+	}
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(data) < checksumSize {
+		return "", false
+	}
+	key = string(data[checksumSize:])
+	return key, binary.BigEndian.Uint64(data) == xxhash.Sum64String(key)
+}

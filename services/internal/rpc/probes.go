@@ -1,0 +1,80 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+
+	"connectrpc.com/grpchealth"
+	"connectrpc.com/grpcreflect"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// mountProbes adds what machines ask, without authentication: liveness, readiness,
+// metrics, health and reflection of gRPC.
+func (s *Server) mountProbes(metrics *prometheus.Registry) {
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
+	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.readiness()) })
+	s.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorLog: s.http.ErrorLog}))
+	public := s.chain.public()
+	s.mux.Handle(grpchealth.NewHandler(health{s}, public...))
+	reflector := grpcreflect.NewReflector(grpcreflect.NamerFunc(s.names))
+	s.mux.Handle(grpcreflect.NewHandlerV1(reflector, public...))
+	s.mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, public...))
+}
+
+func (s *Server) readiness() error {
+	if s.ready == nil {
+		return nil
+	}
+	return s.ready()
+}
+
+func (s *Server) names() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return append([]string{grpchealth.HealthV1ServiceName}, s.services...)
+}
+
+func answer(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, err)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// health answers for the whole process under the empty name, and the same for each service.
+type health struct{ *Server }
+
+func (h health) Check(_ context.Context, request *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+	if request.Service != "" && !slices.Contains(h.names(), request.Service) {
+		return nil, NotFound("service %.200q is not served here", request.Service)
+	}
+	status := grpchealth.StatusNotServing
+	if ready := h.readiness() == nil; ready {
+		status = grpchealth.StatusServing
+	}
+	return &grpchealth.CheckResponse{Status: status}, nil
+}
+
+// onlyLocalNames keeps web pages out of a server that lets everybody in: a page can make
+// the browser call loopback under the page's own host name.
+func onlyLocalNames(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "this server lets everybody in and so answers to loopback names only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,96 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/cache"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+// How long an answer of the API server is believed, and how many are kept. A right that
+// is taken away ends within grantedFor.
+const (
+	grantedFor    = 30 * time.Second
+	refusedFor    = 5 * time.Second
+	maxAnswers    = 4096
+	maxQuestions  = 32 // at a time
+	reviewTimeout = 5 * time.Second
+)
+
+// reviewer asks the API server who somebody is and what they may do, and remembers the
+// answers for a short time.
+type reviewer struct {
+	tokens  authenticationclient.TokenReviewInterface
+	rights  authorizationclient.SubjectAccessReviewInterface
+	answers *cache.LRUExpireCache
+	flights singleflight.Group
+	slots   *semaphore.Weighted
+}
+
+func newReviewer(cfg *rest.Config) (*reviewer, error) {
+	if cfg == nil {
+		return nil, errors.New("authentication by Kubernetes needs an API server to ask")
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // the caches and the API server itself bound the rate
+	authentication, err := authenticationclient.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for token reviews: %w", err)
+	}
+	authorization, err := authorizationclient.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for access reviews: %w", err)
+	}
+	return &reviewer{
+		tokens: authentication.TokenReviews(), rights: authorization.SubjectAccessReviews(),
+		answers: cache.NewLRUExpireCache(maxAnswers), slots: semaphore.NewWeighted(maxQuestions),
+	}, nil
+}
+
+// remember gives the answer that is kept under key, or asks for it. Callers that want the
+// same answer at the same time share one question, which none of them can cancel.
+func remember[T any](ctx context.Context, r *reviewer, key any, ask func(context.Context) (T, time.Duration, error)) (T, error) {
+	if kept, ok := r.answers.Get(key); ok {
+		if answer, ok := kept.(T); ok {
+			return answer, nil
+		}
+	}
+	flight := r.flights.DoChan(fmt.Sprintf("%#v", key), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
+		defer cancel()
+		if err := r.slots.Acquire(ctx, 1); err != nil {
+			return nil, fault.Unavailable(fmt.Errorf("waiting for %d other questions: %w", maxQuestions, err))
+		}
+		defer r.slots.Release(1)
+		answer, ttl, err := ask(ctx)
+		if err == nil {
+			r.answers.Add(key, answer, ttl)
+		}
+		return answer, err
+	})
+	select {
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
+	case result := <-flight:
+		answer, _ := result.Val.(T) // zero beside an error
+		return answer, result.Err
+	}
+}
+
+// reviewFault tells our own lack of rights, which no waiting cures, from an API server in trouble.
+func reviewFault(what string, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("reviewing a %s: bind the ClusterRole system:auth-delegator to this service: %w", what, err)
+	}
+	return fault.Unavailable(fmt.Errorf("reviewing a %s: %w", what, err))
+}

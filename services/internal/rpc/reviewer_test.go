@@ -1,0 +1,168 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/rest"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+func emptyReviewer(size int) *reviewer {
+	return &reviewer{answers: cache.NewLRUExpireCache(size), slots: semaphore.NewWeighted(maxQuestions)}
+}
+
+// counted asks for an answer that is good for a minute, and counts how often.
+func counted(asked *atomic.Int32, answer string, err error) func(context.Context) (string, time.Duration, error) {
+	return func(context.Context) (string, time.Duration, error) {
+		asked.Add(1)
+		<-time.After(time.Second) // of the bubble
+		return answer, time.Minute, err
+	}
+}
+
+func TestAnAnswerIsAskedForOnceAndBelievedForItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, asked := emptyReviewer(10), &atomic.Int32{}
+		ask := func() {
+			if answer, err := remember(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+				t.Errorf("got %q, %v", answer, err)
+			}
+		}
+		var together sync.WaitGroup
+		for range 50 {
+			together.Go(ask)
+		}
+		together.Wait()
+		ask()
+		if asked.Load() != 1 {
+			t.Fatalf("asked %d times for 51 calls, want once", asked.Load())
+		}
+		<-time.After(2 * time.Minute)
+		ask()
+		if asked.Load() != 2 {
+			t.Fatalf("asked %d times after the answer was old, want twice", asked.Load())
+		}
+	})
+}
+
+func TestAFailureToAskIsNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, asked, down := emptyReviewer(10), &atomic.Int32{}, fault.Unavailable(errors.New("down"))
+		if _, err := remember(t.Context(), r, "who", counted(asked, "", down)); !fault.IsUnavailable(err) {
+			t.Fatalf("got %v", err)
+		}
+		if answer, err := remember(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+			t.Fatalf("got %q, %v once it is up", answer, err)
+		}
+	})
+}
+
+func TestACallerWhoLeavesTakesNoAnswerFromTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, asked := emptyReviewer(10), &atomic.Int32{}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var both sync.WaitGroup
+		both.Go(func() {
+			if _, err := remember(impatient, r, "who", counted(asked, "alice", nil)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the impatient one got %v", err)
+			}
+		})
+		synctest.Wait()
+		both.Go(func() {
+			if answer, err := remember(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+				t.Errorf("the patient one got %q, %v", answer, err)
+			}
+		})
+		both.Wait()
+		if asked.Load() != 1 {
+			t.Errorf("asked %d times", asked.Load())
+		}
+	})
+}
+
+func TestQuestionsAtATimeAndAnswersKeptAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := emptyReviewer(5)
+		var now atomic.Int32
+		var all sync.WaitGroup
+		for i := range 3 * maxQuestions {
+			all.Go(func() {
+				_, err := remember(t.Context(), r, i, func(context.Context) (int, time.Duration, error) {
+					now.Add(1)
+					defer now.Add(-1)
+					<-time.After(time.Second) // of the bubble
+					return i, time.Minute, nil
+				})
+				if err != nil {
+					t.Errorf("question %d: %v", i, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if now.Load() != maxQuestions {
+			t.Errorf("%d questions at a time, want %d", now.Load(), maxQuestions)
+		}
+		all.Wait()
+		if kept := len(r.answers.Keys()); kept != 5 {
+			t.Errorf("%d answers kept, want 5", kept)
+		}
+	})
+}
+
+func TestWithoutATokenTheAPIServerIsNotEvenAsked(t *testing.T) {
+	tr := serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, &rest.Config{Host: "127.0.0.1:1"} }, shop{}.handler())
+	for name, value := range map[string]string{"none": "", "basic": "Basic YWxpY2U6c2VjcmV0", "empty": "Bearer ", "bare": "abc"} {
+		request := connect.NewRequest(&storev1.GetStoreRequest{Name: "demo"})
+		request.Header().Set("Authorization", value)
+		client := connect.NewClient[storev1.GetStoreRequest, storev1.GetStoreResponse](tr.client, tr.url+"/entail.store.v1.StoreService/GetStore")
+		if _, err := client.CallUnary(t.Context(), request); connect.CodeOf(err) != connect.CodeUnauthenticated {
+			t.Errorf("%s: caller reads %v", name, err)
+		}
+	}
+}
+
+func TestAnAPIServerThatIsDownMakesCallsUnavailable(t *testing.T) {
+	down := loopbackListener(t)
+	address := down.Addr().String()
+	if err := down.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tr := serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, &rest.Config{Host: "http://" + address} }, shop{}.handler())
+	request := connect.NewRequest(&storev1.GetStoreRequest{Name: "demo"})
+	request.Header().Set("Authorization", "Bearer secret-of-alice")
+	client := connect.NewClient[storev1.GetStoreRequest, storev1.GetStoreResponse](tr.client, tr.url+"/entail.store.v1.StoreService/GetStore")
+	_, err := client.CallUnary(t.Context(), request)
+	if connect.CodeOf(err) != connect.CodeUnavailable {
+		t.Fatalf("caller reads %v", err)
+	}
+	tr.log.mustHold(t, "connection refused")
+	tr.log.mustNotHold(t, "secret-of-alice")
+}
+
+func TestEverybodyMayCallOnLoopbackOnly(t *testing.T) {
+	everywhere := &net.TCPAddr{IP: net.IPv4zero, Port: 80}
+	if None.guard(everywhere) == nil || Kubernetes.guard(everywhere) != nil {
+		t.Error("guard lets the wrong one through")
+	}
+	for _, address := range []string{"127.0.0.1", "127.8.8.8", "::1"} {
+		if err := None.guard(&net.TCPAddr{IP: net.ParseIP(address)}); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if None.guard(&net.UnixAddr{Name: "socket"}) == nil {
+		t.Error("guard takes a socket for loopback")
+	}
+}

@@ -1,0 +1,173 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/client-go/rest"
+)
+
+// Bounds of every server.
+const (
+	maxBody           = 1 << 20
+	maxHeader         = 64 << 10 // a token with many groups fits
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	handlerTimeout    = 30 * time.Second
+	writeTimeout      = handlerTimeout + 10*time.Second
+	idleTimeout       = 2 * time.Minute
+	shutdownTimeout   = 5 * time.Second
+)
+
+// Config is what a [Server] needs. Log and Metrics are required.
+type Config struct {
+	// Address to listen on, "host:port". Listener replaces it when set.
+	Address  string
+	Listener net.Listener
+	// TLS is off without files.
+	TLS Files
+	// Auth says who may call. Kube is needed for [Kubernetes].
+	Auth Auth
+	Kube *rest.Config
+	// Ready is nil while the process should get traffic; its error is shown by /readyz.
+	// It is called often and must not block. Without it the server is always ready.
+	Ready func() error
+
+	Log     *slog.Logger
+	Metrics *prometheus.Registry
+	// Tracer and Propagator may be nil: then calls are not traced.
+	Tracer     trace.TracerProvider
+	Propagator propagation.TextMapPropagator
+}
+
+// Server holds its address from the start; it answers probes as soon as it runs, and
+// procedures once they are mounted.
+type Server struct {
+	log      *slog.Logger
+	listener net.Listener
+	mux      *http.ServeMux
+	http     *http.Server
+	chain    *chain
+	ready    func() error
+
+	mu       sync.RWMutex
+	services []string
+}
+
+// New takes the address and refuses every setting that cannot work.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.Auth.Validate(); err != nil {
+		return nil, err
+	}
+	chain, err := newChain(cfg)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := listen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{log: cfg.Log, listener: listener, mux: http.NewServeMux(), chain: chain, ready: cfg.Ready}
+	if s.http, err = newHTTPServer(cfg, s.mux); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	s.mountProbes(cfg.Metrics)
+	if cfg.Auth == Kubernetes && s.http.TLSConfig == nil && !loopback(listener.Addr()) {
+		s.log.Warn("tokens of callers cross the network unencrypted: give the server a certificate", "address", listener.Addr().String())
+	}
+	return s, nil
+}
+
+func listen(cfg Config) (net.Listener, error) {
+	listener := cfg.Listener
+	if listener == nil {
+		var err error
+		if listener, err = net.Listen("tcp", cfg.Address); err != nil {
+			return nil, fmt.Errorf("listening for queries and probes: %w", err)
+		}
+	}
+	if err := cfg.Auth.guard(listener.Addr()); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+func newHTTPServer(cfg Config, mux http.Handler) (*http.Server, error) {
+	handler := http.MaxBytesHandler(mux, maxBody)
+	if cfg.Auth == None {
+		handler = onlyLocalNames(handler)
+	}
+	server := &http.Server{
+		Handler: handler, Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader,
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	if cfg.TLS == (Files{}) {
+		return server, nil
+	}
+	var err error
+	server.TLSConfig, err = cfg.TLS.config(cfg.Log)
+	return server, err
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Mount adds services, also while the server runs.
+func (s *Server) Mount(handlers ...Handler) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range handlers {
+		if slices.Contains(s.services, h.service) {
+			return fmt.Errorf("service %s is mounted twice", h.service)
+		}
+		if err := h.validate(); err != nil {
+			return fmt.Errorf("mounting %s: %w", h.service, err)
+		}
+		s.mux.Handle(h.mount(s.chain.options(h)...))
+		s.services = append(s.services, h.service)
+	}
+	return nil
+}
+
+// Run serves until ctx ends, then lets running calls finish, within bounds.
+func (s *Server) Run(ctx context.Context) error {
+	serve := s.http.Serve
+	if s.http.TLSConfig != nil {
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+	}
+	served := make(chan error, 1)
+	go func() { served <- serve(s.listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving on %s: %w", s.listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := s.http.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("calls were cut off: they did not end in time", "timeout", shutdownTimeout)
+		err = s.http.Close()
+	}
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
+	if err != nil {
+		return fmt.Errorf("stopping to serve on %s: %w", s.listener.Addr(), err)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package service
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+)
+
+func TestAServiceWaitsForTheBusAndIsAliveMeanwhile(t *testing.T) {
+	port := freePort(t)
+	tr := try(t, fmt.Sprintf("nats://127.0.0.1:%d", port), nothing)
+	eventually(t, tr.readyzIs("starting: waiting for NATS"))
+	if status, text := tr.get("/healthz"); status != 200 {
+		t.Errorf("healthz is %d %s", status, text)
+	}
+	eventually(t, tr.logHolds(`"msg":"waiting for NATS"`))
+	startNATS(t, port, nil)
+	tr.mustBecomeReady(t)
+	if err := tr.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (tr *trial) logHolds(text string) func() error {
+	return func() error {
+		if !strings.Contains(tr.log.String(), text) {
+			return fmt.Errorf("log lacks %s: %s", text, tr.log)
+		}
+		return nil
+	}
+}
+
+func TestAServiceThatIsStoppedWhileItWaitsEndsWithoutError(t *testing.T) {
+	tr := try(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)), nothing)
+	eventually(t, tr.logHolds("waiting for NATS"))
+	if err := tr.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAServiceComesBackAfterTheBusWasAway(t *testing.T) {
+	port := freePort(t)
+	bus := startNATS(t, port, nil)
+	tr := try(t, bus.ClientURL(), nothing)
+	tr.mustBecomeReady(t)
+	bus.Shutdown()
+	bus.WaitForShutdown()
+	eventually(t, tr.readyzIs("nats: not connected"))
+	startNATS(t, port, nil)
+	tr.mustBecomeReady(t)
+	bus.Shutdown()
+}
+
+func TestAServiceStopsWhileTheBusIsAway(t *testing.T) {
+	bus := startNATS(t, -1, nil)
+	tr := try(t, bus.ClientURL(), nothing)
+	tr.mustBecomeReady(t)
+	bus.Shutdown()
+	eventually(t, tr.readyzIs("nats: not connected"))
+	if err := tr.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAServiceWaitsForJetStream(t *testing.T) {
+	bus := startNATS(t, -1, func(o *natsserver.Options) { o.JetStream = false })
+	tr := try(t, bus.ClientURL(), nothing)
+	eventually(t, tr.logHolds(`"msg":"waiting for JetStream"`))
+	if err := bus.EnableJetStream(&natsserver.JetStreamConfig{StoreDir: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	tr.mustBecomeReady(t)
+}
+
+func TestMoreCopiesThanServersIsRefusedWithWhatToDo(t *testing.T) {
+	cfg := Defaults()
+	cfg.NATS.URL, cfg.StreamReplicas = startNATS(t, -1, nil).ClientURL(), 3
+	if err := tryConfig(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "use --stream-replicas=1 or a cluster") {
+		t.Fatalf("ended with %v", err)
+	}
+}
+
+func TestEveryKindOfCredentialsWorks(t *testing.T) {
+	seed, public := newNKey(t)
+	tests := map[string]struct {
+		server func(*natsserver.Options)
+		client func(*NATS)
+	}{
+		"user and password": {
+			func(o *natsserver.Options) { o.Username, o.Password = "me", "hunter2" },
+			func(n *NATS) { n.User, n.PasswordFile = "me", writeFile(t, "hunter2\n") },
+		},
+		"token": {
+			func(o *natsserver.Options) { o.Authorization = "hunter2" },
+			func(n *NATS) { n.TokenFile = writeFile(t, "hunter2\n") },
+		},
+		"nkey": {
+			func(o *natsserver.Options) { o.Nkeys = []*natsserver.NkeyUser{{Nkey: public}} },
+			func(n *NATS) { n.NKeyFile = writeFile(t, seed) },
+		},
+		"in the URL": {
+			func(o *natsserver.Options) { o.Username, o.Password = "me", "hunter2" },
+			func(n *NATS) { n.URL = strings.Replace(n.URL, "nats://", "nats://me:hunter2@", 1) },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg := Defaults()
+			cfg.NATS.URL = startNATS(t, -1, test.server).ClientURL()
+			test.client(&cfg.NATS)
+			tr := tryConfig(t, cfg, nothing)
+			tr.mustBecomeReady(t)
+			if log := tr.log.String(); strings.Contains(log, "hunter2") || strings.Contains(log, seed) {
+				t.Errorf("log holds a secret: %s", log)
+			}
+		})
+	}
+}
+
+func TestTheBusIsTrustedOnlyUnderItsAuthority(t *testing.T) {
+	certificate, authority := selfSigned(t)
+	bus := startNATS(t, -1, func(o *natsserver.Options) {
+		o.TLSConfig, o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}, true
+	})
+	cfg := Defaults()
+	cfg.NATS.URL = bus.ClientURL()
+	stranger := tryConfig(t, cfg, nothing)
+	eventually(t, stranger.logHolds("certificate signed by unknown authority"))
+	cfg.NATS.CAFile = writeFile(t, string(authority))
+	tryConfig(t, cfg, nothing).mustBecomeReady(t)
+}
+
+func selfSigned(t *testing.T) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func TestAPasswordIsReadAgainAtEveryConnect(t *testing.T) {
+	file := writeFile(t, "wrong")
+	cfg := Defaults()
+	cfg.NATS.URL = startNATS(t, -1, func(o *natsserver.Options) { o.Username, o.Password = "me", "hunter2" }).ClientURL()
+	cfg.NATS.User, cfg.NATS.PasswordFile = "me", file
+	tr := tryConfig(t, cfg, nothing)
+	eventually(t, tr.logHolds("Authorization Violation"))
+	if err := os.WriteFile(file, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tr.mustBecomeReady(t)
+}
+
+func TestAFileThatHoldsNoSeedIsRefused(t *testing.T) {
+	cfg := Defaults()
+	cfg.NATS.NKeyFile = writeFile(t, "not a seed")
+	if err := tryConfig(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "reading NATS seed of "+cfg.NATS.NKeyFile) {
+		t.Fatalf("ended with %v", err)
+	}
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func newNKey(t *testing.T) (seed, public string) {
+	t.Helper()
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := pair.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err = pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(private), public
+}
+
+func TestBackoffGrowsAndIsBounded(t *testing.T) {
+	for attempt, most := range map[int]time.Duration{0: minBackoff, 1: minBackoff, 2: 2 * minBackoff, 4: 8 * minBackoff, 10: maxBackoff, 1 << 40: maxBackoff} {
+		for range 100 {
+			if delay := backoff(attempt); delay > most || delay < most/2 {
+				t.Fatalf("attempt %d waits %s, want %s to %s", attempt, delay, most/2, most)
+			}
+		}
+	}
+}
+
+func TestACrewTellsOfTasksThatAreLate(t *testing.T) {
+	release := make(chan struct{})
+	c := start(t.Context(), func(error) {}, func(context.Context) error {
+		<-release
+		return errors.New("too late to matter")
+	})
+	if err := c.stop(time.Millisecond); err == nil || !strings.Contains(err.Error(), "tasks did not finish within 1ms") {
+		t.Errorf("got %v", err)
+	}
+	close(release)
+	<-c.done
+}

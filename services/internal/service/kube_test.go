@@ -1,0 +1,57 @@
+package service
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const twoClusters = `
+apiVersion: v1
+kind: Config
+clusters:
+- {name: east, cluster: {server: "https://east.example:6443"}}
+- {name: west, cluster: {server: "https://west.example:6443"}}
+contexts:
+- {name: east, context: {cluster: east}}
+- {name: west, context: {cluster: west}}
+current-context: east
+`
+
+func TestTheAPIServerIsFoundAsKubectlWould(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte(twoClusters), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		env    string
+		kube   Kube
+		server string
+		err    string
+	}{
+		"flag":             {"", Kube{Kubeconfig: file}, "https://east.example:6443", ""},
+		"flag and context": {"", Kube{Kubeconfig: file, Context: "west"}, "https://west.example:6443", ""},
+		"KUBECONFIG":       {file, Kube{}, "https://east.example:6443", ""},
+		"unknown context":  {file, Kube{Context: "north"}, "", `context "north" does not exist`},
+		"nothing":          {"/nowhere", Kube{}, "", "use --kubeconfig, set KUBECONFIG, or run in a cluster"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", test.env)
+			t.Setenv("KUBERNETES_SERVICE_HOST", "")
+			cfg := Defaults()
+			cfg.Kube = test.kube
+			got, err := kubeConfig("test-sync", cfg)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Fatalf("got %v", err)
+				}
+				return
+			}
+			if err != nil || got.Host != test.server || got.UserAgent != "entail-test-sync" {
+				t.Fatalf("got %v, %v", got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// Exit codes of every service.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// Main is the main function of every service:
+//
+//	func main() {
+//		cfg := storesync.Defaults()
+//		service.Main("store-sync", cfg.BindFlags, func(ctx context.Context) error { return storesync.Run(ctx, cfg) })
+//	}
+//
+// The context ends at SIGINT or SIGTERM; a second signal kills. The process ends with 0
+// after a shutdown in order, 1 when the service failed, 2 when a flag or variable is wrong.
+func Main(name string, flags func(*pflag.FlagSet), run func(context.Context) error) {
+	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	flags(fs)
+	os.Exit(program{name: name, flags: fs, env: os.LookupEnv, out: os.Stdout, err: os.Stderr}.main(os.Args[1:], run))
+}
+
+const usage = `Usage: %s [flags]
+
+Every flag can be a variable: --nats-url is %s.
+
+Flags:
+%s`
+
+type program struct {
+	name     string
+	flags    *pflag.FlagSet
+	env      func(string) (string, bool)
+	out, err io.Writer
+}
+
+func (p program) main(args []string, run func(context.Context) error) int {
+	p.flags.SortFlags = false
+	p.flags.Usage = func() {}
+	version := p.flags.Bool("version", false, "print the version and exit")
+	err := errors.Join(p.flags.Parse(args), p.unexpected())
+	if errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintf(p.out, usage, p.name, variable("nats-url"), p.flags.FlagUsages())
+		return 0
+	}
+	if err == nil {
+		err = fromEnv(p.flags, p.env)
+	}
+	if err != nil {
+		fmt.Fprintf(p.err, "%s: %v\nSee %s --help.\n", p.name, err, p.name)
+		return exitUsage
+	}
+	if *version {
+		fmt.Fprintln(p.out, p.name, Version())
+		return 0
+	}
+	log := slog.New(slog.NewJSONHandler(p.err, nil)).With("service", p.name)
+	CaptureLogs(log)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx); err != nil {
+		log.Error("service failed", "error", err)
+		return exitFailed
+	}
+	return 0
+}
+
+func (p program) unexpected() error {
+	if p.flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: there are only flags", p.flags.Arg(0))
+	}
+	return nil
+}
+
+// fromEnv sets flags that are not on the command line. An empty variable is as none.
+func fromEnv(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+	var errs []error
+	fs.VisitAll(func(f *pflag.Flag) {
+		value, ok := env(variable(f.Name))
+		if !ok || value == "" || f.Changed || f.Name == "version" {
+			return
+		}
+		if err := fs.Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", variable(f.Name), err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// variable is ENTAIL_NATS_URL for nats-url.
+func variable(flag string) string {
+	return "ENTAIL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Version is that of the build, as the Go tool stamps it.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,47 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+)
+
+// readiness goes one way: starting, ready as far as its checks hold, stopping.
+type readiness struct {
+	checks   atomic.Pointer[[]Check]
+	stopping atomic.Bool
+}
+
+var (
+	errStarting = errors.New("starting: waiting for NATS")
+	errStopping = errors.New("stopping")
+)
+
+// Err is nil while the service should get traffic, and else names every check that does not hold.
+func (r *readiness) Err() error {
+	checks := r.checks.Load()
+	switch {
+	case r.stopping.Load():
+		return errStopping
+	case checks == nil:
+		return errStarting
+	}
+	var errs []error
+	for _, check := range *checks {
+		if err := check.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", check.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func connected(conn *nats.Conn) Check {
+	return Check{Name: "nats", Err: func() error {
+		if !conn.IsConnected() {
+			return errors.New("not connected")
+		}
+		return nil
+	}}
+}

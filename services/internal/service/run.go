@@ -1,0 +1,135 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/entail-dev/entail/services/internal/rpc"
+)
+
+// How long the steps of a shutdown may take: with that of the bus they stay below the
+// 30 seconds that Kubernetes gives.
+const (
+	taskDrainTimeout  = 12 * time.Second
+	serverStopTimeout = 7 * time.Second
+	traceFlushTimeout = 2 * time.Second
+)
+
+// Run runs a service until ctx ends, which is no error, or a part of it fails. Probes are
+// answered from the start, while NATS is waited for. The shutdown is in order: not ready,
+// tasks finish, running calls finish, the app closes, the bus is drained.
+func Run(ctx context.Context, name string, cfg Config, build Build) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("settings of %s: %w", name, err)
+	}
+	rt, flush, err := newRuntime(ctx, name, cfg)
+	if err != nil {
+		return fmt.Errorf("preparing %s: %w", name, err)
+	}
+	rt.Log.Info("starting", "config", cfg)
+	p := &process{rt: rt, cfg: cfg, build: build, ready: &readiness{}}
+	err = errors.Join(p.run(ctx), flush())
+	rt.Log.Info("stopped")
+	return err
+}
+
+// newRuntime makes all that needs no other system. The function sends what is left of traces.
+func newRuntime(ctx context.Context, name string, cfg Config) (*Runtime, func() error, error) {
+	kube, err := kubeConfig(name, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	tracer, shutdown, err := newTracer(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	flush := func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlushTimeout)
+		defer cancel()
+		return shutdown(ctx)
+	}
+	return &Runtime{
+		Name: name, Log: newLog(name, cfg), Kube: kube, Metrics: newMetrics(),
+		Tracer: tracer, Propagator: propagation.TraceContext{},
+	}, flush, nil
+}
+
+// process is one run of a service.
+type process struct {
+	rt    *Runtime
+	cfg   Config
+	build Build
+	ready *readiness
+
+	server *rpc.Server
+	bus    *bus
+	app    App
+	tasks  *crew
+}
+
+func (p *process) run(ctx context.Context) error {
+	alive, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	if err := p.listen(); err != nil {
+		return err
+	}
+	serving := start(ctx, fail, p.server.Run)
+	err := p.open(alive, fail)
+	switch {
+	case err == nil:
+		<-alive.Done()
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		err = nil // stopped while it started
+	}
+	cause := context.Cause(alive) // before the bus is left, which closes it for good
+	p.rt.Log.Info("stopping", "cause", cause)
+	p.ready.stopping.Store(true)
+	err = errors.Join(err, p.tasks.stop(taskDrainTimeout), serving.stop(serverStopTimeout), p.close(), p.bus.leave())
+	if ctx.Err() == nil && !errors.Is(err, cause) {
+		return errors.Join(cause, err)
+	}
+	return err
+}
+
+func (p *process) listen() error {
+	server, err := rpc.New(rpc.Config{
+		Address: p.cfg.RPC.Listen, Listener: p.cfg.Embed.Listener, TLS: p.cfg.RPC.TLS, Auth: p.cfg.RPC.Auth, Kube: p.rt.Kube,
+		Ready: p.ready.Err, Log: p.rt.Log, Metrics: p.rt.Metrics, Tracer: p.rt.Tracer, Propagator: p.rt.Propagator,
+	})
+	if err != nil {
+		return err
+	}
+	p.rt.Log.Info("listening", "address", server.Addr().String())
+	p.server = server
+	return nil
+}
+
+// open joins the bus, builds the service, and starts its tasks.
+func (p *process) open(ctx context.Context, fail func(error)) error {
+	var err error
+	if p.bus, err = joinBus(ctx, p.rt, p.cfg, fail); err != nil {
+		return err
+	}
+	p.rt.NATS, p.rt.JS = p.bus.conn, p.bus.js
+	if p.app, err = p.build(ctx, p.rt); err != nil {
+		return fmt.Errorf("building the service: %w", err)
+	}
+	if err := p.server.Mount(p.app.Handlers...); err != nil {
+		return err
+	}
+	p.tasks = start(ctx, fail, p.app.Tasks...)
+	checks := append([]Check{connected(p.bus.conn)}, p.app.Ready...)
+	p.ready.checks.Store(&checks)
+	return nil
+}
+
+func (p *process) close() error {
+	if p.app.Close == nil {
+		return nil
+	}
+	return p.app.Close()
+}

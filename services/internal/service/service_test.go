@@ -1,0 +1,198 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/rpc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what should happen at once.
+const patience = 20 * time.Second
+
+// startNATS runs a NATS server with JetStream. Port -1 takes a free one.
+func startNATS(t *testing.T, port int, change func(*natsserver.Options)) *natsserver.Server {
+	t.Helper()
+	options := &natsserver.Options{ServerName: "test", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true}
+	if change != nil {
+		change(options)
+	}
+	s, err := natsserver.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("NATS does not start")
+	}
+	return s
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l := listener(t)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func listener(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// trial is a service that runs.
+type trial struct {
+	url string
+	log *journal
+	// stop ends the service and tells how it ended; ended does so without stopping it.
+	stop  func() error
+	ended func() error
+}
+
+// try runs a service on a bus. The API server is never called.
+func try(t *testing.T, natsURL string, build Build) *trial {
+	t.Helper()
+	cfg := Defaults()
+	cfg.NATS.URL = natsURL
+	return tryConfig(t, cfg, build)
+}
+
+func tryConfig(t *testing.T, cfg Config, build Build) *trial {
+	t.Helper()
+	log, l := &journal{}, listener(t)
+	cfg.RPC.Auth = rpc.None
+	cfg.Embed.Log, cfg.Embed.Listener, cfg.Embed.Kube = log.logger(), l, &rest.Config{Host: "https://127.0.0.1:1"}
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- Run(ctx, "test-sync", cfg, build) }()
+	ended := sync.OnceValue(func() error {
+		select {
+		case err := <-ran:
+			return err
+		case <-time.After(patience):
+			return errors.New("the service does not end")
+		}
+	})
+	stop := func() error {
+		cancel()
+		return ended()
+	}
+	t.Cleanup(func() {
+		_ = stop() // tests that care have asked
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return &trial{url: "http://" + l.Addr().String(), log: log, stop: stop, ended: ended}
+}
+
+// get gives status and text of a probe, or 0 when nobody answers.
+func (tr *trial) get(path string) (int, string) {
+	response, err := http.Get(tr.url + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, strings.TrimSpace(string(body))
+}
+
+func (tr *trial) mustBecomeReady(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		if status, text := tr.get("/readyz"); status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		return nil
+	})
+}
+
+// eventually polls until there is no error.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// journal is a log that tests read while it is written.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+func (j *journal) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// sequence notes what happened in order.
+type sequence struct {
+	mu    sync.Mutex
+	steps []string
+}
+
+func (s *sequence) add(step string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(s.steps, step)
+}
+
+func (s *sequence) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.steps, ", ")
+}
+
+// waiting is a task that does nothing until it is stopped.
+func waiting(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func nothing(context.Context, *Runtime) (App, error) {
+	return App{Tasks: []func(context.Context) error{waiting}}, nil
+}

@@ -1,0 +1,140 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Bounds of settings.
+const (
+	maxNATSServers = 16
+	maxWorkers     = 1024
+	minResync      = time.Second
+	maxResync      = 24 * time.Hour
+)
+
+// Validate says everything that is wrong, and what to do about it.
+func (c Config) Validate() error {
+	return errors.Join(c.validateBounds(), c.NATS.validate(), c.Kube.validate(), c.RPC.validate(c.Embed.Listener != nil))
+}
+
+func (c Config) validateBounds() error {
+	var errs []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	name := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	refuse(!name.MatchString(c.Cluster), "--cluster %.100q: use 1 to 63 small letters, digits and inner hyphens", c.Cluster)
+	refuse(c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5, "--stream-replicas %d: use 1, 3 or 5", c.StreamReplicas)
+	refuse(c.Workers < 1 || c.Workers > maxWorkers, "--workers %d: use 1 to %d", c.Workers, maxWorkers)
+	refuse(c.Resync < minResync || c.Resync > maxResync, "--resync %s: use %s to %s", c.Resync, minResync, maxResync)
+	return errors.Join(errs...)
+}
+
+func (n NATS) validate() error {
+	var errs []error
+	servers := strings.Split(n.URL, ",")
+	if len(servers) > maxNATSServers {
+		errs = append(errs, fmt.Errorf("--nats-url names %d servers: use at most %d; a client learns of the others by itself", len(servers), maxNATSServers))
+	}
+	for i, server := range servers {
+		// The text of the URL stays out of the message: it may hold a password.
+		if u, err := url.Parse(strings.TrimSpace(server)); err != nil || u.Hostname() == "" || !natsScheme(u.Scheme) {
+			errs = append(errs, fmt.Errorf("--nats-url, server %d: use the form nats://HOST:PORT (or tls, ws, wss)", i+1))
+		}
+	}
+	kinds := 0
+	for _, given := range []string{n.CredsFile, n.NKeyFile, n.User, n.TokenFile} {
+		if given != "" {
+			kinds++
+		}
+	}
+	if kinds > 1 {
+		errs = append(errs, errors.New("NATS credentials of several kinds: use one of --nats-creds, --nats-nkey, --nats-user, --nats-token-file"))
+	}
+	if (n.User == "") != (n.PasswordFile == "") {
+		errs = append(errs, errors.New("--nats-user and --nats-password-file need one another: give both or none"))
+	}
+	for flag, file := range map[string]string{
+		"nats-creds": n.CredsFile, "nats-nkey": n.NKeyFile, "nats-password-file": n.PasswordFile,
+		"nats-token-file": n.TokenFile, "nats-ca": n.CAFile,
+	} {
+		errs = append(errs, readable(flag, file))
+	}
+	return errors.Join(errs...)
+}
+
+func natsScheme(scheme string) bool {
+	switch scheme {
+	case "nats", "tls", "ws", "wss":
+		return true
+	}
+	return false
+}
+
+func (k Kube) validate() error { return readable("kubeconfig", k.Kubeconfig) }
+
+func (r RPC) validate(listening bool) error {
+	var errs []error
+	if _, _, err := net.SplitHostPort(r.Listen); err != nil && !listening {
+		errs = append(errs, fmt.Errorf("--listen %.100q: use HOST:PORT, or :PORT for every address", r.Listen))
+	}
+	if err := r.Auth.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("--auth: %w", err))
+	}
+	if (r.TLS.Certificate == "") != (r.TLS.Key == "") {
+		errs = append(errs, errors.New("--tls-cert and --tls-key need one another: give both or none"))
+	}
+	return errors.Join(append(errs, readable("tls-cert", r.TLS.Certificate), readable("tls-key", r.TLS.Key))...)
+}
+
+// readable opens a file that a flag names, so that a wrong path shows at once.
+func readable(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return f.Close()
+}
+
+// LogValue is c without secrets: of those it knows only where they are, but for
+// credentials within the URL of NATS, which it leaves out.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("cluster", c.Cluster),
+		slog.Group("nats", "url", redacted(c.NATS.URL), "creds", c.NATS.CredsFile, "nkey", c.NATS.NKeyFile,
+			"user", c.NATS.User, "password_file", c.NATS.PasswordFile, "token_file", c.NATS.TokenFile, "ca", c.NATS.CAFile),
+		slog.Group("kube", "kubeconfig", c.Kube.Kubeconfig, "context", c.Kube.Context),
+		slog.Group("rpc", "listen", c.RPC.Listen, "auth", string(c.RPC.Auth), "tls_cert", c.RPC.TLS.Certificate, "tls_key", c.RPC.TLS.Key),
+		slog.Int("stream_replicas", c.StreamReplicas), slog.Int("workers", c.Workers),
+		slog.String("resync", c.Resync.String()), slog.String("log_level", c.LogLevel.String()),
+	)
+}
+
+func redacted(servers string) string {
+	plain := strings.Split(servers, ",")
+	for i, server := range plain {
+		u, err := url.Parse(strings.TrimSpace(server))
+		if err != nil {
+			plain[i] = "not a URL"
+			continue
+		}
+		if u.User != nil {
+			u.User = url.User("redacted")
+		}
+		plain[i] = u.String()
+	}
+	return strings.Join(plain, ",")
+}
