@@ -1,0 +1,197 @@
+package devserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	kubeReadyTimeout = 90 * time.Second
+	kubeStopTimeout  = 15 * time.Second
+	// kubeErrorBytes is how much of its last words a failed start reports.
+	kubeErrorBytes = 4 << 10
+)
+
+// KubeLocalConfig says how to run the local Kubernetes API server.
+type KubeLocalConfig struct {
+	// Binary is bin/kube-local; see [FindKubeLocal].
+	Binary string
+	// Dir keeps everything: objects, certificates, kubeconfigs, the log, the port.
+	Dir string
+	// Port to listen on; 0 takes the one of the last start, or a free one.
+	Port int
+	// Users, as NAME or NAME:GROUP,GROUP, get Dir/NAME.kubeconfig.
+	Users []string
+	// AuthorizationConfig is a file for the API server; RBAC alone without it.
+	AuthorizationConfig string
+	// APIServerArgs are further --flag=value of the API server.
+	APIServerArgs []string
+	// UnsafeNoFsync does not wait for the disk; a power cut can destroy Dir.
+	UnsafeNoFsync bool
+}
+
+// KubeLocal is a running Kubernetes API server.
+type KubeLocal struct {
+	// Kubeconfig is the file of an administrator, Server the URL.
+	Kubeconfig, Server string
+
+	process *exec.Cmd
+	stdin   io.Closer
+	words   *tail
+	ended   chan struct{}
+	endErr  error
+}
+
+// StartKubeLocal starts the API server and returns when it answers. The server
+// ends with this process, however that ends.
+func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, kubeReadyTimeout, fmt.Errorf("not ready after %s", kubeReadyTimeout))
+	defer cancel()
+	k := &KubeLocal{process: exec.Command(cfg.Binary, cfg.args()...), words: &tail{}, ended: make(chan struct{})}
+	k.process.Stderr = k.words
+	detach(k.process)
+	stdin, err := k.process.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting kube-local: %w", err)
+	}
+	stdout, err := k.process.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting kube-local: %w", err)
+	}
+	k.stdin = stdin
+	if err := k.process.Start(); err != nil {
+		return nil, missing(cfg.Binary, err)
+	}
+	ready := make(chan error, 1)
+	go func() {
+		ready <- k.readReady(stdout)
+		_, _ = io.Copy(io.Discard, stdout)
+		k.endErr = k.process.Wait()
+		close(k.ended)
+	}()
+	select {
+	case err = <-ready:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		k.Kill()
+		return nil, fmt.Errorf("starting kube-local in %s: %w\n%s", cfg.Dir, err, k.words)
+	}
+	return k, nil
+}
+
+// Config is that of an administrator.
+func (k *KubeLocal) Config() (*rest.Config, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig of kube-local: %w", err)
+	}
+	return cfg, nil
+}
+
+// Done is closed when the server has ended.
+func (k *KubeLocal) Done() <-chan struct{} { return k.ended }
+
+// Ended reports whether the server has ended.
+func (k *KubeLocal) Ended() bool {
+	select {
+	case <-k.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop asks the server to end and waits for it.
+func (k *KubeLocal) Stop() error {
+	_ = k.stdin.Close() // Only fails when the process has ended.
+	select {
+	case <-k.ended:
+	case <-time.After(kubeStopTimeout):
+		k.Kill()
+		return fmt.Errorf("stopping kube-local: killed, for it did not end within %s", kubeStopTimeout)
+	}
+	if k.endErr != nil {
+		return fmt.Errorf("stopping kube-local: %w\n%s", k.endErr, k.words)
+	}
+	return nil
+}
+
+// Kill ends the server at once, as a crash would.
+func (k *KubeLocal) Kill() {
+	// Both only fail when the process has ended.
+	_ = k.process.Process.Kill()
+	_ = k.stdin.Close()
+	<-k.ended
+}
+
+// readReady waits for the line that says that the server is ready.
+func (k *KubeLocal) readReady(stdout io.Reader) error {
+	line, err := bufio.NewReader(io.LimitReader(stdout, kubeErrorBytes)).ReadBytes('\n')
+	if err != nil {
+		return errors.New("it ended before it was ready")
+	}
+	var ready struct{ Kubeconfig, Server string }
+	if err := json.Unmarshal(line, &ready); err != nil {
+		return fmt.Errorf("reading its ready line: %w", err)
+	}
+	k.Kubeconfig, k.Server = ready.Kubeconfig, ready.Server
+	return nil
+}
+
+func (c KubeLocalConfig) args() []string {
+	args := []string{"--exit-with-stdin", "--data-dir", c.Dir, "--port", strconv.Itoa(c.Port)}
+	if c.UnsafeNoFsync {
+		args = append(args, "--unsafe-no-fsync")
+	}
+	if c.AuthorizationConfig != "" {
+		args = append(args, "--authorization-config", c.AuthorizationConfig)
+	}
+	for _, user := range c.Users {
+		args = append(args, "--user", user)
+	}
+	for _, arg := range c.APIServerArgs {
+		args = append(args, "--apiserver-arg", arg)
+	}
+	return args
+}
+
+func missing(binary string, err error) error {
+	if errors.Is(err, os.ErrNotExist) || binary == "" {
+		return fmt.Errorf("starting kube-local: %q does not exist: run `make kube-local`", binary)
+	}
+	return fmt.Errorf("starting kube-local: %w", err)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	t.data = t.data[max(0, len(t.data)-kubeErrorBytes):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data)
+}

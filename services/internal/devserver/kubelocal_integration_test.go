@@ -1,0 +1,123 @@
+//go:build integration
+
+package devserver
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func startKubeLocal(t *testing.T, dir string) *KubeLocal {
+	t.Helper()
+	binary, err := FindKubeLocal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := StartKubeLocal(t.Context(), KubeLocalConfig{Binary: binary, Dir: dir, UnsafeNoFsync: true, Users: []string{"anne:staff"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func objects(t *testing.T, k *KubeLocal) dynamic.Interface {
+	t.Helper()
+	cfg, err := k.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
+	dir := t.TempDir()
+	k := startKubeLocal(t, dir)
+	root, err := Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := k.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // The second time they are there.
+		if err := ApplyCRDs(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy", "crd"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func() error {
+		for _, kind := range topology.Kinds() {
+			gvr := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
+			if _, err := objects(t, k).Resource(gvr).List(t.Context(), metav1.ListOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := list(); err != nil {
+		t.Errorf("as soon as they are applied: %v", err)
+	}
+	server := k.Server
+	if err := k.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "anne.kubeconfig")); err != nil {
+		t.Errorf("the user's kubeconfig: %v", err)
+	}
+	k = startKubeLocal(t, dir)
+	if k.Server != server {
+		t.Errorf("it came back at %s; want %s", k.Server, server)
+	}
+	if err := list(); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+	k.Kill()
+	select {
+	case <-k.Done():
+	case <-time.After(time.Second):
+		t.Error("a killed server is not done")
+	}
+	if err := k.Stop(); err == nil {
+		t.Error("stopping a killed server is no error")
+	}
+}
+
+func TestABadCRDIsNamed(t *testing.T) {
+	k := startKubeLocal(t, t.TempDir())
+	defer func() {
+		if err := k.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	cfg, err := k.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"not.yaml":     "{",
+		"another.yaml": "kind: ConfigMap",
+		"invalid.yaml": "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.b}, spec: {}}",
+	} {
+		err := ApplyCRDs(t.Context(), cfg, fstest.MapFS{name: {Data: []byte(content)}})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v; want the file named", name, err)
+		}
+	}
+	if err := ApplyCRDs(t.Context(), cfg, fstest.MapFS{}); err == nil {
+		t.Error("no files are no error")
+	}
+}

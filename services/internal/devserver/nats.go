@@ -1,0 +1,140 @@
+package devserver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	// defaultMaxPayload is that of every NATS server, so that what fails elsewhere fails here.
+	defaultMaxPayload = 1 << 20
+	natsReadyTimeout  = 30 * time.Second
+)
+
+// NATSConfig says how to run NATS.
+type NATSConfig struct {
+	// Dir keeps the streams.
+	Dir string
+	// Port to listen on; 0 takes a free one.
+	Port int
+	// MaxPayload in bytes; 0 is 1 MiB.
+	MaxPayload int32
+	// Log receives what the server has to say; nil drops it.
+	Log *slog.Logger
+}
+
+// NATS is a running NATS server with JetStream.
+type NATS struct {
+	server *server.Server
+	port   int
+}
+
+// StartNATS starts NATS and waits until it takes connections.
+func StartNATS(cfg NATSConfig) (*NATS, error) {
+	port := cfg.Port
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	payload := cfg.MaxPayload
+	if payload == 0 {
+		payload = defaultMaxPayload
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "entail", Host: loopback, Port: port, MaxPayload: payload,
+		JetStream: true, StoreDir: cfg.Dir, DisableJetStreamBanner: true, NoSigs: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configuring NATS: %w", err)
+	}
+	log := &natsLog{log: orDiscard(cfg.Log)}
+	s.SetLogger(log, false, false)
+	s.Start()
+	n := &NATS{server: s}
+	if err := n.ready(log, cfg.Port); err != nil {
+		n.Stop()
+		return nil, fmt.Errorf("starting NATS in %s: %w", cfg.Dir, err)
+	}
+	n.port = portOf(s.Addr())
+	return n, nil
+}
+
+func (n *NATS) ready(log *natsLog, port int) error {
+	err := log.fatal()
+	if err == nil {
+		if n.server.ReadyForConnections(natsReadyTimeout) {
+			return nil
+		}
+		err = fmt.Errorf("not ready after %s", natsReadyTimeout)
+	}
+	// The server's own error is text; asking for the port again gives a real one.
+	if port != 0 && n.server.Addr() == nil {
+		listener, listenErr := listen("NATS", port)
+		if listenErr != nil {
+			return listenErr
+		}
+		err = errors.Join(err, listener.Close())
+	}
+	return err
+}
+
+// URL is where clients connect.
+func (n *NATS) URL() string {
+	return "nats://" + Address(n.port)
+}
+
+// Port is what the server listens on.
+func (n *NATS) Port() int { return n.port }
+
+// Stop ends the server. Streams stay on disk.
+func (n *NATS) Stop() {
+	n.server.Shutdown()
+	n.server.WaitForShutdown()
+}
+
+// natsLog hands the server's words on, and keeps the first fatal ones.
+type natsLog struct {
+	log   *slog.Logger
+	mu    sync.Mutex
+	first error
+}
+
+func (l *natsLog) fatal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}
+
+// Fatalf is how the server gives up.
+func (l *natsLog) Fatalf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first == nil {
+		l.first = fmt.Errorf(format, v...)
+	}
+}
+
+// Errorf is an error.
+func (l *natsLog) Errorf(format string, v ...any) {
+	l.log.Error("nats", "text", fmt.Sprintf(format, v...))
+}
+
+// Warnf is a warning.
+func (l *natsLog) Warnf(format string, v ...any) {
+	l.log.Warn("nats", "text", fmt.Sprintf(format, v...))
+}
+
+// Noticef is what the server does.
+func (l *natsLog) Noticef(format string, v ...any) {
+	l.log.Debug("nats", "text", fmt.Sprintf(format, v...))
+}
+
+// Debugf is never called: debugging is off.
+func (*natsLog) Debugf(string, ...any) {}
+
+// Tracef is never called: tracing is off.
+func (*natsLog) Tracef(string, ...any) {}

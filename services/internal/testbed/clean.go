@@ -1,0 +1,77 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// clean removes what tests leave behind: Entail's objects, and leases, which would
+// hold up the leader of the next test. It insists until nothing is left.
+func clean(ctx context.Context, objects dynamic.Interface) error {
+	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
+	for _, kind := range topology.Kinds() {
+		resources = append(resources, gvr(kind))
+	}
+	for _, r := range resources {
+		for {
+			left, err := cleanOnce(ctx, objects.Resource(r))
+			if err != nil {
+				return fmt.Errorf("cleaning %s: %w", r.Resource, err)
+			}
+			if left == 0 {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("cleaning %s: %d objects left: %w", r.Resource, left, ctx.Err())
+			case <-time.After(poll):
+			}
+		}
+	}
+	return nil
+}
+
+// cleanOnce deletes what is there and reports how many that were.
+func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) (int, error) {
+	list, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	found := 0
+	for _, u := range list.Items {
+		if strings.HasPrefix(u.GetNamespace(), "kube-") {
+			continue
+		}
+		found++
+		if err := strip(ctx, api.Namespace(u.GetNamespace()), u); err != nil && !apierrors.IsNotFound(err) {
+			return 0, err
+		}
+	}
+	return found, nil
+}
+
+func strip(ctx context.Context, api dynamic.ResourceInterface, u unstructured.Unstructured) error {
+	if len(u.GetFinalizers()) > 0 {
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		if _, err := api.Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	return api.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+}
+
+func gvr(kind topology.Kind) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
+}

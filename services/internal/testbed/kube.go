@@ -1,0 +1,110 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const cleanWithin = 30 * time.Second
+
+// KubeServer is the Kubernetes API server of this test binary, with Entail's CRDs.
+type KubeServer struct {
+	Traffic
+	cluster *cluster
+}
+
+// Kube starts the API server, or finds it running; it is one for all tests of the
+// binary, which therefore use it one at a time. When the test ends, all of Entail's
+// objects and all leases go, whatever finalizers they have.
+func Kube(t testing.TB) *KubeServer {
+	t.Helper()
+	c, err := shared.started(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &KubeServer{cluster: c}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+		defer cancel()
+		_, err := shared.started(ctx)
+		if err == nil {
+			err = clean(ctx, k.Objects(t))
+		}
+		if err != nil {
+			t.Errorf("cleaning up after the test: %v", err)
+		}
+	})
+	return k
+}
+
+// Config leads a client to this server and through its [Traffic]. It is good over restarts.
+func (k *KubeServer) Config() *rest.Config {
+	cfg := k.Admin()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper{traffic: &k.Traffic, next: next} })
+	return cfg
+}
+
+// Kubeconfig is a file that leads an administrator to this server.
+func (k *KubeServer) Kubeconfig() string { return k.cluster.server.Kubeconfig }
+
+// Admin leads a client of the test's own to this server, outside of [Traffic].
+func (k *KubeServer) Admin() *rest.Config {
+	cfg := rest.CopyConfig(k.cluster.config)
+	cfg.QPS = -1
+	return cfg
+}
+
+// Objects is a client of the test's own, outside of [Traffic].
+func (k *KubeServer) Objects(t testing.TB) dynamic.Interface {
+	t.Helper()
+	objects, err := dynamic.NewForConfig(k.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// Apply makes an object be as given, as a person would: by kubectl apply --server-side.
+func (k *KubeServer) Apply(t testing.TB, kind topology.Kind, name string, spec any) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{
+		"apiVersion": gvr(kind).GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "spec": spec,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	force := true
+	options := metav1.PatchOptions{FieldManager: "test", Force: &force}
+	if _, err := k.Objects(t).Resource(gvr(kind)).Patch(t.Context(), name, types.ApplyPatchType, patch, options); err != nil {
+		t.Fatalf("applying %s %s: %v", kind.Kind, name, err)
+	}
+}
+
+// Stop ends the server as a signal would. Later tests need it again: Start it.
+func (k *KubeServer) Stop(t testing.TB) {
+	t.Helper()
+	if err := k.cluster.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the server as a crash would. Later tests need it again: Start it.
+func (k *KubeServer) Kill() { k.cluster.server.Kill() }
+
+// Start starts the server again, with the same objects at the same place.
+func (k *KubeServer) Start(t testing.TB) {
+	t.Helper()
+	if err := k.cluster.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,136 @@
+//go:build integration
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func service(t *testing.T, k *KubeServer) *kube.Client {
+	t.Helper()
+	client, err := kube.New(k.Config(), "local", "test-service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// hold makes a Store that has a finalizer.
+func hold(t *testing.T, k *KubeServer, client *kube.Client, name string) event.Change {
+	t.Helper()
+	k.Apply(t, topology.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
+	obj, err := client.Get(t.Context(), topology.Stores(), "", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if obj, err = client.AddFinalizer(t.Context(), topology.Stores(), obj, corev1alpha1.StoreFinalizer); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func TestATestLeavesNothingToTheNext(t *testing.T) {
+	t.Run("leaves a mess", func(t *testing.T) {
+		k := Kube(t)
+		client := service(t, k)
+		hold(t, k, client, "held")
+		hold(t, k, client, "deleted")
+		if err := k.Objects(t).Resource(gvr(topology.Stores())).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		k.Apply(t, topology.AuthorizationModels(), "module", corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "held"}})
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "leader", Namespace: "default"}}
+		if _, err := clientset(t, k).CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("finds none", func(t *testing.T) {
+		k := Kube(t)
+		for _, kind := range topology.Kinds() {
+			list, err := k.Objects(t).Resource(gvr(kind)).List(t.Context(), metav1.ListOptions{})
+			if err != nil || len(list.Items) != 0 {
+				t.Errorf("%s: %v, %v; want none", kind.Resource, list, err)
+			}
+		}
+		if _, err := clientset(t, k).CoordinationV1().Leases("default").Get(t.Context(), "leader", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the lease: %v; want none", err)
+		}
+	})
+}
+
+func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
+	k := Kube(t)
+	client := service(t, k)
+	obj := hold(t, k, client, "demo")
+	const patch = "PATCH /apis/core.platform-mesh.io/v1alpha1/stores/demo"
+	if got := k.WritesByOp(); k.Writes() != 1 || got[patch] != 1 {
+		t.Errorf("counted %v; want the finalizer", got)
+	}
+	if err := client.Event(t.Context(), obj, kube.Note{Type: "Normal", Reason: "Told"}); err != nil {
+		t.Fatal(err)
+	}
+	counted, err := kubernetes.NewForConfig(k.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "leader"}}
+	if _, err := counted.CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if k.Writes() != 1 {
+		t.Errorf("counted %v; want neither event nor lease", k.WritesByOp())
+	}
+}
+
+func TestRequestsToTheAPIServerFailOnPurpose(t *testing.T) {
+	k := Kube(t)
+	client := service(t, k)
+	broken := errors.New("broken on purpose")
+	k.FailBefore(func(context.Context, string) error { return broken })
+	if _, err := client.Get(t.Context(), topology.Stores(), "", "absent"); !errors.Is(err, broken) {
+		t.Errorf("before: %v; want %v", err, broken)
+	}
+	k.FailBefore(nil)
+	k.FailAfter(func(context.Context, string) error { return broken })
+	if _, err := client.Get(t.Context(), topology.Stores(), "", "absent"); !errors.Is(err, broken) {
+		t.Errorf("after: %v; want %v", err, broken)
+	}
+}
+
+func TestTheAPIServerComesBackAtTheSamePlace(t *testing.T) {
+	k := Kube(t)
+	client := service(t, k)
+	obj := hold(t, k, client, "demo")
+	for name, end := range map[string]func(){"stopped": func() { k.Stop(t) }, "killed": k.Kill} {
+		end()
+		k.Start(t)
+		Eventually(t, deadline, func() error {
+			_, err := client.Get(t.Context(), topology.Stores(), "", obj.Key.Name)
+			if err != nil {
+				return errors.New(name + ": " + err.Error())
+			}
+			return nil
+		})
+	}
+}
+
+func clientset(t *testing.T, k *KubeServer) kubernetes.Interface {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(k.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

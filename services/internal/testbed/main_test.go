@@ -1,0 +1,5 @@
+package testbed
+
+import "testing"
+
+func TestMain(m *testing.M) { Main(m) }

@@ -1,0 +1,71 @@
+package testbed
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+// reconnectWait keeps tests of restarts short.
+const reconnectWait = 20 * time.Millisecond
+
+// NATSServer is a NATS server with JetStream on disk that can go away and come back.
+type NATSServer struct {
+	cfg    devserver.NATSConfig
+	server *devserver.NATS
+}
+
+// NATS starts a server of the test's own.
+func NATS(t testing.TB) *NATSServer {
+	t.Helper()
+	n := &NATSServer{cfg: devserver.NATSConfig{Dir: t.TempDir()}}
+	n.Start(t)
+	t.Cleanup(n.Stop)
+	return n
+}
+
+// URL is the same over restarts.
+func (n *NATSServer) URL() string { return "nats://" + devserver.Address(n.cfg.Port) }
+
+// Start starts the server again, with the same streams on the same port.
+func (n *NATSServer) Start(t testing.TB) {
+	t.Helper()
+	server, err := devserver.StartNATS(n.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.server, n.cfg.Port = server, server.Port()
+}
+
+// Stop ends the server; a stopped one stays stopped.
+func (n *NATSServer) Stop() {
+	if n.server != nil {
+		n.server.Stop()
+		n.server = nil
+	}
+}
+
+// Connect makes a connection that outlives restarts of the server and ends with the test.
+func (n *NATSServer) Connect(t testing.TB) *nats.Conn {
+	t.Helper()
+	conn, err := nats.Connect(n.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+// JetStream is that of a connection of its own.
+func (n *NATSServer) JetStream(t testing.TB) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(n.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}

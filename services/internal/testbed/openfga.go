@@ -1,0 +1,64 @@
+package testbed
+
+import (
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/fga"
+)
+
+// OpenFGAServer is an OpenFGA server on disk that can go away and come back.
+type OpenFGAServer struct {
+	Traffic
+	cfg    devserver.OpenFGAConfig
+	server *devserver.OpenFGA
+}
+
+// OpenFGA starts a server of the test's own.
+func OpenFGA(t testing.TB) *OpenFGAServer {
+	t.Helper()
+	o := &OpenFGAServer{cfg: devserver.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}}
+	o.Start(t)
+	t.Cleanup(o.Stop)
+	return o
+}
+
+// Start starts the server again, with the same stores on the same port.
+func (o *OpenFGAServer) Start(t testing.TB) {
+	t.Helper()
+	server, err := devserver.StartOpenFGA(o.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.server, o.cfg.GRPCPort = server, server.Port()
+}
+
+// Stop ends the server; a stopped one stays stopped.
+func (o *OpenFGAServer) Stop() {
+	if o.server != nil {
+		o.server.Stop()
+		o.server = nil
+	}
+}
+
+// Config leads a client to this server and through its [Traffic]. It is good over restarts.
+func (o *OpenFGAServer) Config() fga.Config {
+	return fga.Config{
+		Target:      devserver.Address(o.cfg.GRPCPort),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.unary)},
+	}
+}
+
+// Client is a client of the test's own, outside of [Traffic]: what a test does is not counted.
+func (o *OpenFGAServer) Client(t testing.TB) *fga.Client {
+	t.Helper()
+	client, err := fga.Dial(fga.Config{Target: devserver.Address(o.cfg.GRPCPort)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

@@ -1,0 +1,135 @@
+package testbed
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/grpc"
+)
+
+// Fault decides whether a call fails: op names it ("Write", "PATCH /apis/…"). It
+// may wait, to be slow, as long as ctx lives. Nil lets the call pass.
+type Fault func(ctx context.Context, op string) error
+
+// Traffic stands between clients and one server. It counts what changes something
+// there, and fails calls on purpose. Reads are not counted but can fail.
+type Traffic struct {
+	mu            sync.Mutex
+	writes        map[string]int
+	before, after Fault
+}
+
+// Writes is how many calls to change something reached the server.
+func (t *Traffic) Writes() int {
+	sum := 0
+	for _, n := range t.WritesByOp() {
+		sum += n
+	}
+	return sum
+}
+
+// WritesByOp is [Traffic.Writes] for each operation.
+func (t *Traffic) WritesByOp() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.writes)
+}
+
+// FailBefore decides about calls before the server sees them. Nil ends it.
+func (t *Traffic) FailBefore(fault Fault) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.before = fault
+}
+
+// FailAfter decides about calls that the server has carried out: a fault is a lost answer. Nil ends it.
+func (t *Traffic) FailAfter(fault Fault) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.after = fault
+}
+
+// pass lets one call through, or not.
+func (t *Traffic) pass(ctx context.Context, op string, writes bool, call func() error) error {
+	t.mu.Lock()
+	before, after := t.before, t.after
+	t.mu.Unlock()
+	if before != nil {
+		if err := before(ctx, op); err != nil {
+			return err
+		}
+	}
+	if writes {
+		t.count(op)
+	}
+	if err := call(); err != nil || after == nil {
+		return err
+	}
+	return after(ctx, op)
+}
+
+func (t *Traffic) count(op string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.writes == nil {
+		t.writes = map[string]int{}
+	}
+	t.writes[op]++
+}
+
+// unary watches calls to OpenFGA.
+func (t *Traffic) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return t.pass(ctx, path.Base(method), changesOpenFGA(req), func() error {
+		return invoke(ctx, method, req, reply, cc, opts...)
+	})
+}
+
+func changesOpenFGA(req any) bool {
+	switch req.(type) {
+	case *openfgav1.CreateStoreRequest, *openfgav1.UpdateStoreRequest, *openfgav1.DeleteStoreRequest,
+		*openfgav1.WriteAuthorizationModelRequest, *openfgav1.WriteRequest, *openfgav1.WriteAssertionsRequest:
+		return true
+	}
+	return false
+}
+
+// roundTripper watches requests to the API server.
+type roundTripper struct {
+	traffic *Traffic
+	next    http.RoundTripper
+}
+
+// RoundTrip is one request.
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	var response *http.Response
+	err := r.traffic.pass(req.Context(), req.Method+" "+req.URL.Path, changesKube(req), func() (err error) {
+		response, err = r.next.RoundTrip(req) //nolint:bodyclose // It is the caller's to close.
+		return err
+	})
+	if err != nil && response != nil {
+		_ = response.Body.Close()
+		response = nil
+	}
+	return response, err
+}
+
+// changesKube leaves out what comes and goes without a change of state: leader
+// election, events for people, and questions that are put by POST.
+func changesKube(req *http.Request) bool {
+	switch req.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	default:
+		return false
+	}
+	for _, aside := range []string{"/leases", "/events", "/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"} {
+		if strings.Contains(req.URL.Path, aside) {
+			return false
+		}
+	}
+	return true
+}
