@@ -1,0 +1,100 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
+	p := New(bus(t, 0))
+	want := map[event.Key]Head{}
+	for i := range 1500 {
+		ack := mustPublish(t, p, state(fmt.Sprint("s-", i%1000), i+1), 0, Options{Meaning: fmt.Sprint(i)})
+		want[ack.Key] = ack.Head
+	}
+	ack := mustPublish(t, p, gone("gone", 9), 0, Options{Meaning: "last"})
+	want[ack.Key] = ack.Head
+	squatter, err := p.js.Publish(t.Context(), topology.ChangeSubject(key("squatter")), []byte("?"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want[key("squatter")] = Head{Key: key("squatter"), Sequence: squatter.Sequence}
+	other := state("model", 1)
+	other.Key.GroupResource = topology.AuthorizationModels().GroupResource
+	mustPublish(t, p, other, 0, Options{})
+	foreign := state("s-1", 1)
+	foreign.Key.Cluster = "other"
+	mustPublish(t, p, foreign, 0, Options{})
+	if _, err := p.js.Publish(t.Context(), "entail.changes.local.core%2Eplatform-mesh%2Eio.stores.no.name.at.all", nil); err != nil {
+		t.Fatal(err)
+	}
+
+	got := map[event.Key]Head{}
+	for head, err := range p.Heads(t.Context(), "local", topology.Stores().GroupResource) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := got[head.Key]; twice {
+			t.Errorf("%s is told twice", head.Key)
+		}
+		got[head.Key] = head
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d heads, want %d", len(got), len(want))
+	}
+	for k, head := range want {
+		if got[k] != head {
+			t.Errorf("head of %s is %+v, want %+v", k, got[k], head)
+		}
+	}
+}
+
+func TestHeadsOfAnEmptyStreamEndAtOnce(t *testing.T) {
+	p := New(bus(t, 0))
+	for head, err := range p.Heads(t.Context(), "local", topology.Stores().GroupResource) {
+		t.Errorf("got %+v, %v", head, err)
+	}
+}
+
+func TestHeadsEndsWithItsCaller(t *testing.T) {
+	p := New(bus(t, 0))
+	for i := range 10 {
+		mustPublish(t, p, state(fmt.Sprint(i), 1), 0, Options{})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range p.Heads(ctx, "local", topology.Stores().GroupResource) {
+		cancel()
+		last = err
+	}
+	if !errors.Is(last, context.Canceled) {
+		t.Errorf("error is %v, want that of the context", last)
+	}
+	for range p.Heads(t.Context(), "local", topology.Stores().GroupResource) {
+		break
+	}
+}
+
+func TestFirstFindsAMessageOfTheResource(t *testing.T) {
+	p := New(bus(t, 0))
+	stores, models := topology.Stores().GroupResource, topology.AuthorizationModels().GroupResource
+	if _, err := p.First(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
+		t.Errorf("error is %v, want ErrNone", err)
+	}
+	ack := mustPublish(t, p, state("x", 5), 0, Options{})
+	mustPublish(t, p, state("y", 6), 0, Options{})
+	if head, err := p.First(t.Context(), "local", stores); err != nil || head != ack.Head {
+		t.Errorf("first is %+v, %v; want %+v", head, err, ack.Head)
+	}
+	for _, r := range []event.GroupResource{models, {Resource: "stores"}} {
+		if _, err := p.First(t.Context(), "local", r); !errors.Is(err, ErrNone) {
+			t.Errorf("error for %s is %v, want ErrNone", r, err)
+		}
+	}
+}

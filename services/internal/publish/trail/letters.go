@@ -1,0 +1,101 @@
+package trail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// maxScan bounds how many letters one call looks at to find those of one service.
+const maxScan = 5000
+
+// ErrNoLetter is returned when there is no such dead letter.
+var ErrNoLetter = errors.New("no such dead letter")
+
+// Letter is a message that a service could not process.
+type Letter struct {
+	// ID is its sequence among the dead letters.
+	ID      uint64
+	Service string
+	// Subject and Sequence are those of the original message, Data is what it said.
+	Subject  string
+	Sequence uint64
+	Reason   string
+	ParkedAt time.Time
+	Data     []byte
+}
+
+// Letters lists the letters of a service, or of all when it is empty, newest first and
+// older than the one named by before (0 for all). next is where the following call goes
+// on, 0 at the end; a call may find fewer than limit before that.
+func (t *Trail) Letters(ctx context.Context, service string, before uint64, limit int) (letters []Letter, next uint64, err error) {
+	stream, err := t.stream(ctx, topology.DeadLetters)
+	if err != nil {
+		return nil, 0, err
+	}
+	state := stream.CachedInfo().State
+	if before == 0 || before > state.LastSeq {
+		before = state.LastSeq + 1
+	}
+	for scanned := 0; before > state.FirstSeq && before > 1; scanned++ {
+		if len(letters) == limit || scanned == maxScan {
+			return letters, before, nil
+		}
+		before--
+		letter, err := letterAt(ctx, stream, before)
+		if errors.Is(err, ErrNoLetter) {
+			continue
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if service == "" || letter.Service == service {
+			letters = append(letters, letter)
+		}
+	}
+	return letters, 0, nil
+}
+
+// Letter reads one letter.
+func (t *Trail) Letter(ctx context.Context, id uint64) (Letter, error) {
+	stream, err := t.stream(ctx, topology.DeadLetters)
+	if err != nil {
+		return Letter{}, err
+	}
+	return letterAt(ctx, stream, id)
+}
+
+// Discard takes a letter away.
+func (t *Trail) Discard(ctx context.Context, id uint64) error {
+	stream, err := t.stream(ctx, topology.DeadLetters)
+	if err != nil {
+		return err
+	}
+	if err := stream.DeleteMsg(ctx, id); err != nil {
+		return fault.Unavailable(fmt.Errorf("discard dead letter %d: %w", id, err))
+	}
+	return nil
+}
+
+func letterAt(ctx context.Context, stream jetstream.Stream, id uint64) (Letter, error) {
+	msg, err := stream.GetMsg(ctx, id)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return Letter{}, fmt.Errorf("%w: %d", ErrNoLetter, id)
+	}
+	if err != nil {
+		return Letter{}, fault.Unavailable(fmt.Errorf("read dead letter %d: %w", id, err))
+	}
+	// A header that is not a number leaves 0: unknown.
+	sequence, _ := strconv.ParseUint(msg.Header.Get(topology.SequenceHeader), 10, 64)
+	return Letter{
+		ID: id, Service: msg.Header.Get(topology.ServiceHeader), Subject: msg.Header.Get(topology.SubjectHeader),
+		Sequence: sequence, Reason: msg.Header.Get(topology.ReasonHeader), ParkedAt: msg.Time, Data: msg.Data,
+	}, nil
+}

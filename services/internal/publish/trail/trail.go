@@ -1,0 +1,133 @@
+// Package trail reads what the bus remembers for people who ask "where is my change":
+// what each service made of an object, how far the services have come, and what was
+// given up.
+package trail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Trail reads the streams.
+type Trail struct {
+	js jetstream.JetStream
+}
+
+// New makes a trail.
+func New(js jetstream.JetStream) *Trail { return &Trail{js: js} }
+
+// Results lists the newest word on an object of each service that said anything.
+func (t *Trail) Results(ctx context.Context, k event.Key) ([]*eventv1.ResourceResult, error) {
+	stream, err := t.stream(ctx, topology.Results)
+	if err != nil {
+		return nil, err
+	}
+	var results []*eventv1.ResourceResult
+	for _, service := range topology.Services() {
+		msg, err := stream.GetLastMsgForSubject(ctx, topology.ResultSubject(service.Name, k))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fault.Unavailable(fmt.Errorf("read what %s made of %s: %w", service.Name, k, err))
+		}
+		var result eventv1.ResourceResult
+		if err := proto.Unmarshal(msg.Data, &result); err != nil {
+			return nil, fmt.Errorf("decode what %s made of %s: %w", service.Name, k, err)
+		}
+		results = append(results, &result)
+	}
+	return results, nil
+}
+
+// Progress is how far one service has come.
+type Progress struct {
+	Service string
+	// Pending messages are not delivered yet, InFlight ones are worked on or wait for a retry.
+	Pending, InFlight, Redelivered uint64
+	LastAckAt                      time.Time
+	Letters                        uint64
+}
+
+// Bus is the state of the stream of changes.
+type Bus struct {
+	// Objects is how many objects and recent deletions it holds.
+	Objects      uint64
+	LastSequence uint64
+	Incarnation  string
+}
+
+// Bus looks at the stream of changes.
+func (t *Trail) Bus(ctx context.Context) (Bus, error) {
+	stream, err := t.stream(ctx, topology.Changes)
+	if err != nil {
+		return Bus{}, err
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(topology.WakeSubject("*")))
+	if err != nil {
+		return Bus{}, fault.Unavailable(fmt.Errorf("look at stream %s: %w", topology.Changes, err))
+	}
+	wakes := uint64(len(info.State.Subjects))
+	return Bus{Objects: info.State.NumSubjects - wakes, LastSequence: info.State.LastSeq, Incarnation: topology.Incarnation(info)}, nil
+}
+
+// Progress tells how far every service has come. One that never started has everything
+// before it.
+func (t *Trail) Progress(ctx context.Context) ([]Progress, error) {
+	letters, err := t.stream(ctx, topology.DeadLetters)
+	if err != nil {
+		return nil, err
+	}
+	var all []Progress
+	for _, service := range topology.Services() {
+		p := Progress{Service: service.Name}
+		if err := t.follow(ctx, service, &p); err != nil {
+			return nil, err
+		}
+		info, err := letters.Info(ctx, jetstream.WithSubjectFilter(topology.DeadLettersFilter(service.Name)))
+		if err != nil {
+			return nil, fault.Unavailable(fmt.Errorf("count dead letters of %s: %w", service.Name, err))
+		}
+		for _, count := range info.State.Subjects {
+			p.Letters += count
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func (t *Trail) follow(ctx context.Context, service topology.Service, p *Progress) error {
+	consumer, err := t.js.Consumer(ctx, topology.Changes, service.Name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		bus, err := t.Bus(ctx)
+		p.Pending = bus.Objects
+		return err
+	}
+	if err != nil {
+		return fault.Unavailable(fmt.Errorf("look at durable %s: %w", service.Name, err))
+	}
+	info := consumer.CachedInfo()
+	p.Pending, p.InFlight, p.Redelivered = info.NumPending, uint64(info.NumAckPending), uint64(info.NumRedelivered)
+	if info.AckFloor.Last != nil {
+		p.LastAckAt = *info.AckFloor.Last
+	}
+	return nil
+}
+
+func (t *Trail) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	stream, err := t.js.Stream(ctx, name)
+	if err != nil {
+		return nil, fault.Unavailable(fmt.Errorf("open stream %s: %w", name, err))
+	}
+	return stream, nil
+}
