@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,23 +24,17 @@ import (
 
 // bus is a real server with our streams, and what a watcher would publish.
 type bus struct {
-	t      *testing.T
-	js     jetstream.JetStream
-	server *server.Server
+	t       *testing.T
+	js      jetstream.JetStream
+	server  *server.Server
+	options server.Options
 }
 
 func newBus(t *testing.T) *bus {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("server does not start")
-	}
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	b := &bus{t: t, server: s}
+	b := &bus{t: t, options: server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true}}
+	b.boot()
+	t.Cleanup(b.shutdown)
 	b.js = b.connect()
 	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
@@ -47,9 +42,32 @@ func newBus(t *testing.T) *bus {
 	return b
 }
 
+// boot starts the server, again with the same streams on the same port.
+func (b *bus) boot() {
+	b.t.Helper()
+	options := b.options
+	s, err := server.NewServer(&options)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		b.t.Fatal("server does not start")
+	}
+	b.server = s
+	if addr, ok := s.Addr().(*net.TCPAddr); ok {
+		b.options.Port = addr.Port
+	}
+}
+
+func (b *bus) shutdown() {
+	b.server.Shutdown()
+	b.server.WaitForShutdown()
+}
+
 func (b *bus) connect() jetstream.JetStream {
 	b.t.Helper()
-	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1))
+	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -100,6 +100,27 @@ func TestAStreamDeletedAndMadeAnewConverges(t *testing.T) {
 	s.becomes(t, "g", "n01@50 n02@3 ")
 }
 
+func TestARestartedServerWhoseStreamIsThenReplacedConverges(t *testing.T) {
+	b := newBus(t)
+	for i := range 5 {
+		b.publish(fmt.Sprintf("n%d", i), "g", i+1)
+	}
+	b.snapshot(5)
+	s := b.start(b.js)
+	s.becomes(t, "g", "n0@1 n1@2 n2@3 n3@4 n4@5 ")
+	b.shutdown()
+	b.boot()
+	eventually(t, func() error { return b.js.DeleteStream(t.Context(), topology.Changes) })
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.publish("n3", "g", 4)
+	b.snapshot(1)
+	s.becomes(t, "g", "n3@4 ")
+	b.publish("n3", "g", 9)
+	s.becomes(t, "g", "n3@9 ")
+}
+
 func TestAPurgedStreamConverges(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1)

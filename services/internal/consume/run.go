@@ -28,7 +28,7 @@ const (
 
 func (e *engine[K]) run(ctx context.Context) error {
 	if err := e.awaitView(ctx); err != nil {
-		return nil //nolint:nilerr // Asked to stop before there was anything to do.
+		return nil // Asked to stop before there was anything to do.
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -42,7 +42,7 @@ func (v *View) stream(ctx context.Context) (*jetstream.StreamInfo, error) {
 
 func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
 	filters := v.filters(func(k event.GroupResource) string { return topology.ChangesFilter("", k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{FilterSubjects: filters})
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, ordered(filters))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
 	}
@@ -71,8 +71,9 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 	err := v.takeOnce(ctx, msg)
 	for err != nil && !fault.IsTerminal(err) {
-		if err := sleep(ctx, pause); err != nil {
-			return err
+		sleep(ctx, pause)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		err = v.takeOnce(ctx, msg)
 	}
@@ -91,12 +92,10 @@ func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 }
 
 // sleep waits unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-time.After(d):
-		return nil
 	}
 }
 
@@ -131,7 +130,7 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo) {
 
 func (v *View) feedMarkers(ctx context.Context) error {
 	filters := v.filters(func(k event.GroupResource) string { return topology.SyncSubject("", k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, jetstream.OrderedConsumerConfig{FilterSubjects: filters})
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, ordered(filters))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
@@ -198,12 +197,19 @@ func (v *View) filters(subject func(event.GroupResource) string) []string {
 	return filters
 }
 
+// ordered reads all that filters match. A reset that fails ends it: what goes on then may
+// be another stream, in which sequences mean something else.
+func ordered(filters []string) jetstream.OrderedConsumerConfig {
+	return jetstream.OrderedConsumerConfig{FilterSubjects: filters, MaxResetAttempts: 1}
+}
+
 // each hands every message to f until f or the consumer fails.
 func each(ctx context.Context, consumer jetstream.Consumer, f func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
 	messages, err := consumer.Messages()
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
+	defer context.AfterFunc(ctx, messages.Stop)() // A reset in progress does not look at ctx.
 	defer messages.Stop()
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))

@@ -148,12 +148,10 @@ const pause = 250 * time.Millisecond
 // that was deleted and made anew.
 func (v *View) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		err := v.feed(ctx)
-		if ctx.Err() != nil {
-			break
+		if err := v.feed(ctx); ctx.Err() == nil {
+			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
 		}
-		v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
-		_ = sleep(ctx, pause) // The loop looks at ctx.
+		sleep(ctx, pause)
 	}
 	return nil
 }
