@@ -1,0 +1,87 @@
+package watcher
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Config is what the watcher can be told. Start from [Defaults].
+type Config struct {
+	service.Config
+	// Kinds to follow, as resource.group; all that some service consumes when empty.
+	Kinds []string
+	// Publishers publish at a time.
+	Publishers int
+	// TombstoneTTL is how long the bus keeps a deletion: longer than any service may be down.
+	TombstoneTTL time.Duration
+	// LeaseNamespace and LeaseName say where the replicas elect their leader.
+	LeaseNamespace, LeaseName string
+}
+
+// minTombstoneTTL is less than any planned outage of a service.
+const minTombstoneTTL = time.Hour
+
+// Defaults is the one place where defaults are.
+func Defaults() Config {
+	return Config{
+		Config: service.Defaults(), Publishers: 64, TombstoneTTL: topology.TombstoneTTL,
+		LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "default"), LeaseName: "entail-watcher",
+	}
+}
+
+// BindFlags makes every setting a flag.
+func (c *Config) BindFlags(fs *pflag.FlagSet) {
+	c.Config.BindFlags(fs)
+	fs.StringSliceVar(&c.Kinds, "kinds", c.Kinds, "`resource.group` to follow, several separated by commas (default all that services consume)")
+	fs.IntVar(&c.Publishers, "publishers", c.Publishers, "how many changes to publish at a time")
+	fs.DurationVar(&c.TombstoneTTL, "tombstone-ttl", c.TombstoneTTL, "how long the bus keeps a deletion")
+	fs.StringVar(&c.LeaseNamespace, "lease-namespace", c.LeaseNamespace, "`namespace` of the Lease by which replicas elect their leader (default that of the pod)")
+	fs.StringVar(&c.LeaseName, "lease-name", c.LeaseName, "`name` of that Lease")
+}
+
+// Validate says what is wrong and what to do about it.
+func (c Config) Validate() error {
+	_, kinds := c.kinds()
+	errs := []error{c.Config.Validate(), kinds}
+	if c.Publishers < 1 || c.Publishers > 1024 {
+		errs = append(errs, fmt.Errorf("--publishers %d: use 1 to 1024", c.Publishers))
+	}
+	if c.TombstoneTTL < minTombstoneTTL {
+		errs = append(errs, fmt.Errorf("--tombstone-ttl %s: use at least %s, a service that is down for longer misses deletions", c.TombstoneTTL, minTombstoneTTL))
+	}
+	if c.LeaseNamespace == "" || c.LeaseName == "" {
+		errs = append(errs, errors.New("--lease-namespace and --lease-name must not be empty"))
+	}
+	return errors.Join(errs...)
+}
+
+// kinds resolves the names of kinds.
+func (c Config) kinds() ([]topology.Kind, error) {
+	all := topology.Kinds()
+	if len(c.Kinds) == 0 {
+		return all, nil
+	}
+	var chosen []topology.Kind
+	for _, name := range c.Kinds {
+		i := slices.IndexFunc(all, func(k topology.Kind) bool { return k.GroupResource.String() == name })
+		if i < 0 {
+			var known []string
+			for _, k := range all {
+				known = append(known, k.GroupResource.String())
+			}
+			return nil, fmt.Errorf("--kinds: no service consumes %q; choose from %s", name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}

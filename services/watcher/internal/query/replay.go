@@ -1,0 +1,86 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// Replay publishes the present state of an object again. A dead letter that was
+// replayed is gone: if the object fails again there will be a new one.
+func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
+	key, err := s.subject(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	ack, err := s.replay(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if id := r.GetDeadLetterId(); id != 0 {
+		if err := s.Trail.Discard(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return &syncv1.ReplayResponse{Ref: key.Ref(), Sequence: ack.Sequence}, nil
+}
+
+// subject finds out what is to be replayed.
+func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Key, error) {
+	id := r.GetDeadLetterId()
+	if id == 0 {
+		key := event.KeyOf(r.GetRef())
+		if key.Cluster == "" {
+			key.Cluster = s.Cluster
+		}
+		if key.Resource == "" || key.Name == "" {
+			return event.Key{}, rpc.Invalid("ref lacks a resource or a name")
+		}
+		return key, nil
+	}
+	letter, err := s.letter(ctx, id)
+	if err != nil {
+		return event.Key{}, err
+	}
+	key, err := topology.ParseChangeSubject(letter.Subject)
+	if err != nil {
+		return event.Key{}, rpc.Invalid("dead letter %d came from subject %q, which names no object: there is nothing to replay", id, letter.Subject)
+	}
+	return key, nil
+}
+
+func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error) {
+	i := slices.IndexFunc(s.Kinds, func(kind topology.Kind) bool { return kind.GroupResource == key.GroupResource })
+	if key.Cluster != s.Cluster || i < 0 {
+		return publish.Ack{}, rpc.Invalid("%s of cluster %q is not followed by this watcher, which is that of cluster %q", key, key.Cluster, s.Cluster)
+	}
+	last, lastErr := s.Publisher.Last(ctx, key)
+	malformed := errors.Is(lastErr, publish.ErrMalformed)
+	if lastErr != nil && !malformed && !errors.Is(lastErr, publish.ErrNone) {
+		return publish.Ack{}, lastErr
+	}
+	present, err := s.Source.Get(ctx, s.Kinds[i], key.Namespace, key.Name)
+	switch {
+	case err == nil:
+	case !errors.Is(err, source.ErrNotFound):
+		return publish.Ack{}, err
+	case malformed:
+		if err := s.Publisher.Remove(ctx, last.Sequence); err != nil {
+			return publish.Ack{}, err
+		}
+		return publish.Ack{}, nil
+	case lastErr != nil:
+		return publish.Ack{}, rpc.NotFound("%s does not exist, and nothing was published about it", key)
+	default:
+		present = source.Object{Change: last.Change, Meaning: last.Meaning}
+	}
+	return s.Publisher.Publish(ctx, present.Change, last.Sequence,
+		publish.Options{Replay: true, Meaning: present.Meaning, TTL: s.TombstoneTTL})
+}

@@ -1,0 +1,159 @@
+// Package query answers where a change is now. It reads the bus and the API server
+// only, so every replica can answer, leader or not.
+package query
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/publish/trail"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// Source is the API server.
+type Source interface {
+	Get(ctx context.Context, kind topology.Kind, namespace, name string) (source.Object, error)
+	ShortNames(ctx context.Context, kind topology.Kind) ([]string, error)
+}
+
+// Config of a server. All fields are required.
+type Config struct {
+	Source       Source
+	Publisher    *publish.Publisher
+	Trail        *trail.Trail
+	Cluster      string
+	Kinds        []topology.Kind
+	TombstoneTTL time.Duration
+}
+
+// Server is the SyncService.
+type Server struct {
+	Config
+
+	names *names
+}
+
+var _ syncv1connect.SyncServiceHandler = (*Server)(nil)
+
+// New makes a server; [Server.Run] keeps it up to date.
+func New(cfg Config) *Server {
+	return &Server{Config: cfg, names: newNames(cfg.Kinds)}
+}
+
+// Run learns the short names of kinds until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	s.names.learn(ctx, s.Source)
+	return nil
+}
+
+// Handler mounts the service. Whoever may read an object may follow it; what concerns
+// the system is guarded by the paths /entail/status, /entail/deadletters and /entail/replay.
+func (s *Server) Handler() rpc.Handler {
+	return rpc.NewHandler(syncv1connect.SyncServiceName, syncv1connect.NewSyncServiceHandler, syncv1connect.SyncServiceHandler(s), map[string]rpc.Access{
+		syncv1connect.SyncServiceTraceObjectProcedure:     s.mayTrace,
+		syncv1connect.SyncServiceGetStatusProcedure:       rpc.CanPath("get", "/entail/status"),
+		syncv1connect.SyncServiceListDeadLettersProcedure: rpc.CanPath("get", "/entail/deadletters"),
+		syncv1connect.SyncServiceGetDeadLetterProcedure:   rpc.CanPath("get", "/entail/deadletters"),
+		syncv1connect.SyncServiceReplayProcedure:          rpc.CanPath("post", "/entail/replay"),
+	})
+}
+
+func (s *Server) mayTrace(request any) (rpc.Right, error) {
+	r, ok := request.(*syncv1.TraceObjectRequest)
+	if !ok {
+		return rpc.Right{}, errors.New("access rule of TraceObject got another request")
+	}
+	kind, err := s.names.find(r.GetResource())
+	return rpc.Right{Verb: "get", GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}, err
+}
+
+// TraceObject tells an object's way.
+func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
+	kind, err := s.names.find(r.GetResource())
+	if err != nil {
+		return nil, err
+	}
+	key := event.Key{Cluster: s.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
+	last, err := s.Publisher.Last(ctx, key)
+	switch {
+	case errors.Is(err, publish.ErrNone):
+		return nil, rpc.NotFound("nothing was published about %s: it does not exist, or the watcher has not seen it", key)
+	case errors.Is(err, publish.ErrMalformed):
+		return nil, rpc.NotFound("the message about %s (sequence %d) cannot be read: entail replay publishes the object again", key, last.Sequence)
+	case err != nil:
+		return nil, err
+	}
+	results, err := s.Trail.Results(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	c := last.Change
+	operation := eventv1.Operation_OPERATION_UPSERT
+	if c.Deleted {
+		operation = eventv1.Operation_OPERATION_DELETE
+	}
+	response := &syncv1.TraceObjectResponse{
+		Ref: key.Ref(), Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Operation: operation,
+		ObservedAt: timestamppb.New(c.ObservedAt), PublishedAt: timestamppb.New(last.PublishedAt), Sequence: last.Sequence,
+	}
+	for _, result := range results {
+		response.Steps = append(response.Steps, &syncv1.Step{Result: result, Current: covers(result, c)})
+	}
+	return response, nil
+}
+
+// covers reports whether a result speaks of what c asks for. A service is silent about
+// a state that differs from the last one by its status only.
+func covers(result *eventv1.ResourceResult, c event.Change) bool {
+	if result.GetUid() != c.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(result.GetResourceVersion(), c.ResourceVersion)
+	return err == nil && order >= 0 || !c.Deleted && c.Generation > 0 && result.GetGeneration() >= c.Generation
+}
+
+// GetStatus tells how far every service has come.
+func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*syncv1.GetStatusResponse, error) {
+	bus, err := s.Trail.Bus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	progress, err := s.Trail.Progress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &syncv1.GetStatusResponse{Objects: bus.Objects, LastSequence: bus.LastSequence}
+	for _, p := range progress {
+		service := &syncv1.Service{
+			Name: p.Service, Pending: p.Pending, InFlight: p.InFlight, Redelivered: p.Redelivered, DeadLetters: p.Letters,
+		}
+		if !p.LastAckAt.IsZero() {
+			service.LastAckAt = timestamppb.New(p.LastAckAt)
+		}
+		response.Services = append(response.Services, service)
+		response.DeadLetters += p.Letters
+	}
+	for _, kind := range s.Kinds {
+		marker, err := s.Publisher.LastMarker(ctx, s.Cluster, kind.GroupResource)
+		if errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) {
+			marker, err = &eventv1.SnapshotMarker{Cluster: s.Cluster, Group: kind.Group, Resource: kind.Resource}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		current := marker.GetStream() == bus.Incarnation
+		response.Snapshots = append(response.Snapshots, &syncv1.Snapshot{Marker: marker, Current: current})
+	}
+	return response, nil
+}

@@ -1,0 +1,77 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// confirmAbsence makes sure of a "not found": objects of a kind that is not served are
+// taken for deleted, so a doubt is an error.
+func (s *Source) confirmAbsence(ctx context.Context, kind topology.Kind, cause error) error {
+	versions, err := s.versions(ctx, kind.GroupResource)
+	if err != nil {
+		return err
+	}
+	for _, version := range versions {
+		other := kind
+		other.Version = version
+		switch _, found, err := s.describe(ctx, other); {
+		case err != nil:
+			return err
+		case found && version == kind.Version:
+			return fmt.Errorf("the API server is about to serve it, or about to stop: %w", cause)
+		case found:
+			return fmt.Errorf("the API server has version %s of it, not %s: apply the CustomResourceDefinition of this release", version, kind.Version)
+		}
+	}
+	return ErrNotServed
+}
+
+func (s *Source) versions(ctx context.Context, r event.GroupResource) ([]string, error) {
+	if r.Group == "" {
+		return []string{"v1"}, nil
+	}
+	var group metav1.APIGroup
+	err := s.read(ctx, s.api.Get().AbsPath("/apis", r.Group), &group)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("discovering versions of %s: %w", r.Group, err)
+	}
+	var versions []string
+	for _, v := range group.Versions {
+		versions = append(versions, v.Version)
+	}
+	return versions, nil
+}
+
+func (s *Source) describe(ctx context.Context, kind topology.Kind) (metav1.APIResource, bool, error) {
+	var list metav1.APIResourceList
+	err := s.read(ctx, s.api.Get().AbsPath(prefix(kind)), &list)
+	if apierrors.IsNotFound(err) {
+		return metav1.APIResource{}, false, nil
+	}
+	if err != nil {
+		return metav1.APIResource{}, false, fmt.Errorf("discovering %s: %w", path.Join(kind.Group, kind.Version), err)
+	}
+	i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource })
+	if i < 0 {
+		return metav1.APIResource{}, false, nil
+	}
+	return list.APIResources[i], true, nil
+}
+
+// ShortNames are what people may call the kind, as kubectl knows them.
+func (s *Source) ShortNames(ctx context.Context, kind topology.Kind) ([]string, error) {
+	resource, _, err := s.describe(ctx, kind)
+	return append(resource.ShortNames, resource.SingularName), err
+}

@@ -1,0 +1,170 @@
+// Package source reads the API server: lists page by page, watches, and single
+// objects, each as an event with a fingerprint of its meaning. Objects stay the JSON
+// that the server sent, so that any kind can be read, one object in memory at a time.
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	// pageSize bounds the memory of a list: objects may have more than a megabyte.
+	pageSize = 100
+	// requestTimeout bounds every request but a watch.
+	requestTimeout = 30 * time.Second
+)
+
+var (
+	// ErrNotServed is returned when the API server surely does not have the kind.
+	ErrNotServed = errors.New("the API server does not serve the kind")
+	// ErrNotFound is returned when there is no such object.
+	ErrNotFound = errors.New("no such object")
+	// ErrExpired is returned when a list or watch cannot go on from where it was: list again.
+	ErrExpired = errors.New("too old to go on from")
+	// ErrOtherCluster is returned when another cluster answers than did at first.
+	ErrOtherCluster = errors.New("another cluster answers at the API server's address")
+)
+
+// Source is one cluster's API server.
+type Source struct {
+	api     rest.Interface
+	cluster string
+
+	mu    sync.Mutex
+	epoch string
+}
+
+// New makes a source for the cluster that the bus knows by the given name.
+func New(cfg *rest.Config, cluster string) (*Source, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // The API server knows better whom to slow down.
+	cfg.Timeout = 0
+	cfg.GroupVersion = &schema.GroupVersion{}
+	cfg.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	api, err := rest.UnversionedRESTClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating client of the API server: %w", err)
+	}
+	return &Source{api: api, cluster: cluster}, nil
+}
+
+// Epoch asks for the cluster's identity, the UID of its kube-system namespace. From
+// the first answer on any other is [ErrOtherCluster].
+func (s *Source) Epoch(ctx context.Context) (string, error) {
+	var namespace metav1.PartialObjectMetadata
+	if err := s.read(ctx, s.api.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem), &namespace); err != nil {
+		return "", fmt.Errorf("reading the cluster's identity (namespace %s): %w", metav1.NamespaceSystem, err)
+	}
+	epoch := string(namespace.UID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch != "" && s.epoch != epoch {
+		return "", fmt.Errorf("%w: %s, not %s", ErrOtherCluster, epoch, s.epoch)
+	}
+	s.epoch = epoch
+	return epoch, nil
+}
+
+// Page is a part of a list.
+type Page struct {
+	Objects []Object
+	// Version is the resourceVersion of the whole list, the same on every page.
+	Version string
+	// Next leads to the next page; empty on the last one.
+	Next string
+}
+
+// List reads one page of what the cluster holds now, not of what some cache does. An
+// empty token asks for the first page.
+func (s *Source) List(ctx context.Context, kind topology.Kind, token string) (Page, error) {
+	request := s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadataList")).
+		Param("limit", strconv.Itoa(pageSize))
+	if token != "" {
+		request.Param("continue", token)
+	}
+	var list struct {
+		Metadata metav1.ListMeta   `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	err := s.read(ctx, request, &list)
+	if apierrors.IsNotFound(err) {
+		err = s.confirmAbsence(ctx, kind, err)
+	}
+	if err != nil {
+		return Page{}, fmt.Errorf("listing %s: %w", kind.GroupResource, expired(err))
+	}
+	page := Page{Version: list.Metadata.ResourceVersion, Next: list.Metadata.Continue}
+	for _, item := range list.Items {
+		object, err := s.object(kind, item)
+		if err != nil {
+			return Page{}, fmt.Errorf("listing %s: %w", kind.GroupResource, err)
+		}
+		page.Objects = append(page.Objects, object)
+	}
+	return page, nil
+}
+
+// Get reads one object.
+func (s *Source) Get(ctx context.Context, kind topology.Kind, namespace, name string) (Object, error) {
+	if _, err := s.Epoch(ctx); err != nil {
+		return Object{}, err
+	}
+	request := s.api.Get().AbsPath(prefix(kind)).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
+		NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).Name(name)
+	var raw json.RawMessage
+	err := s.read(ctx, request, &raw)
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w (%w)", ErrNotFound, err)
+	}
+	if err != nil {
+		return Object{}, fmt.Errorf("reading %s %s: %w", kind.Kind, path.Join(namespace, name), err)
+	}
+	return s.object(kind, raw)
+}
+
+func (s *Source) read(ctx context.Context, request *rest.Request, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	raw, err := request.Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+func prefix(kind topology.Kind) string {
+	if kind.Group == "" {
+		return path.Join("/api", kind.Version)
+	}
+	return path.Join("/apis", kind.Group, kind.Version)
+}
+
+// accept keeps what must not travel from being sent at all.
+func accept(kind topology.Kind, as string) string {
+	if kind.MetadataOnly {
+		return "application/json;as=" + as + ";g=meta.k8s.io;v=v1"
+	}
+	return "application/json"
+}
+
+func expired(err error) error {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return fmt.Errorf("%w (%w)", ErrExpired, err)
+	}
+	return err
+}

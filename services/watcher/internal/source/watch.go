@@ -1,0 +1,100 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// watchTimeout is how long one watch lasts; the next goes on where it ended.
+const watchTimeout = 8 * time.Minute
+
+// Event is one thing that a watch tells.
+type Event struct {
+	Object
+	// Version is where a later watch may go on from.
+	Version string
+	// Bookmark means that nothing changed, and there is no object.
+	Bookmark bool
+}
+
+// frame is an event as it is sent.
+type frame struct {
+	Type   watch.EventType `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
+// Watch tells what changes after the given version, until the server ends the watch,
+// which is no error. On [ErrExpired] list again; after any other error watch again.
+func (s *Source) Watch(ctx context.Context, kind topology.Kind, version string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if err := s.watch(ctx, kind, version, yield); err != nil {
+			yield(Event{}, fmt.Errorf("watching %s: %w", kind.GroupResource, err))
+		}
+	}
+}
+
+func (s *Source) watch(ctx context.Context, kind topology.Kind, version string, yield func(Event, error) bool) error {
+	body, err := s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
+		Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
+		Param("timeoutSeconds", strconv.Itoa(int(watchTimeout.Seconds()))).Stream(ctx)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w (%w)", ErrExpired, err)
+	}
+	if err != nil {
+		return expired(err)
+	}
+	defer body.Close()
+	frames := json.NewDecoder(body)
+	for {
+		var f frame
+		err := frames.Decode(&f)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		event, err := s.event(kind, f)
+		if err != nil {
+			return err
+		}
+		if !yield(event, nil) {
+			return nil
+		}
+	}
+}
+
+func (s *Source) event(kind topology.Kind, f frame) (Event, error) {
+	if f.Type == watch.Error {
+		var status metav1.Status
+		if err := json.Unmarshal(f.Object, &status); err != nil {
+			return Event{}, fmt.Errorf("decoding an error of the API server: %w", err)
+		}
+		return Event{}, expired(&apierrors.StatusError{ErrStatus: status})
+	}
+	if f.Type == watch.Bookmark {
+		var bookmark metav1.PartialObjectMetadata
+		if err := json.Unmarshal(f.Object, &bookmark); err != nil {
+			return Event{}, fmt.Errorf("decoding a bookmark: %w", err)
+		}
+		return Event{Version: bookmark.ResourceVersion, Bookmark: true}, nil
+	}
+	object, err := s.object(kind, f.Object)
+	if err != nil {
+		return Event{}, err
+	}
+	object.Deleted = f.Type == watch.Deleted
+	return Event{Object: object, Version: object.ResourceVersion}, nil
+}

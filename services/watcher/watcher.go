@@ -1,0 +1,71 @@
+// Package watcher turns every change in a Kubernetes cluster into an event on the bus:
+// it keeps the stream of changes equal to the API server. Of several replicas one
+// leads and publishes; all of them answer where a change is now.
+//
+// Package source reads the API server, mirror keeps the stream, query answers.
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/publish/trail"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher/internal/mirror"
+	"github.com/entail-dev/entail/services/watcher/internal/query"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// checkInterval is how often the stream is compared from outside; it bounds how long a
+// wiped stream goes unnoticed.
+const checkInterval = time.Second
+
+// Run runs the watcher until ctx ends or a part of it fails.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("configuration of %s: %w", topology.Watcher, err)
+	}
+	return service.Run(ctx, topology.Watcher, cfg.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
+		return build(cfg, rt)
+	})
+}
+
+func build(cfg Config, rt *service.Runtime) (service.App, error) {
+	kinds, err := cfg.kinds()
+	if err != nil {
+		return service.App{}, err
+	}
+	cluster, err := source.New(rt.Kube, cfg.Cluster)
+	if err != nil {
+		return service.App{}, fmt.Errorf("client of the API server: %w", err)
+	}
+	leases, err := kubernetes.NewForConfig(rt.Kube)
+	if err != nil {
+		return service.App{}, fmt.Errorf("client of leases: %w", err)
+	}
+	publisher := publish.New(rt.JS)
+	kept := mirror.Config{
+		Source: cluster, Publisher: publisher, Cluster: cfg.Cluster, Kinds: kinds, StreamReplicas: cfg.StreamReplicas,
+		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval,
+		Log: rt.Log, Metrics: mirror.NewMetrics(rt.Metrics), Tracer: rt.Tracer, Propagator: rt.Propagator,
+	}
+	seat := &seat{namespace: cfg.LeaseNamespace, name: cfg.LeaseName, leases: leases.CoordinationV1(), log: rt.Log, leading: newLeading(rt.Metrics)}
+	answers := query.New(query.Config{
+		Source: cluster, Publisher: publisher, Trail: trail.New(rt.JS), Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
+	})
+	return service.App{
+		Handlers: []rpc.Handler{answers.Handler()},
+		Tasks: []func(context.Context) error{
+			func(ctx context.Context) error {
+				return seat.hold(ctx, func(ctx context.Context) error { return mirror.Run(ctx, kept) })
+			},
+			answers.Run,
+		},
+	}, nil
+}
