@@ -154,6 +154,32 @@ func TestAnOutageIsNeverCounted(t *testing.T) {
 	}
 }
 
+func TestEventsDuringTroubleUseUpNoAttempts(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js, func(c *consume.Config) { c.MinDelay, c.MaxDelay = time.Second, time.Second })
+	var attempts atomic.Int32
+	s.set(func(context.Context, string, consume.Pass) error {
+		if attempts.Add(1) <= 6 { // Twice what MaxAttempts allows.
+			return errors.New("trouble")
+		}
+		return nil
+	})
+	for i := range 10 {
+		b.publish(fmt.Sprintf("n%d", i), "g", i+1)
+		eventually(t, func() error {
+			if got := attempts.Load(); got <= int32(i) && got <= 6 {
+				return fmt.Errorf("%d attempts", got)
+			}
+			return nil
+		})
+	}
+	b.settled()
+	if got := len(b.letters()); got != 0 {
+		t.Errorf("%d dead letters", got)
+	}
+}
+
 func TestOneKeyIsNeverReconciledTwiceAtOnceAndBurstsCoalesce(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)

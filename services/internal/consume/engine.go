@@ -25,8 +25,8 @@ type engine[K comparable] struct {
 	waiting map[K]*batch
 	// routes is what each object touched when it was last looked at.
 	routes map[event.Key][]K
-	// failures counts consecutive failed reconciliations, faults those that are nobody else's.
-	failures, faults map[K]int
+	// troubles holds the keys whose last reconciliation failed.
+	troubles map[K]trouble
 	// open holds every message not settled yet; their leases are renewed.
 	open map[*delivery]struct{}
 	// pin names our turn as the active replica.
@@ -48,8 +48,8 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		metrics: newMetrics(cfg.Metrics, cfg.Service.Name),
 		results: results{js: cfg.JS, service: cfg.Service.Name, log: cfg.Log, said: map[event.Key]saying{}},
 		waiting: map[K]*batch{}, routes: map[event.Key][]K{},
-		failures: map[K]int{}, faults: map[K]int{},
-		open: map[*delivery]struct{}{},
+		troubles: map[K]trouble{},
+		open:     map[*delivery]struct{}{},
 	}
 	cfg.View.OnReload(func() { e.everything(false) })
 	return e

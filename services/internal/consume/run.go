@@ -27,6 +27,7 @@ const (
 )
 
 func (e *engine[K]) run(ctx context.Context) error {
+	defer e.queue.ShutDown()
 	if err := e.awaitView(ctx); err != nil {
 		return nil // Asked to stop before there was anything to do.
 	}

@@ -46,26 +46,38 @@ func (e *engine[K]) judge(key K, err error) (verdict, time.Duration) {
 	defer e.mu.Unlock()
 	switch {
 	case err == nil:
-		delete(e.failures, key)
-		delete(e.faults, key)
+		delete(e.troubles, key)
 		return done, 0
 	case e.draining:
 		return handBack, 0
 	case fault.IsTerminal(err):
-		delete(e.failures, key)
-		delete(e.faults, key)
+		delete(e.troubles, key)
 		return park, 0
 	}
-	e.failures[key]++
-	if !fault.IsUnavailable(err) {
-		e.faults[key]++
+	t := e.troubles[key]
+	if now := time.Now(); now.After(t.until) {
+		// Attempts that other events bring about meanwhile count for nothing.
+		t.failures++
+		t.delay = e.delay(t.failures)
+		t.until = now.Add(t.delay)
+		if !fault.IsUnavailable(err) {
+			t.own++
+		}
 	}
-	if e.faults[key] >= e.cfg.MaxAttempts {
-		delete(e.failures, key)
-		delete(e.faults, key)
+	e.troubles[key] = t
+	if t.own >= e.cfg.MaxAttempts {
+		delete(e.troubles, key)
 		return park, 0
 	}
-	return again, e.delay(e.failures[key])
+	return again, t.delay
+}
+
+// trouble is what a key has been through since its last success.
+type trouble struct {
+	// failures counts waits; own counts failures that are nobody else's fault.
+	failures, own int
+	delay         time.Duration
+	until         time.Time
 }
 
 // delay doubles with every failure up to MaxDelay, within a quarter either way.
