@@ -1,0 +1,48 @@
+package storesync
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// Config is what store-sync can be told. Start from [Defaults].
+type Config struct {
+	service.Config
+	OpenFGA fga.Config
+	// Limits of a store's model; keep them in step with the OpenFGA server's.
+	Limits model.Limits
+}
+
+// Limits that an OpenFGA server has unless told otherwise.
+const (
+	defaultMaxTypes = 100
+	defaultMaxBytes = 256 << 10
+)
+
+// Defaults is the one place where defaults are.
+func Defaults() Config {
+	return Config{Config: service.Defaults(), Limits: model.Limits{Types: defaultMaxTypes, Bytes: defaultMaxBytes}}
+}
+
+// BindFlags makes every setting a flag.
+func (c *Config) BindFlags(fs *pflag.FlagSet) {
+	c.Config.BindFlags(fs)
+	c.OpenFGA.BindFlags(fs)
+	fs.IntVar(&c.Limits.Types, "max-model-types", c.Limits.Types, "types in one model; OpenFGA's --max-types-per-authorization-model")
+	fs.IntVar(&c.Limits.Bytes, "max-model-bytes", c.Limits.Bytes, "size of one model; OpenFGA's --max-authorization-model-size-in-bytes")
+}
+
+// Validate says what is wrong and what to do about it.
+func (c *Config) Validate() error {
+	var limits error
+	if c.Limits.Types < 0 || c.Limits.Bytes < 0 {
+		limits = fmt.Errorf("--max-model-types %d and --max-model-bytes %d must not be negative: use 0 for the defaults", c.Limits.Types, c.Limits.Bytes)
+	}
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), limits)
+}

@@ -1,0 +1,132 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/openfga/pkg/typesystem"
+	"google.golang.org/protobuf/proto"
+)
+
+// The longest names that OpenFGA's API takes, in characters.
+const (
+	longestType = 254
+	longestName = 50
+)
+
+// claim fills in what the unit defines and needs. It returns what is wrong if the unit defines something twice.
+func (u *unit) claim() string {
+	u.claims = map[name]definition{}
+	var twice problems
+	add := func(n name, d definition) {
+		if _, known := u.claims[n]; known {
+			twice.add(fmt.Sprintf("%s%s is defined twice in the module: remove one", u.source.find(n), n))
+		}
+		u.claims[n] = d
+		u.needs = append(u.needs, needsOf(n, d)...)
+	}
+	for _, t := range u.types {
+		add(name{typ: t.GetType()}, definition{})
+	}
+	for _, t := range u.extensions {
+		n := name{typ: t.GetType()}
+		u.needs = append(u.needs, need{by: n, what: n})
+	}
+	for _, t := range slices.Concat(u.types, u.extensions) {
+		relations := definitions(t)
+		for _, n := range slices.SortedFunc(maps.Keys(relations), name.compare) {
+			add(n, relations[n])
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(u.conditions)) {
+		add(name{cond: c}, definition{})
+	}
+	return twice.String()
+}
+
+// misfit says what OpenFGA's API would not take of the unit: the checks of a write request, which come before validation.
+func (u *unit) misfit(limits Limits) string {
+	var all problems
+	if have := utf8.RuneCountInString(u.name); have > longestName {
+		all.add(fmt.Sprintf("the module's name has %d characters, of at most %d: shorten it", have, longestName))
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compare) {
+		if why := n.refused(); why != "" {
+			all.add(fmt.Sprintf("%s%s: %s", u.source.find(n), n, why))
+		}
+		if slices.ContainsFunc(u.claims[n].types, func(r *openfgav1.RelationReference) bool { return r.GetCondition() == "$expression" }) {
+			all.add(fmt.Sprintf("%s%s: inline expressions are an experiment in OpenFGA: give the condition a name", u.source.find(n), n))
+		}
+	}
+	for _, why := range u.oversized(limits) {
+		all.add(why)
+	}
+	if len(all.shown) == 0 {
+		u.invalid(&all)
+	}
+	return all.String()
+}
+
+// oversized says where the unit alone is too large for a whole model.
+func (u *unit) oversized(limits Limits) []string {
+	alone := &openfgav1.AuthorizationModel{TypeDefinitions: slices.Concat(u.types, u.extensions), Conditions: u.conditions}
+	var all []string
+	for _, count := range []struct {
+		what      string
+		have, max int
+	}{
+		{"types", len(u.types), limits.Types},
+		{"conditions", len(u.conditions), maxConditions},
+		{"bytes of protobuf", proto.Size(alone), limits.Bytes},
+	} {
+		if count.have > count.max {
+			all = append(all, fmt.Sprintf("the module has %d %s, of at most %d in the whole model: shorten it",
+				count.have, count.what, count.max))
+		}
+	}
+	return all
+}
+
+// invalid adds what the generated checks of OpenFGA's API find, and what its compiler finds in the conditions. The server compiles
+// conditions in random order, and nothing in other modules could mend them.
+func (u *unit) invalid(all *problems) {
+	for _, t := range slices.Concat(u.types, u.extensions) {
+		if err := t.Validate(); err != nil {
+			n := name{typ: t.GetType()}
+			all.add(fmt.Sprintf("%sOpenFGA refuses %s: %v", u.source.find(n), n, err))
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(u.conditions)) {
+		n, condition := name{cond: c}, u.conditions[c]
+		err := condition.Validate()
+		if err == nil {
+			err = validate(&openfgav1.AuthorizationModel{
+				SchemaVersion: typesystem.SchemaVersion1_2, Conditions: map[string]*openfgav1.Condition{c: condition},
+			})
+		}
+		if err != nil {
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			all.add(fmt.Sprintf("%sOpenFGA refuses %s: %s", u.source.find(n), n, first))
+		}
+	}
+}
+
+// refused says why OpenFGA would not take the name, or returns "".
+func (n name) refused() string {
+	for _, part := range []struct {
+		text string
+		max  int
+	}{{n.typ, longestType}, {n.rel, longestName}, {n.cond, longestName}} {
+		if part.text == "self" || part.text == "this" {
+			return fmt.Sprintf("%q is a word that OpenFGA reserves: choose another name", part.text)
+		}
+		if have := utf8.RuneCountInString(part.text); have > part.max {
+			return fmt.Sprintf("the name has %d characters, of at most %d: shorten it", have, part.max)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,122 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Equal reports whether two models mean the same, so that one need not be written over the other.
+//
+// It ignores what makes no difference to any answer or right: ids, names of source files, the order of types, of the types
+// that can be assigned to a relation, and of the operands of `or` and `and`, and operands named twice.
+// The names of modules count: OpenFGA can give rights to write by module, and people see them. So does the schema version.
+// Expressions of conditions are compared as text.
+func Equal(a, b *openfgav1.AuthorizationModel) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return proto.Equal(normal(a), normal(b))
+}
+
+// normal returns a model in a form that models of the same meaning share.
+func normal(m *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel {
+	n := &openfgav1.AuthorizationModel{SchemaVersion: m.GetSchemaVersion(), Conditions: map[string]*openfgav1.Condition{}}
+	for _, t := range m.GetTypeDefinitions() {
+		n.TypeDefinitions = append(n.TypeDefinitions, normalType(t))
+	}
+	slices.SortStableFunc(n.GetTypeDefinitions(), func(a, b *openfgav1.TypeDefinition) int {
+		return strings.Compare(a.GetType(), b.GetType())
+	})
+	for key, c := range m.GetConditions() {
+		n.Conditions[key] = &openfgav1.Condition{
+			Name:       c.GetName(),
+			Expression: strings.TrimSpace(c.GetExpression()),
+			Parameters: c.GetParameters(),
+			Metadata:   &openfgav1.ConditionMetadata{Module: c.GetMetadata().GetModule()},
+		}
+	}
+	return n
+}
+
+func normalType(t *openfgav1.TypeDefinition) *openfgav1.TypeDefinition {
+	n := &openfgav1.TypeDefinition{
+		Type:      t.GetType(),
+		Relations: map[string]*openfgav1.Userset{},
+		Metadata:  &openfgav1.Metadata{Module: t.GetMetadata().GetModule(), Relations: map[string]*openfgav1.RelationMetadata{}},
+	}
+	for relation, rewrite := range t.GetRelations() {
+		types := slices.SortedFunc(slices.Values(t.GetMetadata().GetRelations()[relation].GetDirectlyRelatedUserTypes()), compareTypes)
+		n.Relations[relation] = normalRewrite(rewrite)
+		n.Metadata.Relations[relation] = &openfgav1.RelationMetadata{
+			DirectlyRelatedUserTypes: slices.CompactFunc(types, func(a, b *openfgav1.RelationReference) bool { return proto.Equal(a, b) }),
+			Module:                   moduleOf(t, relation),
+		}
+	}
+	return n
+}
+
+func compareTypes(a, b *openfgav1.RelationReference) int {
+	return cmp.Or(
+		cmp.Compare(a.GetType(), b.GetType()),
+		cmp.Compare(a.GetRelation(), b.GetRelation()),
+		cmp.Compare(a.GetCondition(), b.GetCondition()),
+		bytes.Compare(encode(a), encode(b)),
+	)
+}
+
+// normalRewrite flattens and sorts unions and intersections.
+func normalRewrite(rewrite *openfgav1.Userset) *openfgav1.Userset {
+	switch r := rewrite.GetUserset().(type) {
+	case *openfgav1.Userset_Union:
+		operands := normalOperands(r.Union.GetChild(), func(u *openfgav1.Userset) []*openfgav1.Userset { return u.GetUnion().GetChild() })
+		if len(operands) == 1 {
+			return operands[0]
+		}
+		return &openfgav1.Userset{Userset: &openfgav1.Userset_Union{Union: &openfgav1.Usersets{Child: operands}}}
+	case *openfgav1.Userset_Intersection:
+		operands := normalOperands(r.Intersection.GetChild(), func(u *openfgav1.Userset) []*openfgav1.Userset { return u.GetIntersection().GetChild() })
+		if len(operands) == 1 {
+			return operands[0]
+		}
+		return &openfgav1.Userset{Userset: &openfgav1.Userset_Intersection{Intersection: &openfgav1.Usersets{Child: operands}}}
+	case *openfgav1.Userset_Difference:
+		return &openfgav1.Userset{Userset: &openfgav1.Userset_Difference{Difference: &openfgav1.Difference{
+			Base: normalRewrite(r.Difference.GetBase()), Subtract: normalRewrite(r.Difference.GetSubtract()),
+		}}}
+	default:
+		return rewrite
+	}
+}
+
+// normalOperands returns the operands of an operation in normal form, sorted, each once;
+// an operand that is the same operation again is replaced by its own operands, which inner returns.
+func normalOperands(operands []*openfgav1.Userset, inner func(*openfgav1.Userset) []*openfgav1.Userset) []*openfgav1.Userset {
+	sorted := map[string]*openfgav1.Userset{}
+	for _, operand := range operands {
+		operand = normalRewrite(operand)
+		same := inner(operand)
+		if len(same) == 0 {
+			same = []*openfgav1.Userset{operand}
+		}
+		for _, o := range same {
+			sorted[string(encode(o))] = o
+		}
+	}
+	all := make([]*openfgav1.Userset, 0, len(sorted))
+	for _, key := range slices.Sorted(maps.Keys(sorted)) {
+		all = append(all, sorted[key])
+	}
+	return all
+}
+
+// encode gives equal messages equal bytes. Messages that are valid UTF-8, as all from a model are, always marshal.
+func encode(m proto.Message) []byte {
+	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	return encoded
+}

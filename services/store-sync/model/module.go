@@ -1,0 +1,133 @@
+package model
+
+import (
+	"cmp"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+)
+
+// Kind is what a module comes from. Kinds are numbered in canonical order: of two modules that conflict,
+// the one of the later kind gives way.
+type Kind int
+
+// The kinds of module, in canonical order.
+const (
+	Core Kind = iota
+	AuthorizationModel
+	Policy
+	IAM
+	Discovered
+)
+
+// String returns the word that people see for the kind.
+func (k Kind) String() string {
+	switch k {
+	case Core:
+		return "core"
+	case AuthorizationModel:
+		return "authorizationmodel"
+	case Policy:
+		return "policydocument"
+	case IAM:
+		return "iam"
+	case Discovered:
+		return "discovered"
+	default:
+		return "unknown"
+	}
+}
+
+// Origin says where a module comes from, and thereby its place in the canonical order:
+// by kind, then scope, then name.
+type Origin struct {
+	Kind Kind
+	// Scope is the cluster of an AuthorizationModel or the group of a discovered API; often empty.
+	Scope string
+	// Name is the name of the object or resource; empty where a kind has only one module.
+	Name string
+}
+
+// String returns the origin as people see it, such as "core" or "authorizationmodel/cluster/name".
+func (o Origin) String() string {
+	parts := []string{o.Kind.String()}
+	for _, part := range []string{o.Scope, o.Name} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// Compare orders origins canonically.
+func (o Origin) Compare(p Origin) int {
+	return cmp.Or(cmp.Compare(o.Kind, p.Kind), cmp.Compare(o.Scope, p.Scope), cmp.Compare(o.Name, p.Name))
+}
+
+// Module is the source of one module, in the OpenFGA DSL, that wants to be part of a store's model.
+type Module struct {
+	Origin Origin
+	DSL    string
+}
+
+func (m Module) compare(n Module) int {
+	return cmp.Or(m.Origin.Compare(n.Origin), cmp.Compare(m.DSL, n.DSL))
+}
+
+// State is what became of a module.
+type State string
+
+// The states of a module.
+const (
+	// Merged: the module is part of the model.
+	Merged State = "Merged"
+	// Duplicate: an earlier module has the same text and is part of the model.
+	Duplicate State = "Duplicate"
+	// Rejected: the module is not part of the model; the message says why and what to do.
+	Rejected State = "Rejected"
+)
+
+// Report says what became of one module.
+type Report struct {
+	Origin Origin
+	// Module is the name in the module's header, empty if it has none.
+	Module string
+	State  State
+	// Message says for people what is wrong, where, and what to do. It is empty for a merged module.
+	Message string
+}
+
+// Result is what a merge yields.
+type Result struct {
+	// Model has no id. Its types are in order of name; marshalled deterministically, equal modules give equal bytes.
+	Model *openfgav1.AuthorizationModel
+	// Definitions tell which module each part of the model comes from.
+	Definitions []Definition
+	// Reports has one report for every module, in canonical order.
+	Reports []Report
+}
+
+// Definition is one type, relation or condition of a model, and where it comes from.
+type Definition struct {
+	// Type is empty for a condition.
+	Type string
+	// Relation is empty for a type and a condition.
+	Relation string
+	// Condition is empty for a type and a relation.
+	Condition string
+	// Module is the name of the module that defines it, empty in a model that was not merged from modules.
+	Module string
+	// Origin is where that module comes from; known only for a model that Merge made.
+	Origin Origin
+}
+
+// CoreError says that a store can have no model because its core module cannot live.
+type CoreError struct {
+	// Message says what is wrong, where, and what to do.
+	Message string
+}
+
+// Error implements error.
+func (e *CoreError) Error() string {
+	return "the core module is rejected, so the store can have no new model: " + e.Message
+}

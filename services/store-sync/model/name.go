@@ -1,0 +1,114 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+)
+
+// name identifies a thing that a module defines: a type (typ), a relation (typ and rel) or a condition (cond).
+type name struct{ typ, rel, cond string }
+
+// String returns the name as it is used in messages.
+func (n name) String() string {
+	switch {
+	case n.cond != "":
+		return "condition " + n.cond
+	case n.rel != "":
+		return fmt.Sprintf("relation %s of type %s", n.rel, n.typ)
+	default:
+		return "type " + n.typ
+	}
+}
+
+func (n name) compare(o name) int {
+	return cmp.Or(cmp.Compare(n.typ, o.typ), cmp.Compare(n.rel, o.rel), cmp.Compare(n.cond, o.cond))
+}
+
+// definition is what a relation's name stands for; a type's and a condition's is empty.
+type definition struct {
+	rewrite *openfgav1.Userset
+	// types are the types that may be assigned directly.
+	types []*openfgav1.RelationReference
+}
+
+// leads reports whether the relation may stand after `from`: it is assigned directly, and to whole objects only.
+func (d definition) leads() bool {
+	return d.rewrite.GetThis() != nil && !slices.ContainsFunc(d.types, func(r *openfgav1.RelationReference) bool {
+		return r.GetRelationOrWildcard() != nil
+	})
+}
+
+// definitions returns the relations of a type by name.
+func definitions(t *openfgav1.TypeDefinition) map[name]definition {
+	all := make(map[name]definition, len(t.GetRelations()))
+	for relation, rewrite := range t.GetRelations() {
+		types := t.GetMetadata().GetRelations()[relation].GetDirectlyRelatedUserTypes()
+		all[name{typ: t.GetType(), rel: relation}] = definition{rewrite, types}
+	}
+	return all
+}
+
+// need is something that must be defined so that a relation, or an extension of a type, has a meaning.
+type need struct {
+	// by is what has the need.
+	by name
+	// what must be defined.
+	what name
+	// from is set for a need of `rel from what`: then what must lead to a type that has the relation from.
+	from string
+}
+
+// needsOf returns what a relation refers to, without duplicates.
+func needsOf(by name, d definition) []need {
+	found := map[need]bool{}
+	for _, r := range d.types {
+		found[need{by: by, what: name{typ: r.GetType()}}] = true
+		if r.GetRelation() != "" {
+			found[need{by: by, what: name{typ: r.GetType(), rel: r.GetRelation()}}] = true
+		}
+		if r.GetCondition() != "" {
+			found[need{by: by, what: name{cond: r.GetCondition()}}] = true
+		}
+	}
+	eachNode(d.rewrite, func(node *openfgav1.Userset) {
+		if c := node.GetComputedUserset(); c != nil {
+			found[need{by: by, what: name{typ: by.typ, rel: c.GetRelation()}}] = true
+		}
+		if t := node.GetTupleToUserset(); t != nil {
+			tupleset := name{typ: by.typ, rel: t.GetTupleset().GetRelation()}
+			found[need{by: by, what: tupleset, from: t.GetComputedUserset().GetRelation()}] = true
+		}
+	})
+	return slices.SortedFunc(maps.Keys(found), func(a, b need) int {
+		return cmp.Or(a.what.compare(b.what), cmp.Compare(a.from, b.from))
+	})
+}
+
+// eachNode calls f for a rewrite and everything inside it.
+func eachNode(rewrite *openfgav1.Userset, f func(*openfgav1.Userset)) {
+	if rewrite == nil {
+		return
+	}
+	f(rewrite)
+	for _, child := range children(rewrite) {
+		eachNode(child, f)
+	}
+}
+
+// children returns the operands of a rewrite that combines others.
+func children(rewrite *openfgav1.Userset) []*openfgav1.Userset {
+	switch r := rewrite.GetUserset().(type) {
+	case *openfgav1.Userset_Union:
+		return r.Union.GetChild()
+	case *openfgav1.Userset_Intersection:
+		return r.Intersection.GetChild()
+	case *openfgav1.Userset_Difference:
+		return []*openfgav1.Userset{r.Difference.GetBase(), r.Difference.GetSubtract()}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,177 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/language/pkg/go/transformer"
+)
+
+// unit is one module, parsed.
+type unit struct {
+	Origin
+	// source is what the parser read.
+	source essence
+	// name is the name in the header.
+	name string
+	// original is the earlier unit of the same essence, if there is one; nothing below is set then.
+	original *unit
+	// broken says why the module cannot live whatever the other modules are; "" if it can.
+	broken string
+	// types are the types that the module defines, extensions what it adds to types of others.
+	types, extensions []*openfgav1.TypeDefinition
+	conditions        map[string]*openfgav1.Condition
+	// claims are the things that the module defines and no other module may define.
+	claims map[name]definition
+	// needs are the things that must be defined for the module to live.
+	needs []need
+}
+
+// newUnit parses the source of a module.
+func newUnit(origin Origin, source essence, limits Limits) *unit {
+	u := &unit{Origin: origin, source: source}
+	if u.broken = limits.unreadable(source); u.broken != "" {
+		return u
+	}
+	keyword, rest := nextWord(source.lines[0])
+	switch keyword {
+	case "model":
+		u.broken = "the source is a whole model, not a module: replace `model` and `schema` by `module <name>`"
+		return u
+	case "module":
+		u.name, _ = nextWord(rest)
+	}
+	parsed, extensions, err := transform(source.String())
+	if err != nil {
+		u.broken = source.explain(err)
+		return u
+	}
+	for _, t := range parsed.GetTypeDefinitions() {
+		complete(t)
+		if extensions[t.GetType()] == t {
+			u.extensions = append(u.extensions, t)
+		} else {
+			u.types = append(u.types, t)
+		}
+	}
+	u.conditions = parsed.GetConditions()
+	if u.broken = u.claim(); u.broken == "" {
+		u.broken = u.misfit(limits)
+	}
+	return u
+}
+
+// transform runs OpenFGA's parser. Its listener can trip over the remains of a syntax error, which counts as one.
+func transform(text string) (
+	parsed *openfgav1.AuthorizationModel, extensions map[string]*openfgav1.TypeDefinition, err error,
+) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the DSL is so malformed that OpenFGA's parser crashed: correct it or shorten it until it parses: %v", r)
+		}
+	}()
+	return transformer.TransformModularDSLToProto(text)
+}
+
+// complete makes a parsed type what it would be after a journey over the wire; the parser leaves the message for `[type]` nil.
+func complete(t *openfgav1.TypeDefinition) {
+	for _, rewrite := range t.GetRelations() {
+		eachNode(rewrite, func(node *openfgav1.Userset) {
+			if this, ok := node.GetUserset().(*openfgav1.Userset_This); ok {
+				this.This = &openfgav1.DirectUserset{}
+			}
+		})
+	}
+}
+
+// essence is a source without what has no meaning: empty lines, comments, space at the end of a line. Modules of equal essence
+// are duplicates. It is also what the parser gets to read, whose time grows with the third power of the empty lines in a row.
+type essence struct {
+	lines []string
+	// numbers are the lines' numbers in the source, counted from one.
+	numbers []int
+}
+
+func newEssence(source string) essence {
+	var e essence
+	source = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\f", "\n").Replace(source)
+	for i, line := range strings.Split(source, "\n") {
+		line, _, _ = strings.Cut(line, " #")
+		line = strings.TrimRight(line, " \t")
+		if start := strings.TrimLeft(line, " \t"); start != "" && start[0] != '#' {
+			e.lines = append(e.lines, line)
+			e.numbers = append(e.numbers, i+1)
+		}
+	}
+	return e
+}
+
+// String returns the lines as one text.
+func (e essence) String() string { return strings.Join(e.lines, "\n") + "\n" }
+
+// explain turns the parser's errors, which count lines and columns from zero, into one message about the source.
+func (e essence) explain(err error) string {
+	var many *transformer.OpenFgaDslSyntaxMultipleError
+	if !errors.As(err, &many) {
+		return sentence(err.Error())
+	}
+	var all problems
+	for _, one := range many.Errors {
+		var line, column int
+		text := one.Error()
+		_, what, _ := strings.Cut(text, ": ")
+		if n, _ := fmt.Sscanf(text, "syntax error at line=%d, column=%d:", &line, &column); n == 2 {
+			text = fmt.Sprintf("%ssyntax error: %s", place{e.numbers[min(line, len(e.numbers)-1)], column + 1}, what)
+		}
+		all.add(text)
+	}
+	return all.String()
+}
+
+// place is a line and column of a source, both counted from one; the zero place is unknown.
+type place struct{ line, column int }
+
+// String returns the place as the beginning of a message.
+func (p place) String() string {
+	if p.line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("line %d:%d: ", p.line, p.column)
+}
+
+// find returns where a source defines n, or begins to extend it. It reads the DSL only line by line,
+// which suffices for a source that parses.
+func (e essence) find(n name) place {
+	current := "" // the type whose relations the lines define
+	for i, line := range e.lines {
+		keyword, rest := nextWord(line)
+		if keyword == "extend" {
+			keyword, rest = nextWord(rest)
+		}
+		subject, after := nextWord(rest)
+		here := name{}
+		switch keyword {
+		case "type":
+			current, here = subject, name{typ: subject}
+		case "define":
+			here = name{typ: current, rel: subject}
+		case "condition":
+			here = name{cond: subject}
+		}
+		if here == n {
+			return place{e.numbers[i], len(line) - len(after) - len(subject) + 1}
+		}
+	}
+	return place{}
+}
+
+// nextWord splits off the first word, which ends at white space, a colon or a parenthesis.
+func nextWord(s string) (word, rest string) {
+	s = strings.TrimLeft(s, " \t")
+	if end := strings.IndexAny(s, " \t:("); end >= 0 {
+		return s[:end], s[end:]
+	}
+	return s, ""
+}

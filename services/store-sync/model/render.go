@@ -1,0 +1,66 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/language/pkg/go/transformer"
+	"google.golang.org/protobuf/proto"
+)
+
+// DSL renders a model as one text in the OpenFGA DSL, types and relations in order of name.
+// It fails for the few models that OpenFGA accepts as JSON but cannot express in its DSL.
+func DSL(m *openfgav1.AuthorizationModel) (text string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("rendering model %s: the model is malformed: %v", m.GetId(), r)
+		}
+	}()
+	plain := proto.CloneOf(m)
+	slices.SortFunc(plain.GetTypeDefinitions(), func(a, b *openfgav1.TypeDefinition) int {
+		return strings.Compare(a.GetType(), b.GetType())
+	})
+	for _, t := range plain.GetTypeDefinitions() { // the renderer would sort by module
+		if t.GetMetadata() != nil {
+			t.Metadata.Module = ""
+		}
+		for _, r := range t.GetMetadata().GetRelations() {
+			r.Module, r.SourceInfo = "", nil
+		}
+	}
+	for _, c := range plain.GetConditions() {
+		c.Metadata = nil
+	}
+	text, err = transformer.TransformJSONProtoToDSL(plain)
+	if err != nil {
+		return "", fmt.Errorf("rendering model %s: %w", m.GetId(), err)
+	}
+	return text, nil
+}
+
+// Definitions lists what a model defines, sorted: for each type the type and then its relations, and the conditions.
+// The modules are those that the model's metadata names.
+func Definitions(m *openfgav1.AuthorizationModel) []Definition {
+	var all []Definition
+	for _, t := range m.GetTypeDefinitions() {
+		all = append(all, Definition{Type: t.GetType(), Module: t.GetMetadata().GetModule()})
+		for relation := range t.GetRelations() {
+			all = append(all, Definition{Type: t.GetType(), Relation: relation, Module: moduleOf(t, relation)})
+		}
+	}
+	for n, c := range m.GetConditions() {
+		all = append(all, Definition{Condition: n, Module: c.GetMetadata().GetModule()})
+	}
+	slices.SortFunc(all, func(a, b Definition) int {
+		return cmp.Or(cmp.Compare(a.Condition, b.Condition), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Relation, b.Relation))
+	})
+	return all
+}
+
+// moduleOf returns the module of a relation, which is its type's unless the metadata says otherwise.
+func moduleOf(t *openfgav1.TypeDefinition, relation string) string {
+	return cmp.Or(t.GetMetadata().GetRelations()[relation].GetModule(), t.GetMetadata().GetModule())
+}

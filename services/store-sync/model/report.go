@@ -1,0 +1,141 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+)
+
+// report says what became of a unit, given those that live.
+func (g *graph) report(u *unit, lives set) Report {
+	r := Report{Origin: u.Origin, Module: sentence(u.name), State: Merged}
+	if u.original != nil {
+		r = g.report(u.original, lives)
+		r.Origin = u.Origin
+		if r.State == Merged {
+			r.State, r.Message = Duplicate, fmt.Sprintf("the same module as %s, which is part of the model", u.original.Origin)
+		} else {
+			r.Message = fmt.Sprintf("the same module as %s: %s", u.original.Origin, r.Message)
+		}
+		return r
+	}
+	if i := slices.Index(g.units, u); !lives[i] {
+		r.State, r.Message = Rejected, g.reason(i, lives)
+	}
+	return r
+}
+
+// reason says why a unit does not live.
+func (g *graph) reason(i int, lives set) string {
+	if g.units[i].broken != "" {
+		return g.units[i].broken
+	}
+	var all problems
+	for _, n := range slices.SortedFunc(maps.Keys(g.units[i].claims), name.compare) {
+		if other := g.definer(n, lives); other != nil && !g.redundant(n, i, lives) {
+			all.add(fmt.Sprintf("%s%s is already defined by %s: rename it, or extend what is there",
+				g.units[i].source.find(n), n, other.Origin))
+		}
+	}
+	with := slices.Clone(lives)
+	with[i] = true
+	for _, n := range g.units[i].needs {
+		ofNothing := n.what.rel != "" && !g.defines(with, name{typ: n.what.typ}) // then its type is missing, too
+		if !ofNothing && !g.meets(with, n) {
+			all.add(g.units[i].source.find(n.by).String() + g.unmet(n, with))
+		}
+	}
+	return all.String()
+}
+
+// redundant reports whether a conflict over a relation goes without saying, because there is one over its type.
+func (g *graph) redundant(n name, i int, lives set) bool {
+	typ := name{typ: n.typ}
+	_, claimed := g.units[i].claims[typ]
+	return n.rel != "" && claimed && g.definer(typ, lives) != nil
+}
+
+// definer returns the unit in the set that defines n, or nil.
+func (g *graph) definer(n name, in set) *unit {
+	for _, i := range g.providers[n] {
+		if in[i] {
+			return g.units[i]
+		}
+	}
+	return nil
+}
+
+// unmet says what is missing for a need.
+func (g *graph) unmet(n need, lives set) string {
+	if n.from != "" && g.defines(lives, n.what) {
+		if !g.definer(n.what, lives).claims[n.what].leads() {
+			return fmt.Sprintf("%s says `%s from %s`, but after from only a relation of the form [type] can stand: make it one",
+				n.by, n.from, n.what.rel)
+		}
+		return fmt.Sprintf("%s says `%s from %s`, but no type that %s leads to has a relation %s: define it there",
+			n.by, n.from, n.what.rel, n.what.rel, n.from)
+	}
+	problem := fmt.Sprintf("%s refers to %s, ", n.by, n.what)
+	if n.by == n.what {
+		problem = fmt.Sprintf("the module extends %s, ", n.what)
+	}
+	if all := g.providers[n.what]; len(all) > 0 {
+		return problem + fmt.Sprintf("which %s defines, but that is rejected itself: correct it first", g.units[all[0]].Origin)
+	}
+	return problem + "which no module defines: define it, or correct the name"
+}
+
+// definitions lists the parts of a model with the origins of their modules.
+func (g *graph) definitions(m *openfgav1.AuthorizationModel, lives set) []Definition {
+	all := Definitions(m)
+	for i, d := range all {
+		all[i].Origin = g.definer(name{d.Type, d.Relation, d.Condition}, lives).Origin
+	}
+	return all
+}
+
+// A message ends up in the status of an object, so it has a bound.
+const (
+	maxProblems     = 3
+	maxProblemBytes = 400
+)
+
+// problems collects what is wrong with a module into one message.
+type problems struct {
+	shown []string
+	more  int
+}
+
+func (p *problems) add(problem string) {
+	if len(p.shown) == maxProblems {
+		p.more++
+		return
+	}
+	p.shown = append(p.shown, sentence(problem))
+}
+
+// String joins the problems.
+func (p *problems) String() string {
+	s := strings.Join(p.shown, "; ")
+	if p.more > 0 {
+		s += fmt.Sprintf("; and %d more", p.more)
+	}
+	return s
+}
+
+// sentence makes one line of bounded length of any text.
+func sentence(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	if len(s) <= maxProblemBytes {
+		return s
+	}
+	cut := maxProblemBytes
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -1,0 +1,90 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/openfga/pkg/typesystem"
+)
+
+// validate runs the validation that the OpenFGA server runs on a write, unless that would take too long.
+func validate(m *openfgav1.AuthorizationModel) (err error) {
+	if err := affordable(m); err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("OpenFGA's validation crashed: %v", r)
+		}
+	}()
+	_, err = typesystem.NewAndValidate(context.Background(), m) // the context only carries a trace
+	return err
+}
+
+// fault is a unit that makes a model invalid, and how.
+type fault struct {
+	unit int
+	err  error
+}
+
+// blame finds, in a set whose model is invalid, a unit at fault: what it depends on is valid, it is not.
+func (g *graph) blame(in set, invalid error) fault {
+	f := g.suspect(in, invalid)
+	below := g.closure(in, f.unit)
+	for _, i := range below.members() {
+		if g.closure(in, i)[f.unit] {
+			below[i] = false
+		}
+	}
+	if err := validate(g.merge(below)); err != nil {
+		return g.blame(below, err)
+	}
+	return f
+}
+
+// suspect finds a unit whose model, with what it depends on, is invalid. OpenFGA names the relation in most errors.
+// For the others: the more units, the more can be wrong, so the first unit that makes its predecessors invalid is found by halving.
+func (g *graph) suspect(in set, invalid error) fault {
+	if r, ok := errors.AsType[*typesystem.InvalidRelationError](invalid); ok {
+		for _, i := range g.providers[name{typ: r.ObjectType, rel: r.Relation}] {
+			if in[i] {
+				return fault{i, invalid}
+			}
+		}
+	}
+	units := in.members()
+	last := sort.Search(len(units)-1, func(k int) bool {
+		return validate(g.merge(g.closure(in, units[:k+1]...))) != nil
+	})
+	if err := validate(g.merge(g.closure(in, units[:last+1]...))); err != nil {
+		invalid = err
+	}
+	return fault{units[last], invalid}
+}
+
+// explain says for people what the fault is.
+func (g *graph) explain(f fault) string {
+	u := g.units[f.unit]
+	if relation, ok := errors.AsType[*typesystem.InvalidRelationError](f.err); ok {
+		n := name{typ: relation.ObjectType, rel: relation.Relation}
+		return u.source.find(n).String() + relationFault(n, relation)
+	}
+	if costly, ok := errors.AsType[*costError](f.err); ok {
+		return u.source.find(costly.name).String() + costly.Error()
+	}
+	return sentence("OpenFGA refuses the model with this module: " + f.err.Error())
+}
+
+func relationFault(n name, e *typesystem.InvalidRelationError) string {
+	switch {
+	case errors.Is(e, typesystem.ErrCycle):
+		return n.String() + " is defined by itself, in a circle: break the circle"
+	case errors.Is(e, typesystem.ErrNoEntrypoints), errors.Is(e, typesystem.ErrNoEntryPointsLoop):
+		return n.String() + " can never hold for anybody: give it, or a relation it refers to, a type such as [user]"
+	default:
+		return e.Error()
+	}
+}

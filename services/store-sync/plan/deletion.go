@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+// Reasons of the condition Deleting.
+const (
+	ReasonBlocked          = "Blocked"
+	ReasonWaitingForTuples = "WaitingForTuples"
+)
+
+// deletion goes in this order: dependents, tuples, the OpenFGA store, the Store.
+func deletion(in Input, f Facts) Action {
+	if _, waiting := hindrance(in); waiting || !finalized(in.Store, corev1alpha1.StoreFinalizer) {
+		return Action{Verb: Settle}
+	}
+	id, ask := doomed(in, f)
+	switch {
+	case ask.Verb != "":
+		return ask
+	case id != "" && id != f.Deleted:
+		return Action{Verb: DeleteStore, StoreID: id}
+	}
+	return Action{Verb: RemoveFinalizer}
+}
+
+// hindrance is what a deletion waits for.
+func hindrance(in Input) (finding, bool) {
+	if len(in.Modules) > 0 {
+		names := make([]string, len(in.Modules))
+		for i, m := range in.Modules {
+			names[i] = in.origin(m).String()
+		}
+		slices.Sort(names)
+		return finding{corev1alpha1.Deleting, metav1.ConditionTrue, ReasonBlocked, clip(fmt.Sprintf(
+			"%d AuthorizationModels refer to this Store: delete them, or point their spec.storeRef elsewhere: %s", len(names), enumerate(names)))}, true
+	}
+	if finalized(in.Store, corev1alpha1.TuplesFinalizer) {
+		return finding{
+			corev1alpha1.Deleting, metav1.ConditionTrue, ReasonWaitingForTuples,
+			"waiting for tuple-sync to delete this Store's tuples",
+		}, true
+	}
+	return finding{}, false
+}
+
+// doomed is the OpenFGA store that goes with a Store in deletion, "" when none does, or a
+// question first. A store that was made for this Store in a pass that did not live to record
+// it bears its name and has no model: one with a model is somebody's.
+func doomed(in Input, f Facts) (string, Action) {
+	switch id := in.recorded(); {
+	case in.Store.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
+		return "", Action{}
+	case id != "" && in.wanted(id):
+		return "", Action{}
+	case id != "":
+		return id, Action{}
+	case in.NameErr != nil:
+		return "", Action{}
+	case !f.Listed:
+		return "", Action{Verb: FindStores}
+	}
+	for _, s := range f.Named {
+		if in.wanted(s.ID) {
+			continue
+		}
+		latest, known := f.latest(s.ID)
+		switch {
+		case !known:
+			return "", Action{Verb: LatestModel, StoreID: s.ID}
+		case latest == nil:
+			return s.ID, Action{}
+		default:
+			return "", Action{}
+		}
+	}
+	return "", Action{}
+}
+
+// wanted reports whether another live Store has this OpenFGA store.
+func (in Input) wanted(id string) bool {
+	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
+}
+
+// afterlife deletes the OpenFGA store of a Store that was deleted past our finalizer. The last
+// state of one that we let go looks the same, so OpenFGA is asked first: a pass long after makes no write.
+func afterlife(in Input, f Facts) Action {
+	id := in.Gone.Status.StoreID
+	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
+	switch {
+	case id == "", id == f.Missing, id == f.Deleted, namesake, in.wanted(id),
+		!finalized(in.Gone, corev1alpha1.StoreFinalizer), in.Gone.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
+		return Action{Verb: Settle}
+	case f.Found.ID != id:
+		return Action{Verb: GetStore, StoreID: id}
+	}
+	return Action{Verb: DeleteStore, StoreID: id}
+}

@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+)
+
+// Facts is what OpenFGA has said so far in one pass. The zero value knows nothing.
+type Facts struct {
+	// Listed is true when Named holds every OpenFGA store of the Store's name, oldest first.
+	Listed bool
+	Named  []Store
+	// Created is the OpenFGA store made in this pass.
+	Created string
+	// Found is the last store that was found by its id, Missing the id that was not.
+	Found   Store
+	Missing string
+	// LatestOf is the store whose newest model is Latest, which is nil when it has none.
+	LatestOf string
+	Latest   *openfgav1.AuthorizationModel
+	// Written is the model made in this pass; Refused says why OpenFGA would not have it.
+	Written string
+	Refused error
+	// Renamed is true when the store took the Store's name; RenameErr says why it could not.
+	Renamed   bool
+	RenameErr error
+	// Deleted is the store deleted in this pass.
+	Deleted string
+}
+
+// Store is an OpenFGA store.
+type Store struct {
+	ID, Name  string
+	CreatedAt time.Time
+}
+
+// bears reports whether the store of this id is known to have the Store's name.
+func (f Facts) bears(id string) bool {
+	return id == f.Created || slices.ContainsFunc(f.Named, func(s Store) bool { return s.ID == id })
+}
+
+// exists reports whether OpenFGA has confirmed the store. A model says nothing: OpenFGA takes
+// models for stores that it does not have, and keeps those of stores that were deleted.
+func (f Facts) exists(id string) bool { return f.bears(id) || f.Found.ID == id }
+
+// latest is the newest model of the store; false while that is not known.
+func (f Facts) latest(id string) (*openfgav1.AuthorizationModel, bool) {
+	switch id {
+	case f.Created:
+		return nil, true
+	case f.LatestOf:
+		return f.Latest, true
+	}
+	return nil, false
+}

@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// Reasons of the condition Merged.
+const (
+	ReasonDuplicate     = "Duplicate"
+	ReasonRejected      = "Rejected"
+	ReasonStoreNotFound = "StoreNotFound"
+	ReasonStoreDeleting = "StoreDeleting"
+)
+
+func moduleConditions() []string { return []string{corev1alpha1.Merged, corev1alpha1.Ready} }
+
+// OwnModuleStatus is the part of an AuthorizationModel's status that store-sync writes.
+func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.AuthorizationModelStatus {
+	return corev1alpha1.AuthorizationModelStatus{
+		ObservedGeneration: s.ObservedGeneration,
+		Conditions:         newBoard(s.Conditions, moduleConditions(), 0, metav1.Time{}).sorted(),
+	}
+}
+
+// ModuleStatus is that part as it should be at the end of a pass.
+func ModuleStatus(in Input, f Facts, m Module) corev1alpha1.AuthorizationModelStatus {
+	o := m.Value
+	b := newBoard(o.Status.Conditions, moduleConditions(), o.Generation, in.Now)
+	merged := mergedFinding(in, f, m)
+	b.set(merged)
+	moved := len(o.Spec.Tuples) > 0 && (in.Store == nil || o.Status.StoreID != resolve(in, f).id)
+	b.set(ready(merged, tuplesSynced(o.Status.Conditions, o, moved)))
+	return corev1alpha1.AuthorizationModelStatus{ObservedGeneration: o.Generation, Conditions: b.sorted()}
+}
+
+func mergedFinding(in Input, f Facts, m Module) finding {
+	no := func(reason, format string, args ...any) finding {
+		return finding{corev1alpha1.Merged, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case in.Store == nil:
+		return no(ReasonStoreNotFound, "there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster)
+	case in.deleting():
+		return unlessLive(m, true, no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name))
+	}
+	c := resolve(in, f)
+	if p := modelProblem(in, f, c); p != nil {
+		latest, _ := f.latest(c.id)
+		if report, _ := in.report(m); report.State == model.Rejected && p.reason != ReasonInvalidCore {
+			return no(ReasonRejected, "%s", report.Message)
+		}
+		// Without its core nothing is known of a module: it may only lack what the core should define.
+		return unlessLive(m, latest != nil, no(p.reason, "Store %q has no new model: %s", in.Key.Name, p.message))
+	}
+	return merged(in, m)
+}
+
+// merged is the finding on a module when the merge is live. It does not name the model, or
+// every new model would mean a write to every object that is part of it.
+func merged(in Input, m Module) finding {
+	report, ok := in.report(m)
+	is := finding{corev1alpha1.Merged, metav1.ConditionTrue, ReasonMerged, "part of the store's live model"}
+	switch {
+	case !ok || report.State == model.Rejected:
+		return finding{corev1alpha1.Merged, metav1.ConditionFalse, ReasonRejected, report.Message}
+	case report.State == model.Duplicate:
+		is.reason, is.message = ReasonDuplicate, report.Message
+	}
+	return is
+}
+
+// unlessLive keeps the word on a module whose present generation is part of the model that stays live.
+func unlessLive(m Module, kept bool, otherwise finding) finding {
+	c := meta.FindStatusCondition(m.Value.Status.Conditions, corev1alpha1.Merged)
+	if kept && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Value.Generation {
+		return finding{corev1alpha1.Merged, c.Status, c.Reason, c.Message}
+	}
+	return otherwise
+}

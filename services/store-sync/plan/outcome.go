@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+// StoreOutcome is what to tell the bus of a Store with these conditions.
+func StoreOutcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.Deleting); c != nil {
+		return eventv1.Outcome_OUTCOME_PENDING, c.Message
+	}
+	for _, kind := range []string{corev1alpha1.StoreSynced, corev1alpha1.ModelSynced} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
+			return eventv1.Outcome_OUTCOME_REJECTED, c.Message
+		}
+	}
+	return eventv1.Outcome_OUTCOME_APPLIED, ""
+}
+
+// ModuleOutcome is what to tell the bus of an AuthorizationModel: only what is wrong with the
+// module itself rejects it, else it waits for its Store.
+func ModuleOutcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
+	c := meta.FindStatusCondition(conditions, corev1alpha1.Merged)
+	switch {
+	case c == nil:
+		return eventv1.Outcome_OUTCOME_PENDING, ""
+	case c.Status == metav1.ConditionTrue:
+		return eventv1.Outcome_OUTCOME_APPLIED, ""
+	case c.Reason == ReasonRejected:
+		return eventv1.Outcome_OUTCOME_REJECTED, c.Message
+	}
+	return eventv1.Outcome_OUTCOME_PENDING, c.Message
+}
+
+// Note is a Kubernetes Event that a change of status is worth.
+type Note struct {
+	Warning         bool
+	Reason, Message string
+}
+
+// StoreNotes tells people how a Store came by its OpenFGA store, and that its core module was rejected.
+func StoreNotes(before, after []metav1.Condition) []Note {
+	var notes []Note
+	if c, ok := changed(before, after, corev1alpha1.StoreSynced); ok {
+		switch c.Reason {
+		case ReasonCreated, ReasonAdopted, ReasonRecreated:
+			notes = append(notes, Note{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
+		case ReasonInvalidName, ReasonClaimed:
+			notes = append(notes, Note{Warning: true, Reason: "StoreRejected", Message: c.Message})
+		}
+	}
+	if c, ok := changed(before, after, corev1alpha1.ModelSynced); ok {
+		switch c.Reason {
+		case ReasonInvalidCore:
+			notes = append(notes, Note{Warning: true, Reason: "ModuleRejected", Message: c.Message})
+		case ReasonLimitExceeded, ReasonModelRefused:
+			notes = append(notes, Note{Warning: true, Reason: "ModelRejected", Message: c.Message})
+		}
+	}
+	return notes
+}
+
+// ModelWritten tells people that there is a new model.
+func ModelWritten(id string) Note {
+	return Note{Reason: "ModelWritten", Message: "model " + id + " was written and is live"}
+}
+
+// ModuleNotes tells people that their module was rejected.
+func ModuleNotes(before, after []metav1.Condition) []Note {
+	if c, ok := changed(before, after, corev1alpha1.Merged); ok && c.Reason == ReasonRejected {
+		return []Note{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
+	}
+	return nil
+}
+
+// changed finds a condition that says something else than before: one Event per fact, however many passes see it.
+func changed(before, after []metav1.Condition, kind string) (metav1.Condition, bool) {
+	was, is := meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return metav1.Condition{}, false
+	}
+	return *is, true
+}

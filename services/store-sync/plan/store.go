@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// Reasons of the condition ModelSynced.
+const (
+	ReasonMerged          = "Merged"
+	ReasonModulesRejected = "ModulesRejected"
+	ReasonInvalidCore     = "InvalidCore"
+	ReasonLimitExceeded   = "LimitExceeded"
+	ReasonModelRefused    = "ModelRefused"
+	ReasonNoStore         = "NoStore"
+)
+
+// maxModules bounds the modules that a Store's status lists.
+const maxModules = 200
+
+// storeConditions are the types that store-sync writes to a Store.
+func storeConditions() []string {
+	return []string{
+		corev1alpha1.StoreSynced, corev1alpha1.ModelSynced, corev1alpha1.NameUnique,
+		corev1alpha1.NameInSync, corev1alpha1.Deleting, corev1alpha1.Ready,
+	}
+}
+
+// OwnStoreStatus is the part of a Store's status that store-sync writes.
+func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
+	return corev1alpha1.StoreStatus{
+		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, Modules: s.Modules,
+		ObservedGeneration: s.ObservedGeneration,
+		Conditions:         newBoard(s.Conditions, storeConditions(), 0, metav1.Time{}).sorted(),
+	}
+}
+
+// StoreStatus is that part as it should be now. In the middle of a pass, what is not known yet stays as it was.
+func StoreStatus(in Input, f Facts) corev1alpha1.StoreStatus {
+	s := OwnStoreStatus(in.Store.Status)
+	s.ObservedGeneration = in.Store.Generation
+	b := newBoard(s.Conditions, storeConditions(), in.Store.Generation, in.Now)
+	if in.deleting() {
+		if why, waiting := hindrance(in); waiting {
+			b.set(why)
+			b.set(finding{corev1alpha1.Ready, metav1.ConditionFalse, "Deleting", "Deleting: " + why.message})
+		}
+		s.Conditions = b.sorted()
+		return s
+	}
+	c := resolve(in, f)
+	s.StoreID, s.AuthorizationModelID = c.id, modelID(in, f, c.id)
+	s.Modules = modules(in)
+	describe(b, in, f, c)
+	s.Conditions = b.sorted()
+	return s
+}
+
+// describe sets the conditions of a Store that is to live.
+func describe(b *board, in Input, f Facts, c choice) {
+	meta.RemoveStatusCondition(&b.conditions, corev1alpha1.Deleting)
+	synced := storeSynced(in, f, c)
+	b.set(synced)
+	if c.id == "" {
+		meta.RemoveStatusCondition(&b.conditions, corev1alpha1.NameUnique)
+		meta.RemoveStatusCondition(&b.conditions, corev1alpha1.NameInSync)
+	}
+	for _, look := range []func(Input, Facts, string) (finding, bool){nameUnique, nameInSync} {
+		if found, ok := look(in, f, c.id); ok && c.id != "" {
+			b.set(found)
+		}
+	}
+	modelled := modelSynced(in, f, c)
+	b.set(modelled)
+	status := in.Store.Status
+	moved := len(in.Store.Spec.Tuples) > 0 && status.ManagedTuplesStoreID != c.id
+	b.set(ready(synced, modelled, tuplesSynced(status.Conditions, in.Store, moved)))
+	refresh(b)
+}
+
+// refresh makes conditions that nobody looked at speak of the present generation: neither
+// a store's name nor its namesakes depend on the spec.
+func refresh(b *board) {
+	for i := range b.conditions {
+		b.conditions[i].ObservedGeneration = b.generation
+	}
+}
+
+// modelID is the model that is live in the store.
+func modelID(in Input, f Facts, id string) string {
+	if f.Written != "" {
+		return f.Written
+	}
+	latest, known := f.latest(id)
+	switch {
+	case id == "":
+		return ""
+	case known:
+		return latest.GetId()
+	case id == in.recorded():
+		return in.Store.Status.AuthorizationModelID
+	}
+	return ""
+}
+
+// live reports whether the store's newest model is known to be the merge.
+func live(in Input, f Facts, id string) bool {
+	latest, known := f.latest(id)
+	return f.Written != "" || known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
+}
+
+func modelSynced(in Input, f Facts, c choice) finding {
+	id := modelID(in, f, c.id)
+	is := func(status metav1.ConditionStatus, reason, message string) finding {
+		return finding{corev1alpha1.ModelSynced, status, reason, message}
+	}
+	if p := modelProblem(in, f, c); p != nil {
+		if id != "" {
+			p.message += "; model " + id + ", the last good one, stays live"
+		}
+		return is(metav1.ConditionFalse, p.reason, p.message)
+	}
+	if !live(in, f, c.id) {
+		return is(metav1.ConditionFalse, "Writing", "the model is being written")
+	}
+	merged, left := count(in.Merged.Reports)
+	if len(left) == 0 {
+		return is(metav1.ConditionTrue, ReasonMerged, fmt.Sprintf("model %s holds all %d modules", id, merged))
+	}
+	return is(metav1.ConditionTrue, ReasonModulesRejected, fmt.Sprintf("model %s holds %d of %d modules; rejected: %s (status.modules says why)",
+		id, merged, merged+len(left), enumerate(left)))
+}
+
+// modelProblem is why the merge of this generation cannot be live.
+func modelProblem(in Input, f Facts, c choice) *problem {
+	err := in.mergeErr()
+	switch core, tooLarge := (*model.CoreError)(nil), (*model.LimitError)(nil); {
+	case errors.As(err, &core):
+		return &problem{ReasonInvalidCore, "spec.coreModule: " + core.Message}
+	case errors.Is(err, errNoTypes):
+		return &problem{ReasonInvalidCore, "spec.coreModule: " + err.Error()}
+	case errors.As(err, &tooLarge):
+		return &problem{ReasonLimitExceeded, tooLarge.Error()}
+	case err != nil:
+		return &problem{ReasonModelRefused, err.Error()}
+	case f.Refused != nil:
+		return &problem{ReasonModelRefused, f.Refused.Error()}
+	case c.problem != nil:
+		return &problem{ReasonNoStore, "there is no OpenFGA store to write the model to"}
+	}
+	return nil
+}
+
+// count tells how many modules are in the model, and the sources of those that are not.
+func count(reports []model.Report) (merged int, left []string) {
+	for _, r := range reports {
+		if r.State == model.Rejected {
+			left = append(left, r.Origin.String())
+		} else {
+			merged++
+		}
+	}
+	return merged, left
+}
+
+// modules is the list in a Store's status.
+func modules(in Input) []corev1alpha1.ModuleStatus {
+	reports := in.Merged.Reports[:min(len(in.Merged.Reports), maxModules)]
+	list := make([]corev1alpha1.ModuleStatus, len(reports))
+	for i, r := range reports {
+		list[i] = corev1alpha1.ModuleStatus{
+			Name: r.Module, Source: source(in, r.Origin), State: corev1alpha1.ModuleState(r.State), Message: clip(r.Message),
+		}
+	}
+	return list
+}
+
+// source is where a person finds the module.
+func source(in Input, o model.Origin) string {
+	if o.Kind == model.Core {
+		return "store/" + in.Key.Name
+	}
+	return o.String()
+}

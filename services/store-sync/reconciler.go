@@ -1,0 +1,53 @@
+package storesync
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/plan"
+)
+
+// reconciler brings OpenFGA and the statuses to what the view says, one Store at a time.
+type reconciler struct {
+	objects
+	view   *view.View
+	kube   *kube.Client
+	fga    *fga.Client
+	log    *slog.Logger
+	merges *merges
+	// announce tells caches of a new model.
+	announce func(context.Context, *eventv1.StoreChanged) error
+}
+
+// maxSteps is more than any pass takes.
+const maxSteps = 24
+
+var errEndless = errors.New("the pass does not come to an end")
+
+// Reconcile asks package plan what to do and does it until there is nothing left.
+func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pass) ([]consume.Result, error) {
+	s := begin(r, key, p.Resync)
+	for range maxSteps {
+		action := plan.Next(s.in, s.facts)
+		err := s.do(ctx, action)
+		switch {
+		case errors.Is(err, kube.ErrNotFound):
+			// Gone, or another of its name now: the event that says so is on its way.
+			return nil, s.abandon(ctx)
+		case errors.Is(err, fga.ErrStoreNotFound):
+			s.facts.Missing = action.StoreID
+		case err != nil:
+			return nil, err
+		case action.Verb == plan.Settle:
+			return s.results, nil
+		}
+	}
+	return nil, errEndless
+}

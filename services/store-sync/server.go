@@ -1,0 +1,149 @@
+package storesync
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/plan"
+)
+
+// server answers StoreService from the view, and from OpenFGA where a model is asked for.
+type server struct {
+	objects
+	complete func() error
+	fga      *fga.Client
+}
+
+// access asks of a caller what kubectl would: the right to read the Stores in question.
+func access() map[string]rpc.Access {
+	stores := topology.Stores().GroupResource
+	return map[string]rpc.Access{
+		storev1connect.StoreServiceListStoresProcedure: rpc.Can("list", stores),
+		storev1connect.StoreServiceGetStoreProcedure:   rpc.CanNamed("get", stores, (*storev1.GetStoreRequest).GetName),
+		storev1connect.StoreServiceGetModelProcedure:   rpc.CanNamed("get", stores, (*storev1.GetModelRequest).GetName),
+	}
+}
+
+// ListStores lists this cluster's Stores by name.
+func (s *server) ListStores(_ context.Context, request *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
+	if err := rpc.Incomplete(s.complete()); err != nil {
+		return nil, err
+	}
+	var all []view.Object[corev1alpha1.Store]
+	for _, o := range s.stores.All() {
+		if o.Key.Cluster == s.cluster {
+			all = append(all, o)
+		}
+	}
+	name := func(o view.Object[corev1alpha1.Store]) string { return o.Key.Name }
+	page, next, err := rpc.Page(all, name, request.GetPageSize(), request.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	response := &storev1.ListStoresResponse{NextPageToken: next}
+	for _, o := range page {
+		response.Stores = append(response.Stores, message(o.Value))
+	}
+	return response, nil
+}
+
+// GetStore tells one Store's state.
+func (s *server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+	found, err := s.find(request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &storev1.GetStoreResponse{Store: message(found)}, nil
+}
+
+// GetModel reads the model that OpenFGA answers by now.
+func (s *server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
+	found, err := s.find(request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	id := found.Status.StoreID
+	if id == "" {
+		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Name, remark(found.Status.Conditions))
+	}
+	latest, err := s.fga.LatestModel(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if latest == nil {
+		return nil, rpc.NotFound("OpenFGA store %s of Store %q has no model yet: %s", id, found.Name, remark(found.Status.Conditions))
+	}
+	dsl, err := model.DSL(latest)
+	if err != nil {
+		return nil, fmt.Errorf("rendering model %s: %w", latest.GetId(), err)
+	}
+	json, err := protojson.Marshal(latest)
+	if err != nil {
+		return nil, fmt.Errorf("rendering model %s: %w", latest.GetId(), err)
+	}
+	return &storev1.GetModelResponse{
+		StoreId: id, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found),
+	}, nil
+}
+
+func (s *server) find(name string) (*corev1alpha1.Store, error) {
+	if err := rpc.Incomplete(s.complete()); err != nil {
+		return nil, err
+	}
+	o, ok := s.stores.Get(event.Key{Cluster: s.cluster, GroupResource: topology.Stores().GroupResource, Name: name})
+	if !ok {
+		return nil, rpc.NotFound("there is no Store %q", name)
+	}
+	return o.Value, nil
+}
+
+func message(s *corev1alpha1.Store) *storev1.Store {
+	return &storev1.Store{
+		Name: s.Name, StoreId: s.Status.StoreID, AuthorizationModelId: s.Status.AuthorizationModelID,
+		Ready:   meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Ready),
+		Message: remark(s.Status.Conditions), Generation: s.Generation, ObservedGeneration: s.Status.ObservedGeneration,
+		TupleCount: s.Status.TupleCount, Modules: moduleMessages(s), CreatedAt: timestamppb.New(s.CreationTimestamp.Time),
+	}
+}
+
+func moduleMessages(s *corev1alpha1.Store) []*storev1.Module {
+	modules := make([]*storev1.Module, len(s.Status.Modules))
+	for i, m := range s.Status.Modules {
+		modules[i] = &storev1.Module{Name: m.Name, Source: m.Source, State: string(m.State), Message: m.Message}
+	}
+	return modules
+}
+
+// remark is why a Store is not ready or, when it is, what a person must know all the same.
+func remark(conditions []metav1.Condition) string {
+	ready := meta.FindStatusCondition(conditions, corev1alpha1.Ready)
+	if ready == nil {
+		return "waiting for its first pass"
+	}
+	if ready.Status != metav1.ConditionTrue {
+		return ready.Message
+	}
+	for _, kind := range []string{corev1alpha1.NameUnique, corev1alpha1.NameInSync} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			return c.Message
+		}
+	}
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.ModelSynced); c != nil && c.Reason == plan.ReasonModulesRejected {
+		return c.Message
+	}
+	return ""
+}

@@ -1,0 +1,322 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	b.applyModule("demo-docs", "demo", dsl("folder"))
+	b.applyModule("demo-groups", "demo", dsl("group"))
+	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=True/Merged", "NameUnique=True/Unique", "NameInSync=True/InSync", "Ready=False/TuplesPending")
+	b.awaitModule("demo-docs", "Merged=True/Merged")
+	b.awaitModule("demo-groups", "Merged=True/Merged")
+	b.expectTypes("user", "document", "folder", "group")
+	if !slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer) {
+		t.Errorf("finalizers %v lack ours", s.Finalizers)
+	}
+	b.settled()
+	s = b.store("demo")
+	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID {
+		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
+	}
+	latest, err := b.openFGA.LatestModel(t.Context(), s.Status.StoreID)
+	if err != nil || latest.GetId() != s.Status.AuthorizationModelID {
+		t.Errorf("latest model is %s (%v), status names %s", latest.GetId(), err, s.Status.AuthorizationModelID)
+	}
+	if len(s.Status.Modules) != 3 || s.Status.Modules[0].Source != "store/demo" || s.Status.Modules[1].Source != "authorizationmodel/demo-docs" {
+		t.Errorf("status.modules is %+v", s.Status.Modules)
+	}
+	b.expectEvents("demo", "StoreCreated", "ModelWritten")
+	b.expectAnnounced(s.Status.StoreID, s.Status.AuthorizationModelID)
+	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
+	b.tuplesSynced("demo", s.Status.StoreID)
+	b.await("demo", "Ready=True/Ready")
+}
+
+// tuplesSynced says what tuple-sync would.
+func (b *bed) tuplesSynced(name, storeID string) {
+	b.t.Helper()
+	b.applyStatus(topology.Stores(), name, corev1alpha1.StoreStatus{
+		ManagedTuplesStoreID: storeID,
+		Conditions: []metav1.Condition{{
+			Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionTrue, Reason: "Synced",
+			ObservedGeneration: b.store(name).Generation, LastTransitionTime: metav1.Now().Rfc3339Copy(),
+		}},
+	})
+}
+
+// expectEvents wants each of these Kubernetes Events about a Store; each once but for ModelWritten.
+func (b *bed) expectEvents(store string, want ...string) {
+	b.t.Helper()
+	uid := b.store(store).UID
+	testbed.Eventually(b.t, soon, func() error {
+		list, err := b.api.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace("default").List(b.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		counts := map[string]int{}
+		for _, u := range list.Items {
+			var e corev1.Event
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &e); err != nil {
+				return err
+			}
+			if e.InvolvedObject.UID == uid {
+				counts[e.Reason]++
+			}
+		}
+		for _, reason := range want {
+			if counts[reason] == 0 || reason != "ModelWritten" && counts[reason] > 1 {
+				return fmt.Errorf("events %v, want %s once", counts, reason)
+			}
+		}
+		return nil
+	})
+}
+
+func (b *bed) expectAnnounced(storeID, modelID string) {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.Announce)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.AnnounceSubject(storeID))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var m eventv1.StoreChanged
+	if err := proto.Unmarshal(msg.Data, &m); err != nil || m.GetStoreId() != storeID || m.GetAuthorizationModelId() != modelID {
+		b.t.Errorf("announced %v (%v), want model %s of store %s", &m, err, modelID, storeID)
+	}
+}
+
+func (b *bed) expectResult(store string, want eventv1.Outcome) {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.Results)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	key := event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: store}
+	testbed.Eventually(b.t, soon, func() error {
+		msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.ResultSubject(topology.StoreSync, key))
+		if err != nil {
+			return err
+		}
+		var r eventv1.ResourceResult
+		if err := proto.Unmarshal(msg.Data, &r); err != nil || r.GetOutcome() != want {
+			return fmt.Errorf("result %v (%w), want %v", &r, err, want)
+		}
+		return nil
+	})
+}
+
+func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
+	const names, namesakes = 1000, 130
+	b := newBed(t)
+	name := func(i int) string { return fmt.Sprintf("store-%04d", i) }
+	var declaring sync.WaitGroup
+	for lane := range 8 {
+		declaring.Go(func() {
+			for i := lane; i < names; i += 8 {
+				if err := b.declare(name(i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	declaring.Wait()
+	for range namesakes {
+		if _, err := b.openFGA.CreateStore(t.Context(), name(7)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oldest := b.named(name(7))[0]
+	b.mirror()
+	start := time.Now()
+	b.serve()
+	testbed.Eventually(t, 9*soon, func() error {
+		if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n < names {
+			return fmt.Errorf("%d of %d models were written", n, names)
+		}
+		return nil
+	})
+	t.Logf("%d stores adopted in %s", names, time.Since(start).Round(time.Millisecond))
+	b.settled()
+	for _, u := range b.list(topology.Stores()).Items {
+		var s corev1alpha1.Store
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
+			t.Fatal(err)
+		}
+		if err := lacking(s.Status.Conditions, s.Generation, []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"}); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+	if n := b.fga.WritesByOp()["CreateStore"]; n != 0 {
+		t.Errorf("%d stores were created", n)
+	}
+	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n != names {
+		t.Errorf("%d models were written for %d stores", n, names)
+	}
+	s := b.await(name(7), "NameUnique=False/SeveralStores")
+	if s.Status.StoreID != oldest {
+		t.Errorf("adopted %s, the oldest is %s", s.Status.StoreID, oldest)
+	}
+	if m := messageOf(s.Status.Conditions, corev1alpha1.NameUnique); !strings.Contains(m, fmt.Sprintf("%d more", namesakes)) {
+		t.Errorf("NameUnique says %q, without the %d others", m, namesakes)
+	}
+}
+
+// declare makes a Store, and an OpenFGA store of its name that was there before.
+func (b *bed) declare(name string) error {
+	if _, err := b.openFGA.CreateStore(b.t.Context(), name); err != nil {
+		return err
+	}
+	s := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": corev1alpha1.GroupVersion.String(), "kind": "Store",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"coreModule": coreV1},
+	}}
+	_, err := b.resource(topology.Stores()).Create(b.t.Context(), s, metav1.CreateOptions{})
+	return err
+}
+
+func TestAStoreWhoseCreationWentUnansweredIsNotMadeTwice(t *testing.T) {
+	b := newBed(t)
+	lost := make(chan struct{}, 1)
+	lost <- struct{}{}
+	b.fga.FailAfter(loseAnswers("CreateStore", lost))
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
+	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID {
+		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
+	}
+}
+
+func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	old := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
+	if err := b.openFGA.DeleteStore(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	b.resync()
+	s := b.await("demo", "StoreSynced=True/Recreated", "ModelSynced=True/Merged")
+	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID || ids[0] == old {
+		t.Errorf("OpenFGA has %v, status names %s, before it was %s", ids, s.Status.StoreID, old)
+	}
+	b.expectTypes("user", "document")
+	b.expectEvents("demo", "StoreCreated", "StoreRecreated")
+}
+
+func TestNoModelGoesIntoAStoreThatIsNotThere(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	old := b.await("demo", "ModelSynced=True/Merged").Status
+	if err := b.openFGA.DeleteStore(t.Context(), old.StoreID); err != nil {
+		t.Fatal(err)
+	}
+	b.applyModule("demo-docs", "demo", dsl("folder"))
+	b.awaitModule("demo-docs", "Merged=True/Merged")
+	b.expectTypes("user", "document", "folder")
+	ghost, err := b.openFGA.LatestModel(t.Context(), old.StoreID)
+	if err != nil || ghost.GetId() != old.AuthorizationModelID {
+		t.Errorf("the deleted store got model %s (%v), it had %s", ghost.GetId(), err, old.AuthorizationModelID)
+	}
+}
+
+func TestANoOpPassCostsOneRead(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	b.applyModule("demo-docs", "demo", dsl("folder"))
+	b.awaitModule("demo-docs", "Merged=True/Merged")
+	b.settled()
+	calls, writes := b.reset()
+	b.patch(`{"metadata":{"annotations":{"seen":"1"}}}`)
+	testbed.Eventually(t, soon, func() error {
+		if len(calls()) == 0 {
+			return errors.New("no pass yet")
+		}
+		return nil
+	})
+	b.settled()
+	if got := fmt.Sprint(calls()); got != "map[ReadAuthorizationModels:1]" {
+		t.Errorf("OpenFGA was called %s", got)
+	}
+	if n := writes(); n != 0 {
+		t.Errorf("%d writes to the API server: %v", n, b.kube.WritesByOp())
+	}
+}
+
+func TestAFullReplayWritesNothing(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	first := b.serve()
+	for i := range 5 {
+		b.applyStore(fmt.Sprintf("demo-%d", i))
+		b.applyModule(fmt.Sprintf("docs-%d", i), fmt.Sprintf("demo-%d", i), dsl("folder"))
+	}
+	b.applyModule("bad", "demo-1", "nonsense")
+	for i := range 5 {
+		b.awaitModule(fmt.Sprintf("docs-%d", i), "Merged=True/Merged")
+	}
+	b.awaitModule("bad", "Merged=False/Rejected")
+	b.delete(topology.AuthorizationModels(), "docs-4")
+	b.delete(topology.Stores(), "demo-4")
+	testbed.Eventually(t, soon, func() error {
+		if ids := b.named("demo-4"); len(ids) > 0 {
+			return fmt.Errorf("demo-4 is still %v", ids)
+		}
+		return nil
+	})
+	b.settled()
+	first.end()
+	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, topology.StoreSync); err != nil {
+		t.Fatal(err)
+	}
+	calls, writes := b.reset()
+	before := b.fga.Writes()
+	b.serve()
+	testbed.Eventually(t, soon, func() error {
+		if n := calls()["ReadAuthorizationModels"]; n < 4 {
+			return fmt.Errorf("%d of 4 Stores were looked at", n)
+		}
+		return nil
+	})
+	b.settled()
+	if n := b.fga.Writes() - before; n != 0 {
+		t.Errorf("%d writes to OpenFGA: %v", n, b.fga.WritesByOp())
+	}
+	if n := writes(); n != 0 {
+		t.Errorf("%d writes to the API server: %v", n, b.kube.WritesByOp())
+	}
+}

@@ -1,0 +1,172 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+const (
+	tortures       = 240
+	torturePace    = 25 * time.Millisecond
+	tortureStores  = 5
+	tortureModules = 12
+)
+
+// trouble fails calls: some, or all of them when the line is cut, which is what a crash looks like from outside.
+type trouble struct{ cut, sometimes atomic.Bool }
+
+func (f *trouble) fault(context.Context, string) error {
+	if f.cut.Load() || f.sometimes.Load() && rand.IntN(8) == 0 {
+		return fault.Unavailable(errors.New("trouble on the line"))
+	}
+	return nil
+}
+
+func TestWhateverHappensOpenFGAEndsAsDeclared(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	var f trouble
+	f.sometimes.Store(true)
+	b.watchOpenFGA(f.fault)
+	b.fga.FailAfter(f.fault)
+	b.kube.FailBefore(f.fault)
+	b.kube.FailAfter(f.fault)
+	r := b.serve()
+	pace := time.NewTicker(torturePace)
+	defer pace.Stop()
+	for i := range tortures {
+		<-pace.C
+		b.happen()
+		if i%60 == 59 {
+			f.cut.Store(true)
+			r.end()
+			f.cut.Store(false)
+			r = b.serve()
+		}
+	}
+	f.sometimes.Store(false)
+	r.end()
+	r = b.serve()
+	testbed.Eventually(t, 2*soon, b.asDeclared)
+	b.settled()
+	if err := b.asDeclared(); err != nil {
+		t.Error(err)
+	}
+
+	r.end()
+	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, topology.StoreSync); err != nil {
+		t.Fatal(err)
+	}
+	_, writes := b.reset()
+	before := b.fga.Writes()
+	b.serve()
+	b.settled()
+	b.resync()
+	b.settled()
+	if n := b.fga.Writes() - before; n != 0 || writes() != 0 {
+		t.Errorf("a replay of everything wrote %d times to OpenFGA and %d times to the API server", n, writes())
+	}
+}
+
+// happen does one thing that people do.
+func (b *bed) happen() {
+	b.t.Helper()
+	store, module := fmt.Sprintf("store-%d", rand.IntN(tortureStores)), fmt.Sprintf("module-%d", rand.IntN(tortureModules))
+	switch n := rand.IntN(10); {
+	case n < 3:
+		b.applyStore(store, func(s *corev1alpha1.StoreSpec) {
+			s.CoreModule = []string{coreV1, coreV1 + "\ntype drawer\n", "module broken"}[rand.IntN(3)]
+		})
+	case n < 7:
+		b.applyModule(module, store, []string{dsl("folder"), dsl(strings.ReplaceAll(module, "-", "")), "nonsense"}[rand.IntN(3)])
+	case n < 9:
+		b.remove(topology.AuthorizationModels(), module)
+	default:
+		b.remove(topology.Stores(), store)
+	}
+}
+
+// remove deletes what may not be there.
+func (b *bed) remove(kind topology.Kind, name string) {
+	b.t.Helper()
+	err := b.resource(kind).Delete(b.t.Context(), name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		b.t.Fatal(err)
+	}
+}
+
+// asDeclared compares every OpenFGA store with what the objects come to.
+func (b *bed) asDeclared() error {
+	b.t.Helper()
+	modules := map[string][]model.Module{}
+	for _, u := range b.list(topology.AuthorizationModels()).Items {
+		var m corev1alpha1.AuthorizationModel
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
+			return err
+		}
+		modules[m.Spec.StoreRef.Name] = append(modules[m.Spec.StoreRef.Name],
+			model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: m.Name}, DSL: m.Spec.Model})
+	}
+	declared := map[string]corev1alpha1.Store{}
+	for _, u := range b.list(topology.Stores()).Items {
+		var s corev1alpha1.Store
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
+			return err
+		}
+		declared[s.Name] = s
+	}
+	for i := range tortureStores {
+		name := fmt.Sprintf("store-%d", i)
+		s, ok := declared[name]
+		if err := b.storeAsDeclared(name, s, ok, modules[name]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (b *bed) storeAsDeclared(name string, s corev1alpha1.Store, declared bool, modules []model.Module) error {
+	b.t.Helper()
+	ids := b.named(name)
+	switch {
+	case !declared && len(ids) > 0:
+		return fmt.Errorf("not declared, OpenFGA has %v", ids)
+	case declared && s.DeletionTimestamp != nil && len(modules) == 0:
+		return errors.New("still being deleted")
+	case !declared || s.DeletionTimestamp != nil:
+		return nil
+	case !slices.Equal(ids, []string{s.Status.StoreID}):
+		return fmt.Errorf("OpenFGA has %v, the status names %q", ids, s.Status.StoreID)
+	}
+	want, err := model.Merge(model.Module{DSL: s.Spec.CoreModule}, modules, model.Limits{})
+	if err != nil || len(want.Model.GetTypeDefinitions()) == 0 {
+		return lacking(s.Status.Conditions, s.Generation, []string{"ModelSynced=False/InvalidCore"})
+	}
+	latest, err := b.openFGA.LatestModel(b.t.Context(), s.Status.StoreID)
+	if err != nil {
+		return err
+	}
+	if !model.Equal(latest, want.Model) || latest.GetId() != s.Status.AuthorizationModelID {
+		return fmt.Errorf("the latest model is %s, the status names %s; it is\n%v, want\n%v", latest.GetId(), s.Status.AuthorizationModelID, latest, want.Model)
+	}
+	return nil
+}

@@ -1,0 +1,343 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	storesync "github.com/entail-dev/entail/services/store-sync"
+)
+
+// loseAnswers makes the answers of an operation get lost, as often as times holds tokens.
+func loseAnswers(operation string, times <-chan struct{}) testbed.Fault {
+	return func(_ context.Context, op string) error {
+		if op != operation {
+			return nil
+		}
+		select {
+		case <-times:
+			return fault.Unavailable(errors.New("the answer got lost"))
+		default:
+			return nil
+		}
+	}
+}
+
+func TestTwentyModulesAreOneModelWrittenOnce(t *testing.T) {
+	b := newBed(t)
+	b.applyStore("demo")
+	want := []string{"user", "document"}
+	for _, i := range rand.Perm(20) {
+		b.applyModule(fmt.Sprintf("part-%02d", i), "demo", dsl(fmt.Sprintf("part%02d", i)))
+		want = append(want, fmt.Sprintf("part%02d", i))
+	}
+	b.mirror()
+	b.serve()
+	for i := range 20 {
+		b.awaitModule(fmt.Sprintf("part-%02d", i), "Merged=True/Merged")
+	}
+	b.settled()
+	b.expectTypes(want...)
+	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n != 1 {
+		t.Errorf("%d models were written, want 1", n)
+	}
+}
+
+func TestModulesThatComeInAnyOrderEndInOneModel(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	want := []string{"user", "document"}
+	for _, i := range rand.Perm(20) {
+		b.applyModule(fmt.Sprintf("part-%02d", i), "demo", dsl(fmt.Sprintf("part%02d", i)))
+		want = append(want, fmt.Sprintf("part%02d", i))
+	}
+	for i := range 20 {
+		b.awaitModule(fmt.Sprintf("part-%02d", i), "Merged=True/Merged")
+	}
+	b.settled()
+	b.expectTypes(want...)
+	written := b.fga.WritesByOp()["WriteAuthorizationModel"]
+	t.Logf("21 objects took %d models", written)
+	b.resync()
+	b.settled()
+	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n != written || n > 21 {
+		t.Errorf("%d models were written, %d before the resync", n, written)
+	}
+}
+
+func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	b.applyModule("one", "demo", dsl("folder"))
+	b.awaitModule("one", "Merged=True/Merged")
+	b.applyModule("two", "demo", "module two\n\ntype folder\n  relations\n    define writer: [user]\n")
+	b.applyModule("three", "demo", dsl("group"))
+	two := b.awaitModule("two", "Merged=False/Rejected", "Ready=False/Rejected")
+	if m := messageOf(two.Status.Conditions, corev1alpha1.Merged); !strings.Contains(m, "folder") || !strings.Contains(m, "authorizationmodel/one") {
+		t.Errorf("the message does not name the conflict: %q", m)
+	}
+	b.awaitModule("one", "Merged=True/Merged")
+	b.awaitModule("three", "Merged=True/Merged")
+	b.await("demo", "ModelSynced=True/ModulesRejected")
+	b.expectTypes("user", "document", "folder", "group")
+	b.applyModule("two", "demo", dsl("two"))
+	b.awaitModule("two", "Merged=True/Merged")
+	b.await("demo", "ModelSynced=True/Merged")
+	b.expectTypes("user", "document", "folder", "group", "two")
+}
+
+func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	b.applyModule("docs", "demo", dsl("folder"))
+	b.awaitModule("docs", "Merged=True/Merged")
+	good := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
+	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) {
+		s.CoreModule = "module core\n\ntype user\n  relations\n    define a: [nobody]\n"
+	})
+	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "Ready=False/InvalidCore")
+	b.expectResult("demo", eventv1.Outcome_OUTCOME_REJECTED)
+	b.awaitModule("docs", "Merged=True/Merged")
+	b.expectTypes("user", "document", "folder")
+	if s.Status.AuthorizationModelID != good {
+		t.Errorf("status names model %s, the last good one is %s", s.Status.AuthorizationModelID, good)
+	}
+	b.expectEvents("demo", "ModuleRejected")
+	b.applyStore("demo")
+	b.await("demo", "ModelSynced=True/Merged")
+	b.settled()
+	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n > 2 {
+		t.Errorf("%d models were written", n)
+	}
+}
+
+func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve(func(c *storesync.Config) { c.Limits.Types = 4 })
+	b.applyStore("ab")
+	b.applyStore("empty", func(s *corev1alpha1.StoreSpec) { s.CoreModule = "" })
+	b.applyStore("large")
+	b.applyModule("lost", "nowhere", dsl("folder"))
+	b.applyModule("odd", "empty", dsl("folder"))
+	for i := range 3 {
+		b.applyModule(fmt.Sprintf("large-%d", i), "large", dsl(fmt.Sprintf("part%d", i)))
+	}
+	s := b.await("ab", "StoreSynced=False/InvalidName", "Ready=False/InvalidName")
+	if m := messageOf(s.Status.Conditions, corev1alpha1.Ready); !strings.Contains(m, "3 to 64") {
+		t.Errorf("the message does not tell the rule: %q", m)
+	}
+	b.await("empty", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore")
+	m := messageOf(b.await("large", "ModelSynced=False/LimitExceeded").Status.Conditions, corev1alpha1.ModelSynced)
+	if !strings.Contains(m, "5 types, of at most 4") {
+		t.Errorf("the message does not name the counts: %q", m)
+	}
+	b.awaitModule("lost", "Merged=False/StoreNotFound", "Ready=False/StoreNotFound")
+	b.awaitModule("odd", "Merged=False/InvalidCore")
+	b.expectResult("ab", eventv1.Outcome_OUTCOME_REJECTED)
+	b.settled()
+	_, writes := b.reset()
+	b.settled()
+	if calls := b.called(); len(calls) != 0 || writes() != 0 {
+		t.Errorf("something is tried again and again: %v, %d writes", calls, writes())
+	}
+	b.applyStore("nowhere")
+	b.awaitModule("lost", "Merged=True/Merged")
+}
+
+func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	b.applyModule("docs", "demo", dsl("folder"))
+	b.awaitModule("docs", "Merged=True/Merged")
+	b.patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q,%q]}}`, corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer))
+	b.delete(topology.Stores(), "demo")
+	s := b.await("demo", "Deleting=True/Blocked", "Ready=False/Deleting")
+	if m := messageOf(s.Status.Conditions, corev1alpha1.Deleting); !strings.Contains(m, "authorizationmodel/docs") {
+		t.Errorf("the message does not name the dependent: %q", m)
+	}
+	b.expectResult("demo", eventv1.Outcome_OUTCOME_PENDING)
+	b.delete(topology.AuthorizationModels(), "docs")
+	b.await("demo", "Deleting=True/WaitingForTuples")
+	if ids := b.named("demo"); len(ids) != 1 {
+		t.Errorf("OpenFGA has %v while tuples are there", ids)
+	}
+	b.patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, corev1alpha1.StoreFinalizer))
+	b.awaitGone("demo")
+	if ids := b.named("demo"); len(ids) != 0 {
+		t.Errorf("OpenFGA still has %v", ids)
+	}
+	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
+	b.settled()
+	if n := b.fga.WritesByOp()["DeleteStore"]; n != 1 {
+		t.Errorf("DeleteStore was called %d times", n)
+	}
+}
+
+func (b *bed) awaitGone(store string) {
+	b.t.Helper()
+	testbed.Eventually(b.t, soon, func() error {
+		var s corev1alpha1.Store
+		if err := b.get(topology.Stores(), store, &s); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("Store is there, finalizers %v, conditions %+v (%w)", s.Finalizers, s.Status.Conditions, err)
+		}
+		return nil
+	})
+}
+
+func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain })
+	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
+	b.delete(topology.Stores(), "demo")
+	b.awaitGone("demo")
+	b.settled()
+	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
+		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
+	}
+	b.applyStore("demo")
+	if s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged"); s.Status.StoreID != id {
+		t.Errorf("the Store made again has %s, want %s", s.Status.StoreID, id)
+	}
+}
+
+func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	r := b.serve()
+	b.applyStore("demo")
+	b.await("demo", "ModelSynced=True/Merged")
+	b.settled()
+	r.end()
+	b.delete(topology.Stores(), "demo")
+	b.patch(`{"metadata":{"finalizers":null}}`)
+	b.awaitGone("demo")
+	b.serve()
+	testbed.Eventually(t, soon, func() error {
+		if ids := b.named("demo"); len(ids) > 0 {
+			return fmt.Errorf("OpenFGA still has %v", ids)
+		}
+		return nil
+	})
+}
+
+func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
+	b := newBed(t)
+	b.fga.Stop()
+	b.mirror()
+	b.serve()
+	b.applyStore("early")
+	testbed.Eventually(t, soon, func() error {
+		if !slices.Contains(b.store("early").Finalizers, corev1alpha1.StoreFinalizer) {
+			return errors.New("nobody holds the Store yet")
+		}
+		return nil
+	})
+	b.expectResult("early", eventv1.Outcome_OUTCOME_RETRYING)
+	b.fga.Start(t)
+	b.await("early", "ModelSynced=True/Merged")
+	b.fga.Stop()
+	b.applyStore("late")
+	b.applyModule("docs", "early", dsl("folder"))
+	b.delete(topology.Stores(), "early")
+	b.await("early", "Deleting=True/Blocked")
+	b.fga.Start(t)
+	b.await("late", "StoreSynced=True/Created", "ModelSynced=True/Merged")
+	b.delete(topology.AuthorizationModels(), "docs")
+	b.awaitGone("early")
+	if ids := b.named("early"); len(ids) != 0 {
+		t.Errorf("OpenFGA still has %v", ids)
+	}
+	stream, err := b.js.Stream(t.Context(), topology.DeadLetters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stream.CachedInfo().State.Msgs; n != 0 {
+		t.Errorf("%d messages were given up", n)
+	}
+}
+
+func TestAModelWhoseWriteWentUnansweredIsWrittenOnce(t *testing.T) {
+	b := newBed(t)
+	lost := make(chan struct{}, 1)
+	lost <- struct{}{}
+	b.fga.FailAfter(loseAnswers("WriteAuthorizationModel", lost))
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=True/Merged")
+	b.settled()
+	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n != 1 {
+		t.Errorf("%d models were written", n)
+	}
+	b.expectAnnounced(s.Status.StoreID, s.Status.AuthorizationModelID)
+}
+
+func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	s := b.await("demo", "ModelSynced=True/Merged")
+	b.settled()
+	latest, err := b.openFGA.LatestModel(t.Context(), s.Status.StoreID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	latest.TypeDefinitions = latest.GetTypeDefinitions()[:1]
+	for _, d := range latest.GetTypeDefinitions() {
+		d.Relations, d.Metadata = nil, nil
+	}
+	if _, err := b.openFGA.WriteModel(t.Context(), s.Status.StoreID, latest); err != nil {
+		t.Fatal(err)
+	}
+	b.resync()
+	testbed.Eventually(t, soon, func() error {
+		if got := b.types(); len(got) != 2 {
+			return fmt.Errorf("types are %v", got)
+		}
+		return nil
+	})
+}
+
+func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
+	b := newBed(t)
+	b.mirror()
+	b.serve()
+	b.applyStore("demo")
+	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
+	b.settled()
+	b.patch(`{"status":{"storeId":"by hand"}}`, "status")
+	testbed.Eventually(t, soon, func() error {
+		if got := b.store("demo").Status.StoreID; got != id {
+			return fmt.Errorf("status names %q, want %s", got, id)
+		}
+		return nil
+	})
+	if ids := b.named("demo"); len(ids) != 1 {
+		t.Errorf("OpenFGA has %v", ids)
+	}
+}
