@@ -1,0 +1,128 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+
+# Tools, pinned. Each is installed into .tmp/bin when its version changes.
+tool = .tmp/tools/$(1)
+BUF            := $(call tool,github.com/bufbuild/buf/cmd/buf@v1.70.0)
+PROTOC_GEN_GO  := $(call tool,google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12)
+PROTOC_GEN_RPC := $(call tool,connectrpc.com/connect/cmd/protoc-gen-connect-go@v1.21.1)
+CONTROLLER_GEN := $(call tool,sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0)
+GOLANGCI_LINT  := $(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)
+GOTESTSUM      := $(call tool,gotest.tools/gotestsum@v1.13.0)
+TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOTESTSUM)
+# Where validate.proto comes from: a Go module that holds the sources.
+PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
+
+# The modules of go.work, shared ones first, and the one that stands alone.
+WORK_MODULES   := gen services/internal services/watcher services/store-sync services/tuple-sync services/entail deploy/e2e
+MODULES        := $(WORK_MODULES) deploy/local
+
+# What `make up` gives to `entail up`.
+ARGS           ?=
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##### Run
+
+.PHONY: up
+up: bin/entail kube-local ## Run everything on this machine (ARGS="--help" shows the knobs); Ctrl-C drains
+	@bin/entail up --samples deploy/samples $(ARGS)
+
+.PHONY: clean-state
+clean-state: ## Forget all that `make up` holds: Kubernetes objects, streams, stores
+	@scripts/clean-state.sh .entail
+
+##### Build
+
+.PHONY: build
+build: bin/entail bin/watcher bin/store-sync bin/tuple-sync kube-local ## Build every binary into bin/
+
+# Go knows best what is out of date.
+.PHONY: bin/entail bin/watcher bin/store-sync bin/tuple-sync
+bin/entail:
+	@scripts/build.sh services/entail .
+bin/watcher bin/store-sync bin/tuple-sync: bin/%:
+	@scripts/build.sh services/$* ./cmd/$*
+
+.PHONY: kube-local
+kube-local: ## Build bin/kube-local, the local Kubernetes API server (minutes, the first time)
+	@deploy/local/build.sh
+
+.PHONY: kubectl
+kubectl: ## Build bin/kubectl, for machines that have none
+	@scripts/build-kubectl.sh
+
+##### Change
+
+.PHONY: generate
+generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sources/$(PROTOVALIDATE) ## Generate gen/, deep copies and CRDs
+	.tmp/bin/buf generate
+	cd services/internal && GOWORK=off $(CURDIR)/.tmp/bin/controller-gen object crd \
+		paths=./api/... output:crd:dir=$(CURDIR)/deploy/crd
+
+.PHONY: tidy
+tidy: ## Tidy every module, then the workspace
+	for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy); done
+	go work sync
+	for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy); done
+
+.PHONY: format
+format: $(BUF) $(GOLANGCI_LINT) ## Format Go and protobuf sources
+	.tmp/bin/buf format --write proto
+	for m in $(MODULES); do (cd $$m && $(CURDIR)/.tmp/bin/golangci-lint fmt); done
+
+.PHONY: lint
+lint: $(BUF) $(GOLANGCI_LINT) .tmp/sources/$(PROTOVALIDATE) ## Check style, architecture rules, protobuf compatibility
+	.tmp/bin/buf format --diff --exit-code proto
+	.tmp/bin/buf lint
+	scripts/breaking.sh
+	scripts/lint.sh $(MODULES)
+
+.PHONY: verify
+verify: ## All that CI checks but the tests: generated files, modules, lint, vet
+	@scripts/unchanged.sh $(MAKE) generate
+	scripts/modules.sh $(MODULES)
+	$(MAKE) lint
+
+##### Test
+
+.PHONY: test
+test: $(GOTESTSUM) bin/entail kube-local ## Every test: unit, component, integration on real servers, end-to-end
+	@scripts/test.sh unit,integration,e2e $(MODULES)
+
+.PHONY: test-unit
+test-unit: $(GOTESTSUM) ## The tests that need no server outside their own process
+	@scripts/test.sh unit $(MODULES)
+
+.PHONY: test-integration
+test-integration: $(GOTESTSUM) kube-local ## Unit tests, and those on real NATS, OpenFGA and Kubernetes
+	@scripts/test.sh unit,integration $(MODULES)
+
+.PHONY: e2e
+e2e: $(GOTESTSUM) bin/entail kube-local ## Black-box tests of `entail up`
+	@scripts/test.sh e2e deploy/e2e
+
+.PHONY: bench
+bench: kube-local bin/entail ## Measure what docs/benchmarks.md states
+	@scripts/bench.sh
+
+##### Tools
+
+.PHONY: tools
+tools: $(TOOLS) ## Install every tool into .tmp/bin
+
+# The name of a stamp is what `go install` takes.
+.tmp/tools/%:
+	@echo "installing $*"
+	@GOBIN=$(CURDIR)/.tmp/bin GOWORK=off go install $*
+	@rm -f .tmp/tools/$(firstword $(subst @, ,$*))@* && mkdir -p $(@D) && touch $@
+
+.tmp/sources/%:
+	@scripts/fetch-proto.sh $*
+	@mkdir -p $(@D) && touch $@

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# test-events.sh SUITE[,SUITE...] MODULE... runs the tests of the modules one after
+# another, so that two cores and little memory are enough, and prints their events as
+# JSON. Suites: unit, integration (real servers), e2e (black box).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+suites=,$1,
+shift
+export GOWORK=off ENTAIL_BIN=$PWD/bin
+race=(-race) suite=() failed=0
+[[ $(go env CGO_ENABLED) == 1 ]] || race=()
+[[ $suites != *,integration,* ]] || suite=(-count=1 -tags integration)
+
+run() {
+	(cd "$1" && go test -json -p 2 -timeout 30m "${@:2}" ./... 2> >(grep -v '^go: downloading ' >&2)) || failed=1
+}
+
+for module in "$@"; do
+	case $module in
+	deploy/e2e)
+		[[ $suites != *,e2e,* ]] || run "$module" -count=1 -tags e2e
+		;;
+	deploy/local) # Kubernetes is compiled once: with the flags of its build.sh, without the race detector.
+		CGO_ENABLED=0 GOFLAGS=-trimpath run "$module" "${suite[@]}"
+		;;
+	*)
+		run "$module" "${race[@]}" "${suite[@]}"
+		;;
+	esac
+done
+exit $failed
