@@ -1,0 +1,133 @@
+package allinone
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// Config says what to run and where. Start from [Defaults].
+type Config struct {
+	// StateDir holds everything that survives a restart, and the logs.
+	StateDir string
+	Ports    Ports
+	// Kubeconfig is a file that leads to a cluster of the user's; UseCluster takes what
+	// kubectl would. Without both, a local API server is started.
+	Kubeconfig string
+	UseCluster bool
+	// CRDs is the directory of the custom resource definitions; empty is that of the checkout.
+	CRDs string
+	// Samples is a file or directory of objects to create where they are missing.
+	Samples string
+	// Progress is for people, warnings included.
+	Progress io.Writer
+	// Ready is told once everything serves.
+	Ready func(Endpoints) error
+}
+
+// Ports on loopback; 0 takes a free one.
+type Ports struct {
+	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync int
+}
+
+// Defaults are ports that seldom clash: well-known ones plus 10,000.
+func Defaults() Config {
+	return Config{
+		StateDir: ".entail",
+		Ports: Ports{
+			Kube: 16443, NATS: 14222, OpenFGA: 18081, OpenFGAHTTP: 18080,
+			Watcher: 18091, StoreSync: 18092, TupleSync: 18093,
+		},
+	}
+}
+
+// BindFlags makes every setting a flag.
+func (c *Config) BindFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
+	fs.StringVar(&c.Kubeconfig, "kubeconfig", "", "`file` that leads to a cluster of yours, to use instead of a local API server; the CRDs are applied to it")
+	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster that kubectl would use now (KUBECONFIG, current context), likewise")
+	fs.StringVar(&c.CRDs, "crds", "", "`directory` of the CRDs (default deploy/crd of the checkout)")
+	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing")
+	for _, p := range c.Ports.all() {
+		fs.IntVar(p.number, p.flag, *p.number, "port of "+p.of+" on loopback; 0 takes a free one")
+	}
+}
+
+// ExternalCluster tells whether the user's cluster is used.
+func (c *Config) ExternalCluster() bool { return c.UseCluster || c.Kubeconfig != "" }
+
+// port is one of the ports with the flag that sets it.
+type port struct {
+	number   *int
+	flag, of string
+}
+
+func (p *Ports) all() []port {
+	return []port{
+		{&p.Kube, "kube-port", "the Kubernetes API server"},
+		{&p.NATS, "nats-port", "NATS"},
+		{&p.OpenFGA, "openfga-port", "OpenFGA (gRPC)"},
+		{&p.OpenFGAHTTP, "openfga-http-port", "OpenFGA (HTTP)"},
+		{&p.Watcher, "watcher-port", "the watcher, which serves SyncService"},
+		{&p.StoreSync, "store-sync-port", "store-sync, which serves StoreService"},
+		{&p.TupleSync, "tuple-sync-port", "tuple-sync, which serves TupleService"},
+	}
+}
+
+// check refuses, with the flags that cure it, ports that cannot be had.
+func (c *Config) check() error {
+	var errs []error
+	given := map[int]string{}
+	for _, p := range c.Ports.all() {
+		n := *p.number
+		if n == 0 || p.number == &c.Ports.Kube && c.ExternalCluster() {
+			continue
+		}
+		if n < 0 || n > 65535 {
+			errs = append(errs, fmt.Errorf("--%s %d is out of range: use 1 to 65535, or 0 for a free port", p.flag, n))
+			continue
+		}
+		if other, twice := given[n]; twice {
+			errs = append(errs, fmt.Errorf("--%s and --%s are both %d: choose another for one of them", other, p.flag, n))
+			continue
+		}
+		given[n] = p.flag
+		errs = append(errs, p.free())
+	}
+	return errors.Join(errs...)
+}
+
+// free tells whether p can be had, by having it for a moment.
+func (p port) free() error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(*p.number)))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("port %d for %s is taken by another program: stop that one, or choose another port with --%s",
+			*p.number, p.of, p.flag)
+	}
+	if err != nil {
+		return fmt.Errorf("port %d for %s (--%s): %w", *p.number, p.of, p.flag, err)
+	}
+	return listener.Close()
+}
+
+const loopback = "127.0.0.1"
+
+// stateDir makes the directory of the state and returns its absolute path. It is the
+// user's alone: it holds the keys of the local API server.
+func (c *Config) stateDir() (string, error) {
+	dir, err := filepath.Abs(c.StateDir)
+	if err != nil {
+		return "", fmt.Errorf("resolve --state-dir %q: %w", c.StateDir, err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
+		return "", fmt.Errorf("make --state-dir: %w", err)
+	}
+	return dir, nil
+}

@@ -1,0 +1,31 @@
+package allinone
+
+import (
+	"path/filepath"
+	"time"
+)
+
+// Endpoints is where everything is, once it serves.
+type Endpoints struct {
+	Kubernetes string `json:"kubernetes"`
+	// Kubeconfig is empty when kubectl finds the cluster by itself.
+	Kubeconfig   string  `json:"kubeconfig,omitempty"`
+	NATS         string  `json:"nats"`
+	OpenFGA      string  `json:"openfga"`
+	OpenFGAHTTP  string  `json:"openfgaHttp"`
+	SyncService  string  `json:"syncService"`
+	StoreService string  `json:"storeService"`
+	TupleService string  `json:"tupleService"`
+	StateDir     string  `json:"stateDir"`
+	Logs         string  `json:"logs"`
+	Seconds      float64 `json:"seconds"`
+}
+
+func (m *machine) endpoints(took time.Duration) Endpoints {
+	return Endpoints{
+		Kubernetes: m.servers.kube.Host, Kubeconfig: m.servers.kubeconfig,
+		NATS: m.servers.nats.URL(), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
+		SyncService: m.services[0].address, StoreService: m.services[1].address, TupleService: m.services[2].address,
+		StateDir: m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),
+	}
+}

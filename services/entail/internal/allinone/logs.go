@@ -1,0 +1,105 @@
+package allinone
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// maxLogBytes bounds each log; when it is full it becomes NAME.log.old and starts anew.
+const maxLogBytes = 32 << 20
+
+// logs writes what each part says to a file of its own, and warnings to the terminal too.
+type logs struct {
+	dir      string
+	terminal slog.Handler
+
+	mu    sync.Mutex
+	files []*logFile
+}
+
+func newLogs(dir string, terminal io.Writer) *logs {
+	return &logs{dir: dir, terminal: slog.NewTextHandler(terminal, &slog.HandlerOptions{
+		Level: slog.LevelWarn, ReplaceAttr: timeOfDay,
+	})}
+}
+
+// timeOfDay leaves out the date, which whoever sits at the terminal knows.
+func timeOfDay(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		a.Value = slog.StringValue(a.Value.Time().Format(time.TimeOnly))
+	}
+	return a
+}
+
+// open is the log of one part.
+func (l *logs) open(name string) (*slog.Logger, error) {
+	file := &logFile{path: filepath.Join(l.dir, name+".log")}
+	if err := file.renew(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files = append(l.files, file)
+	return slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), l.terminal)), nil
+}
+
+func (l *logs) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, file := range l.files {
+		errs = append(errs, file.close())
+	}
+	l.files = nil
+	return errors.Join(errs...)
+}
+
+// logFile is a file of bounded size.
+type logFile struct {
+	path string
+
+	mu   sync.Mutex
+	file *os.File
+	size int
+}
+
+func (f *logFile) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.size+len(p) > maxLogBytes {
+		if err := f.renew(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := f.file.Write(p)
+	f.size += n
+	return n, err
+}
+
+// renew begins the file; what was in it is kept once.
+func (f *logFile) renew() error {
+	if f.file != nil {
+		_ = f.file.Close() // Nothing is lost: every write has been passed on.
+	}
+	if err := os.Rename(f.path, f.path+".old"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("keep log %s: %w", f.path, err)
+	}
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	f.file, f.size = file, 0
+	return nil
+}
+
+func (f *logFile) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Close()
+}

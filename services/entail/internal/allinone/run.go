@@ -1,0 +1,134 @@
+package allinone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/service"
+)
+
+var errAPIServer = errors.New("the Kubernetes API server ended by itself")
+
+// Run runs everything until ctx ends, which is no error, or a part of it fails.
+func Run(ctx context.Context, cfg Config) error {
+	dir, err := cfg.stateDir()
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	alive, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	m := &machine{cfg: cfg, dir: dir, logs: newLogs(filepath.Join(dir, "logs"), cfg.Progress), fail: fail}
+	err = m.up(alive)
+	if err == nil {
+		<-alive.Done()
+		err = context.Cause(alive)
+	}
+	if ctx.Err() != nil {
+		err = nil // It was told to stop, perhaps while it started.
+	}
+	m.sayf("stopping")
+	return errors.Join(err, m.down())
+}
+
+// machine is everything that runs, from the ground up.
+type machine struct {
+	cfg  Config
+	dir  string
+	logs *logs
+	fail context.CancelCauseFunc
+
+	servers  *servers
+	services []*worker
+}
+
+func (m *machine) sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(m.cfg.Progress, format+"\n", args...)
+}
+
+// up starts everything and tells when it serves.
+func (m *machine) up(ctx context.Context) error {
+	begun := time.Now()
+	libraries, err := m.logs.open("libraries")
+	if err != nil {
+		return err
+	}
+	service.CaptureLogs(libraries)
+	m.sayf("starting servers: NATS, OpenFGA, Kubernetes")
+	if m.servers, err = startServers(ctx, m.cfg, m.dir, m.logs); err != nil {
+		return err
+	}
+	go m.watchServers(ctx)
+	m.sayf("applying CRDs to %s", m.servers.kube.Host)
+	if err := m.applyCRDs(ctx); err != nil {
+		return err
+	}
+	m.sayf("starting services")
+	if m.services, err = m.startServices(ctx); err != nil {
+		return err
+	}
+	if err := awaitReady(ctx, m.services); err != nil {
+		return err
+	}
+	if err := m.createSamples(ctx); err != nil {
+		return err
+	}
+	return m.cfg.Ready(m.endpoints(time.Since(begun)))
+}
+
+func (m *machine) watchServers(ctx context.Context) {
+	select {
+	case <-m.servers.failed():
+		m.fail(fmt.Errorf("%w: its log is in %s", errAPIServer, filepath.Join(m.dir, "kube")))
+	case <-ctx.Done():
+	}
+}
+
+func (m *machine) applyCRDs(ctx context.Context) error {
+	dir := m.cfg.CRDs
+	if dir == "" {
+		checkout, err := devserver.Checkout()
+		if err != nil {
+			return fmt.Errorf("find the CRDs (--crds names their directory): %w", err)
+		}
+		dir = filepath.Join(checkout, "deploy", "crd")
+	}
+	return devserver.ApplyCRDs(ctx, m.servers.kube, os.DirFS(dir))
+}
+
+func (m *machine) createSamples(ctx context.Context) error {
+	if m.cfg.Samples == "" {
+		return nil
+	}
+	created, err := createSamples(ctx, m.servers.kube, m.cfg.Samples)
+	if len(created) > 0 {
+		m.sayf("created %s", strings.Join(created, ", "))
+	}
+	return err
+}
+
+// down stops everything from the top: first who brings news, then who acts on them,
+// then what they act on.
+func (m *machine) down() error {
+	var errs []error
+	for _, w := range m.services {
+		errs = append(errs, w.end())
+	}
+	if m.servers != nil {
+		errs = append(errs, m.servers.stop())
+	}
+	return errors.Join(append(errs, m.logs.close())...)
+}

@@ -1,0 +1,153 @@
+package allinone
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// maxSample bounds one file of samples.
+const maxSample = 4 << 20
+
+// createSamples creates the objects in the manifests at path that do not exist. What
+// exists stays as it is: it may have been edited. It returns what it created.
+func createSamples(ctx context.Context, cfg *rest.Config, path string) ([]string, error) {
+	objects, err := readManifests(path)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("create samples: %w", err)
+	}
+	mapper, err := newMapper(cfg)
+	if err != nil {
+		return nil, err
+	}
+	var created []string
+	for _, object := range objects {
+		name := object.GetKind() + "/" + object.GetName()
+		isNew, err := create(ctx, client, mapper, object)
+		if err != nil {
+			return created, fmt.Errorf("create sample %s: %w", name, err)
+		}
+		if isNew {
+			created = append(created, name)
+		}
+	}
+	return created, nil
+}
+
+func newMapper(cfg *rest.Config) (meta.RESTMapper, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the served kinds: %w", err)
+	}
+	groups, err := restmapper.GetAPIGroupResources(client)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the served kinds: %w", err)
+	}
+	return restmapper.NewDiscoveryRESTMapper(groups), nil
+}
+
+func create(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, object *unstructured.Unstructured) (bool, error) {
+	gvk := object.GroupVersionKind()
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return false, fmt.Errorf("find its resource: %w", err)
+	}
+	if err := recordApplied(object); err != nil {
+		return false, err
+	}
+	_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// recordApplied notes what was created where `kubectl apply` looks for it, so that
+// applying an edited sample later does what one expects of it.
+func recordApplied(object *unstructured.Unstructured) error {
+	manifest, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[corev1.LastAppliedConfigAnnotation] = string(manifest)
+	object.SetAnnotations(annotations)
+	return nil
+}
+
+// readManifests reads a file, or every *.yaml file of a directory, by name.
+func readManifests(path string) ([]*unstructured.Unstructured, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read samples: %w", err)
+	}
+	files := []string{path}
+	if info.IsDir() {
+		if files, err = filepath.Glob(filepath.Join(path, "*.yaml")); err != nil {
+			return nil, fmt.Errorf("list samples: %w", err)
+		}
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		found, err := readManifest(file)
+		if err != nil {
+			return nil, fmt.Errorf("read sample %s: %w", file, err)
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+func readManifest(file string) ([]*unstructured.Unstructured, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxSample {
+		return nil, fmt.Errorf("%d bytes are too many: at most %d", info.Size(), maxSample)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data))
+	for {
+		object := &unstructured.Unstructured{}
+		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		if object.GetKind() == "" || object.GetName() == "" {
+			return nil, fmt.Errorf("document %d lacks a kind or a name", len(objects)+1)
+		}
+		objects = append(objects, object)
+	}
+}

@@ -1,0 +1,113 @@
+package allinone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+// servers is what the services stand on.
+type servers struct {
+	nats    *devserver.NATS
+	openFGA *devserver.OpenFGA
+	// local is nil when the user's cluster is used.
+	local *devserver.KubeLocal
+
+	kube *rest.Config
+	// kubeconfig is the file to use with kubectl; empty when it is kubectl's own.
+	kubeconfig string
+}
+
+// startServers starts them side by side: the API server takes the longest by far.
+func startServers(ctx context.Context, cfg Config, dir string, l *logs) (*servers, error) {
+	s := &servers{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.startNATS(cfg, dir, l) })
+	group.Go(func() error { return s.startOpenFGA(cfg, dir, l) })
+	group.Go(func() error {
+		if cfg.ExternalCluster() {
+			return s.useCluster(cfg)
+		}
+		return s.startKube(ctx, cfg, dir)
+	})
+	if err := group.Wait(); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *servers) startNATS(cfg Config, dir string, l *logs) error {
+	log, err := l.open("nats")
+	if err != nil {
+		return err
+	}
+	s.nats, err = devserver.StartNATS(devserver.NATSConfig{Dir: filepath.Join(dir, "nats"), Port: cfg.Ports.NATS, Log: log})
+	return err
+}
+
+func (s *servers) startOpenFGA(cfg Config, dir string, l *logs) error {
+	log, err := l.open("openfga")
+	if err != nil {
+		return err
+	}
+	s.openFGA, err = devserver.StartOpenFGA(devserver.OpenFGAConfig{
+		File: filepath.Join(dir, "openfga.sqlite"), GRPCPort: cfg.Ports.OpenFGA,
+		HTTP: true, HTTPPort: cfg.Ports.OpenFGAHTTP, Log: log,
+	})
+	return err
+}
+
+func (s *servers) startKube(ctx context.Context, cfg Config, dir string) error {
+	binary, err := devserver.FindKubeLocal()
+	if err != nil {
+		return err
+	}
+	s.local, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
+		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube,
+	})
+	if err != nil {
+		return err
+	}
+	s.kubeconfig = s.local.Kubeconfig
+	s.kube, err = s.local.Config()
+	return err
+}
+
+func (s *servers) useCluster(cfg Config) error {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = cfg.Kubeconfig
+	kube, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig of your cluster: %w", err)
+	}
+	s.kube, s.kubeconfig = kube, cfg.Kubeconfig
+	return nil
+}
+
+// failed is closed when the local API server ends by itself.
+func (s *servers) failed() <-chan struct{} {
+	if s.local == nil {
+		return nil
+	}
+	return s.local.Done()
+}
+
+func (s *servers) stop() error {
+	if s.nats != nil {
+		s.nats.Stop()
+	}
+	if s.openFGA != nil {
+		s.openFGA.Stop()
+	}
+	if s.local != nil {
+		return s.local.Stop()
+	}
+	return nil
+}

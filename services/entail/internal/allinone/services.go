@@ -1,0 +1,166 @@
+package allinone
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	storesync "github.com/entail-dev/entail/services/store-sync"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
+	"github.com/entail-dev/entail/services/watcher"
+)
+
+const (
+	readyWithin = time.Minute
+	readyPoll   = 20 * time.Millisecond
+	maxAnswer   = 4 << 10
+)
+
+// runners are the services in the order in which they start and stop: the watcher comes
+// first, for it brings the others work.
+func (m *machine) runners() []runner {
+	return []runner{
+		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around surroundings) error {
+			cfg := watcher.Defaults()
+			around.settle(&cfg.Config)
+			return watcher.Run(ctx, cfg)
+		}},
+		{topology.StoreSync, m.cfg.Ports.StoreSync, func(ctx context.Context, around surroundings) error {
+			cfg := storesync.Defaults()
+			around.settle(&cfg.Config)
+			cfg.OpenFGA.Target = m.servers.openFGA.Target()
+			return storesync.Run(ctx, cfg)
+		}},
+		{topology.TupleSync, m.cfg.Ports.TupleSync, func(ctx context.Context, around surroundings) error {
+			cfg := tuplesync.Defaults()
+			around.settle(&cfg.Config)
+			cfg.OpenFGA.Target = m.servers.openFGA.Target()
+			return tuplesync.Run(ctx, cfg)
+		}},
+	}
+}
+
+// runner is a service that can be run.
+type runner struct {
+	name string
+	port int
+	run  func(context.Context, surroundings) error
+}
+
+// surroundings are what this process gives a service instead of what flags lead to.
+type surroundings struct {
+	nats  string
+	embed service.Embed
+}
+
+func (s surroundings) settle(cfg *service.Config) {
+	cfg.NATS.URL = s.nats
+	cfg.RPC.Auth = rpc.None
+	cfg.Embed = s.embed
+}
+
+// worker is a service that runs.
+type worker struct {
+	name, address string
+	cancel        context.CancelFunc
+	done          chan struct{}
+	err           error
+}
+
+func (m *machine) startServices(ctx context.Context) ([]*worker, error) {
+	runners := m.runners()
+	workers := make([]*worker, 0, len(runners))
+	for _, r := range runners {
+		w, err := m.start(ctx, r)
+		if err != nil {
+			return workers, fmt.Errorf("start %s: %w", r.name, err)
+		}
+		workers = append(workers, w)
+	}
+	return workers, nil
+}
+
+// start runs a service until its worker is told to end; ctx ending is not enough, for
+// services end in order.
+func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
+	log, err := m.logs.open(r.name)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(r.port)))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	w := &worker{name: r.name, address: "http://" + listener.Addr().String(), cancel: cancel, done: make(chan struct{})}
+	around := surroundings{
+		nats:  m.servers.nats.URL(),
+		embed: service.Embed{Log: log, Kube: m.servers.kube, Listener: listener},
+	}
+	go func() {
+		defer close(w.done)
+		if err := r.run(ctx, around); err != nil {
+			w.err = fmt.Errorf("%s: %w", r.name, err)
+		}
+		if ctx.Err() == nil {
+			m.fail(fmt.Errorf("%s ended; its log is %s", r.name, filepath.Join(m.logs.dir, r.name+".log")))
+		}
+	}()
+	return w, nil
+}
+
+// end stops a service, waits for it, and tells what went wrong in it.
+func (w *worker) end() error {
+	w.cancel()
+	<-w.done
+	return w.err
+}
+
+// awaitReady returns when every service says that it is ready.
+func awaitReady(ctx context.Context, workers []*worker) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for _, w := range workers {
+		if err := w.awaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *worker) awaitReady(ctx context.Context) error {
+	for {
+		answer, ok := w.ready(ctx)
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w (it says: %s)", w.name, context.Cause(ctx), answer)
+		case <-time.After(readyPoll):
+		}
+	}
+}
+
+func (w *worker) ready(ctx context.Context) (answer string, ok bool) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.address+"/readyz", http.NoBody)
+	if err != nil {
+		return err.Error(), false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error(), false
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // What could be read is told.
+	return strings.TrimSpace(string(body)), response.StatusCode == http.StatusOK
+}

@@ -1,0 +1,158 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/pflag"
+
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/allinone"
+)
+
+// defaultServer is where `entail up` serves SyncService.
+func defaultServer() string {
+	return fmt.Sprintf("http://127.0.0.1:%d", allinone.Defaults().Ports.Watcher)
+}
+
+// Environment variables; a flag wins over its variable.
+const (
+	envServer    = "ENTAIL_SERVER"
+	envToken     = "ENTAIL_TOKEN"
+	envTokenFile = "ENTAIL_TOKEN_FILE" //nolint:gosec // A variable's name, not a token.
+	envCAFile    = "ENTAIL_CA_FILE"
+)
+
+const (
+	defaultTimeout = 10 * time.Second
+	maxAnswer      = 32 << 20
+	maxToken       = 64 << 10
+)
+
+// connection says how to reach SyncService.
+type connection struct {
+	server, token, tokenFile, caFile string
+	timeout                          time.Duration
+}
+
+func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
+	c.token = getenv(envToken)
+	fs.StringVar(&c.server, "server", cmp.Or(getenv(envServer), defaultServer()), "`URL` of SyncService (env "+envServer+")")
+	fs.StringVar(&c.tokenFile, "token-file", getenv(envTokenFile),
+		"`file` with a bearer token, for servers with --auth=kubernetes (env "+envTokenFile+"; "+envToken+" holds a token itself)")
+	fs.StringVar(&c.caFile, "ca-file", getenv(envCAFile), "`file` with the CA of the server, instead of the system's (env "+envCAFile+")")
+	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one question may take")
+}
+
+// client is SyncService at the other end.
+func (c *connection) client() (syncv1connect.SyncServiceClient, error) {
+	server, err := url.Parse(c.server)
+	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
+		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", errUsage, c.server, defaultServer())
+	}
+	token, err := c.readToken()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" && server.Scheme == "http" && !loopback(server.Hostname()) {
+		return nil, fmt.Errorf("%w: a token would travel in the clear to %s: use an https URL", errUsage, server.Host)
+	}
+	transport, err := c.transport()
+	if err != nil {
+		return nil, err
+	}
+	return syncv1connect.NewSyncServiceClient(
+		&http.Client{Transport: bearer{token: token, next: transport}, Timeout: c.timeout},
+		c.server, connect.WithReadMaxBytes(maxAnswer),
+	), nil
+}
+
+func (c *connection) readToken() (string, error) {
+	if c.tokenFile == "" {
+		return c.token, nil
+	}
+	token, err := os.ReadFile(c.tokenFile)
+	if err != nil {
+		return "", fmt.Errorf("%w: read --token-file: %w", errUsage, err)
+	}
+	token = bytes.TrimSpace(token)
+	if len(token) == 0 || len(token) > maxToken || bytes.ContainsAny(token, " \r\n\t") {
+		return "", fmt.Errorf("%w: --token-file %s does not hold one token", errUsage, c.tokenFile)
+	}
+	return string(token), nil
+}
+
+func (c *connection) transport() (http.RoundTripper, error) {
+	if c.caFile == "" {
+		return http.DefaultTransport, nil
+	}
+	pem, err := os.ReadFile(c.caFile)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read --ca-file: %w", errUsage, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%w: --ca-file %s holds no PEM certificate", errUsage, c.caFile)
+	}
+	return &http.Transport{
+		Proxy:             http.ProxyFromEnvironment,
+		TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: true,
+	}, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// bearer adds a token to every request.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	response, err := b.next.RoundTrip(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", r.URL.Host, err)
+	}
+	return response, nil
+}
+
+// describe adds to an error what a person can do about it.
+func describe(err error) string {
+	if errors.Is(err, errUsage) {
+		return err.Error() + " (--help shows how)"
+	}
+	if errors.Is(err, context.Canceled) {
+		return "interrupted"
+	}
+	var answer *connect.Error
+	if !errors.As(err, &answer) {
+		return err.Error()
+	}
+	switch answer.Code() {
+	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
+		return answer.Message() + "\nis `entail up` running? --server or " + envServer + " names another server"
+	case connect.CodeUnauthenticated, connect.CodePermissionDenied:
+		return answer.Message() + "\n--token-file or " + envToken + " gives a token"
+	default:
+		return answer.Message()
+	}
+}

@@ -1,0 +1,110 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+const (
+	defaultLetters = 100
+	maxPage        = 1000
+)
+
+func newDeadLetters(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "deadletters",
+		Short: "Show what could not be processed",
+	}
+	cmd.AddCommand(newDeadLettersList(around), newDeadLettersShow(around))
+	return cmd
+}
+
+func newDeadLettersList(around Surroundings) *cobra.Command {
+	var (
+		service string
+		limit   int
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List dead letters, newest first",
+		Args:  cobra.NoArgs,
+	}
+	q := newQuestion(cmd, around)
+	cmd.Flags().StringVar(&service, "service", "", "only those of this service")
+	cmd.Flags().IntVar(&limit, "limit", defaultLetters, "at most this many")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if limit < 1 {
+			return fmt.Errorf("%w: --limit %d: at least one", errUsage, limit)
+		}
+		client, err := q.client()
+		if err != nil {
+			return err
+		}
+		letters, err := listLetters(cmd.Context(), client, service, limit)
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), letters, func(p report.Page) error { return p.DeadLetters(letters.GetDeadLetters()) })
+	}
+	return cmd
+}
+
+// listLetters follows the pages until there are enough.
+func listLetters(ctx context.Context, client syncv1connect.SyncServiceClient, service string, limit int) (*syncv1.ListDeadLettersResponse, error) {
+	all := &syncv1.ListDeadLettersResponse{}
+	for {
+		page, err := client.ListDeadLetters(ctx, &syncv1.ListDeadLettersRequest{
+			Service:   service,
+			PageSize:  int32(min(limit-len(all.GetDeadLetters()), maxPage)),
+			PageToken: all.GetNextPageToken(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		all.DeadLetters = append(all.GetDeadLetters(), page.GetDeadLetters()...)
+		all.NextPageToken = page.GetNextPageToken()
+		if all.GetNextPageToken() == "" || len(all.GetDeadLetters()) >= limit {
+			return all, nil
+		}
+	}
+}
+
+func newDeadLettersShow(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one dead letter with its message",
+		Args:  cobra.ExactArgs(1),
+	}
+	q := newQuestion(cmd, around)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := parseLetter(args[0])
+		if err != nil {
+			return err
+		}
+		client, err := q.client()
+		if err != nil {
+			return err
+		}
+		letter, err := client.GetDeadLetter(cmd.Context(), &syncv1.GetDeadLetterRequest{Id: id})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), letter, func(p report.Page) error { return p.DeadLetter(letter) })
+	}
+	return cmd
+}
+
+func parseLetter(argument string) (uint64, error) {
+	id, err := strconv.ParseUint(argument, 10, 64)
+	if err != nil || id == 0 {
+		return 0, fmt.Errorf("%w: %q is not the ID of a dead letter, see `entail deadletters list`", errUsage, argument)
+	}
+	return id, nil
+}

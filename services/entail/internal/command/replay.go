@@ -1,0 +1,62 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+func newReplay(around Surroundings) *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "replay (ID | KIND/NAME)",
+		Short: "Make every service process an object again",
+		Long: `replay publishes the present state of an object again, named by a dead letter or
+by itself. It never brings back an older state.`,
+		Example:           "  entail replay 17\n  entail replay store/demo",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeKind,
+	}
+	q := newQuestion(cmd, around)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := q.client()
+		if err != nil {
+			return err
+		}
+		request, err := replayRequest(cmd.Context(), client, args[0], namespace)
+		if err != nil {
+			return err
+		}
+		replayed, err := client.Replay(cmd.Context(), request)
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), replayed, func(p report.Page) error { return p.Replayed(replayed) })
+	}
+	return cmd
+}
+
+// replayRequest names a dead letter, or the object that the server knows by KIND/NAME.
+func replayRequest(
+	ctx context.Context, client syncv1connect.SyncServiceClient, argument, namespace string,
+) (*syncv1.ReplayRequest, error) {
+	if !strings.Contains(argument, "/") {
+		id, err := parseLetter(argument)
+		return &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_DeadLetterId{DeadLetterId: id}}, err
+	}
+	o, err := parseObject(argument, namespace)
+	if err != nil {
+		return nil, err
+	}
+	trace, err := follow(ctx, client, o, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: trace.GetRef()}}, nil
+}

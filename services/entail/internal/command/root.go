@@ -1,0 +1,55 @@
+// Package command is the command line of entail: one file for each command, named
+// after it. Commands that ask are clients of SyncService and know no more than it
+// answers; `up` runs the servers.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Surroundings is all that a command sees of the world besides its arguments.
+type Surroundings struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+}
+
+// Run executes the command line and returns the exit code. Errors go to around.Err.
+func Run(ctx context.Context, args []string, around Surroundings) int {
+	started := false
+	root := newRoot(around)
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !started {
+		// Whatever cobra refuses before it runs a command is about the command line.
+		err = fmt.Errorf("%w: %w", errUsage, err)
+	}
+	_, _ = fmt.Fprintln(around.Err, "entail:", describe(err))
+	return exitCode(err)
+}
+
+func newRoot(around Surroundings) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "entail",
+		Short: "Authorization declared in Kubernetes, live in OpenFGA",
+		Long: "entail runs the whole system on one machine, and tells where a change is now.\n\n" +
+			exitCodesHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(around.In)
+	root.SetOut(around.Out)
+	root.SetErr(around.Err)
+	root.AddCommand(
+		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around), newVersion(),
+	)
+	return root
+}

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+// pollInterval is how often --wait asks again.
+const pollInterval = 100 * time.Millisecond
+
+func newTrace(around Surroundings) *cobra.Command {
+	var (
+		namespace string
+		wait      time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:               "trace KIND/NAME",
+		Short:             "Tell an object's way: observed, published, applied by whom and when",
+		Example:           "  entail trace store/demo\n  entail trace authorizationmodel/demo-documents --wait 10s -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeKind,
+	}
+	q := newQuestion(cmd, around)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until every service is done with the newest state; fail when one has rejected it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		object, err := parseObject(args[0], namespace)
+		if err != nil {
+			return err
+		}
+		client, err := q.client()
+		if err != nil {
+			return err
+		}
+		trace, err := follow(cmd.Context(), client, object, wait)
+		if trace != nil {
+			err = errors.Join(err, q.write(cmd.OutOrStdout(), trace, func(p report.Page) error { return p.Trace(trace) }))
+		}
+		return err
+	}
+	return cmd
+}
+
+// follow asks until the object has come all its way, or for as long as the caller
+// waits. The trace is the newest one, even when there is an error.
+func follow(ctx context.Context, client syncv1connect.SyncServiceClient, o object, patience time.Duration) (*syncv1.TraceObjectResponse, error) {
+	request := &syncv1.TraceObjectRequest{Resource: o.kind, Namespace: o.namespace, Name: o.name}
+	if patience <= 0 {
+		return client.TraceObject(ctx, request)
+	}
+	deadline := time.Now().Add(patience)
+	var newest *syncv1.TraceObjectResponse
+	for {
+		trace, err := client.TraceObject(ctx, request)
+		if err == nil {
+			newest = trace
+			if waiting, verdict := settled(trace); !waiting {
+				return trace, verdict
+			}
+		} else if !retryable(err) {
+			return newest, err
+		}
+		if time.Now().After(deadline) {
+			return newest, errors.Join(err, connect.NewError(connect.CodeDeadlineExceeded,
+				fmt.Errorf("%s/%s has not come all its way within %s", o.kind, o.name, patience)))
+		}
+		select {
+		case <-ctx.Done():
+			return newest, fmt.Errorf("wait for %s/%s: %w", o.kind, o.name, ctx.Err())
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// retryable: the object may be about to appear, the server about to start.
+func retryable(err error) bool {
+	code := connect.CodeOf(err)
+	return code == connect.CodeNotFound || code == connect.CodeUnavailable
+}
+
+// settled tells whether some service is not done with the newest state, and else what
+// those said that could not do what it asks for.
+func settled(m *syncv1.TraceObjectResponse) (waiting bool, verdict error) {
+	for _, step := range m.GetSteps() {
+		result := step.GetResult()
+		switch outcome := result.GetOutcome(); {
+		case !step.GetCurrent(), outcome == eventv1.Outcome_OUTCOME_PENDING, outcome == eventv1.Outcome_OUTCOME_RETRYING:
+			waiting = true
+		case outcome == eventv1.Outcome_OUTCOME_REJECTED, outcome == eventv1.Outcome_OUTCOME_DEAD_LETTERED:
+			verdict = errors.Join(verdict, fmt.Errorf("%s could not apply it: %s", result.GetService(), result.GetMessage()))
+		}
+	}
+	return waiting || len(m.GetSteps()) == 0, verdict
+}

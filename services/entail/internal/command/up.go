@@ -1,0 +1,78 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entail-dev/entail/services/entail/internal/allinone"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+func newUp(around Surroundings) *cobra.Command {
+	cfg, format := allinone.Defaults(), report.Table
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run everything on this machine until Ctrl-C",
+		Long: `up runs NATS, OpenFGA, a Kubernetes API server and every service on loopback, and
+keeps their state over restarts. Ctrl-C stops them in order; a second one at once.
+
+A cluster of yours is used instead of the local API server only when asked for, by
+--kubeconfig or --use-cluster: KUBECONFIG alone is not enough, for it may lead anywhere.`,
+		Args: cobra.NoArgs,
+	}
+	cfg.BindFlags(cmd.Flags())
+	bindFormat(cmd, &format)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg.Progress = cmd.ErrOrStderr()
+		cfg.Ready = func(e allinone.Endpoints) error {
+			if format == report.Table {
+				welcome(cmd, e)
+				return nil
+			}
+			document, err := json.Marshal(e)
+			if err != nil {
+				return fmt.Errorf("encode endpoints: %w", err)
+			}
+			return report.Document(cmd.OutOrStdout(), format, document)
+		}
+		if env := around.Getenv("KUBECONFIG"); env != "" && !cfg.ExternalCluster() {
+			_, _ = fmt.Fprintf(cfg.Progress, "KUBECONFIG (%s) is not used; --use-cluster runs against that cluster\n", env)
+		}
+		return allinone.Run(cmd.Context(), cfg)
+	}
+	return cmd
+}
+
+// welcome tells a newcomer where everything is and what to try.
+func welcome(cmd *cobra.Command, e allinone.Endpoints) {
+	cmd.Printf(`
+Entail is ready after %.1f s. State and logs are in %s.
+
+  Kubernetes     %s
+  NATS           %s
+  OpenFGA        %s (gRPC %s)
+  SyncService    %s (watcher)
+  StoreService   %s (store-sync)
+  TupleService   %s (tuple-sync)
+`, e.Seconds, e.StateDir, e.Kubernetes, e.NATS, e.OpenFGAHTTP, e.OpenFGA, e.SyncService, e.StoreService, e.TupleService)
+	if e.Kubeconfig != "" {
+		cmd.Printf("\nFor kubectl, in another terminal:\n\n  export KUBECONFIG=%s\n", e.Kubeconfig)
+	}
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		cmd.Printf("\nThere is no kubectl here: `make kubectl` builds bin/kubectl.\n")
+	}
+	cmd.Printf(`
+Then try:
+
+  kubectl apply -f deploy/samples/store.yaml
+  kubectl get stores,authorizationmodels
+  bin/entail trace store/demo
+  curl -s %s/entail.tuple.v1.TupleService/Check -H 'Content-Type: application/json' \
+    -d '{"store":"demo","key":{"object":"document:roadmap","relation":"viewer","user":"user:beth"}}'
+
+Ctrl-C stops everything; the next start goes on where this one ends.
+`, e.TupleService)
+}

@@ -1,0 +1,134 @@
+//go:build integration
+
+package proof
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	storesync "github.com/entail-dev/entail/services/store-sync"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
+	"github.com/entail-dev/entail/services/watcher"
+)
+
+// serviceEnv makes this test binary one of the services, so that it can be killed.
+const serviceEnv = "ENTAIL_TORTURE_SERVICE"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(serviceEnv); name != "" {
+		go func() { // Its end is ours: a test that dies leaves nothing behind.
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(3)
+		}()
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		err := run(ctx, name, surroundings{nats: os.Getenv("T_NATS"), kubeconfig: os.Getenv("T_KUBECONFIG"), openFGA: fga.Config{Target: os.Getenv("T_OPENFGA")}})
+		stop()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, name, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	testbed.Main(m)
+}
+
+// surroundings are the servers that a service works with.
+type surroundings struct {
+	nats, kubeconfig string
+	openFGA          fga.Config
+	embed            service.Embed
+}
+
+// run is one service until ctx ends. It resyncs too seldom for that to heal anything here.
+func run(ctx context.Context, name string, around surroundings) error {
+	cfg := service.Defaults()
+	cfg.NATS.URL, cfg.Kube.Kubeconfig, cfg.Embed = around.nats, around.kubeconfig, around.embed
+	cfg.RPC.Listen, cfg.RPC.Auth = "127.0.0.1:0", rpc.None
+	cfg.LogLevel, cfg.Resync = slog.LevelWarn, time.Hour
+	switch name {
+	case topology.Watcher:
+		c := watcher.Defaults()
+		c.Config = cfg
+		return watcher.Run(ctx, c)
+	case topology.StoreSync:
+		c := storesync.Defaults()
+		c.Config, c.OpenFGA = cfg, around.openFGA
+		return storesync.Run(ctx, c)
+	default:
+		c := tuplesync.Defaults()
+		c.Config, c.OpenFGA = cfg, around.openFGA
+		return tuplesync.Run(ctx, c)
+	}
+}
+
+// process is a service that runs as a process of its own and can be killed.
+type process struct {
+	t      *testing.T
+	name   string
+	around surroundings
+	cmd    *exec.Cmd
+	log    *os.File
+}
+
+func spawn(t *testing.T, name string, around surroundings) *process {
+	t.Helper()
+	log, err := os.CreateTemp(t.TempDir(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, name: name, around: around, log: log}
+	p.start()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("log of %s:\n%s", name, text[max(0, len(text)-7000):])
+		}
+		_ = log.Close()
+	})
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), serviceEnv+"="+p.name, "T_NATS="+p.around.nats,
+		"T_KUBECONFIG="+p.around.kubeconfig, "T_OPENFGA="+p.around.openFGA.Target)
+	p.cmd.Stderr = p.log
+	if _, err := p.cmd.StdinPipe(); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// stop is a polite end; it must succeed.
+func (p *process) stop() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("%s ended with %v after SIGTERM", p.name, err)
+	}
+}

@@ -1,0 +1,260 @@
+//go:build integration
+
+package proof
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	crowdStores  = 1000
+	crowdModules = 99
+	crowd        = crowdStores * (1 + crowdModules)
+)
+
+// A service starts with 100,000 converged objects in the stream: 1,000 Stores with 99
+// AuthorizationModels each, a tuple in every one. First it has never run before, then
+// it is restarted. It is converged when it has said so of every object.
+func BenchmarkRestartWith100000Objects(b *testing.B) {
+	for _, name := range []string{topology.StoreSync, topology.TupleSync} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				c := newCrowd(b)
+				first, heap := c.run(b, name)
+				again, _ := c.run(b, name)
+				b.ReportMetric(first.Seconds(), "first-s")
+				b.ReportMetric(again.Seconds(), "restart-s")
+				b.ReportMetric(heap, "heap-MiB")
+				if got := c.openFGA.Writes() + c.kube.Writes(); got != 0 {
+					b.Fatalf("%d writes though everything was converged: %v %v", got, c.openFGA.WritesByOp(), c.kube.WritesByOp())
+				}
+			}
+		})
+	}
+}
+
+// crowdBed is servers that hold what 100,000 converged objects ask for.
+type crowdBed struct {
+	bus     *testbed.NATSServer
+	openFGA *testbed.OpenFGAServer
+	kube    *testbed.KubeServer
+	js      jetstream.JetStream
+}
+
+// newCrowd lets the services bring one Store with its modules to rest, and publishes a thousand like it.
+func newCrowd(b *testing.B) *crowdBed {
+	b.Helper()
+	c := &crowdBed{bus: testbed.NATS(b), openFGA: testbed.OpenFGA(b), kube: testbed.Kube(b)}
+	c.js = c.bus.JetStream(b)
+	if err := topology.Ensure(b.Context(), c.js, 1); err != nil {
+		b.Fatal(err)
+	}
+	pattern := patternOf(b)
+	published := 0
+	for i := range crowdStores {
+		published += c.publish(b, pattern, i)
+	}
+	if published != crowd {
+		b.Fatalf("published %d objects, want %d", published, crowd)
+	}
+	for _, kind := range topology.Kinds() {
+		c.mark(b, kind.GroupResource, map[string]int64{corev1alpha1.Stores: crowdStores}[kind.Resource])
+	}
+	return c
+}
+
+const patternName = "pattern"
+
+// pattern is the objects of one converged Store, as JSON by kind and name.
+type pattern struct {
+	objects          map[topology.Kind]map[string]string
+	storeID, modelID string
+	bed              *together
+}
+
+func patternOf(b *testing.B) *pattern {
+	b.Helper()
+	s := startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
+	s.kube.Apply(b, topology.Stores(), patternName, corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple("core")}})
+	for i := range crowdModules {
+		s.kube.Apply(b, topology.AuthorizationModels(), fmt.Sprintf("%s-%02d", patternName, i), corev1alpha1.AuthorizationModelSpec{
+			StoreRef: corev1alpha1.StoreRef{Name: patternName}, Tuples: []corev1alpha1.Tuple{tuple(fmt.Sprint(i))},
+			Model: fmt.Sprintf("module m%02d\nextend type doc\n  relations\n    define relation_%02d: [user]\n", i, i),
+		})
+	}
+	p := &pattern{bed: s}
+	testbed.Eventually(b, time.Minute, func() error { return p.read(b) })
+	return p
+}
+
+// read takes the objects if they are at rest.
+func (p *pattern) read(b *testing.B) error {
+	b.Helper()
+	p.objects = map[topology.Kind]map[string]string{}
+	for _, kind := range topology.Kinds() {
+		p.objects[kind] = map[string]string{}
+		found, err := p.bed.objects.Resource(resource(kind)).List(b.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, o := range found.Items {
+			o.SetManagedFields(nil)
+			data, err := o.MarshalJSON()
+			if err != nil {
+				return err
+			}
+			p.objects[kind][o.GetName()] = string(data)
+		}
+	}
+	stores, err := list[corev1alpha1.Store](b.Context(), p.bed.objects, topology.Stores())
+	if err != nil {
+		return err
+	}
+	parts, err := list[corev1alpha1.AuthorizationModel](b.Context(), p.bed.objects, topology.AuthorizationModels())
+	if err != nil {
+		return err
+	}
+	for name, part := range parts {
+		if !ready(part.Status.Conditions, part.Generation) {
+			return fmt.Errorf("authorization model %s is not Ready", name)
+		}
+	}
+	status := stores[patternName].Status
+	p.storeID, p.modelID = status.StoreID, status.AuthorizationModelID
+	if !ready(status.Conditions, stores[patternName].Generation) || len(status.Modules) != 1+crowdModules || len(parts) != crowdModules {
+		return fmt.Errorf("store is not at rest: %d modules", len(status.Modules))
+	}
+	return nil
+}
+
+// publish makes the i-th copy of the pattern, in OpenFGA and on the bus.
+func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
+	b.Helper()
+	client := c.openFGA.Client(b)
+	name := fmt.Sprintf("copy%03d", i)
+	model, err := p.bed.openFGA.LatestModel(b.Context(), p.storeID)
+	if err != nil {
+		b.Fatal(err)
+	}
+	store, err := client.CreateStore(b.Context(), name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	modelID, err := client.WriteModel(b.Context(), store, model)
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys := []*openfgav1.TupleKey{key("core")}
+	for i := range crowdModules {
+		keys = append(keys, key(fmt.Sprint(i)))
+	}
+	if err := client.Write(b.Context(), store, modelID, keys, nil); err != nil {
+		b.Fatal(err)
+	}
+	published := 0
+	replace := strings.NewReplacer(patternName, name, p.storeID, store, p.modelID, modelID)
+	for kind, objects := range p.objects {
+		for original, text := range objects {
+			published++
+			change := event.Change{
+				Key:     event.Key{Cluster: "local", GroupResource: kind.GroupResource, Name: replace.Replace(original)},
+				Version: kind.Version, Kind: kind.Kind, UID: fmt.Sprintf("%s-%d", name, published),
+				ResourceVersion: fmt.Sprint(1_000_000 + i*1000 + published), Generation: 1, Epoch: "crowd", ObservedAt: time.Now(),
+				Object: []byte(replace.Replace(text)),
+			}
+			data, err := change.Marshal()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := c.js.PublishAsync(topology.ChangeSubject(change.Key), data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	<-c.js.PublishAsyncComplete()
+	return published
+}
+
+func (c *crowdBed) mark(b *testing.B, kind event.GroupResource, count int64) {
+	b.Helper()
+	stream, err := c.js.Stream(b.Context(), topology.Changes)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if count == 0 {
+		count = crowdStores * crowdModules
+	}
+	data, err := proto.Marshal(&eventv1.SnapshotMarker{
+		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "crowd", Count: count,
+		Stream: topology.Incarnation(stream.CachedInfo()), Served: true,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := c.js.Publish(b.Context(), topology.SyncSubject("local", kind), data); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// run runs one service until it has said of every object that it is applied.
+func (c *crowdBed) run(b *testing.B, name string) (time.Duration, float64) {
+	b.Helper()
+	before := c.said(b)
+	runtime.GC()
+	var empty, full runtime.MemStats
+	runtime.ReadMemStats(&empty)
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	begun := time.Now()
+	running.Go(func() {
+		around := surroundings{
+			nats: c.bus.URL(), openFGA: c.openFGA.Config(),
+			embed: service.Embed{Kube: c.kube.Config(), Log: slog.New(slog.DiscardHandler)},
+		}
+		if err := run(ctx, name, around); err != nil {
+			b.Errorf("%s: %v", name, err)
+		}
+	})
+	testbed.Eventually(b, 5*time.Minute, func() error {
+		if got := c.said(b) - before; got < crowd {
+			return fmt.Errorf("%s spoke of %d of %d objects", name, got, crowd)
+		}
+		return nil
+	})
+	caughtUp(b, c.js, name)
+	took := time.Since(begun)
+	runtime.GC()
+	runtime.ReadMemStats(&full)
+	cancel()
+	running.Wait()
+	return took, (float64(full.HeapAlloc) - float64(empty.HeapAlloc)) / (1 << 20)
+}
+
+// said is how many results have been published.
+func (c *crowdBed) said(b *testing.B) uint64 {
+	b.Helper()
+	stream, err := c.js.Stream(b.Context(), topology.Results)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return stream.CachedInfo().State.LastSeq
+}

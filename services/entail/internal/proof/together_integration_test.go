@@ -1,0 +1,88 @@
+//go:build integration
+
+package proof
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// together is services in this process on servers of the test's own.
+type together struct {
+	kube    *testbed.KubeServer
+	objects dynamic.Interface
+	openFGA *fga.Client
+	around  surroundings
+}
+
+// startTogether starts the servers and the named services.
+func startTogether(t testing.TB, names ...string) *together {
+	t.Helper()
+	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
+	s := &together{kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t), around: surroundings{
+		nats: bus.URL(), openFGA: openFGA.Config(),
+		embed: service.Embed{Kube: kube.Config(), Log: slog.New(slog.DiscardHandler)},
+	}}
+	for _, name := range names {
+		s.start(t, name)
+	}
+	return s
+}
+
+// start runs a service until the test ends or the function is called.
+func (s *together) start(t testing.TB, name string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := run(ctx, name, s.around); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	t.Cleanup(stop)
+	return stop
+}
+
+// stores applies n Stores with the core module and no tuples, and returns their names
+// and OpenFGA ids once they have a model.
+func (s *together) stores(t testing.TB, n int) map[string]string {
+	t.Helper()
+	for i := range n {
+		s.kube.Apply(t, topology.Stores(), fmt.Sprintf("bench-%03d", i), corev1alpha1.StoreSpec{CoreModule: core})
+	}
+	ids := map[string]string{}
+	testbed.Eventually(t, time.Minute, func() error {
+		found, err := list[corev1alpha1.Store](t.Context(), s.objects, topology.Stores())
+		if err != nil {
+			return err
+		}
+		for name, store := range found {
+			if store.Status.AuthorizationModelID == "" {
+				return fmt.Errorf("store %s has no model yet", name)
+			}
+			ids[name] = store.Status.StoreID
+		}
+		return nil
+	})
+	return ids
+}
+
+func ready(conditions []metav1.Condition, generation int64) bool {
+	c := meta.FindStatusCondition(conditions, corev1alpha1.Ready)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
+}

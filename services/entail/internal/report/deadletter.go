@@ -1,0 +1,69 @@
+package report
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+)
+
+// maxReason keeps a list readable; the whole reason is in the letter itself.
+const maxReason = 100
+
+// DeadLetters lists what could not be processed.
+func (p Page) DeadLetters(letters []*syncv1.DeadLetter) error {
+	if len(letters) == 0 {
+		return p.line("no dead letters")
+	}
+	rows := make([]row, 0, len(letters))
+	for _, l := range letters {
+		rows = append(rows, row{cells: []string{
+			number(l.GetId()), l.GetService(), letterObject(l), p.ago(l.GetParkedAt()), shorten(l.GetReason()),
+		}})
+	}
+	return p.table([]string{"ID", "SERVICE", "OBJECT", "PARKED", "REASON"}, rows)
+}
+
+// DeadLetter shows one of them with its message.
+func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) error {
+	l := m.GetDeadLetter()
+	for _, field := range [][2]string{
+		{"id", number(l.GetId())},
+		{"service", l.GetService()},
+		{"object", letterObject(l)},
+		{"subject", l.GetSubject()},
+		{"sequence", number(l.GetOriginalSequence())},
+		{"parked", fmt.Sprintf("%s (%s)", p.clock(l.GetParkedAt()), p.ago(l.GetParkedAt()))},
+		{"reason", l.GetReason()},
+	} {
+		if err := p.line("%-9s %s", field[0], field[1]); err != nil {
+			return err
+		}
+	}
+	if m.GetChangeJson() == "" {
+		return p.line("%-9s %d bytes that do not decode: %.200q", "message", len(m.GetData()), m.GetData())
+	}
+	if err := p.line("message"); err != nil {
+		return err
+	}
+	return Document(p.Out, JSON, []byte(m.GetChangeJson()))
+}
+
+func letterObject(l *syncv1.DeadLetter) string {
+	if l.GetRef() == nil {
+		return "-"
+	}
+	return ObjectName(l.GetRef())
+}
+
+func shorten(s string) string {
+	if utf8.RuneCountInString(s) <= maxReason {
+		return s
+	}
+	return string([]rune(s)[:maxReason-1]) + "…"
+}
+
+// Replayed tells what was published again.
+func (p Page) Replayed(m *syncv1.ReplayResponse) error {
+	return p.line("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
+}

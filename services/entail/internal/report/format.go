@@ -1,0 +1,73 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+)
+
+// Format is how an answer is written. It is a value of the flag --output.
+type Format string
+
+// Formats.
+const (
+	Table Format = "table"
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+)
+
+// Formats lists them, for help and completion.
+func Formats() []string { return []string{string(Table), string(JSON), string(YAML)} }
+
+// String is the flag's value.
+func (f *Format) String() string { return string(*f) }
+
+// Type is the flag's kind in the help.
+func (f *Format) Type() string { return "FORMAT" }
+
+// Set accepts one of [Formats].
+func (f *Format) Set(value string) error {
+	if !slices.Contains(Formats(), value) {
+		return fmt.Errorf("%q is none of %s", value, strings.Join(Formats(), ", "))
+	}
+	*f = Format(value)
+	return nil
+}
+
+// Message writes m as JSON or YAML with the field names of the contract.
+func Message(w io.Writer, format Format, m proto.Message) error {
+	compact, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	return Document(w, format, compact)
+}
+
+// Document writes a JSON document as indented JSON or as YAML.
+func Document(w io.Writer, format Format, document []byte) error {
+	var out []byte
+	if format == YAML {
+		converted, err := yaml.JSONToYAML(document)
+		if err != nil {
+			return fmt.Errorf("convert answer to YAML: %w", err)
+		}
+		out = converted
+	} else {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, document, "", "  "); err != nil {
+			return fmt.Errorf("indent answer: %w", err)
+		}
+		out = append(indented.Bytes(), '\n')
+	}
+	if _, err := w.Write(out); err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return nil
+}

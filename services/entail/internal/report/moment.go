@@ -1,0 +1,59 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+const day = 24 * time.Hour
+
+// clock is the time of day of a moment, with its date when that is not today's.
+func (p Page) clock(at *timestamppb.Timestamp) string {
+	if at == nil {
+		return ""
+	}
+	local := at.AsTime().In(cmp.Or(p.Zone, time.UTC))
+	if age := p.Now.Sub(local); age > day || age < -day {
+		return local.Format("2006-01-02 15:04:05.000")
+	}
+	return local.Format("15:04:05.000")
+}
+
+// ago is how long ago a moment was, roughly.
+func (p Page) ago(at *timestamppb.Timestamp) string {
+	if at == nil {
+		return "never"
+	}
+	return rough(p.Now.Sub(at.AsTime())) + " ago"
+}
+
+// rough keeps the one unit that matters.
+func rough(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", max(d.Milliseconds(), 0))
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 2*day:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d d", int(d/day))
+	}
+}
+
+// after is the time from one moment to a later one.
+func after(from, to *timestamppb.Timestamp) string {
+	if from == nil || to == nil {
+		return ""
+	}
+	d := to.AsTime().Sub(from.AsTime())
+	if d.Abs() < 10*time.Second {
+		return fmt.Sprintf("%+d ms", d.Milliseconds())
+	}
+	return "+" + rough(d)
+}

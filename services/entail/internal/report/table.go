@@ -1,0 +1,87 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+)
+
+// Page is where tables and timelines are written.
+type Page struct {
+	Out io.Writer
+	// Color marks what went well and what did not.
+	Color bool
+	// Now is what "ago" counts from.
+	Now time.Time
+	// Zone of the times of day; nil means UTC.
+	Zone *time.Location
+}
+
+// row is one line of a table; ink colors its last cell, where it cannot disturb the alignment.
+type row struct {
+	cells []string
+	ink   ink
+}
+
+// ink is a color by its meaning.
+type ink string
+
+const (
+	plain ink = ""
+	good  ink = "\x1b[32m"
+	wait  ink = "\x1b[33m"
+	bad   ink = "\x1b[31m"
+	dry   ink = "\x1b[0m"
+)
+
+// table writes rows under headings, aligned.
+func (p Page) table(headings []string, rows []row) error {
+	const gap = 3
+	table := tabwriter.NewWriter(p.Out, 0, 0, gap, ' ', 0)
+	for _, r := range append([]row{{cells: headings}}, rows...) {
+		cells := make([]string, len(r.cells))
+		for i, cell := range r.cells {
+			cells[i] = harmless(cell)
+		}
+		if last := len(cells) - 1; p.Color && r.ink != plain {
+			cells[last] = string(r.ink) + cells[last] + string(dry)
+		}
+		if _, err := fmt.Fprintln(table, strings.Join(cells, "\t")); err != nil {
+			return fmt.Errorf("write table: %w", err)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
+
+// line writes one line of text.
+func (p Page) line(format string, args ...any) error {
+	if _, err := fmt.Fprintln(p.Out, harmless(fmt.Sprintf(format, args...))); err != nil {
+		return fmt.Errorf("write line: %w", err)
+	}
+	return nil
+}
+
+// harmless replaces every control character: a text from elsewhere must not break
+// lines or move the cursor.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// count is "1 write", "2 writes".
+func count[N ~int | ~int64 | ~uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+)
+
+// Trace tells an object's way as a timeline: observed, published, applied by whom.
+func (p Page) Trace(m *syncv1.TraceObjectResponse) error {
+	fate := ""
+	if m.GetOperation() == eventv1.Operation_OPERATION_DELETE {
+		fate = ", deleted"
+	}
+	if err := p.line("%s, generation %d%s", ObjectName(m.GetRef()), m.GetGeneration(), fate); err != nil {
+		return err
+	}
+	return p.table([]string{"TIME", "AFTER", "STEP"}, p.timeline(m))
+}
+
+// timeline is what happened, by time, and then what is yet to happen. A service may have
+// acted on an earlier state that asked for the same; then that state is on the line too.
+func (p Page) timeline(m *syncv1.TraceObjectResponse) []row {
+	observed := func(at *timestamppb.Timestamp, version string) moment {
+		return moment{at: at.AsTime(), row: row{cells: []string{p.clock(at), "", "observed as resource version " + version}}}
+	}
+	past := []moment{
+		observed(m.GetObservedAt(), m.GetResourceVersion()),
+		{at: m.GetPublishedAt().AsTime(), row: row{cells: []string{
+			p.clock(m.GetPublishedAt()), after(m.GetObservedAt(), m.GetPublishedAt()),
+			fmt.Sprintf("published as sequence %d", m.GetSequence()),
+		}}},
+	}
+	var future []row
+	seen := map[string]bool{m.GetResourceVersion(): true}
+	for _, step := range m.GetSteps() {
+		result := step.GetResult()
+		if !step.GetCurrent() {
+			future = append(future, p.awaited(result))
+			continue
+		}
+		if version := result.GetResourceVersion(); !seen[version] {
+			seen[version] = true
+			past = append(past, observed(result.GetObservedAt(), version))
+		}
+		past = append(past, p.done(result))
+	}
+	slices.SortStableFunc(past, func(a, b moment) int { return a.at.Compare(b.at) })
+	rows := make([]row, 0, len(past)+len(future))
+	for _, event := range past {
+		rows = append(rows, event.row)
+	}
+	return append(rows, future...)
+}
+
+// moment is a line with its time.
+type moment struct {
+	at  time.Time
+	row row
+}
+
+func (p Page) done(result *eventv1.ResourceResult) moment {
+	what, paint := deed(result)
+	at := result.GetFinishedAt()
+	return moment{at: at.AsTime(), row: row{cells: []string{p.clock(at), after(result.GetObservedAt(), at), what}, ink: paint}}
+}
+
+func (p Page) awaited(result *eventv1.ResourceResult) row {
+	what := "waiting for " + result.GetService()
+	if result.GetFinishedAt() != nil {
+		earlier, _ := deed(result)
+		what += fmt.Sprintf("; generation %d was %s, %s", result.GetGeneration(), earlier, p.ago(result.GetFinishedAt()))
+	}
+	return row{cells: []string{"", "", what}, ink: wait}
+}
+
+// deed is what a service did.
+func deed(result *eventv1.ResourceResult) (string, ink) {
+	verb, paint := verdict(result.GetOutcome())
+	what := verb + " " + result.GetService()
+	switch {
+	case result.GetMessage() != "":
+		what += ": " + result.GetMessage()
+	case result.GetOutcome() == eventv1.Outcome_OUTCOME_APPLIED && result.GetWrites() == 0:
+		what += ", nothing to write"
+	case result.GetWrites() > 0:
+		what += ", " + count(result.GetWrites(), "write")
+	}
+	return what, paint
+}
+
+// verdict is an outcome in the words of a timeline.
+func verdict(o eventv1.Outcome) (string, ink) {
+	switch o {
+	case eventv1.Outcome_OUTCOME_APPLIED:
+		return "applied by", good
+	case eventv1.Outcome_OUTCOME_REJECTED:
+		return "rejected by", bad
+	case eventv1.Outcome_OUTCOME_PENDING:
+		return "pending in", wait
+	case eventv1.Outcome_OUTCOME_RETRYING:
+		return "retried by", wait
+	case eventv1.Outcome_OUTCOME_DEAD_LETTERED:
+		return "given up by", bad
+	default:
+		return "seen by", plain
+	}
+}
+
+// ObjectName is for people: "stores.core.platform-mesh.io/demo".
+func ObjectName(ref *eventv1.ObjectRef) string {
+	name := resourceName(ref.GetGroup(), ref.GetResource()) + "/"
+	if ref.GetNamespace() != "" {
+		name += ref.GetNamespace() + "/"
+	}
+	return name + ref.GetName()
+}
