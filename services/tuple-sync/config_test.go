@@ -1,0 +1,32 @@
+package tuplesync
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestFlagsSayWhereOpenFGAIs(t *testing.T) {
+	cfg := Defaults()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	cfg.BindFlags(fs)
+	if err := fs.Parse([]string{"--openfga-target=openfga:8081", "--openfga-max-tuples=50", "--workers=3"}); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.OpenFGA.Target != "openfga:8081" || cfg.OpenFGA.MaxTuples != 50 || cfg.Workers != 3 {
+		t.Errorf("set were %+v", cfg)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWrongSettingsAreRefusedByName(t *testing.T) {
+	cfg := Defaults()
+	cfg.OpenFGA.Target, cfg.Workers = "nowhere", 0
+	err := Run(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "--openfga-target") || !strings.Contains(err.Error(), "--workers") {
+		t.Errorf("refused with %v", err)
+	}
+}

@@ -1,0 +1,111 @@
+package tuplesync
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/plan"
+)
+
+// declaration is a tuple with everybody who declares it.
+type declaration struct {
+	plan.Tuple
+	owners []*tuplev1.Owner
+}
+
+// declarations lists all tuples that are declared for a Store, in the order of their keys.
+func (s *server) declarations(ctx context.Context, store view.Object[corev1alpha1.Store]) ([]declaration, error) {
+	model, err := s.models.get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
+	if err != nil {
+		return nil, err
+	}
+	objects := []object{s.store(store)}
+	for _, m := range s.dependents(store.Key) {
+		objects = append(objects, s.model(m))
+	}
+	if id := store.Value.Status.StoreID; id != "" {
+		objects = s.owners(id)
+	}
+	owners := make([]plan.Owner, len(objects))
+	for i, o := range objects {
+		owners[i] = o.Owner
+	}
+	found := map[plan.Tuple]*declaration{}
+	for _, j := range plan.Judge(store.Value.Status.StoreID, owners, model) {
+		written := j.Written()
+		for _, v := range j.Verdicts {
+			if found[v.Tuple] == nil {
+				found[v.Tuple] = &declaration{Tuple: v.Tuple}
+			}
+			found[v.Tuple].owners = append(found[v.Tuple].owners, owner(j, v, written))
+		}
+	}
+	all := make([]declaration, 0, len(found))
+	for _, d := range found {
+		all = append(all, *d)
+	}
+	slices.SortFunc(all, func(a, b declaration) int { return cmp.Compare(a.key(), b.key()) })
+	return all, nil
+}
+
+// owner tells how far j has come with one of its tuples.
+func owner(j *plan.Judgement, v plan.Verdict, written map[plan.Tuple]struct{}) *tuplev1.Owner {
+	_, live := written[v.Tuple]
+	o := &tuplev1.Owner{
+		Kind: kindOf(j.Owner), Name: j.Key.Name, Since: timestamppb.New(j.Created),
+		State: tuplev1.State_STATE_INVALID, Message: v.Reason,
+	}
+	switch {
+	case v.State == plan.Waiting:
+		o.State = tuplev1.State_STATE_PENDING
+	case v.State == plan.Accepted && live:
+		o.State = tuplev1.State_STATE_LIVE
+	case v.State == plan.Accepted:
+		o.State, o.Message = tuplev1.State_STATE_PENDING, "It is about to be written."
+	}
+	return o
+}
+
+func kindOf(o *plan.Owner) string {
+	if o.Principal {
+		return "Store"
+	}
+	return "AuthorizationModel"
+}
+
+// maxKey bounds what a page token has to carry of a tuple that may be of any length.
+const maxKey = 900
+
+// key orders declarations and tells them apart.
+func (d declaration) key() string {
+	key := strings.Join([]string{d.Object, d.Relation, d.User, d.Condition, d.Context}, "\x00")
+	if len(key) <= maxKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return key[:maxKey] + hex.EncodeToString(sum[:])
+}
+
+func (d declaration) message(store string) *tuplev1.Tuple {
+	t := &tuplev1.Tuple{Store: store, Key: &tuplev1.TupleKey{Object: d.Object, Relation: d.Relation, User: d.User}, Owners: d.owners}
+	if c := d.Key().GetCondition(); c != nil {
+		t.Condition = &tuplev1.Condition{Name: c.GetName(), Context: c.GetContext()}
+	}
+	return t
+}
+
+// ownedBy reports whether "kind/name" is among the owners.
+func (d declaration) ownedBy(kind, name string) bool {
+	return slices.ContainsFunc(d.owners, func(o *tuplev1.Owner) bool {
+		return strings.EqualFold(o.GetKind(), kind) && o.GetName() == name
+	})
+}

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Condition is what people read about an owner's tuples.
+type Condition struct {
+	OK              bool
+	Reason, Message string
+	// Generation that it speaks of.
+	Generation int64
+}
+
+// Reasons of the condition.
+const (
+	// Synced: the store holds everything.
+	Synced = "Synced"
+	// Syncing: the record may list what is not in the store yet.
+	Syncing = "Syncing"
+	// Pending: something has to appear first.
+	Pending = "Pending"
+	// Invalid: the store holds everything but some tuples that it cannot hold.
+	Invalid = "Invalid"
+	// StoreNotFound: there is no Store of the name referred to.
+	StoreNotFound = "StoreNotFound"
+	// Removed: nothing is left, the object may go.
+	Removed = "Removed"
+)
+
+const (
+	// maxListed is how many tuples a message names.
+	maxListed = 10
+	// maxReason bounds what it says about each, in bytes.
+	maxReason = 300
+)
+
+// syncing is said while tuples are being written.
+func (j *Judgement) syncing() Condition {
+	return Condition{Reason: Syncing, Message: "Tuples are being written.", Generation: j.Generation}
+}
+
+// condition is what is to be said when everything planned has been done; false when it
+// is better to wait for store-sync, which has not ruled on this generation yet.
+func (j *Judgement) condition(model *Model) (Condition, bool) {
+	c := Condition{Reason: Pending, Generation: j.Generation}
+	switch j.stage {
+	case leaves, gone:
+		c.Reason, c.Message = Removed, "All tuples are removed."
+		return c, true
+	case moves:
+		c.Reason, c.Message = Syncing, "Tuples move to another store."
+		return c, true
+	case waits, frozen:
+		c.Message = "The Store has no OpenFGA store yet; its conditions tell why."
+		if j.Stray {
+			c.Reason, c.Message = StoreNotFound, "There is no such Store: create it or correct spec.storeRef."
+		} else if !j.settled() {
+			c.Reason = Syncing
+		}
+		return c, j.Judged
+	default:
+		return j.staying(model)
+	}
+}
+
+func (j *Judgement) staying(model *Model) (Condition, bool) {
+	c := Condition{Generation: j.Generation}
+	refused, waiting := j.list(Refused), j.list(Waiting)
+	switch {
+	case model == nil && !j.settled():
+		c.Reason, c.Message = Syncing, "Tuples can be written when the store has a model again."
+		return c, true
+	case len(refused) > 0:
+		c.Reason = Invalid
+		c.Message = fmt.Sprintf("%d of %d tuples cannot be in the store: %s Correct them or the model.", len(refused), len(j.Verdicts), text(refused))
+		if len(waiting) > 0 {
+			c.Message += fmt.Sprintf(" %d more wait for the model.", len(waiting))
+		}
+	case len(waiting) > 0:
+		c.Reason = Pending
+		c.Message = fmt.Sprintf("%d of %d tuples wait for the model: %s", len(waiting), len(j.Verdicts), text(waiting))
+		return c, j.Judged
+	default:
+		c.OK, c.Reason, c.Message = true, Synced, fmt.Sprintf("The store holds all tuples: %d.", len(j.wants))
+	}
+	return c, true
+}
+
+func (j *Judgement) list(s State) []Verdict {
+	var found []Verdict
+	for _, v := range j.Verdicts {
+		if v.State == s {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+func text(verdicts []Verdict) string {
+	var b strings.Builder
+	for i, v := range verdicts {
+		if i == maxListed {
+			fmt.Fprintf(&b, " and %d more.", len(verdicts)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%.*s: %.*s", maxReason, v.ID, maxReason, v.Reason)
+	}
+	return strings.TrimSuffix(b.String(), ".") + "."
+}

@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/openfga/pkg/server/commands/listusers"
+	"github.com/openfga/openfga/pkg/tuple"
+	"github.com/openfga/openfga/pkg/typesystem"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/status"
+)
+
+// Model is an authorization model as the judge of tuples.
+type Model struct {
+	types   *typesystem.TypeSystem
+	refused map[Tuple]error
+}
+
+// NewModel reads a model that OpenFGA has accepted.
+func NewModel(m *openfgav1.AuthorizationModel) (*Model, error) {
+	types, err := typesystem.New(m)
+	if err != nil {
+		return nil, fmt.Errorf("reading model %s: %w", m.GetId(), err)
+	}
+	return &Model{types: types}, nil
+}
+
+// ID of the model in its store.
+func (m *Model) ID() string { return m.types.GetAuthorizationModelID() }
+
+// Refusing is m with what the server refused although m's judgement was another. The
+// server is right: it may be of another version or have other limits.
+func (m *Model) Refusing(refused map[Tuple]error) *Model {
+	all := make(map[Tuple]error, len(m.refused)+len(refused))
+	for _, some := range []map[Tuple]error{m.refused, refused} {
+		maps.Copy(all, some)
+	}
+	return &Model{types: m.types, refused: all}
+}
+
+// Judge tells why a well-formed tuple cannot be in a store with this model. It is
+// OpenFGA's own judgement of what may be written: the one part of its API that judges
+// tuples without writing them is the check of a ListUsers request, whose contextual
+// tuples must be such as could be written.
+func (m *Model) Judge(t Tuple) error {
+	if err, ok := m.refused[t]; ok {
+		return err
+	}
+	err := listusers.ValidateListUsersRequest(untraced(), &openfgav1.ListUsersRequest{
+		Object:           &openfgav1.Object{Type: tuple.GetType(t.Object)},
+		Relation:         t.Relation,
+		ContextualTuples: []*openfgav1.TupleKey{t.Key()},
+	}, m.types)
+	if err == nil {
+		return nil
+	}
+	return errors.New(Reason(err))
+}
+
+// Reason is the part of OpenFGA's answer that does not repeat the tuple.
+func Reason(err error) string {
+	text := status.Convert(err).Message()
+	if _, reason, ok := strings.Cut(text, "Reason: "); ok {
+		return reason
+	}
+	return text
+}
+
+// untraced is for a library that starts a span per call, of which a pass makes thousands.
+func untraced() context.Context {
+	unsampled := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
+	return trace.ContextWithSpanContext(context.Background(), unsampled)
+}

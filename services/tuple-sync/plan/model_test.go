@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestTheModelAllowsWhatOpenFGAWouldWrite(t *testing.T) {
+	model := testModel(t)
+	long := strings.Repeat("x", 600)
+	for name, c := range map[string]struct {
+		Tuple
+		wrong string
+	}{
+		"a user":                             {tup("doc:1", "viewer", "user:1"), ""},
+		"everybody":                          {tup("doc:1", "viewer", "user:*"), ""},
+		"a userset":                          {tup("doc:1", "viewer", "team:1#member"), ""},
+		"a parent":                           {tup("doc:1", "parent", "folder:1"), ""},
+		"a condition without context":        {tup("doc:1", "editor", "user:1").under("from_office", ""), ""},
+		"a condition with some context":      {tup("doc:1", "editor", "user:1").under("from_office", `{"floor":3}`), ""},
+		"an object id with signs":            {tup("doc:a/b|c@d", "viewer", "user:1"), ""},
+		"unknown object type":                {tup("ship:1", "viewer", "user:1"), "type 'ship' not found"},
+		"unknown relation":                   {tup("doc:1", "captain", "user:1"), "relation 'doc#captain' not found"},
+		"unknown user type":                  {tup("doc:1", "viewer", "robot:1"), "type 'robot' not found"},
+		"unknown relation of a userset":      {tup("doc:1", "viewer", "team:1#boss"), "relation 'team#boss' not found"},
+		"a type that is not allowed there":   {tup("doc:1", "owner", "team:1"), "type 'team' is not an allowed type restriction"},
+		"everybody where only users may be":  {tup("doc:1", "owner", "user:*"), "typed wildcard 'user:*' is not an allowed"},
+		"a userset where only users may be":  {tup("doc:1", "owner", "team:1#member"), "'team#member' is not an allowed"},
+		"a computed relation":                {tup("doc:1", "reader", "user:1"), "not an allowed type restriction"},
+		"everybody as a parent":              {tup("doc:1", "parent", "folder:*"), "unexpected wildcard relationship"},
+		"a missing condition":                {tup("doc:1", "editor", "user:1"), "condition is missing"},
+		"an unknown condition":               {tup("doc:1", "viewer", "user:1").under("weekdays", ""), "undefined condition"},
+		"a condition that is not allowed":    {tup("doc:1", "owner", "user:1").under("from_office", ""), "invalid condition for type restriction"},
+		"an unknown parameter":               {tup("doc:1", "editor", "user:1").under("from_office", `{"day":3}`), "found invalid context parameter: day"},
+		"a parameter of the wrong type":      {tup("doc:1", "editor", "user:1").under("from_office", `{"floor":"third"}`), "failed to convert context parameter 'floor'"},
+		"a context that is no object":        {tup("doc:1", "editor", "user:1").under("from_office", `[1]`), "must be a JSON object"},
+		"a context that is too large":        {tup("doc:1", "editor", "user:1").under("from_office", `{"ip":"`+strings.Repeat("1", 33000)+`"}`), "takes 33"},
+		"an object without id":               {tup("doc", "viewer", "user:1"), "the object must be type:id"},
+		"an object with two colons":          {tup("doc:1:2", "viewer", "user:1"), "the object must be type:id"},
+		"an empty object":                    {tup("", "viewer", "user:1"), "the object must be type:id"},
+		"any object":                         {tup("doc:*", "viewer", "user:1"), "the object must be a single one"},
+		"an empty relation":                  {tup("doc:1", "", "user:1"), "the relation must be a name"},
+		"a relation with a colon":            {tup("doc:1", "a:b", "user:1"), "the relation must be a name"},
+		"a relation that is too long":        {tup("doc:1", long, "user:1"), "relation: value does not match"},
+		"a user without type":                {tup("doc:1", "viewer", "alice"), "the user must be type:id"},
+		"an empty user":                      {tup("doc:1", "viewer", ""), "the user must be type:id"},
+		"a user with two colons":             {tup("doc:1", "viewer", "user:system:node"), "the user must be type:id"},
+		"a user that is too long":            {tup("doc:1", "viewer", "user:"+long), "user: value length must be at most 512 bytes"},
+		"a user with a space":                {tup("doc:1", "viewer", "user:a b"), "the user must be type:id"},
+		"anybody of no type":                 {tup("doc:1", "viewer", "*"), "the user must be type:id"},
+		"what is true anyway":                {tup("team:1", "member", "team:1#member"), "part of itself"},
+		"an object that is too long":         {tup("doc:"+long, "viewer", "user:1"), "object: value does not match"},
+		"a condition's name with line break": {tup("doc:1", "viewer", "user:1").under("a\nb", ""), "name: value does not match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := malformed(c.Tuple)
+			if err == nil {
+				err = model.Judge(c.Tuple)
+			}
+			switch {
+			case c.wrong == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
+				t.Errorf("got %v, want %q", err, c.wrong)
+			case err != nil && strings.Contains(err.Error(), "object:"+c.Object):
+				t.Errorf("the reason repeats the tuple: %v", err)
+			}
+		})
+	}
+}
+
+func TestWhatTheServerRefusedIsRemembered(t *testing.T) {
+	refused := errors.New("too early")
+	model := testModel(t).Refusing(map[Tuple]error{t1: refused})
+	if err := model.Refusing(map[Tuple]error{t2: refused}).Judge(t1); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+	if err := model.Judge(t2); err != nil {
+		t.Errorf("another tuple: %v", err)
+	}
+}
+
+func BenchmarkJudge(b *testing.B) {
+	model := testModel(b)
+	for b.Loop() {
+		if err := model.Judge(t1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/openfga/pkg/tuple"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+// ID is what OpenFGA tells tuples apart by. The condition is no part of it.
+type ID struct{ Object, Relation, User string }
+
+// String is the tuple as people write it: object#relation@user.
+func (i ID) String() string { return i.Object + "#" + i.Relation + "@" + i.User }
+
+// Tuple is a tuple in a form that compares with ==.
+type Tuple struct {
+	ID
+	// Condition is the name of a condition, empty for none.
+	Condition string
+	// Context of the condition as canonical JSON, empty for none.
+	Context string
+}
+
+// Parse reads a tuple as people declare it. Nothing is refused here: a context that is
+// not an object stays as it is and is found by [Model.Judge].
+func Parse(t corev1alpha1.Tuple) Tuple {
+	parsed := Tuple{ID: ID{t.Object, t.Relation, t.User}}
+	if t.Condition == nil {
+		return parsed
+	}
+	parsed.Condition = t.Condition.Name
+	if t.Condition.Context == nil || len(t.Condition.Context.Raw) == 0 {
+		return parsed
+	}
+	var context structpb.Struct
+	if err := context.UnmarshalJSON(t.Condition.Context.Raw); err != nil {
+		parsed.Context = string(t.Condition.Context.Raw)
+		return parsed
+	}
+	parsed.Context = canonical(&context)
+	return parsed
+}
+
+// ParseAll reads a list, keeping the first of equal tuples.
+func ParseAll(list []corev1alpha1.Tuple) []Tuple {
+	if len(list) == 0 {
+		return nil
+	}
+	seen := make(map[Tuple]struct{}, len(list))
+	parsed := make([]Tuple, 0, len(list))
+	for _, t := range list {
+		p := Parse(t)
+		if _, ok := seen[p]; !ok {
+			seen[p] = struct{}{}
+			parsed = append(parsed, p)
+		}
+	}
+	return parsed
+}
+
+// Found is a tuple as OpenFGA holds it.
+func Found(k *openfgav1.TupleKey) Tuple {
+	return Tuple{
+		ID:        ID{k.GetObject(), k.GetRelation(), k.GetUser()},
+		Condition: k.GetCondition().GetName(), Context: canonical(k.GetCondition().GetContext()),
+	}
+}
+
+// canonical gives equal contexts one spelling; the empty one is "".
+func canonical(context *structpb.Struct) string {
+	if len(context.GetFields()) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(context.AsMap())
+	if err != nil {
+		return err.Error() // A number that JSON cannot say; it equals nothing.
+	}
+	return string(text)
+}
+
+// Key is t as OpenFGA takes it.
+func (t Tuple) Key() *openfgav1.TupleKey {
+	key := &openfgav1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}
+	if t.Condition == "" {
+		return key
+	}
+	key.Condition = &openfgav1.RelationshipCondition{Name: t.Condition, Context: &structpb.Struct{}}
+	if t.Context != "" {
+		_ = key.GetCondition().GetContext().UnmarshalJSON([]byte(t.Context)) // What is no object is refused before.
+	}
+	return key
+}
+
+// Keys are tuples as OpenFGA takes them.
+func Keys(tuples []Tuple) []*openfgav1.TupleKey {
+	keys := make([]*openfgav1.TupleKey, len(tuples))
+	for i, t := range tuples {
+		keys[i] = t.Key()
+	}
+	return keys
+}
+
+// Declared is t as people declare it, and as it is recorded.
+func (t Tuple) Declared() corev1alpha1.Tuple {
+	declared := corev1alpha1.Tuple{Object: t.Object, Relation: t.Relation, User: t.User}
+	if t.Condition == "" {
+		return declared
+	}
+	declared.Condition = &corev1alpha1.TupleCondition{Name: t.Condition}
+	if t.Context != "" {
+		declared.Condition.Context = &runtime.RawExtension{Raw: []byte(t.Context)}
+	}
+	return declared
+}
+
+// size is about what t takes in an object's JSON.
+func (t Tuple) size() int {
+	const names = len(`{"object":"","relation":"","user":""},`)
+	size := names + len(t.Object) + len(t.Relation) + len(t.User)
+	if t.Condition != "" {
+		size += len(`,"condition":{"name":"","context":}`) + len(t.Condition) + len(t.Context)
+	}
+	return size
+}
+
+// maxContext is the largest condition context that OpenFGA accepts, in bytes.
+const maxContext = 32 * 1024
+
+// Mistakes that no model can make good.
+var (
+	errObject   = errors.New("the object must be type:id, without spaces or a second ':'")
+	errAnyone   = errors.New("the object must be a single one, not type:*")
+	errRelation = errors.New("the relation must be a name without ':', '#', '@' or spaces")
+	errUser     = errors.New("the user must be type:id, type:id#relation or type:*, without spaces or a second ':'")
+	errImplicit = errors.New("the tuple says that a userset is part of itself")
+	errContext  = errors.New("the context of the condition must be a JSON object")
+)
+
+// malformed tells what is wrong with t whatever the model.
+func malformed(t Tuple) error {
+	_, id := tuple.SplitObject(t.Object)
+	switch {
+	case !tuple.IsValidObject(t.Object):
+		return errObject
+	case id == tuple.Wildcard:
+		return errAnyone
+	case !tuple.IsValidRelation(t.Relation):
+		return errRelation
+	case !tuple.IsValidObject(t.User) && !tuple.IsValidUserset(t.User):
+		return errUser
+	case t.User == t.Object+"#"+t.Relation:
+		return errImplicit
+	case t.Context != "" && !strings.HasPrefix(t.Context, "{"):
+		return errContext
+	}
+	key := t.Key()
+	if size := proto.Size(key.GetCondition().GetContext()); size > maxContext {
+		return fmt.Errorf("the context of the condition takes %d bytes of at most %d", size, maxContext)
+	}
+	return cause(key.Validate())
+}
+
+// cause is the part of a field's error that tells a person something.
+func cause(err error) error {
+	var field interface {
+		Field() string
+		Reason() string
+		Cause() error
+	}
+	switch {
+	case !errors.As(err, &field):
+		return err
+	case field.Cause() != nil:
+		return fmt.Errorf("%s: %w", strings.ToLower(field.Field()), cause(field.Cause()))
+	}
+	return fmt.Errorf("%s: %s", strings.ToLower(field.Field()), field.Reason())
+}
+
+func compareIDs(a, b ID) int {
+	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.User, b.User))
+}

@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+func conditional(name, context string) corev1alpha1.Tuple {
+	t := corev1alpha1.Tuple{Object: "doc:1", Relation: "viewer", User: "user:1", Condition: &corev1alpha1.TupleCondition{Name: name}}
+	if context != "" {
+		t.Condition.Context = &runtime.RawExtension{Raw: []byte(context)}
+	}
+	return t
+}
+
+func TestEqualTuplesCompareAsEqualHoweverTheyAreSpelled(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b corev1alpha1.Tuple
+		same bool
+	}{
+		"order of fields":        {conditional("c", `{"a":1,"b":[true]}`), conditional("c", `{ "b":[true], "a":1 }`), true},
+		"spelling of a number":   {conditional("c", `{"a":100}`), conditional("c", `{"a":1e2}`), true},
+		"empty context and none": {conditional("c", `{}`), conditional("c", ""), true},
+		"another value":          {conditional("c", `{"a":1}`), conditional("c", `{"a":2}`), false},
+		"another name":           {conditional("c", ""), conditional("d", ""), false},
+	} {
+		if got := Parse(c.a) == Parse(c.b); got != c.same {
+			t.Errorf("%s: equal is %v", name, got)
+		}
+	}
+}
+
+func TestATupleSurvivesEveryForm(t *testing.T) {
+	text := rapid.StringMatching(`[a-z]{1,5}`)
+	rapid.Check(t, func(t *rapid.T) {
+		declared := corev1alpha1.Tuple{Object: text.Draw(t, "object"), Relation: text.Draw(t, "relation"), User: text.Draw(t, "user")}
+		if rapid.Bool().Draw(t, "conditional") {
+			declared.Condition = &corev1alpha1.TupleCondition{Name: text.Draw(t, "name")}
+			context := rapid.SampledFrom([]string{"", `{}`, `{"a":1.5}`, `{"a":"<&>","b":{"c":[null,true]}}`, `{"big":12345678}`}).Draw(t, "context")
+			if context != "" {
+				declared.Condition.Context = &runtime.RawExtension{Raw: []byte(context)}
+			}
+		}
+		tuple := Parse(declared)
+		if got := Parse(tuple.Declared()); got != tuple {
+			t.Errorf("%v is recorded as %v", tuple, got)
+		}
+		if got := Found(tuple.Key()); got != tuple {
+			t.Errorf("%v is %v to OpenFGA", tuple, got)
+		}
+		if !proto.Equal(tuple.Key(), Found(tuple.Key()).Key()) {
+			t.Errorf("%v has two forms for OpenFGA", tuple)
+		}
+	})
+}
+
+func TestDuplicatesAreReadOnce(t *testing.T) {
+	list := []corev1alpha1.Tuple{conditional("c", `{"a":1}`), conditional("d", ""), conditional("c", `{"a":1.0}`)}
+	if got := ParseAll(list); len(got) != 2 || got[0].Condition != "c" || got[1].Condition != "d" {
+		t.Errorf("got %v", got)
+	}
+}

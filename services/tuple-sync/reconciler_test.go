@@ -1,0 +1,253 @@
+package tuplesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/tuple-sync/plan"
+)
+
+// scenery is a world with a process in it, and the Store "a", whose OpenFGA store is S1.
+type scenery struct {
+	t *testing.T
+	*world
+	*process
+}
+
+func newScenery(t *testing.T, tuples ...corev1alpha1.Tuple) *scenery {
+	t.Helper()
+	s := &scenery{t: t, world: newWorld(t)}
+	s.process = start(s.world, nil)
+	store := s.newThing(topology.Stores(), "a")
+	store.tuples = tuples
+	store.status.StoreID, store.status.AuthorizationModelID = "S1", "big"
+	store.status.Conditions = []metav1.Condition{{Type: corev1alpha1.ModelSynced, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	s.contents["S1"] = map[plan.ID]plan.Tuple{}
+	s.publish(store)
+	return s
+}
+
+func (s *scenery) module(name string, tuples ...corev1alpha1.Tuple) *thing {
+	m := s.newThing(topology.AuthorizationModels(), name)
+	m.ref, m.tuples = "a", tuples
+	m.status.Conditions = []metav1.Condition{{Type: corev1alpha1.Merged, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	s.publish(m)
+	return m
+}
+
+func (s *scenery) publish(a *thing) { s.receive(s.changed(a)) }
+
+// reconcile works until nothing is left to do, and tells what was made of each object last.
+func (s *scenery) reconcile() map[string]consume.Result {
+	s.t.Helper()
+	last := map[string]consume.Result{}
+	for len(s.dirty) > 0 {
+		for k := range s.dirty {
+			delete(s.dirty, k)
+			results, err := s.Reconcile(context.Background(), k, consume.Pass{})
+			if err != nil {
+				s.t.Fatalf("reconciling %s: %v", k, err)
+			}
+			for _, r := range results {
+				last[r.Change.Key.Name] = r
+			}
+		}
+	}
+	return last
+}
+
+func (s *scenery) expect(tuples ...string) {
+	s.t.Helper()
+	var got []string
+	for id := range s.contents["S1"] {
+		got = append(got, id.String())
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, tuples) {
+		s.t.Errorf("S1 holds %v, want %v", got, tuples)
+	}
+	if s.broken != nil {
+		s.t.Error(s.broken)
+	}
+}
+
+//nolint:gochecknoglobals // Fixtures that no test changes.
+var (
+	one = corev1alpha1.Tuple{Object: "doc:1", Relation: "viewer", User: "user:1"}
+	two = corev1alpha1.Tuple{Object: "doc:2", Relation: "viewer", User: "user:2"}
+)
+
+func TestAConflictIsSettledWithinOnePass(t *testing.T) {
+	s := newScenery(t, one)
+	store := s.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"}]
+	edited := false
+	s.disturb = func(op string) error {
+		if op == "write" && !edited {
+			edited = true
+			store.tuples = []corev1alpha1.Tuple{two}
+			store.meta.Generation++
+			s.changed(store) // The process is not told.
+		}
+		return nil
+	}
+	got := s.reconcile()["a"]
+	s.expect("doc:2#viewer@user:2")
+	if s.calls["get"] != 1 || got.Outcome != eventv1.Outcome_OUTCOME_APPLIED || got.Change.Generation != 2 {
+		t.Errorf("%d reads, result %+v", s.calls["get"], got)
+	}
+}
+
+func TestAConflictAboutSomethingElseCostsOneMoreWrite(t *testing.T) {
+	s := newScenery(t, one)
+	store := s.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"}]
+	s.disturb = func(op string) error {
+		if op == "announce" {
+			s.disturb = nil
+			store.status.Modules = []corev1alpha1.ModuleStatus{{Name: "core"}}
+			s.changed(store)
+		}
+		return nil
+	}
+	s.reconcile()
+	if s.calls["write"] != 1 || s.calls["status"] != 3 {
+		t.Errorf("calls are %v", s.calls)
+	}
+}
+
+func TestWhatTheServerRefusesIsIsolatedAndAskedOnce(t *testing.T) {
+	var tuples []corev1alpha1.Tuple
+	for i := range 64 {
+		tuples = append(tuples, corev1alpha1.Tuple{Object: fmt.Sprintf("doc:%02d", i), Relation: "viewer", User: "user:1"})
+	}
+	s := newScenery(t, tuples...)
+	s.refuse = func(tuple plan.Tuple) error {
+		if tuple.Object == "doc:13" {
+			return errors.New("Invalid tuple 'x'. Reason: unlucky number")
+		}
+		return nil
+	}
+	got := s.reconcile()["a"]
+	if n := len(s.contents["S1"]); n != 63 {
+		t.Errorf("%d of 63 good tuples are written", n)
+	}
+	if got.Outcome != eventv1.Outcome_OUTCOME_REJECTED || !strings.Contains(got.Message, "1 of 64") || !strings.Contains(got.Message, "doc:13#viewer@user:1: unlucky number") {
+		t.Errorf("result is %+v", got)
+	}
+	asked := s.calls["write"]
+	if asked > 16 {
+		t.Errorf("isolating one of 64 took %d calls", asked)
+	}
+	s.publish(s.things[got.Change.Key])
+	s.reconcile()
+	if s.calls["write"] != asked {
+		t.Errorf("asked %d times more", s.calls["write"]-asked)
+	}
+}
+
+func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
+	s := newScenery(t, one)
+	s.module("bad", two)
+	s.deny = func(a *thing) error {
+		if a.meta.Name == "bad" {
+			return fault.Terminal(kube.ErrTooLarge)
+		}
+		return nil
+	}
+	got := s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+	if r := got["bad"]; r.Outcome != eventv1.Outcome_OUTCOME_REJECTED || !strings.Contains(r.Message, "too large") {
+		t.Errorf("the bad one's result is %+v", r)
+	}
+	if got["a"].Outcome != eventv1.Outcome_OUTCOME_APPLIED {
+		t.Errorf("the good one's result is %+v", got["a"])
+	}
+}
+
+func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
+	s := newScenery(t, one)
+	store := s.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"}]
+	s.disturb = func(op string) error {
+		if op == "status" {
+			store.meta.Generation++
+			s.changed(store)
+		}
+		return nil
+	}
+	_, err := s.Reconcile(context.Background(), Key{StoreID: "S1"}, consume.Pass{})
+	if !fault.IsUnavailable(err) || s.calls["status"] > 2*maxTries {
+		t.Errorf("%d tries, then %v", s.calls["status"], err)
+	}
+}
+
+func TestTuplesOfAnObjectReplacedByForceGo(t *testing.T) {
+	s := newScenery(t)
+	s.module("m", one)
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+	s.module("m", two) // Another object of the same name; its predecessor's deletion was never seen.
+	s.lost[event.Key{}] = plan.Record{StoreID: "S1", Tuples: []plan.Tuple{plan.Parse(one)}}
+	s.reconcile()
+	s.expect("doc:2#viewer@user:2")
+}
+
+func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
+	s := newScenery(t)
+	m := s.module("m", one)
+	s.reconcile()
+	now := metav1.NewTime(time.Unix(1, 0))
+	m.meta.Finalizers, m.meta.DeletionTimestamp = nil, &now
+	tombstone := s.changed(m)
+	s.process = start(s.world, s.latest) // After a restart only the tombstone knows.
+	got := s.reconcile()["m"]
+	s.expect()
+	if got.Outcome != eventv1.Outcome_OUTCOME_APPLIED || !got.Change.Deleted {
+		t.Errorf("result is %+v", got)
+	}
+	s.contents["S1"][plan.Parse(one).ID] = plan.Parse(one) // Somebody else's from now on.
+	s.receive(tombstone)
+	s.reconcile()
+	if len(s.contents["S1"]) != 1 {
+		t.Error("a tuple of somebody else is gone")
+	}
+}
+
+func TestWithoutItsModelNothingIsLost(t *testing.T) {
+	s := newScenery(t, one, two)
+	s.reconcile()
+	store := s.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"}]
+	store.status.AuthorizationModelID = "unknown to the server"
+	store.tuples = []corev1alpha1.Tuple{one}
+	store.meta.Generation++
+	s.publish(store)
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+}
+
+func TestAChangeOfManyObjectsIsAnnouncedBeforeItIsRecorded(t *testing.T) {
+	s := newScenery(t, one, two)
+	var order []string
+	s.disturb = func(op string) error {
+		if n := len(order); n == 0 || order[n-1] != op {
+			order = append(order, op)
+		}
+		return nil
+	}
+	s.reconcile()
+	if got := strings.Join(order, " "); got != "model hold status write announce status" {
+		t.Errorf("calls were %s", got)
+	}
+}

@@ -1,0 +1,236 @@
+package tuplesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/plan"
+)
+
+// oracle is what is needed of OpenFGA to answer questions.
+type oracle interface {
+	ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error)
+	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
+	ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error)
+	Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error)
+}
+
+// server answers TupleService: what is declared from the view, what follows from it by OpenFGA.
+type server struct {
+	*scene
+	cluster  string
+	complete func() error
+	models   *models
+	openFGA  oracle
+}
+
+// access asks of a caller what kubectl would: the right to read the Store in question.
+func access() map[string]rpc.Access {
+	stores := topology.Stores().GroupResource
+	return map[string]rpc.Access{
+		tuplev1connect.TupleServiceListTuplesProcedure:   rpc.CanNamed("get", stores, (*tuplev1.ListTuplesRequest).GetStore),
+		tuplev1connect.TupleServiceExplainTupleProcedure: rpc.CanNamed("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
+		tuplev1connect.TupleServiceCheckProcedure:        rpc.CanNamed("get", stores, (*tuplev1.CheckRequest).GetStore),
+		tuplev1connect.TupleServiceListObjectsProcedure:  rpc.CanNamed("get", stores, (*tuplev1.ListObjectsRequest).GetStore),
+		tuplev1connect.TupleServiceExpandProcedure:       rpc.CanNamed("get", stores, (*tuplev1.ExpandRequest).GetStore),
+	}
+}
+
+// ListTuples lists declared tuples with the objects that want them.
+func (s *server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (*tuplev1.ListTuplesResponse, error) {
+	kind, name, ok := strings.Cut(r.GetOwner(), "/")
+	if !ok && r.GetOwner() != "" {
+		return nil, rpc.Invalid("owner %q is not kind/name: use for example authorizationmodel/demo", r.GetOwner())
+	}
+	all, err := s.declared(ctx, r.GetStore(), func(d declaration) bool {
+		return matches(r.GetObject(), d.Object) && matches(r.GetRelation(), d.Relation) && matches(r.GetUser(), d.User) &&
+			(r.GetOwner() == "" || d.ownedBy(kind, name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := rpc.Page(all, declaration.key, r.GetPageSize(), r.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	response := &tuplev1.ListTuplesResponse{NextPageToken: next}
+	for _, d := range page {
+		response.Tuples = append(response.Tuples, d.message(r.GetStore()))
+	}
+	return response, nil
+}
+
+// matches treats an empty pattern as any.
+func matches(pattern, value string) bool { return pattern == "" || pattern == value }
+
+// ExplainTuple tells who wants a tuple, and whether OpenFGA has it.
+func (s *server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleRequest) (*tuplev1.ExplainTupleResponse, error) {
+	id := plan.ID{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()}
+	found, err := s.declared(ctx, r.GetStore(), func(d declaration) bool { return d.ID == id })
+	if err != nil {
+		return nil, err
+	}
+	tuple := declaration{Tuple: plan.Tuple{ID: id}}
+	for i, d := range found {
+		if i == 0 {
+			tuple.Tuple = d.Tuple
+		}
+		tuple.owners = append(tuple.owners, d.owners...)
+	}
+	response := &tuplev1.ExplainTupleResponse{}
+	store, err := s.find(r.GetStore())
+	if err != nil {
+		return nil, err
+	}
+	if store.Value.Status.StoreID != "" {
+		live, ok, err := s.openFGA.ReadTuple(ctx, store.Value.Status.StoreID, tuple.Key())
+		if err != nil {
+			return nil, refused(err)
+		}
+		if response.Live = ok; ok {
+			response.WrittenAt = live.GetTimestamp()
+			tuple.Tuple = plan.Found(live.GetKey())
+		}
+	}
+	response.Tuple = tuple.message(r.GetStore())
+	return response, nil
+}
+
+// Check asks OpenFGA whether a user has a relation to an object.
+func (s *server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.CheckResponse, error) {
+	status, err := s.live(r.GetStore())
+	if err != nil {
+		return nil, err
+	}
+	question := &openfgav1.CheckRequest{
+		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID, Context: r.GetContext(),
+		TupleKey:         &openfgav1.CheckRequestTupleKey{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()},
+		ContextualTuples: &openfgav1.ContextualTupleKeys{},
+	}
+	for _, t := range r.GetContextualTuples() {
+		question.ContextualTuples.TupleKeys = append(question.ContextualTuples.TupleKeys,
+			&openfgav1.TupleKey{Object: t.GetObject(), Relation: t.GetRelation(), User: t.GetUser()})
+	}
+	if r.GetHigherConsistency() {
+		question.Consistency = openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY
+	}
+	answer, err := s.openFGA.Check(ctx, question)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return &tuplev1.CheckResponse{Allowed: answer.GetAllowed(), StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID}, nil
+}
+
+// ListObjects asks OpenFGA which objects of a type a user has a relation to.
+func (s *server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest) (*tuplev1.ListObjectsResponse, error) {
+	status, err := s.live(r.GetStore())
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.openFGA.ListObjects(ctx, &openfgav1.ListObjectsRequest{
+		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID,
+		Type: r.GetType(), Relation: r.GetRelation(), User: r.GetUser(),
+	})
+	if err != nil {
+		return nil, refused(err)
+	}
+	return &tuplev1.ListObjectsResponse{Objects: answer.GetObjects()}, nil
+}
+
+// Expand asks OpenFGA for the tree behind a relation, and says who declares its tuples.
+func (s *server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1.ExpandResponse, error) {
+	status, err := s.live(r.GetStore())
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.openFGA.Expand(ctx, &openfgav1.ExpandRequest{
+		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID,
+		TupleKey: &openfgav1.ExpandRequestTupleKey{Object: r.GetObject(), Relation: r.GetRelation()},
+	})
+	if err != nil {
+		return nil, refused(err)
+	}
+	tree, err := protojson.Marshal(answer.GetTree())
+	if err != nil {
+		return nil, fmt.Errorf("rendering the tree of %s#%s: %w", r.GetObject(), r.GetRelation(), err)
+	}
+	declared, err := s.declared(ctx, r.GetStore(), func(d declaration) bool {
+		return d.Object == r.GetObject() && d.Relation == r.GetRelation()
+	})
+	if err != nil {
+		return nil, err
+	}
+	response := &tuplev1.ExpandResponse{TreeJson: string(tree)}
+	for _, d := range declared {
+		response.Tuples = append(response.Tuples, d.message(r.GetStore()))
+	}
+	return response, nil
+}
+
+// declared lists the declared tuples of a Store that keep wants.
+func (s *server) declared(ctx context.Context, name string, keep func(declaration) bool) ([]declaration, error) {
+	store, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.declarations(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	var kept []declaration
+	for _, d := range all {
+		if keep(d) {
+			kept = append(kept, d)
+		}
+	}
+	return kept, nil
+}
+
+func (s *server) find(name string) (view.Object[corev1alpha1.Store], error) {
+	if err := rpc.Incomplete(s.complete()); err != nil {
+		return view.Object[corev1alpha1.Store]{}, err
+	}
+	store, ok := s.stores.Get(event.Key{Cluster: s.cluster, GroupResource: topology.Stores().GroupResource, Name: name})
+	if !ok {
+		return store, rpc.NotFound("there is no Store %q", name)
+	}
+	return store, nil
+}
+
+// live finds a Store that OpenFGA can be asked about.
+func (s *server) live(name string) (*corev1alpha1.StoreStatus, error) {
+	store, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	status := &store.Value.Status
+	if status.StoreID == "" || status.AuthorizationModelID == "" {
+		return nil, rpc.NotFound("Store %q has no model in OpenFGA yet; its conditions tell why", name)
+	}
+	return status, nil
+}
+
+// refused tells a caller what OpenFGA does not like about a question. Its troubles are not the caller's business.
+func refused(err error) error {
+	switch {
+	case fault.IsUnavailable(err):
+		return err
+	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):
+		return rpc.NotFound("OpenFGA has lost the store or its model; it is made anew, try again")
+	}
+	return rpc.Invalid("OpenFGA refuses the question: %s", plan.Reason(err))
+}

@@ -1,0 +1,231 @@
+package tuplesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/plan"
+)
+
+func (s *scenery) server(openFGA oracle) *server {
+	return &server{scene: s.scene, cluster: "local", complete: func() error { return nil }, models: s.cache, openFGA: openFGA}
+}
+
+// lines is a list of tuples in words.
+func lines(tuples []*tuplev1.Tuple) []string {
+	var all []string
+	for _, t := range tuples {
+		line := t.GetKey().GetObject() + "#" + t.GetKey().GetRelation() + "@" + t.GetKey().GetUser()
+		if c := t.GetCondition(); c != nil {
+			line += fmt.Sprintf(" if %s%v", c.GetName(), c.GetContext().AsMap())
+		}
+		for _, o := range t.GetOwners() {
+			line += fmt.Sprintf(" %s/%s=%s", o.GetKind(), o.GetName(), strings.TrimPrefix(o.GetState().String(), "STATE_"))
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func TestTheListTellsWhoWantsATupleAndHowFarItIs(t *testing.T) {
+	sized := corev1alpha1.Tuple{Object: "doc:1", Relation: "viewer", User: "user:1", Condition: &corev1alpha1.TupleCondition{
+		Name: "large", Context: &runtime.RawExtension{Raw: []byte(`{"size":5}`)},
+	}}
+	s := newScenery(t, one)
+	s.module("m", one, two, corev1alpha1.Tuple{Object: "ship:1", Relation: "captain", User: "user:1"})
+	s.reconcile()
+	s.module("n", sized, corev1alpha1.Tuple{Object: "doc:3", Relation: "viewer", User: "user:3"})
+	all := []string{
+		"doc:1#viewer@user:1 Store/a=LIVE AuthorizationModel/m=LIVE",
+		"doc:1#viewer@user:1 if largemap[size:5] AuthorizationModel/n=INVALID",
+		"doc:2#viewer@user:2 AuthorizationModel/m=LIVE",
+		"doc:3#viewer@user:3 AuthorizationModel/n=PENDING",
+		"ship:1#captain@user:1 AuthorizationModel/m=INVALID",
+	}
+	for name, c := range map[string]struct {
+		request *tuplev1.ListTuplesRequest
+		want    []string
+	}{
+		"everything":              {&tuplev1.ListTuplesRequest{}, all},
+		"by object":               {&tuplev1.ListTuplesRequest{Object: "doc:1"}, all[:2]},
+		"by relation":             {&tuplev1.ListTuplesRequest{Relation: "captain"}, all[4:]},
+		"by user":                 {&tuplev1.ListTuplesRequest{User: "user:2"}, all[2:3]},
+		"by owner":                {&tuplev1.ListTuplesRequest{Owner: "authorizationmodel/n"}, []string{all[1], all[3]}},
+		"by Store":                {&tuplev1.ListTuplesRequest{Owner: "store/a"}, all[:1]},
+		"by everything at once":   {&tuplev1.ListTuplesRequest{Object: "doc:1", Relation: "viewer", User: "user:1", Owner: "AuthorizationModel/m"}, all[:1]},
+		"by what does not appear": {&tuplev1.ListTuplesRequest{Object: "doc:9"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.request.Store = "a"
+			got, err := s.server(nil).ListTuples(context.Background(), c.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lines := lines(got.GetTuples()); !slices.Equal(lines, c.want) {
+				t.Errorf("got\n  %s", strings.Join(lines, "\n  "))
+			}
+		})
+	}
+}
+
+func TestPagesOfTheListAreWholeAndDisjoint(t *testing.T) {
+	var tuples []corev1alpha1.Tuple
+	long := strings.Repeat("x", 3000)
+	for i := range 250 {
+		tuples = append(tuples, corev1alpha1.Tuple{Object: fmt.Sprintf("doc:%d", i), Relation: "viewer", User: "user:1"})
+		if i%50 == 0 {
+			tuples = append(tuples, corev1alpha1.Tuple{Object: "doc:" + long, Relation: "viewer", User: fmt.Sprint("user:", i)})
+		}
+	}
+	s := newScenery(t, tuples...)
+	seen := map[string]bool{}
+	request := &tuplev1.ListTuplesRequest{Store: "a", PageSize: 7}
+	for {
+		page, err := s.server(nil).ListTuples(context.Background(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range lines(page.GetTuples()) {
+			if seen[l] {
+				t.Fatalf("%s appears twice", l)
+			}
+			seen[l] = true
+		}
+		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
+			break
+		}
+		if n := len(request.GetPageToken()); n > 2048 {
+			t.Fatalf("a page token has %d characters", n)
+		}
+	}
+	if len(seen) != 255 {
+		t.Errorf("%d tuples of 255", len(seen))
+	}
+}
+
+func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
+	s := newScenery(t)
+	later := s.newThing(topology.Stores(), "later")
+	later.tuples = []corev1alpha1.Tuple{one}
+	s.publish(later)
+	m := s.newThing(topology.AuthorizationModels(), "m")
+	m.ref, m.tuples = "later", []corev1alpha1.Tuple{two}
+	s.publish(m)
+	got, err := s.server(nil).ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "later"})
+	want := []string{"doc:1#viewer@user:1 Store/later=PENDING", "doc:2#viewer@user:2 AuthorizationModel/m=PENDING"}
+	if lines := lines(got.GetTuples()); err != nil || !slices.Equal(lines, want) {
+		t.Errorf("got %v, %v", lines, err)
+	}
+	_, err = s.server(nil).Check(context.Background(), &tuplev1.CheckRequest{Store: "later"})
+	if connect.CodeOf(err) != connect.CodeNotFound {
+		t.Errorf("a check is answered by %v", err)
+	}
+}
+
+// answers is an OpenFGA that says one thing.
+type answers struct {
+	oracle
+	err error
+}
+
+func (a answers) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
+	return &openfgav1.CheckResponse{Allowed: true}, a.err
+}
+
+func TestACallerReadsWhatIsTheirsToKnow(t *testing.T) {
+	s := newScenery(t, one)
+	for name, c := range map[string]struct {
+		err  error
+		code connect.Code
+		text string
+	}{
+		"a refused question": {errors.New("OpenFGA answers validation_error (2000): Invalid tuple 'x'. Reason: type 'x' not found"), connect.CodeInvalidArgument, "refuses the question: type 'x' not found"},
+		"a lost store":       {fga.ErrStoreNotFound, connect.CodeNotFound, "made anew"},
+		"a lost model":       {fga.ErrModelNotFound, connect.CodeNotFound, "made anew"},
+		"an outage":          {fault.Unavailable(errors.New("10.0.0.1 refused")), connect.CodeUnknown, ""},
+	} {
+		_, err := s.server(answers{err: c.err}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a"})
+		if connect.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got, err := s.server(answers{}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a"}); err != nil || got.GetStoreId() != "S1" || got.GetAuthorizationModelId() != "big" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestQuestionsThatCannotBeAnsweredSayWhy(t *testing.T) {
+	s := newScenery(t).server(nil)
+	if _, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "none"}); connect.CodeOf(err) != connect.CodeNotFound {
+		t.Errorf("an unknown Store: %v", err)
+	}
+	if _, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a", Owner: "m"}); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("half an owner: %v", err)
+	}
+	s.complete = func() error { return view.ErrIncomplete }
+	calls := map[string]func() error{
+		"ListTuples": func() error {
+			_, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a"})
+			return err
+		},
+		"ExplainTuple": func() error {
+			_, err := s.ExplainTuple(context.Background(), &tuplev1.ExplainTupleRequest{Store: "a"})
+			return err
+		},
+		"Check": func() error { _, err := s.Check(context.Background(), &tuplev1.CheckRequest{Store: "a"}); return err },
+		"ListObjects": func() error {
+			_, err := s.ListObjects(context.Background(), &tuplev1.ListObjectsRequest{Store: "a"})
+			return err
+		},
+		"Expand": func() error { _, err := s.Expand(context.Background(), &tuplev1.ExpandRequest{Store: "a"}); return err },
+	}
+	for name, call := range calls {
+		if err := call(); connect.CodeOf(err) != connect.CodeUnavailable {
+			t.Errorf("%s of an incomplete view: %v", name, err)
+		}
+	}
+}
+
+func TestEveryQuestionAsksForTheRightToReadTheStore(t *testing.T) {
+	for procedure, request := range map[string]any{
+		tuplev1connect.TupleServiceListTuplesProcedure:   &tuplev1.ListTuplesRequest{Store: "a"},
+		tuplev1connect.TupleServiceExplainTupleProcedure: &tuplev1.ExplainTupleRequest{Store: "a"},
+		tuplev1connect.TupleServiceCheckProcedure:        &tuplev1.CheckRequest{Store: "a"},
+		tuplev1connect.TupleServiceListObjectsProcedure:  &tuplev1.ListObjectsRequest{Store: "a"},
+		tuplev1connect.TupleServiceExpandProcedure:       &tuplev1.ExpandRequest{Store: "a"},
+	} {
+		right, err := access()[procedure](request)
+		if err != nil || right.String() != "get stores.core.platform-mesh.io/a" {
+			t.Errorf("%s asks for %q, %v", procedure, right, err)
+		}
+	}
+}
+
+func TestModelsAreKeptWithinBounds(t *testing.T) {
+	m := newModels(nil)
+	for i := range 2 * maxModels {
+		model, err := plan.NewModel(&openfgav1.AuthorizationModel{Id: fmt.Sprint(i), SchemaVersion: "1.1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.put(model)
+		if m.put(model); len(m.kept) > maxModels {
+			t.Fatalf("%d models are kept", len(m.kept))
+		}
+	}
+}

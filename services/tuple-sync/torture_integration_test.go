@@ -1,0 +1,174 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	tortures       = 300
+	torturePace    = 15 * time.Millisecond
+	tortureModules = 6
+)
+
+// trouble fails calls: some, or all of them when the line is cut, which is what a crash looks like from outside.
+type trouble struct{ cut, sometimes atomic.Bool }
+
+func (f *trouble) fault(context.Context, string) error {
+	if f.cut.Load() || f.sometimes.Load() && rand.IntN(10) == 0 {
+		return errCut
+	}
+	return nil
+}
+
+func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
+	b := newBed(t)
+	ids := map[string]string{}
+	for _, name := range []string{"store-a", "store-b"} {
+		b.store(name)
+		ids[name] = b.synced(name, folders)
+		b.write(ids[name], []string{foreign}, nil)
+	}
+	m := b.mirror()
+	var f trouble
+	f.sometimes.Store(true)
+	b.watchOpenFGA(f.fault)
+	b.fga.FailAfter(f.fault)
+	b.kube.FailBefore(f.fault)
+	b.kube.FailAfter(f.fault)
+	r := b.serve()
+	pace := time.NewTicker(torturePace)
+	defer pace.Stop()
+	for i := range tortures {
+		<-pace.C
+		b.happen()
+		switch i % 100 {
+		case 20: // A crash, as far as anybody else can see.
+			f.cut.Store(true)
+			r.end()
+			f.cut.Store(false)
+			r = b.serve()
+		case 40:
+			m.replay()
+		case 55:
+			b.fga.Stop()
+			b.fga.Start(t)
+		case 70:
+			b.nats.Stop()
+			b.nats.Start(t)
+		case 85:
+			b.wipe(m)
+		}
+	}
+	f.sometimes.Store(false)
+	testbed.Eventually(t, 3*soon, func() error { return b.asDeclared(ids) })
+	b.settled()
+	if err := b.asDeclared(ids); err != nil {
+		t.Error(err)
+	}
+	b.quiet("a replay", m.replay)
+	b.quiet("a restart with everything anew", func() {
+		r.end()
+		if err := b.js.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
+			t.Fatal(err)
+		}
+		b.serve()
+		b.settled()
+		b.resync()
+	})
+}
+
+// wipe deletes the bus's memory and lets it be told everything anew.
+func (b *bed) wipe(m *mirror) {
+	b.t.Helper()
+	m.gate.Lock()
+	defer m.gate.Unlock()
+	for _, stream := range []string{topology.Changes, topology.Sync} {
+		if err := b.js.DeleteStream(b.t.Context(), stream); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := topology.Ensure(b.t.Context(), b.js, 1); err != nil {
+		b.t.Fatal(err)
+	}
+	m.replay()
+}
+
+// happen does one thing that people do.
+func (b *bed) happen() {
+	b.t.Helper()
+	var texts []string
+	for range rand.IntN(4) {
+		texts = append(texts, []string{first, second, third, "ship:1#captain@user:1", "document:7#owner@user:7"}[rand.IntN(5)])
+	}
+	store := []string{"store-a", "store-b"}[rand.IntN(2)]
+	module := fmt.Sprintf("module-%d", rand.IntN(tortureModules))
+	switch n := rand.IntN(10); {
+	case n < 2:
+		b.store(store, texts...)
+	case n < 8:
+		b.module(module, store, texts...)
+	default:
+		err := b.resource(models).Delete(b.t.Context(), module, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// asDeclared compares both stores with what the objects come to.
+func (b *bed) asDeclared(ids map[string]string) error {
+	b.t.Helper()
+	want := map[string][]string{"store-a": {foreign}, "store-b": {foreign}}
+	each := func(store string, list []corev1alpha1.Tuple) {
+		for _, t := range list {
+			text := fmt.Sprintf("%s#%s@%s", t.Object, t.Relation, t.User)
+			if t.Relation != "captain" && !slices.Contains(want[store], text) {
+				want[store] = append(want[store], text)
+			}
+		}
+	}
+	for _, u := range b.list(stores).Items {
+		s := decode[corev1alpha1.Store](b, u)
+		each(s.Name, s.Spec.Tuples)
+	}
+	for _, u := range b.list(models).Items {
+		m := decode[corev1alpha1.AuthorizationModel](b, u)
+		if m.DeletionTimestamp != nil {
+			return fmt.Errorf("%s is still being deleted", m.Name)
+		}
+		each(m.Spec.StoreRef.Name, m.Spec.Tuples)
+	}
+	for name, list := range want {
+		slices.Sort(list)
+		if got := b.holds(ids[name]); !slices.Equal(got, list) {
+			return fmt.Errorf("store %s holds %v, want %v", name, got, list)
+		}
+	}
+	return nil
+}
+
+func decode[T any](b *bed, u unstructured.Unstructured) *T {
+	b.t.Helper()
+	object := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
+		b.t.Fatal(err)
+	}
+	return object
+}

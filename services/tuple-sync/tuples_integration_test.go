@@ -1,0 +1,288 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+//nolint:gochecknoglobals // Fixtures that no test changes.
+var (
+	stores = topology.Stores()
+	models = topology.AuthorizationModels()
+)
+
+const (
+	foreign = "document:foreign#viewer@user:somebody"
+	first   = "document:1#viewer@user:1"
+	second  = "document:2#viewer@user:2"
+	third   = "folder:1#reader@user:1"
+)
+
+// demo is a bed with a service and the Store "demo".
+func demo(t *testing.T, texts ...string) (*bed, string) {
+	t.Helper()
+	b := newBed(t)
+	b.store("demo", texts...)
+	id := b.synced("demo", docs)
+	b.write(id, []string{foreign}, nil)
+	b.mirror()
+	b.serve()
+	return b, id
+}
+
+func TestManyTuplesAreWrittenAndDeletedInChunks(t *testing.T) {
+	b, id := demo(t, many(0, 250)...)
+	b.awaitTuples(id, append(many(0, 250), foreign)...)
+	if message := b.await(stores, "demo", "Synced"); message != "The store holds all tuples: 250." {
+		t.Errorf("the message is %q", message)
+	}
+	if n := b.fga.WritesByOp()["Write"]; n != 3 {
+		t.Errorf("writing 250 took %d calls", n)
+	}
+	f, _, err := b.get(stores, "demo")
+	if err != nil || len(f.Status.ManagedTuples) != 250 || f.Status.TupleCount != 250 || f.Status.ManagedTuplesStoreID != id ||
+		!slices.Contains(f.Finalizers, corev1alpha1.TuplesFinalizer) {
+		t.Errorf("recorded are %d tuples (count %d) in store %s, held by %v, %v",
+			len(f.Status.ManagedTuples), f.Status.TupleCount, f.Status.ManagedTuplesStoreID, f.Finalizers, err)
+	}
+	b.store("demo", many(101, 149)...)
+	b.awaitTuples(id, append(many(101, 149), foreign)...)
+	b.await(stores, "demo", "Synced")
+	if n := b.fga.WritesByOp()["Write"]; n != 5 {
+		t.Errorf("deleting 101 took %d calls", n-3)
+	}
+}
+
+func TestDuplicatesAreOneTuple(t *testing.T) {
+	b, id := demo(t, first, second, first, first)
+	b.awaitTuples(id, first, second, foreign)
+	if message := b.await(stores, "demo", "Synced"); !strings.HasSuffix(message, ": 2.") {
+		t.Errorf("the message is %q", message)
+	}
+}
+
+func TestOneInvalidTupleHoldsNobodyUpAndIsNotAskedFor(t *testing.T) {
+	good := many(0, 50)
+	b, id := demo(t, append(slices.Clone(good), third)...)
+	b.awaitTuples(id, append(slices.Clone(good), foreign)...)
+	message := b.await(stores, "demo", "Invalid")
+	if !strings.Contains(message, "1 of 51 tuples") || !strings.Contains(message, "folder:1#reader@user:1: type 'folder' not found") {
+		t.Errorf("the message is %q", message)
+	}
+	b.settled()
+	calls := b.called()
+	b.settled()
+	if now := b.called(); now["Write"] != 1 || fmt.Sprint(now) != fmt.Sprint(calls) {
+		t.Errorf("calls went on: %v, then %v", calls, now)
+	}
+	b.modelled("demo", id, folders)
+	b.await(stores, "demo", "Synced")
+	b.awaitTuples(id, append(slices.Clone(good), third, foreign)...)
+}
+
+func TestATupleOfTwoOwnersGoesWithTheLast(t *testing.T) {
+	b, id := demo(t, first)
+	b.module("one", "demo", first, second)
+	b.module("two", "demo", first)
+	b.await(models, "one", "Synced")
+	b.await(models, "two", "Synced")
+	b.store("demo")
+	b.await(stores, "demo", "Synced")
+	b.awaitTuples(id, first, second, foreign)
+	b.delete(models, "one")
+	b.awaitGone(models, "one")
+	b.awaitTuples(id, first, foreign)
+	b.module("two", "demo")
+	b.await(models, "two", "Synced")
+	b.awaitTuples(id, foreign)
+}
+
+func TestTuplesFollowTheirStoreRef(t *testing.T) {
+	b, id := demo(t)
+	b.store("other", second)
+	other := b.synced("other", docs)
+	b.module("one", "demo", first, second)
+	b.awaitTuples(id, first, second, foreign)
+	b.module("one", "other", first, second)
+	b.awaitTuples(other, first, second)
+	b.awaitTuples(id, foreign)
+	b.await(models, "one", "Synced")
+	u, err := b.resource(models).Get(t.Context(), "one", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := u.Object["status"].(map[string]any); status["storeId"] != other {
+		t.Errorf("recorded is store %v, want %s", status["storeId"], other)
+	}
+	b.delete(models, "one")
+	b.awaitGone(models, "one")
+	b.awaitTuples(other, second)
+}
+
+func TestTuplesFollowTheStoreID(t *testing.T) {
+	b, id := demo(t, first)
+	b.module("one", "demo", second)
+	b.awaitTuples(id, first, second, foreign)
+	b.await(models, "one", "Synced")
+	again := b.synced("demo", docs)
+	b.awaitTuples(again, first, second)
+	b.awaitTuples(id, foreign)
+	b.await(stores, "demo", "Synced")
+	b.await(models, "one", "Synced")
+}
+
+func TestADeletedStoreKeepsItsTuplesUntilItsLastModuleIsGone(t *testing.T) {
+	b, id := demo(t, first)
+	b.module("one", "demo", second)
+	b.await(models, "one", "Synced")
+	b.await(stores, "demo", "Synced")
+	b.delete(stores, "demo")
+	b.settled()
+	b.awaitTuples(id, first, second, foreign)
+	b.delete(models, "one")
+	b.awaitGone(models, "one")
+	b.awaitGone(stores, "demo")
+	b.awaitTuples(id, foreign)
+}
+
+func TestAModuleWhoseStoreIsGoneGoesWithoutACall(t *testing.T) {
+	b, id := demo(t)
+	b.module("one", "demo", first)
+	b.await(models, "one", "Synced")
+	b.await(stores, "demo", "Synced")
+	b.delete(stores, "demo") // Without tuples of its own nothing holds it.
+	b.awaitGone(stores, "demo")
+	b.merged("one")
+	b.await(models, "one", "StoreNotFound")
+	b.settled()
+	calls := b.called()
+	b.delete(models, "one")
+	b.awaitGone(models, "one")
+	b.settled()
+	if now := b.called(); fmt.Sprint(now) != fmt.Sprint(calls) {
+		t.Errorf("OpenFGA was called: %v, before %v", now, calls)
+	}
+	b.awaitTuples(id, first, foreign)
+}
+
+func TestTuplesOfAnObjectDeletedByForceGo(t *testing.T) {
+	b, id := demo(t, first)
+	b.module("one", "demo", first, second)
+	b.await(models, "one", "Synced")
+	b.await(stores, "demo", "Synced")
+	b.strip(models, "one")
+	b.delete(models, "one")
+	b.awaitGone(models, "one")
+	b.awaitTuples(id, first, foreign)
+}
+
+func TestATupleRemovedBehindOurBackComesBack(t *testing.T) {
+	b, id := demo(t, many(0, 120)...)
+	b.await(stores, "demo", "Synced")
+	b.write(id, []string{second}, many(50, 3))
+	b.settled()
+	b.resync()
+	b.awaitTuples(id, append(many(0, 120), foreign, second)...)
+	b.await(stores, "demo", "Synced")
+	b.quiet("another resync", b.resync)
+}
+
+func TestPendingTuplesGoLiveWithTheModel(t *testing.T) {
+	b, id := demo(t)
+	b.module("one", "demo", first, third)
+	if message := b.await(models, "one", "Pending"); !strings.Contains(message, "1 of 2 tuples wait for the model: folder:1#reader@user:1") {
+		t.Errorf("the message is %q", message)
+	}
+	b.awaitTuples(id, first, foreign)
+	b.modelled("demo", id, folders)
+	b.awaitTuples(id, first, third, foreign)
+	b.await(models, "one", "Synced")
+	b.expectResult(models, "one", eventv1.Outcome_OUTCOME_APPLIED)
+}
+
+func TestWhatIsInStepIsLeftAlone(t *testing.T) {
+	b := newBed(t)
+	b.store("demo", many(0, 150)...)
+	id := b.synced("demo", docs)
+	m := b.mirror()
+	r := b.serve()
+	b.module("one", "demo", first, third)
+	b.module("lost", "nowhere", first)
+	b.merged("one")
+	b.merged("lost")
+	b.awaitTuples(id, append(many(0, 150), first)...)
+	b.await(stores, "demo", "Synced")
+	b.await(models, "one", "Invalid")
+	b.await(models, "lost", "StoreNotFound")
+	b.settled()
+	b.quiet("a replay", m.replay)
+	b.quiet("a resync", b.resync)
+	b.quiet("a restart with everything anew", func() {
+		r.end()
+		if err := b.js.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
+			t.Fatal(err)
+		}
+		b.serve()
+		b.settled()
+		b.resync()
+	})
+}
+
+func TestChangesAreAnnouncedAndTold(t *testing.T) {
+	b, id := demo(t, first, second, third)
+	b.await(stores, "demo", "Invalid")
+	b.expectResult(stores, "demo", eventv1.Outcome_OUTCOME_REJECTED)
+	stream, err := b.js.Stream(t.Context(), topology.Announce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := stream.GetLastMsgForSubject(t.Context(), topology.AnnounceSubject(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told eventv1.StoreChanged
+	if err := proto.Unmarshal(msg.Data, &told); err != nil || told.GetStoreId() != id || !slices.Equal(told.GetObjects(), []string{"document:1", "document:2"}) {
+		t.Errorf("announced is %v, %v", &told, err)
+	}
+}
+
+// expectResult waits for the service's word on an object.
+func (b *bed) expectResult(kind topology.Kind, name string, want eventv1.Outcome) {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.Results)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	subject := topology.ResultSubject(topology.TupleSync, keyOf(kind, name))
+	testbed.Eventually(b.t, soon, func() error {
+		msg, err := stream.GetLastMsgForSubject(b.t.Context(), subject)
+		if err != nil {
+			return err
+		}
+		return outcomeIs(msg, want)
+	})
+}
+
+func outcomeIs(msg *jetstream.RawStreamMsg, want eventv1.Outcome) error {
+	var r eventv1.ResourceResult
+	if err := proto.Unmarshal(msg.Data, &r); err != nil {
+		return err
+	}
+	if r.GetOutcome() != want || want != eventv1.Outcome_OUTCOME_APPLIED && r.GetMessage() == "" {
+		return fmt.Errorf("the result is %v, want %s", &r, want)
+	}
+	return nil
+}

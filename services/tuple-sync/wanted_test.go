@@ -1,0 +1,90 @@
+package tuplesync
+
+import (
+	"slices"
+	"strings"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/tuple-sync/plan"
+)
+
+// wanted is the specification: what a store is to hold, from the objects alone.
+func (w *world) wanted(storeID string) map[plan.ID]plan.Tuple {
+	return w.wantedBy(storeID, func(*thing) bool { return true })
+}
+
+func (w *world) wantedBy(storeID string, who func(*thing) bool) map[plan.ID]plan.Tuple {
+	var owners []*thing
+	for _, a := range w.things {
+		if who(a) && w.home(a) == storeID && (a.meta.DeletionTimestamp == nil || a.isStore() && len(w.dependents(a)) > 0) {
+			owners = append(owners, a)
+		}
+	}
+	slices.SortFunc(owners, func(a, b *thing) int {
+		if a.isStore() != b.isStore() {
+			return map[bool]int{true: -1, false: 1}[a.isStore()]
+		}
+		if c := a.meta.CreationTimestamp.Compare(b.meta.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(a.meta.Name, b.meta.Name)
+	})
+	wanted := map[plan.ID]plan.Tuple{}
+	for _, a := range owners {
+		first := map[plan.ID]bool{}
+		for _, t := range plan.ParseAll(a.tuples) {
+			late := a.meta.DeletionTimestamp != nil && !slices.Contains(a.meta.Finalizers, corev1alpha1.TuplesFinalizer)
+			if !first[t.ID] && w.allows(storeID, t) && (!late || slices.Contains(a.record().Tuples, t)) {
+				if _, ok := wanted[t.ID]; !ok {
+					wanted[t.ID] = t
+				}
+			}
+			first[t.ID] = true
+		}
+	}
+	return wanted
+}
+
+func (w *world) home(a *thing) string {
+	if a.isStore() {
+		return a.status.StoreID
+	}
+	if s := w.storeOf(a); s != nil {
+		return s.status.StoreID
+	}
+	return ""
+}
+
+func (w *world) storeOf(model *thing) *thing {
+	return w.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: model.ref}]
+}
+
+func (w *world) dependents(store *thing) []*thing {
+	var found []*thing
+	for _, a := range w.things {
+		if !a.isStore() && a.ref == store.meta.Name {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+func (w *world) claimed(storeID string) bool {
+	for _, a := range w.things {
+		if a.isStore() && a.status.StoreID == storeID {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) allows(storeID string, t plan.Tuple) bool {
+	for _, a := range w.things {
+		if a.isStore() && a.status.StoreID == storeID {
+			return t.User != "nobody" && (a.status.AuthorizationModelID == "big" || t.Relation == "viewer")
+		}
+	}
+	return false
+}
