@@ -109,22 +109,6 @@ func patternOf(b *testing.B) *pattern {
 // read takes the objects if they are at rest.
 func (p *pattern) read(b *testing.B) error {
 	b.Helper()
-	p.objects = map[topology.Kind]map[string]string{}
-	for _, kind := range topology.Kinds() {
-		p.objects[kind] = map[string]string{}
-		found, err := p.bed.objects.Resource(resource(kind)).List(b.Context(), metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for _, o := range found.Items {
-			o.SetManagedFields(nil)
-			data, err := o.MarshalJSON()
-			if err != nil {
-				return err
-			}
-			p.objects[kind][o.GetName()] = string(data)
-		}
-	}
 	stores, err := list[corev1alpha1.Store](b.Context(), p.bed.objects, topology.Stores())
 	if err != nil {
 		return err
@@ -142,6 +126,22 @@ func (p *pattern) read(b *testing.B) error {
 	p.storeID, p.modelID = status.StoreID, status.AuthorizationModelID
 	if !ready(status.Conditions, stores[patternName].Generation) || len(status.Modules) != 1+crowdModules || len(parts) != crowdModules {
 		return fmt.Errorf("store is not at rest: %d modules", len(status.Modules))
+	}
+	p.objects = map[topology.Kind]map[string]string{}
+	for _, kind := range topology.Kinds() {
+		p.objects[kind] = map[string]string{}
+		found, err := p.bed.objects.Resource(resource(kind)).List(b.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, o := range found.Items {
+			o.SetManagedFields(nil)
+			data, err := o.MarshalJSON()
+			if err != nil {
+				return err
+			}
+			p.objects[kind][o.GetName()] = string(data)
+		}
 	}
 	return nil
 }
