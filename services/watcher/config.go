@@ -26,6 +26,10 @@ type Config struct {
 	TombstoneTTL time.Duration
 	// LeaseNamespace and LeaseName say where the replicas elect their leader.
 	LeaseNamespace, LeaseName string
+	// Identity names this replica in the election. No two that run may share one, but one
+	// that is started again in another's place does well to: it then need not wait until
+	// the lease of the dead one has expired. Random when empty.
+	Identity string
 }
 
 // minTombstoneTTL is less than any planned outage of a service.
@@ -33,10 +37,14 @@ const minTombstoneTTL = time.Hour
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{
+	c := Config{
 		Config: service.Defaults(), Publishers: 64, TombstoneTTL: topology.TombstoneTTL,
 		LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "default"), LeaseName: "entail-watcher",
+		Identity: os.Getenv("POD_NAME"),
 	}
+	// Whatever can go wrong with the stream is noticed at once; this is for what cannot.
+	c.Resync = 24 * time.Hour
+	return c
 }
 
 // BindFlags makes every setting a flag.
@@ -47,6 +55,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.TombstoneTTL, "tombstone-ttl", c.TombstoneTTL, "how long the bus keeps a deletion")
 	fs.StringVar(&c.LeaseNamespace, "lease-namespace", c.LeaseNamespace, "`namespace` of the Lease by which replicas elect their leader (default that of the pod)")
 	fs.StringVar(&c.LeaseName, "lease-name", c.LeaseName, "`name` of that Lease")
+	fs.StringVar(&c.Identity, "identity", c.Identity, "`name` of this replica in the election, unlike that of any other that runs (default that of the pod, or random)")
 }
 
 // Validate says what is wrong and what to do about it.

@@ -26,10 +26,10 @@ const (
 // seat is the one place of the leader among all replicas. That two hold it for a moment
 // does no harm: the stream takes nothing older than it has.
 type seat struct {
-	namespace, name string
-	leases          coordination.CoordinationV1Interface
-	log             *slog.Logger
-	leading         prometheus.Gauge
+	namespace, name, identity string
+	leases                    coordination.CoordinationV1Interface
+	log                       *slog.Logger
+	leading                   prometheus.Gauge
 }
 
 func newLeading(registerer prometheus.Registerer) prometheus.Gauge {
@@ -38,16 +38,20 @@ func newLeading(registerer prometheus.Registerer) prometheus.Gauge {
 	return leading
 }
 
+// randomIdentity tells replicas apart that nobody named.
+func randomIdentity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "-" + rand.String(8)
+}
+
 // hold runs lead whenever this replica holds the seat, until ctx ends, which is no
 // error, or lead fails.
 func (s *seat) hold(ctx context.Context, lead func(context.Context) error) error {
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name of this replica: %w", err)
-	}
-	identity := host + "-" + rand.String(8)
 	for ctx.Err() == nil {
-		if err := s.term(ctx, identity, lead); err != nil {
+		if err := s.term(ctx, lead); err != nil {
 			return err
 		}
 	}
@@ -55,19 +59,20 @@ func (s *seat) hold(ctx context.Context, lead func(context.Context) error) error
 }
 
 // term waits for the seat, leads, and ends when the seat is lost, ctx ends or lead does.
-func (s *seat) term(ctx context.Context, identity string, lead func(context.Context) error) error {
-	ctx, resign := context.WithCancel(ctx)
-	defer resign()
-	begun, over, result := make(chan context.Context, 1), make(chan struct{}), make(chan error, 1)
+// The seat is given up only after lead has returned.
+func (s *seat) term(ctx context.Context, lead func(context.Context) error) error {
+	held, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	begun, over := make(chan context.Context, 1), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: s.name, ReleaseOnCancel: true,
 		LeaseDuration: leaseDuration, RenewDeadline: leaseRenewal, RetryPeriod: leaseRetry,
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name}, Client: s.leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: s.identity},
 		},
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) { begun <- ctx },
+			OnStartedLeading: func(lost context.Context) { begun <- lost },
 			OnStoppedLeading: func() {},
 		},
 	})
@@ -75,19 +80,28 @@ func (s *seat) term(ctx context.Context, identity string, lead func(context.Cont
 		return fmt.Errorf("leader election: %w", err)
 	}
 	go func() {
-		defer resign()
-		select {
-		case ctx := <-begun:
-			s.leading.Set(1)
-			s.log.InfoContext(ctx, "leading", slog.String("identity", identity))
-			result <- lead(ctx)
-			s.leading.Set(0)
-			s.log.InfoContext(ctx, "no longer leading", slog.String("identity", identity))
-		case <-over:
-			result <- nil
-		}
+		defer close(over)
+		elector.Run(held)
 	}()
-	elector.Run(ctx)
-	close(over)
-	return <-result
+	select {
+	case <-ctx.Done():
+	case <-over:
+	case lost := <-begun:
+		err = s.lead(ctx, lost, lead)
+	}
+	release()
+	<-over
+	return err
+}
+
+// lead runs until ctx ends or the seat is lost.
+func (s *seat) lead(ctx, lost context.Context, lead func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(lost, cancel)()
+	s.leading.Set(1)
+	defer s.leading.Set(0)
+	s.log.InfoContext(ctx, "leading", slog.String("identity", s.identity))
+	defer s.log.InfoContext(ctx, "no longer leading", slog.String("identity", s.identity))
+	return lead(ctx)
 }

@@ -6,6 +6,7 @@
 package watcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -52,10 +53,13 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	publisher := publish.New(rt.JS)
 	kept := mirror.Config{
 		Source: cluster, Publisher: publisher, Cluster: cfg.Cluster, Kinds: kinds, StreamReplicas: cfg.StreamReplicas,
-		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval,
+		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,
 		Log: rt.Log, Metrics: mirror.NewMetrics(rt.Metrics), Tracer: rt.Tracer, Propagator: rt.Propagator,
 	}
-	seat := &seat{namespace: cfg.LeaseNamespace, name: cfg.LeaseName, leases: leases.CoordinationV1(), log: rt.Log, leading: newLeading(rt.Metrics)}
+	seat := &seat{
+		namespace: cfg.LeaseNamespace, name: cfg.LeaseName, identity: cmp.Or(cfg.Identity, randomIdentity()),
+		leases: leases.CoordinationV1(), log: rt.Log, leading: newLeading(rt.Metrics),
+	}
 	answers := query.New(query.Config{
 		Source: cluster, Publisher: publisher, Trail: trail.New(rt.JS), Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
 	})

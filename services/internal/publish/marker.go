@@ -26,7 +26,7 @@ func (p *Publisher) Marker(ctx context.Context, m *eventv1.SnapshotMarker) error
 		return fmt.Errorf("encode snapshot marker of %s: %w", resource, err)
 	}
 	if _, err := p.js.Publish(ctx, topology.SyncSubject(m.GetCluster(), resource), data); err != nil {
-		return fmt.Errorf("publish snapshot marker of %s: %w", resource, err)
+		return fault.Unavailable(fmt.Errorf("publish snapshot marker of %s: %w", resource, err))
 	}
 	return nil
 }
@@ -39,14 +39,14 @@ func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.Grou
 		return nil, fmt.Errorf("open stream %s: %w", topology.Sync, ErrNone)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open stream %s: %w", topology.Sync, err)
+		return nil, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Sync, err))
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.SyncSubject(cluster, r))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, fmt.Errorf("read snapshot marker of %s: %w", r, ErrNone)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read snapshot marker of %s: %w", r, err)
+		return nil, fault.Unavailable(fmt.Errorf("read snapshot marker of %s: %w", r, err))
 	}
 	var m eventv1.SnapshotMarker
 	if err := proto.Unmarshal(msg.Data, &m); err != nil {
@@ -59,10 +59,10 @@ func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.Grou
 func (p *Publisher) Unmark(ctx context.Context, cluster string, r event.GroupResource) error {
 	stream, err := p.js.Stream(ctx, topology.Sync)
 	if err != nil {
-		return fmt.Errorf("open stream %s: %w", topology.Sync, err)
+		return fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Sync, err))
 	}
 	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(topology.SyncSubject(cluster, r))); err != nil {
-		return fmt.Errorf("take back snapshot marker of %s: %w", r, err)
+		return fault.Unavailable(fmt.Errorf("take back snapshot marker of %s: %w", r, err))
 	}
 	return nil
 }

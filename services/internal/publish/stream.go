@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -19,7 +20,7 @@ func (p *Publisher) Incarnation(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("open stream %s: %w", topology.Changes, ErrNone)
 	}
 	if err != nil {
-		return "", fmt.Errorf("open stream %s: %w", topology.Changes, err)
+		return "", fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
 	}
 	return topology.Incarnation(stream.CachedInfo()), nil
 }
@@ -42,14 +43,14 @@ type Stored struct {
 func (p *Publisher) Last(ctx context.Context, k event.Key) (Stored, error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {
-		return Stored{}, fmt.Errorf("open stream %s: %w", topology.Changes, err)
+		return Stored{}, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.ChangeSubject(k))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return Stored{}, fmt.Errorf("read last change of %s: %w", k, ErrNone)
 	}
 	if err != nil {
-		return Stored{}, fmt.Errorf("read last change of %s: %w", k, err)
+		return Stored{}, fault.Unavailable(fmt.Errorf("read last change of %s: %w", k, err))
 	}
 	stored := Stored{Head: headOf(k, msg.Sequence, msg.Header), PublishedAt: msg.Time}
 	if stored.Change, err = event.Unmarshal(k, msg.Data); err != nil {
@@ -65,7 +66,7 @@ func (p *Publisher) Last(ctx context.Context, k event.Key) (Stored, error) {
 func (p *Publisher) Remove(ctx context.Context, sequence uint64) error {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {
-		return fmt.Errorf("open stream %s: %w", topology.Changes, err)
+		return fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
 	}
 	err = stream.DeleteMsg(ctx, sequence)
 	if err == nil {
@@ -74,5 +75,5 @@ func (p *Publisher) Remove(ctx context.Context, sequence uint64) error {
 	if _, missing := stream.GetMsg(ctx, sequence); errors.Is(missing, jetstream.ErrMsgNotFound) {
 		return nil
 	}
-	return fmt.Errorf("remove message %d of %s: %w", sequence, topology.Changes, err)
+	return fault.Unavailable(fmt.Errorf("remove message %d of %s: %w", sequence, topology.Changes, err))
 }

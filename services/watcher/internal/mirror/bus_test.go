@@ -21,10 +21,16 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain forgives the NATS server what it leaves behind when it is stopped while a stream is being made.
+func TestMain(m *testing.M) {
+	testbed.Main(m,
+		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server/ats.Register.func1"),
+		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"))
+}
 
 // bus is a real NATS server that can be stopped and started again.
 type bus struct {
@@ -90,7 +96,7 @@ func (b *bus) marker() (*eventv1.SnapshotMarker, error) {
 func (b *bus) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []topology.Kind{topology.Stores()}, StreamReplicas: 1, Workers: 8,
-		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
 		Metrics: NewMetrics(prometheus.NewRegistry()), Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
 }

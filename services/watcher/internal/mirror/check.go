@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,10 +39,14 @@ func (m *mirror) checkOnce(ctx context.Context) error {
 // was purged each is missing.
 func (f *feed) check(ctx context.Context, incarnation string) error {
 	f.mu.Lock()
-	synced, stream, restart := f.sweep == nil && f.stream != "", f.stream, f.restart
+	synced, stream, restart, due := f.sweep == nil && f.stream != "", f.stream, f.restart, time.Now().After(f.due)
 	name, probe := f.probe()
 	f.mu.Unlock()
 	if !synced {
+		return nil
+	}
+	if due {
+		restart(errDue)
 		return nil
 	}
 	if stream != incarnation {

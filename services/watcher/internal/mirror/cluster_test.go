@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -123,12 +124,13 @@ func (c *cluster) List(_ context.Context, _ topology.Kind, token string) (source
 	case c.unserved:
 		return source.Page{}, source.ErrNotServed
 	case token == "":
-		token = strconv.Itoa(c.version)
+		token = fmt.Sprintf("%d/%d", c.version, c.pages) // Each list has its own.
 		c.lists[token] = slices.Collect(maps.Values(c.objects))
 	}
 	c.pages++
 	rest := c.lists[token]
-	page := source.Page{Objects: rest[:min(pageOfTest, len(rest))], Version: token}
+	version, _, _ := strings.Cut(token, "/")
+	page := source.Page{Objects: rest[:min(pageOfTest, len(rest))], Version: version}
 	if c.lists[token] = rest[len(page.Objects):]; len(c.lists[token]) > 0 {
 		page.Next = token
 	}

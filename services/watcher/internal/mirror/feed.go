@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,6 +36,8 @@ type feed struct {
 	sweep *sweep
 	// stream is the incarnation that the last marker speaks of; empty before the first.
 	stream string
+	// due is when to sweep without a reason.
+	due time.Time
 	// restart ends what the feed does, to sweep again.
 	restart context.CancelCauseFunc
 	// suspect is an object whose message was not found.

@@ -8,8 +8,11 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// errAgain ends what a feed does because the stream is not what it was.
-var errAgain = errors.New("the stream lost something")
+// Why a feed is to sweep again.
+var (
+	errAgain = errors.New("the stream lost something")
+	errDue   = errors.New("the time has come")
+)
 
 // absentInterval is how often a kind is looked for that the API server does not serve.
 const absentInterval = time.Second
@@ -28,7 +31,7 @@ func (f *feed) run(ctx context.Context) error {
 		if time.Since(began) > 2*maxRetry {
 			attempt = 0
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, errDue) {
 			continue
 		}
 		f.Log.WarnContext(ctx, "sweeping again", "kind", f.label(), "cause", err)

@@ -66,10 +66,12 @@ type Config struct {
 	TombstoneTTL time.Duration
 	// CheckInterval is how often the stream is looked at from outside.
 	CheckInterval time.Duration
-	Log           *slog.Logger
-	Metrics       *Metrics
-	Tracer        trace.TracerProvider
-	Propagator    propagation.TextMapPropagator
+	// Resync is how often, within a tenth, everything is compared without a reason.
+	Resync     time.Duration
+	Log        *slog.Logger
+	Metrics    *Metrics
+	Tracer     trace.TracerProvider
+	Propagator propagation.TextMapPropagator
 }
 
 // mirror is one run.

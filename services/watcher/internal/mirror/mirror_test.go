@@ -194,6 +194,21 @@ func squat(ctx context.Context, b *bus, subject string) error {
 	return err
 }
 
+func TestAResyncFindsWhatNothingElseDoes(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	cfg.Resync = 100 * time.Millisecond
+	b.run(cfg)
+	b.becomes(c)
+	quiet := b.quiet()
+	c.set(func(c *cluster) { delete(c.objects, "a") }) // No watch tells.
+	b.becomes(c)
+	if got := b.quiet(); got != quiet+1 {
+		t.Errorf("%d messages for one deletion", got-quiet)
+	}
+}
+
 func TestAMessageOnTheSubjectOfNoObjectIsRemoved(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	c.apply("a", "v1", "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -183,5 +184,6 @@ func (f *feed) complete(s *sweep) bool {
 		return false
 	}
 	f.sweep, f.stream = nil, s.incarnation
+	f.due = time.Now().Add(f.Resync - rand.N(f.Resync/10+1))
 	return true
 }

@@ -7,6 +7,7 @@ import (
 
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -14,7 +15,8 @@ import (
 )
 
 // Replay publishes the present state of an object again. A dead letter that was
-// replayed is gone: if the object fails again there will be a new one.
+// replayed is gone: if the object fails again there will be a new one. Of an object
+// that does not exist a malformed message is taken away; the sequence is then 0.
 func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
 	key, err := s.subject(ctx, r)
 	if err != nil {
@@ -70,7 +72,7 @@ func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error)
 	switch {
 	case err == nil:
 	case !errors.Is(err, source.ErrNotFound):
-		return publish.Ack{}, err
+		return publish.Ack{}, fault.Unavailable(err)
 	case malformed:
 		if err := s.Publisher.Remove(ctx, last.Sequence); err != nil {
 			return publish.Ack{}, err
@@ -80,6 +82,9 @@ func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error)
 		return publish.Ack{}, rpc.NotFound("%s does not exist, and nothing was published about it", key)
 	default:
 		present = source.Object{Change: last.Change, Meaning: last.Meaning}
+	}
+	if lastErr == nil && last.Change.NewerThan(present.Change) && !present.NewerThan(last.Change) {
+		return publish.Ack{Head: last.Head, Stale: true}, nil
 	}
 	return s.Publisher.Publish(ctx, present.Change, last.Sequence,
 		publish.Options{Replay: true, Meaning: present.Meaning, TTL: s.TombstoneTTL})

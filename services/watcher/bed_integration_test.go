@@ -1,0 +1,235 @@
+//go:build integration
+
+package watcher_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher"
+)
+
+// within is long enough for a lease to expire on a busy machine.
+const within = 60 * time.Second
+
+// bed is the surroundings of a watcher, all real.
+type bed struct {
+	t    *testing.T
+	kube *testbed.KubeServer
+	nats *testbed.NATSServer
+	js   jetstream.JetStream
+	p    *publish.Publisher
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{t: t, kube: testbed.Kube(t), nats: testbed.NATS(t)}
+	b.js = b.nats.JetStream(t)
+	b.p = publish.New(b.js)
+	return b
+}
+
+// run runs a watcher in this process and returns what stops it in order.
+func (b *bed) run(edit ...func(*watcher.Config)) (stop func(), url string) {
+	b.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	cfg := watcher.Defaults()
+	cfg.NATS.URL, cfg.RPC.Auth = b.nats.URL(), rpc.None
+	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), b.kube.Config(), listener
+	for _, f := range edit {
+		f(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- watcher.Run(ctx, cfg) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Errorf("watcher: %v", err)
+		}
+	})
+	b.t.Cleanup(stop)
+	return stop, "http://" + listener.Addr().String()
+}
+
+// process is a watcher in a process of its own.
+type process struct {
+	*exec.Cmd
+	log *strings.Builder
+}
+
+func (b *bed) start(name string) *process {
+	b.t.Helper()
+	p := &process{log: &strings.Builder{}, Cmd: exec.Command(os.Args[0], "--nats-url", b.nats.URL(), "--kubeconfig", b.kubeconfig(),
+		"--auth", "none", "--listen", "127.0.0.1:0", "--identity", name)}
+	p.Env = append(os.Environ(), asWatcher+"=1")
+	p.Stderr = p.log
+	if err := p.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		p.signal(syscall.SIGKILL)
+		_ = p.Wait()
+		if b.t.Failed() {
+			b.t.Logf("log of %s:\n%s", name, p.log)
+		}
+	})
+	return p
+}
+
+func (p *process) signal(s syscall.Signal) { _ = p.Process.Signal(s) }
+
+// kubeconfig writes the administrator's credentials to a file.
+func (b *bed) kubeconfig() string {
+	b.t.Helper()
+	cfg := b.kube.Admin()
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		b.t.Fatal(err)
+	}
+	path := filepath.Join(b.t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(api.Config{
+		Clusters:       map[string]*api.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
+		AuthInfos:      map[string]*api.AuthInfo{"a": {ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken}},
+		Contexts:       map[string]*api.Context{"x": {Cluster: "c", AuthInfo: "a"}},
+		CurrentContext: "x",
+	}, path); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+func (b *bed) stores() dynamic.ResourceInterface {
+	kind := topology.Stores()
+	return b.kube.Objects(b.t).Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource})
+}
+
+func (b *bed) apply(name, note string) {
+	b.t.Helper()
+	b.kube.Apply(b.t, topology.Stores(), name, map[string]any{"coreModule": "module core # " + note})
+}
+
+func (b *bed) remove(name string) {
+	b.t.Helper()
+	if err := b.stores().Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func store(name string) event.Key {
+	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+}
+
+func (b *bed) last(name string) publish.Stored {
+	b.t.Helper()
+	last, err := b.p.Last(b.t.Context(), store(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return last
+}
+
+// becomes waits until the stream says of every Store what the API server does, and
+// the marker is current.
+func (b *bed) becomes() {
+	b.t.Helper()
+	testbed.Eventually(b.t, within, b.equal)
+}
+
+func (b *bed) equal() error {
+	ctx, cancel := context.WithTimeout(b.t.Context(), 3*time.Second)
+	defer cancel()
+	list, err := b.stores().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	want := map[event.Key]unstructured.Unstructured{}
+	for _, u := range list.Items {
+		want[store(u.GetName())] = u
+	}
+	for head, err := range b.p.Heads(ctx, "local", topology.Stores().GroupResource) {
+		if err != nil {
+			return err
+		}
+		u, exists := want[head.Key]
+		delete(want, head.Key)
+		if head.Deleted == exists || exists && head.Version != u.GetResourceVersion() {
+			return fmt.Errorf("%s: version %s, deleted %v on the stream; version %s in the cluster", head.Key, head.Version, head.Deleted, u.GetResourceVersion())
+		}
+	}
+	if len(want) > 0 {
+		return fmt.Errorf("%d Stores are not on the stream", len(want))
+	}
+	return b.current(ctx, topology.Stores())
+}
+
+func (b *bed) current(ctx context.Context, kind topology.Kind) error {
+	marker, err := b.p.LastMarker(ctx, "local", kind.GroupResource)
+	if err != nil {
+		return err
+	}
+	incarnation, err := b.p.Incarnation(ctx)
+	if err == nil && (marker.GetStream() != incarnation || !marker.GetServed()) {
+		err = fmt.Errorf("marker %v is not current", marker)
+	}
+	return err
+}
+
+func (b *bed) marker(kind topology.Kind) (*eventv1.SnapshotMarker, error) {
+	return b.p.LastMarker(b.t.Context(), "local", kind.GroupResource)
+}
+
+// order notes every message, and fails the test if one brings back an older state.
+func (b *bed) order() {
+	b.t.Helper()
+	if err := topology.Ensure(b.t.Context(), b.js, 1); err != nil {
+		b.t.Fatal(err)
+	}
+	consumer, err := b.js.OrderedConsumer(b.t.Context(), topology.Changes, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	newest := map[event.Key]event.Change{}
+	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
+		c, err := topology.DecodeChange(msg)
+		if err != nil {
+			b.t.Errorf("message on %s: %v", msg.Subject(), err)
+			return
+		}
+		if old, seen := newest[c.Key]; seen && !c.NewerThan(old) {
+			b.t.Errorf("%s: version %s came after %s", c.Key, c.ResourceVersion, old.ResourceVersion)
+		}
+		newest[c.Key] = c
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { consuming.Stop(); <-consuming.Closed() })
+}

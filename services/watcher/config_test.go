@@ -1,0 +1,52 @@
+package watcher_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/entail-dev/entail/services/watcher"
+)
+
+func TestTheDefaultsAreValid(t *testing.T) {
+	if err := watcher.Defaults().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAWrongSettingIsNamedWithWhatToDo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set  func(*watcher.Config)
+		want string
+	}{
+		"a kind that nobody consumes": {func(c *watcher.Config) { c.Kinds = []string{"pods"} }, "choose from stores.core.platform-mesh.io"},
+		"no publishers":               {func(c *watcher.Config) { c.Publishers = 0 }, "--publishers 0: use 1 to 1024"},
+		"a short memory":              {func(c *watcher.Config) { c.TombstoneTTL = time.Minute }, "--tombstone-ttl 1m0s: use at least 1h0m0s"},
+		"no lease":                    {func(c *watcher.Config) { c.LeaseName = "" }, "--lease-name must not be empty"},
+		"a shared setting":            {func(c *watcher.Config) { c.StreamReplicas = 2 }, "--stream-replicas 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := watcher.Defaults()
+			tc.set(&cfg)
+			if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want it to say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestThePodNamesTheReplicaAndItsLease(t *testing.T) {
+	t.Setenv("POD_NAME", "watcher-7")
+	t.Setenv("POD_NAMESPACE", "entail-system")
+	cfg := watcher.Defaults()
+	flags := pflag.NewFlagSet("watcher", pflag.ContinueOnError)
+	cfg.BindFlags(flags)
+	if err := flags.Parse([]string{"--kinds=stores.core.platform-mesh.io", "--lease-name=other"}); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Identity != "watcher-7" || cfg.LeaseNamespace != "entail-system" || cfg.LeaseName != "other" || len(cfg.Kinds) != 1 {
+		t.Errorf("config is %+v", cfg)
+	}
+}

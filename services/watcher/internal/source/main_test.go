@@ -1,0 +1,9 @@
+package source
+
+import (
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+func TestMain(m *testing.M) { testbed.Main(m) }

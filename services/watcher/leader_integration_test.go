@@ -1,0 +1,114 @@
+//go:build integration
+
+package watcher_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// leads waits until somebody publishes.
+func (b *bed) leads(note string) time.Duration {
+	b.t.Helper()
+	began := time.Now()
+	b.apply("probe", note)
+	b.becomes()
+	return time.Since(began)
+}
+
+func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
+	b := newBed(t)
+	b.order()
+	leader := b.start("first")
+	b.leads("first leads")
+	standby := b.start("second")
+	for i := range 30 {
+		b.apply(fmt.Sprint("s", i%10), fmt.Sprint(i))
+	}
+	leader.signal(syscall.SIGKILL)
+	for i := range 30 {
+		b.apply(fmt.Sprint("s", i%10), fmt.Sprint("after ", i))
+	}
+	b.remove("s3")
+	took := b.leads("second leads")
+	t.Logf("the standby took over in %s", took)
+	if took > 15*time.Second {
+		t.Errorf("took %s, want less than 15 s", took)
+	}
+	standby.signal(syscall.SIGTERM)
+	if err := standby.Wait(); err != nil {
+		t.Errorf("ended with %v, want 0", err)
+	}
+}
+
+func TestALeaderThatSleptThroughItsDepositionOverwritesNothing(t *testing.T) {
+	b := newBed(t)
+	b.order()
+	sleeper := b.start("first")
+	b.leads("first leads")
+	b.start("second")
+	for i := range 20 {
+		b.apply(fmt.Sprint("s", i), "1")
+	}
+	sleeper.signal(syscall.SIGSTOP)
+	for i := range 20 {
+		b.apply(fmt.Sprint("s", i), "2")
+	}
+	b.remove("s3")
+	b.leads("second leads")
+	sleeper.signal(syscall.SIGCONT)
+	for i := range 10 {
+		b.apply(fmt.Sprint("s", 10+i), "3")
+	}
+	b.becomes()
+	b.leads("still")
+}
+
+func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
+	b := newBed(t)
+	b.order()
+	stop, _ := b.run()
+	b.leads("first leads")
+	b.run()
+	stop()
+	took := b.leads("second leads")
+	t.Logf("handed over in %s", took)
+	if took > 5*time.Second {
+		t.Errorf("took %s, want it at once", took)
+	}
+}
+
+func TestAReplicaThatStartsInItsOwnPlaceNeedNotWait(t *testing.T) {
+	b := newBed(t)
+	first := b.start("same")
+	b.leads("first life")
+	first.signal(syscall.SIGKILL)
+	_ = first.Wait()
+	began := time.Now()
+	b.start("same")
+	b.leads("second life")
+	took := time.Since(began)
+	t.Logf("leads again after %s", took)
+	if took > 6*time.Second {
+		t.Errorf("took %s, want less than the lease", took)
+	}
+}
+
+func TestTwoWatchersPublishEveryChangeOnce(t *testing.T) {
+	b := newBed(t)
+	b.order()
+	b.run()
+	b.run()
+	for i := range 10 {
+		b.apply(fmt.Sprint("s", i), "1")
+	}
+	b.becomes()
+	testbed.Eventually(t, within, func() error { return b.equal() })
+	if info, err := b.js.Stream(t.Context(), "ENTAIL_CHANGES"); err != nil || info.CachedInfo().State.LastSeq != 10 {
+		t.Errorf("%d messages for 10 changes (%v)", info.CachedInfo().State.LastSeq, err)
+	}
+}
