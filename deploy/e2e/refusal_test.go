@@ -1,0 +1,68 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAPortThatIsTakenIsNamedWithItsFlag(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	args := append([]string{"up", "--state-dir", t.TempDir()}, append(anyPorts(), "--nats-port="+port)...)
+	cmd := entail(t, args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "port "+port+" for NATS is taken") ||
+		!strings.Contains(string(out), "--nats-port") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestStateIsForOneProcessAtATime(t *testing.T) {
+	state := t.TempDir()
+	m := up(t, state)
+	cmd := entail(t, append([]string{"up", "--state-dir", state}, anyPorts()...)...)
+	out, err := cmd.CombinedOutput()
+	if want := "in use by process " + strconv.Itoa(m.process.Process.Pid); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), want) {
+		t.Errorf("%v: %s, want %q in it", err, out, want)
+	}
+	m.stop(t, os.Interrupt)
+}
+
+func TestASignalDuringTheStartIsNoFailure(t *testing.T) {
+	for _, step := range []string{"starting servers", "applying CRDs", "starting services"} {
+		t.Run(step, func(t *testing.T) {
+			said := &words{}
+			cmd := entail(t, append([]string{"up", "--state-dir", t.TempDir()}, anyPorts()...)...)
+			cmd.Stderr = said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			late := time.AfterFunc(readyTimeout, func() { _ = cmd.Process.Kill() })
+			defer late.Stop()
+			eventually(t, readyTimeout, step, func(context.Context) error {
+				if !strings.Contains(said.String(), step) {
+					return errors.New("not there yet")
+				}
+				return nil
+			})
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%v\n%s", err, said)
+			}
+		})
+	}
+}
