@@ -21,7 +21,7 @@ const (
 // apiServerArgs are the flags of the API server. Requests are not limited,
 // neither by number nor by priority: there is one user, who measures.
 func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
-	address := i.listener.Addr().(*net.TCPAddr)
+	address, _ := i.listener.Addr().(*net.TCPAddr) // It listens on TCP.
 	args := []string{
 		"--etcd-servers=" + etcd,
 		"--bind-address=" + address.IP.String(),

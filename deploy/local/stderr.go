@@ -24,7 +24,7 @@ func keepStderr(logs *os.File) error {
 	os.Stderr = own
 	klog.OsExit = func(code int) {
 		fmt.Fprintf(own, "kube-local: a component gave up (see %s)\n", logs.Name())
-		os.Exit(code)
+		os.Exit(code) //nolint:forbidigo // It takes the place of klog's own.
 	}
 	return debug.SetCrashOutput(own, debug.CrashOptions{})
 }

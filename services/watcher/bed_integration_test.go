@@ -55,7 +55,7 @@ func newBed(t *testing.T) *bed {
 }
 
 // run runs a watcher in this process and returns what stops it in order.
-func (b *bed) run(edit ...func(*watcher.Config)) (stop func(), url string) {
+func (b *bed) run() (stop func()) {
 	b.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,9 +64,6 @@ func (b *bed) run(edit ...func(*watcher.Config)) (stop func(), url string) {
 	cfg := watcher.Defaults()
 	cfg.NATS.URL, cfg.RPC.Auth = b.nats.URL(), rpc.None
 	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), b.kube.Config(), listener
-	for _, f := range edit {
-		f(&cfg)
-	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- watcher.Run(ctx, cfg) }()
@@ -77,7 +74,7 @@ func (b *bed) run(edit ...func(*watcher.Config)) (stop func(), url string) {
 		}
 	})
 	b.t.Cleanup(stop)
-	return stop, "http://" + listener.Addr().String()
+	return stop
 }
 
 // process is a watcher in a process of its own.

@@ -53,9 +53,11 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Kinds, "kinds", c.Kinds, "`resource.group` to follow, several separated by commas (default all that services consume)")
 	fs.IntVar(&c.Publishers, "publishers", c.Publishers, "how many changes to publish at a time")
 	fs.DurationVar(&c.TombstoneTTL, "tombstone-ttl", c.TombstoneTTL, "how long the bus keeps a deletion")
-	fs.StringVar(&c.LeaseNamespace, "lease-namespace", c.LeaseNamespace, "`namespace` of the Lease by which replicas elect their leader (default that of the pod)")
+	fs.StringVar(&c.LeaseNamespace, "lease-namespace", c.LeaseNamespace,
+		"`namespace` of the Lease by which replicas elect their leader (default that of the pod)")
 	fs.StringVar(&c.LeaseName, "lease-name", c.LeaseName, "`name` of that Lease")
-	fs.StringVar(&c.Identity, "identity", c.Identity, "`name` of this replica in the election, unlike that of any other that runs (default that of the pod, or random)")
+	fs.StringVar(&c.Identity, "identity", c.Identity,
+		"`name` of this replica in the election, unlike that of any other that runs (default that of the pod, or random)")
 }
 
 // Validate says what is wrong and what to do about it.
@@ -66,7 +68,8 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--publishers %d: use 1 to 1024", c.Publishers))
 	}
 	if c.TombstoneTTL < minTombstoneTTL {
-		errs = append(errs, fmt.Errorf("--tombstone-ttl %s: use at least %s, a service that is down for longer misses deletions", c.TombstoneTTL, minTombstoneTTL))
+		errs = append(errs, fmt.Errorf("--tombstone-ttl %s: use at least %s, a service that is down for longer misses deletions",
+			c.TombstoneTTL, minTombstoneTTL))
 	}
 	if c.LeaseNamespace == "" || c.LeaseName == "" {
 		errs = append(errs, errors.New("--lease-namespace and --lease-name must not be empty"))

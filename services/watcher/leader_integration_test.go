@@ -71,7 +71,7 @@ func TestALeaderThatSleptThroughItsDepositionOverwritesNothing(t *testing.T) {
 func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
 	b := newBed(t)
 	b.order()
-	stop, _ := b.run()
+	stop := b.run()
 	b.leads("first leads")
 	b.run()
 	stop()

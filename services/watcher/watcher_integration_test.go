@@ -61,7 +61,7 @@ func TestWhatHappenedWhileTheWatcherWasDownHeals(t *testing.T) {
 	for i := range 20 {
 		b.apply(fmt.Sprint("s", i), "1")
 	}
-	stop, _ := b.run()
+	stop := b.run()
 	b.becomes()
 	stop()
 	b.remove("s3")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
+//nolint:gochecknoglobals // A schema.GroupVersionResource cannot be a constant.
 var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	boxes       = schema.GroupVersionResource{Group: "test.example.org", Version: "v1", Resource: "boxes"}

@@ -35,6 +35,7 @@ func (p *Publisher) heads(ctx context.Context, cluster string, r event.GroupReso
 	if err != nil {
 		return err
 	}
+	defer p.forget(ctx, consumer)
 	if consumer.CachedInfo().NumPending == 0 {
 		return nil
 	}
@@ -49,6 +50,14 @@ func (p *Publisher) heads(ctx context.Context, cluster string, r event.GroupReso
 			return err
 		}
 	}
+}
+
+// forget takes an ephemeral consumer away now: a server allows a stream only so many,
+// and would keep it until it has been inactive for a while.
+func (p *Publisher) forget(ctx context.Context, consumer jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // Then it goes later.
 }
 
 func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield func(Head, error) bool) (uint64, bool, error) {

@@ -79,6 +79,9 @@ func TestHeadsEndsWithItsCaller(t *testing.T) {
 	for range p.Heads(t.Context(), "local", topology.Stores().GroupResource) {
 		break
 	}
+	if info, err := stream(t, p.js).Info(t.Context()); err != nil || info.State.Consumers != 0 {
+		t.Errorf("%d consumers are left behind (%v)", info.State.Consumers, err)
+	}
 }
 
 func TestFirstFindsAMessageOfTheResource(t *testing.T) {

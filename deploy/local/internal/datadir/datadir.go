@@ -31,7 +31,8 @@ func Open(path string) (*Dir, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer lock.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data directory %s is in use by another kube-local (process %s): stop that one, or give this one another --data-dir", path, owner(path))
+			return nil, fmt.Errorf("data directory %s is in use by another kube-local (process %s): "+
+				"stop that one, or give this one another --data-dir", path, owner(path))
 		}
 		return nil, fmt.Errorf("locking data directory %s: %w", path, err)
 	}

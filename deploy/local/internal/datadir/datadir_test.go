@@ -78,10 +78,10 @@ func TestAWriteThatFailsLeavesNothingBehind(t *testing.T) {
 
 func TestAFreePortIsKeptOverRestarts(t *testing.T) {
 	dir := open(t, t.TempDir())
-	first := listenAt(t, dir, 0)
+	first := listenOn(t, dir)
 	port := portOf(first)
 	_ = first.Close()
-	if again := portOf(listenAt(t, dir, 0)); again != port {
+	if again := portOf(listenOn(t, dir)); again != port {
 		t.Errorf("port after a restart = %d, want %d", again, port)
 	}
 }
@@ -96,7 +96,7 @@ func TestAKeptPortThatSomebodyTookIsReplaced(t *testing.T) {
 	if err := WriteFile(dir.Path("port"), []byte(strconv.Itoa(portOf(thief)))); err != nil {
 		t.Fatal(err)
 	}
-	port := portOf(listenAt(t, dir, 0))
+	port := portOf(listenOn(t, dir))
 	if port == portOf(thief) {
 		t.Fatalf("port %d is held twice", port)
 	}
@@ -112,7 +112,7 @@ func TestADamagedNoteOfThePortIsIgnored(t *testing.T) {
 			if err := WriteFile(dir.Path("port"), []byte(note)); err != nil {
 				t.Fatal(err)
 			}
-			listenAt(t, dir, 0)
+			listenOn(t, dir)
 		})
 	}
 }
@@ -159,9 +159,9 @@ func TestALogIsContinuedUntilItIsLarge(t *testing.T) {
 	}
 }
 
-func listenAt(t *testing.T, dir *Dir, port int) net.Listener {
+func listenOn(t *testing.T, dir *Dir) net.Listener {
 	t.Helper()
-	listener, err := dir.Listen(net.IPv4(127, 0, 0, 1), port)
+	listener, err := dir.Listen(net.IPv4(127, 0, 0, 1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

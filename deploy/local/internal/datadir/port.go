@@ -27,7 +27,8 @@ func (d *Dir) Listen(address net.IP, port int) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on port %d of %s: %w", port, address, err)
 	}
-	taken := listener.Addr().(*net.TCPAddr).Port
+	bound, _ := listener.Addr().(*net.TCPAddr) // It listens on TCP.
+	taken := bound.Port
 	if taken == last {
 		return listener, nil
 	}

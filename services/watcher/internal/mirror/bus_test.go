@@ -73,6 +73,9 @@ func (b *bus) start() {
 		b.t.Fatal("NATS did not start")
 	}
 	b.server, b.port = s, s.Addr().(*net.TCPAddr).Port
+	if b.js != nil {
+		eventually(b.t, func() error { return b.js.Conn().FlushTimeout(time.Second) })
+	}
 }
 
 func (b *bus) stop() { b.server.Shutdown(); b.server.WaitForShutdown() }

@@ -22,10 +22,10 @@ func (f *feed) run(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
 		began := time.Now()
 		err := f.follow(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if fatal(err) {
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // What ended with ctx is no error.
+		case fatal(err):
 			return err
 		}
 		if time.Since(began) > 2*maxRetry {

@@ -39,6 +39,8 @@ const (
 	maxRetry = 2 * time.Second
 	// publishTimeout bounds one attempt to publish.
 	publishTimeout = 3 * time.Second
+	// settling is more than a server takes to delete a stream.
+	settling = time.Second
 )
 
 // ErrForeign is returned when the stream holds objects of another cluster under this
@@ -163,9 +165,14 @@ func (m *mirror) own(head publish.Head) error {
 	return nil
 }
 
-// incarnation tells the life of the stream, which is made if there is none.
+// incarnation tells the life of the stream, which is made if there has been none for
+// a while: a server that is asked to make a stream while it deletes the one of the same
+// name mixes up their files, and acknowledges nothing any more.
 func (m *mirror) incarnation(ctx context.Context) (string, error) {
 	incarnation, err := m.Publisher.Incarnation(ctx)
+	if errors.Is(err, publish.ErrNone) && sleep(ctx, settling) {
+		incarnation, err = m.Publisher.Incarnation(ctx)
+	}
 	if !errors.Is(err, publish.ErrNone) {
 		return incarnation, err
 	}

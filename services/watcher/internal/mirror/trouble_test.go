@@ -17,7 +17,6 @@ func TestAnyTroubleHeals(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			b, c := newBus(t), newCluster()
 			running := []func(){b.run(b.config(c))}
-			_ = running
 			for step := range 400 {
 				name := fmt.Sprint("o", random.IntN(12))
 				switch dice := random.IntN(100); {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -124,7 +124,7 @@ func (s *Source) List(ctx context.Context, kind topology.Kind, token string) (Pa
 // Get reads one object. What cannot be a name is [ErrNotFound] like a name that nobody has.
 func (s *Source) Get(ctx context.Context, kind topology.Kind, namespace, name string) (Object, error) {
 	for _, segment := range []string{namespace, name} {
-		if wrong := pathvalidation.IsValidPathSegmentName(segment); len(wrong) > 0 {
+		if wrong := content.IsPathSegmentName(segment); len(wrong) > 0 {
 			return Object{}, fmt.Errorf("reading %s: %w: %.253q %s", kind.Kind, ErrNotFound, segment, strings.Join(wrong, ", "))
 		}
 	}
