@@ -117,7 +117,7 @@ func (e *engine[K]) wake(ctx context.Context) {
 			continue
 		}
 		msg.Header.Set(topology.ReplayHeader, "resync")
-		sleep(ctx, time.Duration(float64(e.cfg.Resync)*(0.9+rand.Float64()/5))) //nolint:gosec // Jitter needs no secrecy.
+		sleep(ctx, time.Duration(float64(e.cfg.Resync)*(0.9+rand.Float64()/5)))
 	}
 }
 

@@ -86,7 +86,7 @@ func (e *engine[K]) delay(failures int) time.Duration {
 	if shift := failures - 1; shift < 16 {
 		d = min(d, e.cfg.MinDelay<<shift)
 	}
-	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // Jitter needs no secrecy.
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
 }
 
 func (e *engine[K]) requeue(key K, resync bool) {

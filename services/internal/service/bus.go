@@ -179,5 +179,5 @@ func backoff(attempt int) time.Duration {
 	if attempt < 10 {
 		delay = min(minBackoff<<max(attempt-1, 0), maxBackoff)
 	}
-	return delay - rand.N(delay/2) //nolint:gosec // Jitter is no secret.
+	return delay - rand.N(delay/2)
 }
