@@ -72,7 +72,9 @@ func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option,
 		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(backoff),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			rt.Log.Warn("connection to NATS lost; reconnecting", "error", err)
+			if err != nil { // Nil when we closed it.
+				rt.Log.Warn("connection to NATS lost; reconnecting", "error", err)
+			}
 		}),
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			rt.Log.Info("connected to NATS again", "server", c.ConnectedServerName())
