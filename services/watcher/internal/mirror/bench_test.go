@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
@@ -51,7 +54,7 @@ func BenchmarkPublishWarmList(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkSweepUnchanged measures a restart with nothing to publish, and what memory an object then takes.
+// BenchmarkSweepUnchanged measures a restart with nothing to publish.
 func BenchmarkSweepUnchanged(b *testing.B) {
 	const objects = 20_000
 	api := apiServer(b, objects)
@@ -73,26 +76,42 @@ func BenchmarkSweepUnchanged(b *testing.B) {
 	stop := bus.run(bus.config(from))
 	complete(began)
 	stop()
-	var memory uint64
 	for b.Loop() {
-		before, began := heap(), time.Now()
+		began := time.Now()
 		stop := bus.run(bus.config(from))
 		complete(began)
 		b.StopTimer()
-		memory = heap() - before
 		stop()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(objects*b.N)/b.Elapsed().Seconds(), "objects/s")
-	b.ReportMetric(float64(memory)/objects, "B/object")
 	b.ReportMetric(0, "ns/op")
 }
 
-func heap() uint64 {
+func TestAnObjectTakesLittleMemory(t *testing.T) {
+	const objects, enough = 100_000, 500
+	f := newFeed(&mirror{Config: Config{Metrics: NewMetrics(prometheus.NewRegistry())}}, topology.Stores())
+	before := heap()
+	for i := range objects {
+		f.record(publish.Head{
+			Key: newCluster().key(fmt.Sprint("a-name-of-common-length-", i)), Sequence: uint64(i + 1),
+			Version: fmt.Sprint(1_000_000 + i), Meaning: fmt.Sprintf("%022d", i),
+		})
+	}
+	each := (heap() - before) / objects
+	t.Logf("%d bytes", each)
+	if each > enough {
+		t.Errorf("an object takes %d bytes, want less than %d", each, enough)
+	}
+	runtime.KeepAlive(f)
+}
+
+func heap() int64 {
+	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
+	return int64(stats.HeapAlloc)
 }
 
 // apiServer serves a list of Stores as an API server does, and watches in which nothing happens.
