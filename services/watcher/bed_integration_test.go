@@ -57,13 +57,20 @@ func newBed(t *testing.T) *bed {
 // run runs a watcher in this process and returns what stops it in order.
 func (b *bed) run() (stop func()) {
 	b.t.Helper()
+	stop, _ = b.runOn(b.kube.Config())
+	return stop
+}
+
+// runOn runs a watcher that reaches the API server in its own way, and tells where it answers.
+func (b *bed) runOn(kube *rest.Config) (stop func(), url string) {
+	b.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	cfg := watcher.Defaults()
 	cfg.NATS.URL, cfg.RPC.Auth = b.nats.URL(), rpc.None
-	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), b.kube.Config(), listener
+	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), kube, listener
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- watcher.Run(ctx, cfg) }()
@@ -74,7 +81,7 @@ func (b *bed) run() (stop func()) {
 		}
 	})
 	b.t.Cleanup(stop)
-	return stop
+	return stop, "http://" + listener.Addr().String()
 }
 
 // process is a watcher in a process of its own.

@@ -3,7 +3,11 @@
 package watcher_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -79,6 +83,39 @@ func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
 	t.Logf("handed over in %s", took)
 	if took > 5*time.Second {
 		t.Errorf("took %s, want it at once", took)
+	}
+}
+
+func TestAStandbyReadsNoObjects(t *testing.T) {
+	b := newBed(t)
+	b.run()
+	b.leads("first leads")
+	aside := testbed.Kube(t)
+	var mu sync.Mutex
+	asked := map[string]int{}
+	aside.FailBefore(func(_ context.Context, op string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[op]++
+		return nil
+	})
+	b.runOn(aside.Config())
+	testbed.Eventually(t, within, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if asked["GET /apis/coordination.k8s.io/v1/namespaces/default/leases/entail-watcher"] < 3 {
+			return errors.New("the standby has not looked at the lease three times")
+		}
+		return nil
+	})
+	b.apply("a", "1")
+	b.becomes()
+	mu.Lock()
+	defer mu.Unlock()
+	for op := range asked {
+		if strings.HasSuffix(op, "/stores") {
+			t.Errorf("the standby asked %s", op)
+		}
 	}
 }
 

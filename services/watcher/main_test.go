@@ -2,6 +2,7 @@ package watcher_test
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"testing"
 
@@ -19,5 +20,6 @@ func TestMain(m *testing.M) {
 		cfg := watcher.Defaults()
 		service.Main(topology.Watcher, cfg.BindFlags, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
 	}
+	service.CaptureLogs(slog.New(slog.DiscardHandler))
 	testbed.Main(m)
 }
