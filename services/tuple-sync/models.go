@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
 
-// maxModels bounds how many models are kept.
-const maxModels = 512
+// maxModels bounds how many models are kept; one may take 300 KiB.
+const maxModels = 128
 
 // models keeps authorization models, which never change, by id.
 type models struct {

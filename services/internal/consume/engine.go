@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"slices"
 	"sync"
@@ -46,7 +47,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		cfg: cfg, reconciler: reconciler,
 		queue:   workqueue.NewTypedDelayingQueue[K](),
 		metrics: newMetrics(cfg.Metrics, cfg.Service.Name),
-		results: results{js: cfg.JS, service: cfg.Service.Name, log: cfg.Log, said: map[event.Key]saying{}},
+		results: results{js: cfg.JS, service: cfg.Service.Name, log: cfg.Log, said: map[event.Key]uint64{}, seed: maphash.MakeSeed()},
 		waiting: map[K]*batch{}, routes: map[event.Key][]K{},
 		troubles: map[K]trouble{},
 		open:     map[*delivery]struct{}{},

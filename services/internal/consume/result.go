@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 
@@ -23,11 +24,13 @@ type results struct {
 	service string
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	said map[event.Key]saying
+	mu sync.Mutex
+	// said is a fingerprint of what was last said about an object.
+	said map[event.Key]uint64
+	seed maphash.Seed
 }
 
-// saying is what was last said about an object.
+// saying is what makes one result differ from another.
 type saying struct {
 	uid        string
 	generation int64
@@ -40,12 +43,13 @@ type saying struct {
 func (r *results) report(ctx context.Context, result Result) {
 	c := result.Change
 	s := saying{c.UID, c.Generation, result.Outcome, result.Message[:min(len(result.Message), maxMessage)]}
+	mark := maphash.Comparable(r.seed, s)
 	r.mu.Lock()
-	same := r.said[c.Key] == s
+	same := r.said[c.Key] == mark
 	if c.Deleted {
 		delete(r.said, c.Key)
 	} else {
-		r.said[c.Key] = s
+		r.said[c.Key] = mark
 	}
 	r.mu.Unlock()
 	if same {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unique"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -76,13 +77,21 @@ func Unmarshal(key Key, data []byte) (Change, error) {
 		return Change{}, fmt.Errorf("decode change of %s: uid, resource_version or operation: %w", key, errIncomplete)
 	}
 	return Change{
-		Key: key, Version: m.GetVersion(), Kind: m.GetKind(), UID: m.GetUid(),
+		Key: key.shared(), Version: shared(m.GetVersion()), Kind: shared(m.GetKind()), UID: m.GetUid(),
 		ResourceVersion: m.GetResourceVersion(), Generation: m.GetGeneration(),
 		Deleted: m.GetOperation() == eventv1.Operation_OPERATION_DELETE,
-		Object:  m.GetObject(), Omitted: m.GetObjectOmitted(), Epoch: m.GetEpoch(),
+		Object:  m.GetObject(), Omitted: m.GetObjectOmitted(), Epoch: shared(m.GetEpoch()),
 		ObservedAt: m.GetObservedAt().AsTime(), Traceparent: m.GetTraceparent(),
 	}, nil
 }
+
+// shared is k with what many keys have in common held once: services keep 100,000 of them.
+func (k Key) shared() Key {
+	k.Cluster, k.Group, k.Resource, k.Namespace = shared(k.Cluster), shared(k.Group), shared(k.Resource), shared(k.Namespace)
+	return k
+}
+
+func shared(text string) string { return unique.Make(text).Value() }
 
 // NewerThan reports whether c replaces old, which is of the same key. Another epoch
 // always does: resource versions of two clusters do not compare. Versions that do

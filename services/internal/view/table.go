@@ -3,10 +3,14 @@ package view
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -29,8 +33,8 @@ type Table[T any] struct {
 }
 
 type content[T any] struct {
-	live, gone map[event.Key]Object[T]
-	index      map[indexKey]map[event.Key]struct{}
+	live, gone map[event.Key]*Object[T]
+	index      map[indexKey]map[*Object[T]]struct{}
 }
 
 type indexKey struct{ index, value string }
@@ -59,8 +63,8 @@ func Register[T any](v *View, kind topology.Kind, indexes map[string]func(*T) []
 
 func newContent[T any]() *content[T] {
 	return &content[T]{
-		live: map[event.Key]Object[T]{}, gone: map[event.Key]Object[T]{},
-		index: map[indexKey]map[event.Key]struct{}{},
+		live: map[event.Key]*Object[T]{}, gone: map[event.Key]*Object[T]{},
+		index: map[indexKey]map[*Object[T]]struct{}{},
 	}
 }
 
@@ -68,90 +72,106 @@ func newContent[T any]() *content[T] {
 func (t *Table[T]) Get(k event.Key) (Object[T], bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	o, ok := t.shown.live[k]
-	return o, ok
+	return found(t.shown.live[k])
 }
 
 // Tombstone finds a deleted object. Deletions are known for as long as the bus keeps them.
 func (t *Table[T]) Tombstone(k event.Key) (Object[T], bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	o, ok := t.shown.gone[k]
-	return o, ok
+	return found(t.shown.gone[k])
+}
+
+func found[T any](o *Object[T]) (Object[T], bool) {
+	if o == nil {
+		return Object[T]{}, false
+	}
+	return *o, true
 }
 
 // By lists the live objects with a value in an index, ordered by key.
 func (t *Table[T]) By(index, value string) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	keys := t.shown.index[indexKey{index, value}]
-	found := make([]Object[T], 0, len(keys))
-	for k := range keys {
-		found = append(found, t.shown.live[k])
-	}
-	return sorted(found)
+	return sorted(maps.Keys(t.shown.index[indexKey{index, value}]))
 }
 
 // All lists the live objects, ordered by key.
 func (t *Table[T]) All() []Object[T] {
-	return t.list(func() map[event.Key]Object[T] { return t.shown.live })
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return sorted(maps.Values(t.shown.live))
 }
 
 // Tombstones lists the deleted objects, ordered by key.
 func (t *Table[T]) Tombstones() []Object[T] {
-	return t.list(func() map[event.Key]Object[T] { return t.shown.gone })
-}
-
-func (t *Table[T]) list(which func() map[event.Key]Object[T]) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	objects := which()
-	found := make([]Object[T], 0, len(objects))
-	for _, o := range objects {
-		found = append(found, o)
-	}
-	return sorted(found)
+	return sorted(maps.Values(t.shown.gone))
 }
 
-func sorted[T any](objects []Object[T]) []Object[T] {
-	slices.SortFunc(objects, func(a, b Object[T]) int {
+func sorted[T any](objects iter.Seq[*Object[T]]) []Object[T] {
+	all := []Object[T]{}
+	for o := range objects {
+		all = append(all, *o)
+	}
+	slices.SortFunc(all, func(a, b Object[T]) int {
 		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
-	return objects
+	return all
 }
 
-func (c *content[T]) held(k event.Key) (Object[T], bool) {
-	if o, ok := c.live[k]; ok {
-		return o, true
+// held is the object of a key, living or not; nil when there never was one.
+func (c *content[T]) held(k event.Key) *Object[T] {
+	if o := c.live[k]; o != nil {
+		return o
 	}
-	o, ok := c.gone[k]
-	return o, ok
+	return c.gone[k]
 }
 
 func (t *Table[T]) newer(c event.Change) bool {
-	held, ok := t.writing.held(c.Key)
-	return !ok || c.NewerThan(held.Change)
+	held := t.writing.held(c.Key)
+	return held == nil || c.NewerThan(held.Change)
 }
 
 func (t *Table[T]) decode(c event.Change) (func(), error) {
-	o := Object[T]{Change: c}
+	o := &Object[T]{Change: c}
 	o.Object = nil
 	if len(c.Object) > 0 {
 		o.Value = new(T)
 		if err := json.Unmarshal(c.Object, o.Value); err != nil {
 			return nil, err
 		}
+		o.Value = fitted(o.Value)
 	}
 	return func() { t.put(o) }, nil
 }
 
+// fitted is value in as little memory as it needs: without the room that decoding left
+// in its slices, and with one text for all conditions that say the same.
+func fitted[T any](value *T) *T {
+	if c, ok := any(value).(interface{ DeepCopy() *T }); ok {
+		value = c.DeepCopy()
+	}
+	if c, ok := any(value).(interface{ GetConditions() []metav1.Condition }); ok {
+		said := c.GetConditions()
+		for i := range said {
+			for _, text := range []*string{&said[i].Type, &said[i].Reason, &said[i].Message} {
+				*text = unique.Make(*text).Value()
+			}
+			said[i].Status = unique.Make(said[i].Status).Value()
+		}
+	}
+	return value
+}
+
 // put stores o unless something newer came while it was decoded.
-func (t *Table[T]) put(o Object[T]) {
+func (t *Table[T]) put(o *Object[T]) {
 	if !t.newer(o.Change) {
 		return
 	}
 	c := t.writing
-	if was, ok := c.live[o.Key]; ok {
+	if was := c.live[o.Key]; was != nil {
 		t.eachIndex(was, c.unindex)
 		delete(c.live, o.Key)
 		if o.Value == nil && o.UID == was.UID {
@@ -167,26 +187,26 @@ func (t *Table[T]) put(o Object[T]) {
 	t.eachIndex(o, c.enter)
 }
 
-func (t *Table[T]) eachIndex(o Object[T], f func(indexKey, event.Key)) {
+func (t *Table[T]) eachIndex(o *Object[T], f func(indexKey, *Object[T])) {
 	if o.Value == nil {
 		return
 	}
 	for name, extract := range t.extract {
 		for _, value := range extract(o.Value) {
-			f(indexKey{name, value}, o.Key)
+			f(indexKey{name, value}, o)
 		}
 	}
 }
 
-func (c *content[T]) enter(ik indexKey, k event.Key) {
+func (c *content[T]) enter(ik indexKey, o *Object[T]) {
 	if c.index[ik] == nil {
-		c.index[ik] = map[event.Key]struct{}{}
+		c.index[ik] = map[*Object[T]]struct{}{}
 	}
-	c.index[ik][k] = struct{}{}
+	c.index[ik][o] = struct{}{}
 }
 
-func (c *content[T]) unindex(ik indexKey, k event.Key) {
-	delete(c.index[ik], k)
+func (c *content[T]) unindex(ik indexKey, o *Object[T]) {
+	delete(c.index[ik], o)
 	if len(c.index[ik]) == 0 {
 		delete(c.index, ik)
 	}
@@ -199,7 +219,7 @@ func (t *Table[T]) begin() { t.writing = newContent[T]() }
 func (t *Table[T]) finish() {
 	before := t.shown
 	for k := range t.writing.live {
-		if was, ok := before.held(k); ok {
+		if was := before.held(k); was != nil {
 			t.put(was)
 		}
 	}

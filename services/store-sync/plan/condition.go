@@ -62,9 +62,10 @@ func (b *board) sorted() []metav1.Condition {
 
 // tuplesSynced is tuple-sync's word on the present generation of an object. It counts only
 // for the OpenFGA store in use: after a move the old word stands until the tuples have moved too.
+// While they are being written nothing is to be said anew: that would be a write for every change.
 func tuplesSynced(has []metav1.Condition, o metav1.Object, moved bool) finding {
 	c := meta.FindStatusCondition(has, corev1alpha1.TuplesSynced)
-	if c == nil || c.ObservedGeneration != o.GetGeneration() || moved {
+	if c == nil || c.ObservedGeneration != o.GetGeneration() || c.Reason == corev1alpha1.Syncing || moved {
 		return finding{corev1alpha1.TuplesSynced, metav1.ConditionFalse, "TuplesPending", "waiting for tuple-sync to write the tuples"}
 	}
 	return finding{corev1alpha1.TuplesSynced, c.Status, c.Reason, c.Message}

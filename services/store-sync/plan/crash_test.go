@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -160,4 +162,18 @@ func TestReadyWaitsForTuplesInTheStoreInUse(t *testing.T) {
 	w.store.Generation++
 	w.pass(1000)
 	w.expectConditions(t, "Ready=False/TuplesPending", "m00:Ready=True/Ready")
+}
+
+func TestTuplesOnTheirWayAreNoNews(t *testing.T) {
+	w := newWorld(settled)
+	w.store.Generation++
+	w.pass(1000)
+	w.expectConditions(t, "Ready=False/TuplesPending")
+	w.writes = 0
+	meta.SetStatusCondition(&w.store.Status.Conditions, metav1.Condition{
+		Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionFalse, Reason: corev1alpha1.Syncing, ObservedGeneration: w.store.Generation,
+	})
+	if w.pass(1000); w.writes != 0 {
+		t.Errorf("%d writes while tuple-sync is at work", w.writes)
+	}
 }

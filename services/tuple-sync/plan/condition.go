@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
 // Condition is what people read about an owner's tuples.
@@ -18,7 +20,7 @@ const (
 	// Synced: the store holds everything.
 	Synced = "Synced"
 	// Syncing: the record may list what is not in the store yet.
-	Syncing = "Syncing"
+	Syncing = corev1alpha1.Syncing
 	// Pending: something has to appear first.
 	Pending = "Pending"
 	// Invalid: the store holds everything but some tuples that it cannot hold.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -74,16 +75,19 @@ func run(ctx context.Context, name string, around surroundings) error {
 	}
 }
 
+// memoryLimit is the Go runtime's soft limit for a service. The rest of 500 MiB is its code and the runtime's own.
+const memoryLimit = "400MiB"
+
 // process is a service that runs as a process of its own and can be killed.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	around surroundings
 	cmd    *exec.Cmd
 	log    *os.File
 }
 
-func spawn(t *testing.T, name string, around surroundings) *process {
+func spawn(t testing.TB, name string, around surroundings) *process {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), name)
 	if err != nil {
@@ -106,7 +110,7 @@ func (p *process) start() {
 	p.t.Helper()
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), serviceEnv+"="+p.name, "T_NATS="+p.around.nats,
-		"T_KUBECONFIG="+p.around.kubeconfig, "T_OPENFGA="+p.around.openFGA.Target)
+		"T_KUBECONFIG="+p.around.kubeconfig, "T_OPENFGA="+p.around.openFGA.Target, "GOMEMLIMIT="+memoryLimit)
 	p.cmd.Stderr = p.log
 	if _, err := p.cmd.StdinPipe(); err != nil {
 		p.t.Fatal(err)
@@ -131,4 +135,22 @@ func (p *process) stop() {
 	if err := p.cmd.Wait(); err != nil {
 		p.t.Errorf("%s ended with %v after SIGTERM", p.name, err)
 	}
+}
+
+// memory is what the process has resident, in MiB: at most so far, and now.
+func (p *process) memory() (peak, now float64) {
+	p.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	read := func(name string) float64 {
+		_, rest, _ := strings.Cut(string(status), name+":")
+		var kib float64
+		if _, err := fmt.Sscan(rest, &kib); err != nil {
+			p.t.Fatalf("%s in %s: %v", name, status, err)
+		}
+		return kib / 1024
+	}
+	return read("VmHWM"), read("VmRSS")
 }

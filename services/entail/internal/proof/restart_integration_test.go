@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -32,18 +31,25 @@ const (
 )
 
 // A service starts with 100,000 converged objects in the stream: 1,000 Stores with 99
-// AuthorizationModels each, a tuple in every one. First it has never run before, then
-// it is restarted. It is converged when it has said so of every object.
+// AuthorizationModels each, a tuple in every one. First it has never run before, then it
+// is restarted, then once more as a process of its own, whose memory is measured. It is
+// converged when it has said so of every object.
 func BenchmarkRestartWith100000Objects(b *testing.B) {
 	for _, name := range []string{topology.StoreSync, topology.TupleSync} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				c := newCrowd(b)
-				first, heap := c.run(b, name)
-				again, _ := c.run(b, name)
+				first := c.converge(b, name, func() func() { return c.run(b, name) })
+				again := c.converge(b, name, func() func() { return c.run(b, name) })
+				var p *process
+				alone := c.converge(b, name, func() func() { p = spawn(b, name, c.around()); return func() {} })
 				b.ReportMetric(first.Seconds(), "first-s")
 				b.ReportMetric(again.Seconds(), "restart-s")
-				b.ReportMetric(heap, "heap-MiB")
+				b.ReportMetric(alone.Seconds(), "process-restart-s")
+				peak, settled := p.memory()
+				b.ReportMetric(peak, "peak-MiB")
+				b.ReportMetric(settled, "MiB")
+				p.stop()
 				if got := c.openFGA.Writes() + c.kube.Writes(); got != 0 {
 					b.Fatalf("%d writes though everything was converged: %v %v", got, c.openFGA.WritesByOp(), c.kube.WritesByOp())
 				}
@@ -215,25 +221,12 @@ func (c *crowdBed) mark(b *testing.B, kind event.GroupResource, count int64) {
 	}
 }
 
-// run runs one service until it has said of every object that it is applied.
-func (c *crowdBed) run(b *testing.B, name string) (time.Duration, float64) {
+// converge starts one service and waits until it has said of every object that it is applied.
+func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func())) time.Duration {
 	b.Helper()
 	before := c.said(b)
-	runtime.GC()
-	var empty, full runtime.MemStats
-	runtime.ReadMemStats(&empty)
-	ctx, cancel := context.WithCancel(b.Context())
-	var running sync.WaitGroup
 	begun := time.Now()
-	running.Go(func() {
-		around := surroundings{
-			nats: c.bus.URL(), openFGA: c.openFGA.Config(),
-			embed: service.Embed{Kube: c.kube.Config(), Log: slog.New(slog.DiscardHandler)},
-		}
-		if err := run(ctx, name, around); err != nil {
-			b.Errorf("%s: %v", name, err)
-		}
-	})
+	stop := start()
 	testbed.Eventually(b, 5*time.Minute, func() error {
 		if got := c.said(b) - before; got < crowd {
 			return fmt.Errorf("%s spoke of %d of %d objects", name, got, crowd)
@@ -242,11 +235,29 @@ func (c *crowdBed) run(b *testing.B, name string) (time.Duration, float64) {
 	})
 	caughtUp(b, c.js, name)
 	took := time.Since(begun)
-	runtime.GC()
-	runtime.ReadMemStats(&full)
-	cancel()
-	running.Wait()
-	return took, (float64(full.HeapAlloc) - float64(empty.HeapAlloc)) / (1 << 20)
+	stop()
+	return took
+}
+
+// around is what a service works with; its writes are counted only in this process.
+func (c *crowdBed) around() surroundings {
+	return surroundings{
+		nats: c.bus.URL(), openFGA: c.openFGA.Config(), kubeconfig: c.kube.Kubeconfig(),
+		embed: service.Embed{Kube: c.kube.Config(), Log: slog.New(slog.DiscardHandler)},
+	}
+}
+
+// run runs a service in this process.
+func (c *crowdBed) run(b *testing.B, name string) (stop func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := run(ctx, name, c.around()); err != nil {
+			b.Errorf("%s: %v", name, err)
+		}
+	})
+	return func() { cancel(); running.Wait() }
 }
 
 // said is how many results have been published.

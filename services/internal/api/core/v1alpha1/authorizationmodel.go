@@ -63,6 +63,9 @@ type AuthorizationModel struct {
 	Status AuthorizationModelStatus `json:"status,omitempty"`
 }
 
+// GetConditions are those of its status.
+func (in *AuthorizationModel) GetConditions() []metav1.Condition { return in.Status.Conditions }
+
 // AuthorizationModelList is a list of authorization models.
 //
 // +kubebuilder:object:root=true

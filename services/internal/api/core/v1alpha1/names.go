@@ -42,3 +42,7 @@ const (
 	// TuplesSynced says that all tuples of the object are in OpenFGA (by tuple-sync).
 	TuplesSynced = "TuplesSynced"
 )
+
+// Syncing is the reason of [TuplesSynced] while tuples are on their way: a stage of every
+// change, on which nothing but this condition depends.
+const Syncing = "Syncing"

@@ -108,6 +108,9 @@ type Store struct {
 	Status StoreStatus `json:"status,omitempty"`
 }
 
+// GetConditions are those of its status.
+func (in *Store) GetConditions() []metav1.Condition { return in.Status.Conditions }
+
 // StoreList is a list of stores.
 //
 // +kubebuilder:object:root=true
