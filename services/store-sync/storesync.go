@@ -8,7 +8,6 @@ package storesync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -58,9 +57,8 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		Ready: []service.Check{{Name: "view", Err: v.Complete}},
 		Tasks: []func(context.Context) error{
 			v.Run,
-			func(ctx context.Context) error {
-				return errors.Join(consume.Run(ctx, engine, r), openFGA.Close())
-			},
+			func(ctx context.Context) error { return consume.Run(ctx, engine, r) },
 		},
+		Close: openFGA.Close,
 	}, nil
 }

@@ -198,9 +198,10 @@ func (v *View) filters(subject func(event.GroupResource) string) []string {
 }
 
 // ordered reads all that filters match. A reset that fails ends it: what goes on then may
-// be another stream, in which sequences mean something else.
+// be another stream, in which sequences mean something else. The server soon forgets the
+// consumer of a feed that has ended.
 func ordered(filters []string) jetstream.OrderedConsumerConfig {
-	return jetstream.OrderedConsumerConfig{FilterSubjects: filters, MaxResetAttempts: 1}
+	return jetstream.OrderedConsumerConfig{FilterSubjects: filters, MaxResetAttempts: 1, InactiveThreshold: time.Minute}
 }
 
 // each hands every message to f until f or the consumer fails.

@@ -148,7 +148,8 @@ const pause = 250 * time.Millisecond
 // that was deleted and made anew.
 func (v *View) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := v.feed(ctx); ctx.Err() == nil {
+		err := v.feed(ctx)
+		if ctx.Err() == nil && !errors.Is(err, errReplaced) { // Reading again is then all there is to it.
 			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
 		}
 		sleep(ctx, pause)

@@ -32,6 +32,9 @@ func (m *machine) runners() []runner {
 		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around surroundings) error {
 			cfg := watcher.Defaults()
 			around.settle(&cfg.Config)
+			if !m.cfg.ExternalCluster() {
+				cfg.Identity = "entail-up" // Nobody else is there: the seat of one that was killed is ours.
+			}
 			return watcher.Run(ctx, cfg)
 		}},
 		{topology.StoreSync, m.cfg.Ports.StoreSync, func(ctx context.Context, around surroundings) error {

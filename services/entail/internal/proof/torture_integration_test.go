@@ -45,7 +45,7 @@ func TestWhateverGoesWrongOpenFGAEndsUpAsDeclared(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
 	around := surroundings{nats: bus.URL(), openFGA: openFGA.Config(), kubeconfig: kube.Kubeconfig()}
-	c := &chaos{t: t, random: random, bus: bus, openFGA: openFGA, js: bus.JetStream(t)}
+	c := &chaos{t: t, random: random, bus: bus, openFGA: openFGA, kube: kube, js: bus.JetStream(t)}
 	for _, name := range names() {
 		c.processes = append(c.processes, spawn(t, name, around))
 	}
@@ -74,13 +74,14 @@ type chaos struct {
 	random    *rand.Rand
 	bus       *testbed.NATSServer
 	openFGA   *testbed.OpenFGAServer
+	kube      *testbed.KubeServer
 	js        jetstream.JetStream
 	processes []*process
 }
 
 func (c *chaos) strike() {
 	c.t.Helper()
-	switch n := c.random.IntN(12); {
+	switch n := c.random.IntN(13); {
 	case n < 6:
 		p := c.processes[c.random.IntN(len(c.processes))]
 		p.kill()
@@ -94,9 +95,12 @@ func (c *chaos) strike() {
 	case n < 11:
 		c.bus.Stop()
 		c.bus.Start(c.t)
-	default:
+	case n < 12:
 		c.openFGA.Stop()
 		c.openFGA.Start(c.t)
+	default:
+		c.kube.Kill()
+		c.kube.Start(c.t)
 	}
 }
 
