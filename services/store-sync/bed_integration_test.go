@@ -4,30 +4,18 @@ package storesync_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
@@ -46,114 +34,44 @@ func dsl(name string) string {
 	return fmt.Sprintf("module %s\n\ntype %s\n  relations\n    define reader: [user]\n", name, name)
 }
 
-// bed is the surroundings of a store-sync: real servers, and somebody who publishes what happens in Kubernetes.
+// bed is the surroundings of a store-sync.
 type bed struct {
-	t    *testing.T
-	kube *testbed.KubeServer
-	nats *testbed.NATSServer
-	fga  *testbed.OpenFGAServer
-	// openFGA and api are the test's own hands; what they do is not counted.
-	openFGA *fga.Client
-	api     dynamic.Interface
-	js      jetstream.JetStream
-
-	mu    sync.Mutex
-	calls map[string]int
+	*testbed.Bed
+	// hand is the test's own on OpenFGA.
+	hand *fga.Client
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, kube: testbed.Kube(t), nats: testbed.NATS(t), fga: testbed.OpenFGA(t), calls: map[string]int{}}
-	b.openFGA, b.api, b.js = b.fga.Client(t), b.kube.Objects(t), b.nats.JetStream(t)
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
-		t.Fatal(err)
+	b := testbed.NewBed(t)
+	return &bed{b, b.OpenFGA.Client(t)}
+}
+
+// since returns functions that tell the calls from now on: all to OpenFGA, writes to the API server.
+func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
+	calls, writes := b.OpenFGA.CallsByOp(), b.Kube.Writes()
+	openFGA = func() map[string]int {
+		now := b.OpenFGA.CallsByOp()
+		for op, n := range calls {
+			if now[op] -= n; now[op] == 0 {
+				delete(now, op)
+			}
+		}
+		return now
 	}
-	b.watchOpenFGA(nil)
-	return b
-}
-
-// watchOpenFGA counts every call, and fails those that fail says.
-func (b *bed) watchOpenFGA(fail testbed.Fault) {
-	b.fga.FailBefore(func(ctx context.Context, op string) error {
-		b.mu.Lock()
-		b.calls[op]++
-		b.mu.Unlock()
-		if fail == nil {
-			return nil
-		}
-		return fail(ctx, op)
-	})
-}
-
-// reset forgets the calls counted so far and returns a function that tells those since.
-func (b *bed) reset() (openFGA func() map[string]int, kube func() int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.calls = map[string]int{}
-	before := b.kube.Writes()
-	return b.called, func() int { return b.kube.Writes() - before }
-}
-
-func (b *bed) called() map[string]int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.calls)
-}
-
-// settled waits until nothing has been called for a while.
-func (b *bed) settled() {
-	b.t.Helper()
-	state := func() string { return fmt.Sprint(b.called(), b.kube.WritesByOp()) }
-	last, since := state(), time.Now()
-	testbed.Eventually(b.t, 2*time.Minute, func() error {
-		if now := state(); now != last {
-			last, since = now, time.Now()
-		}
-		if time.Since(since) < calm {
-			return errors.New("still busy")
-		}
-		return nil
-	})
-}
-
-// running is a store-sync.
-type running struct {
-	t    *testing.T
-	url  string
-	stop context.CancelFunc
-	done chan error
+	return openFGA, func() int { return b.Kube.Writes() - writes }
 }
 
 // serve starts a store-sync that ends with the test at the latest.
-func (b *bed) serve(edit ...func(*storesync.Config)) *running {
-	b.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+func (b *bed) serve(edit ...func(*storesync.Config)) *testbed.Running {
+	b.T.Helper()
 	cfg := storesync.Defaults()
-	cfg.NATS.URL, cfg.OpenFGA = b.nats.URL(), b.fga.Config()
-	cfg.RPC.Auth, cfg.RPC.Listen = rpc.None, listener.Addr().String()
-	cfg.Embed.Kube, cfg.Embed.Listener = b.kube.Config(), listener
-	cfg.Embed.Log = slog.New(slog.NewTextHandler(b.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	listener := b.Lead(&cfg.Config)
+	cfg.OpenFGA = b.OpenFGA.Config()
 	for _, f := range edit {
 		f(&cfg)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
-	r := &running{t: b.t, url: "http://" + listener.Addr().String(), stop: cancel, done: make(chan error, 1)}
-	go func() { r.done <- storesync.Run(ctx, cfg) }()
-	b.t.Cleanup(r.end)
-	return r
-}
-
-// end stops the service in order and wants it to go well.
-func (r *running) end() {
-	r.stop()
-	if err, open := <-r.done; open && err != nil {
-		r.t.Errorf("store-sync ended with %v", err)
-	} else if open {
-		close(r.done)
-	}
+	return b.Serve(listener, func(ctx context.Context) error { return storesync.Run(ctx, cfg) })
 }
 
 func storeSpec(edit ...func(*corev1alpha1.StoreSpec)) corev1alpha1.StoreSpec {
@@ -165,54 +83,27 @@ func storeSpec(edit ...func(*corev1alpha1.StoreSpec)) corev1alpha1.StoreSpec {
 }
 
 func (b *bed) applyStore(name string, edit ...func(*corev1alpha1.StoreSpec)) {
-	b.t.Helper()
-	b.kube.Apply(b.t, topology.Stores(), name, storeSpec(edit...))
+	b.T.Helper()
+	b.Kube.Apply(b.T, topology.Stores(), name, storeSpec(edit...))
 }
 
 func (b *bed) applyModule(name, store, text string) {
-	b.t.Helper()
-	b.kube.Apply(b.t, topology.AuthorizationModels(), name,
+	b.T.Helper()
+	b.Kube.Apply(b.T, topology.AuthorizationModels(), name,
 		corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: store}, Model: text})
-}
-
-func (b *bed) resource(kind topology.Kind) dynamic.NamespaceableResourceInterface {
-	return b.api.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource})
-}
-
-func (b *bed) delete(kind topology.Kind, name string) {
-	b.t.Helper()
-	if err := b.resource(kind).Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		b.t.Fatal(err)
-	}
 }
 
 // patch merges into the Store demo.
 func (b *bed) patch(patch string, subresources ...string) {
-	b.t.Helper()
+	b.T.Helper()
 	options := metav1.PatchOptions{FieldManager: "test"}
-	if _, err := b.resource(topology.Stores()).Patch(b.t.Context(), "demo", types.MergePatchType, []byte(patch), options, subresources...); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// applyStatus is what tuple-sync does: its own part of a status.
-func (b *bed) applyStatus(kind topology.Kind, name string, status any) {
-	b.t.Helper()
-	patch, err := json.Marshal(map[string]any{
-		"apiVersion": kind.Group + "/" + kind.Version, "kind": kind.Kind,
-		"metadata": map[string]any{"name": name}, "status": status,
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	options := metav1.PatchOptions{FieldManager: topology.TupleSync}
-	if _, err := b.resource(kind).Patch(b.t.Context(), name, types.ApplyPatchType, patch, options, "status"); err != nil {
-		b.t.Fatal(err)
+	if _, err := b.Resource(topology.Stores()).Patch(b.T.Context(), "demo", types.MergePatchType, []byte(patch), options, subresources...); err != nil {
+		b.T.Fatal(err)
 	}
 }
 
 func (b *bed) get(kind topology.Kind, name string, into any) error {
-	u, err := b.resource(kind).Get(b.t.Context(), name, metav1.GetOptions{})
+	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -220,19 +111,19 @@ func (b *bed) get(kind topology.Kind, name string, into any) error {
 }
 
 func (b *bed) store(name string) *corev1alpha1.Store {
-	b.t.Helper()
+	b.T.Helper()
 	var s corev1alpha1.Store
 	if err := b.get(topology.Stores(), name, &s); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return &s
 }
 
 // await waits until a Store has these conditions, each "Type=Status/Reason", of its present generation.
 func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
-	b.t.Helper()
+	b.T.Helper()
 	var s corev1alpha1.Store
-	testbed.Eventually(b.t, soon, func() error {
+	testbed.Eventually(b.T, soon, func() error {
 		s = corev1alpha1.Store{}
 		if err := b.get(topology.Stores(), name, &s); err != nil {
 			return err
@@ -243,9 +134,9 @@ func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
 }
 
 func (b *bed) awaitModule(name string, want ...string) *corev1alpha1.AuthorizationModel {
-	b.t.Helper()
+	b.T.Helper()
 	var m corev1alpha1.AuthorizationModel
-	testbed.Eventually(b.t, soon, func() error {
+	testbed.Eventually(b.T, soon, func() error {
 		m = corev1alpha1.AuthorizationModel{}
 		if err := b.get(topology.AuthorizationModels(), name, &m); err != nil {
 			return err
@@ -276,10 +167,10 @@ func messageOf(conditions []metav1.Condition, kind string) string {
 
 // types are those of the model that is live in the Store demo.
 func (b *bed) types() []string {
-	b.t.Helper()
-	m, err := b.openFGA.LatestModel(b.t.Context(), b.store("demo").Status.StoreID)
+	b.T.Helper()
+	m, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	var names []string
 	for _, t := range m.GetTypeDefinitions() {
@@ -290,42 +181,23 @@ func (b *bed) types() []string {
 }
 
 func (b *bed) expectTypes(want ...string) {
-	b.t.Helper()
+	b.T.Helper()
 	slices.Sort(want)
 	if got := b.types(); !slices.Equal(got, want) {
-		b.t.Errorf("the model has the types %v, want %v", got, want)
+		b.T.Errorf("the model has the types %v, want %v", got, want)
 	}
 }
 
 // named are the ids of the OpenFGA stores of a name.
 func (b *bed) named(name string) []string {
-	b.t.Helper()
-	stores, err := b.openFGA.FindStores(b.t.Context(), name)
+	b.T.Helper()
+	stores, err := b.hand.FindStores(b.T.Context(), name)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	ids := make([]string, len(stores))
 	for i, s := range stores {
 		ids[i] = s.ID
 	}
 	return ids
-}
-
-// resync makes the service compare everything with OpenFGA.
-func (b *bed) resync() {
-	b.t.Helper()
-	msg := nats.NewMsg(topology.WakeSubject(topology.StoreSync))
-	msg.Header.Set(topology.ReplayHeader, "resync")
-	if _, err := b.js.PublishMsg(b.t.Context(), msg); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-func (b *bed) list(kind topology.Kind) *unstructured.UnstructuredList {
-	b.t.Helper()
-	list, err := b.resource(kind).List(b.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return list
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-func (r *running) client() storev1connect.StoreServiceClient {
+func clientOf(r *testbed.Running) storev1connect.StoreServiceClient {
 	transport := &http.Transport{DisableKeepAlives: true}
-	return storev1connect.NewStoreServiceClient(&http.Client{Transport: transport}, r.url)
+	return storev1connect.NewStoreServiceClient(&http.Client{Transport: transport}, r.URL)
 }
 
 func TestStoreServiceTellsStoresAndModels(t *testing.T) {
 	b := newBed(t)
-	stores := b.serve().client()
+	stores := clientOf(b.serve())
 	testbed.Eventually(t, soon, func() error {
 		if _, err := stores.ListStores(t.Context(), &storev1.ListStoresRequest{}); connect.CodeOf(err) != connect.CodeUnavailable {
 			return fmt.Errorf("before the snapshot ListStores answers %w, want Unavailable", err)
@@ -37,11 +37,11 @@ func TestStoreServiceTellsStoresAndModels(t *testing.T) {
 	b.applyModule("docs", "demo-0", dsl("folder"))
 	b.applyModule("odd", "demo-0", "nonsense")
 	b.applyStore("bad", func(s *corev1alpha1.StoreSpec) { s.CoreModule = "" })
-	b.mirror()
+	b.Mirror()
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.awaitModule("odd", "Merged=False/Rejected")
 	b.await("bad", "ModelSynced=False/InvalidCore")
-	b.settled()
+	b.Settled()
 
 	var names []string
 	token := ""
@@ -109,7 +109,7 @@ func expectModel(t *testing.T, b *bed, stores storev1connect.StoreServiceClient)
 	if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("a Store without a model is answered by %v", err)
 	}
-	b.fga.Stop()
+	b.OpenFGA.Stop()
 	if _, err := stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "demo-0"}); connect.CodeOf(err) != connect.CodeUnavailable {
 		t.Errorf("without OpenFGA GetModel answers %v", err)
 	}

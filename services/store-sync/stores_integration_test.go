@@ -26,7 +26,7 @@ import (
 
 func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
@@ -38,12 +38,12 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	if !slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer) {
 		t.Errorf("finalizers %v lack ours", s.Finalizers)
 	}
-	b.settled()
+	b.Settled()
 	s = b.store("demo")
 	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID {
 		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
 	}
-	latest, err := b.openFGA.LatestModel(t.Context(), s.Status.StoreID)
+	latest, err := b.hand.LatestModel(t.Context(), s.Status.StoreID)
 	if err != nil || latest.GetId() != s.Status.AuthorizationModelID {
 		t.Errorf("latest model is %s (%v), status names %s", latest.GetId(), err, s.Status.AuthorizationModelID)
 	}
@@ -59,8 +59,8 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 
 // tuplesSynced says what tuple-sync would.
 func (b *bed) tuplesSynced(name, storeID string) {
-	b.t.Helper()
-	b.applyStatus(topology.Stores(), name, corev1alpha1.StoreStatus{
+	b.T.Helper()
+	b.ApplyStatus(topology.TupleSync, topology.Stores(), name, corev1alpha1.StoreStatus{
 		ManagedTuplesStoreID: storeID,
 		Conditions: []metav1.Condition{{
 			Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionTrue, Reason: "Synced",
@@ -71,10 +71,10 @@ func (b *bed) tuplesSynced(name, storeID string) {
 
 // expectEvents wants each of these Kubernetes Events about a Store; each once but for ModelWritten.
 func (b *bed) expectEvents(store string, want ...string) {
-	b.t.Helper()
+	b.T.Helper()
 	uid := b.store(store).UID
-	testbed.Eventually(b.t, soon, func() error {
-		list, err := b.api.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace("default").List(b.t.Context(), metav1.ListOptions{})
+	testbed.Eventually(b.T, soon, func() error {
+		list, err := b.Objects.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace("default").List(b.T.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -98,30 +98,30 @@ func (b *bed) expectEvents(store string, want ...string) {
 }
 
 func (b *bed) expectAnnounced(storeID, modelID string) {
-	b.t.Helper()
-	stream, err := b.js.Stream(b.t.Context(), topology.Announce)
+	b.T.Helper()
+	stream, err := b.JS.Stream(b.T.Context(), topology.Announce)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.AnnounceSubject(storeID))
+	msg, err := stream.GetLastMsgForSubject(b.T.Context(), topology.AnnounceSubject(storeID))
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	var m eventv1.StoreChanged
 	if err := proto.Unmarshal(msg.Data, &m); err != nil || m.GetStoreId() != storeID || m.GetAuthorizationModelId() != modelID {
-		b.t.Errorf("announced %v (%v), want model %s of store %s", &m, err, modelID, storeID)
+		b.T.Errorf("announced %v (%v), want model %s of store %s", &m, err, modelID, storeID)
 	}
 }
 
 func (b *bed) expectResult(store string, want eventv1.Outcome) {
-	b.t.Helper()
-	stream, err := b.js.Stream(b.t.Context(), topology.Results)
+	b.T.Helper()
+	stream, err := b.JS.Stream(b.T.Context(), topology.Results)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	key := event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: store}
-	testbed.Eventually(b.t, soon, func() error {
-		msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.ResultSubject(topology.StoreSync, key))
+	testbed.Eventually(b.T, soon, func() error {
+		msg, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ResultSubject(topology.StoreSync, key))
 		if err != nil {
 			return err
 		}
@@ -149,23 +149,23 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 	}
 	declaring.Wait()
 	for range namesakes {
-		if _, err := b.openFGA.CreateStore(t.Context(), name(7)); err != nil {
+		if _, err := b.hand.CreateStore(t.Context(), name(7)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	oldest := b.named(name(7))[0]
-	b.mirror()
+	b.Mirror()
 	start := time.Now()
 	b.serve()
 	testbed.Eventually(t, 9*soon, func() error {
-		if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n < names {
+		if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n < names {
 			return fmt.Errorf("%d of %d models were written", n, names)
 		}
 		return nil
 	})
 	t.Logf("%d stores adopted in %s", names, time.Since(start).Round(time.Millisecond))
-	b.settled()
-	for _, u := range b.list(topology.Stores()).Items {
+	b.Settled()
+	for _, u := range b.List(topology.Stores()).Items {
 		var s corev1alpha1.Store
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
 			t.Fatal(err)
@@ -174,10 +174,10 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 			t.Errorf("%s: %v", s.Name, err)
 		}
 	}
-	if n := b.fga.WritesByOp()["CreateStore"]; n != 0 {
+	if n := b.OpenFGA.WritesByOp()["CreateStore"]; n != 0 {
 		t.Errorf("%d stores were created", n)
 	}
-	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n != names {
+	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != names {
 		t.Errorf("%d models were written for %d stores", n, names)
 	}
 	s := b.await(name(7), "NameUnique=False/SeveralStores")
@@ -191,14 +191,14 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 
 // declare makes a Store, and an OpenFGA store of its name that was there before.
 func (b *bed) declare(name string) error {
-	if _, err := b.openFGA.CreateStore(b.t.Context(), name); err != nil {
+	if _, err := b.hand.CreateStore(b.T.Context(), name); err != nil {
 		return err
 	}
 	s := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": corev1alpha1.GroupVersion.String(), "kind": "Store",
 		"metadata": map[string]any{"name": name}, "spec": map[string]any{"coreModule": coreV1},
 	}}
-	_, err := b.resource(topology.Stores()).Create(b.t.Context(), s, metav1.CreateOptions{})
+	_, err := b.Resource(topology.Stores()).Create(b.T.Context(), s, metav1.CreateOptions{})
 	return err
 }
 
@@ -206,8 +206,8 @@ func TestAStoreWhoseCreationWentUnansweredIsNotMadeTwice(t *testing.T) {
 	b := newBed(t)
 	lost := make(chan struct{}, 1)
 	lost <- struct{}{}
-	b.fga.FailAfter(loseAnswers("CreateStore", lost))
-	b.mirror()
+	b.OpenFGA.FailAfter(loseAnswers("CreateStore", lost))
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
@@ -218,14 +218,14 @@ func TestAStoreWhoseCreationWentUnansweredIsNotMadeTwice(t *testing.T) {
 
 func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	old := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-	if err := b.openFGA.DeleteStore(t.Context(), old); err != nil {
+	if err := b.hand.DeleteStore(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	b.resync()
+	b.Resync(topology.StoreSync)
 	s := b.await("demo", "StoreSynced=True/Recreated", "ModelSynced=True/Merged")
 	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID || ids[0] == old {
 		t.Errorf("OpenFGA has %v, status names %s, before it was %s", ids, s.Status.StoreID, old)
@@ -236,17 +236,17 @@ func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
 
 func TestNoModelGoesIntoAStoreThatIsNotThere(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	old := b.await("demo", "ModelSynced=True/Merged").Status
-	if err := b.openFGA.DeleteStore(t.Context(), old.StoreID); err != nil {
+	if err := b.hand.DeleteStore(t.Context(), old.StoreID); err != nil {
 		t.Fatal(err)
 	}
 	b.applyModule("demo-docs", "demo", dsl("folder"))
 	b.awaitModule("demo-docs", "Merged=True/Merged")
 	b.expectTypes("user", "document", "folder")
-	ghost, err := b.openFGA.LatestModel(t.Context(), old.StoreID)
+	ghost, err := b.hand.LatestModel(t.Context(), old.StoreID)
 	if err != nil || ghost.GetId() != old.AuthorizationModelID {
 		t.Errorf("the deleted store got model %s (%v), it had %s", ghost.GetId(), err, old.AuthorizationModelID)
 	}
@@ -254,13 +254,13 @@ func TestNoModelGoesIntoAStoreThatIsNotThere(t *testing.T) {
 
 func TestANoOpPassCostsOneRead(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
 	b.awaitModule("demo-docs", "Merged=True/Merged")
-	b.settled()
-	calls, writes := b.reset()
+	b.Settled()
+	calls, writes := b.since()
 	b.patch(`{"metadata":{"annotations":{"seen":"1"}}}`)
 	testbed.Eventually(t, soon, func() error {
 		if len(calls()) == 0 {
@@ -268,18 +268,18 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 		}
 		return nil
 	})
-	b.settled()
+	b.Settled()
 	if got := fmt.Sprint(calls()); got != "map[ReadAuthorizationModels:1]" {
 		t.Errorf("OpenFGA was called %s", got)
 	}
 	if n := writes(); n != 0 {
-		t.Errorf("%d writes to the API server: %v", n, b.kube.WritesByOp())
+		t.Errorf("%d writes to the API server: %v", n, b.Kube.WritesByOp())
 	}
 }
 
 func TestAFullReplayWritesNothing(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	first := b.serve()
 	for i := range 5 {
 		b.applyStore(fmt.Sprintf("demo-%d", i))
@@ -290,21 +290,21 @@ func TestAFullReplayWritesNothing(t *testing.T) {
 		b.awaitModule(fmt.Sprintf("docs-%d", i), "Merged=True/Merged")
 	}
 	b.awaitModule("bad", "Merged=False/Rejected")
-	b.delete(topology.AuthorizationModels(), "docs-4")
-	b.delete(topology.Stores(), "demo-4")
+	b.Delete(topology.AuthorizationModels(), "docs-4")
+	b.Delete(topology.Stores(), "demo-4")
 	testbed.Eventually(t, soon, func() error {
 		if ids := b.named("demo-4"); len(ids) > 0 {
 			return fmt.Errorf("demo-4 is still %v", ids)
 		}
 		return nil
 	})
-	b.settled()
-	first.end()
-	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, topology.StoreSync); err != nil {
+	b.Settled()
+	first.Stop()
+	if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.StoreSync); err != nil {
 		t.Fatal(err)
 	}
-	calls, writes := b.reset()
-	before := b.fga.Writes()
+	calls, writes := b.since()
+	before := b.OpenFGA.Writes()
 	b.serve()
 	testbed.Eventually(t, soon, func() error {
 		if n := calls()["ReadAuthorizationModels"]; n < 4 {
@@ -312,11 +312,11 @@ func TestAFullReplayWritesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	b.settled()
-	if n := b.fga.Writes() - before; n != 0 {
-		t.Errorf("%d writes to OpenFGA: %v", n, b.fga.WritesByOp())
+	b.Settled()
+	if n := b.OpenFGA.Writes() - before; n != 0 {
+		t.Errorf("%d writes to OpenFGA: %v", n, b.OpenFGA.WritesByOp())
 	}
 	if n := writes(); n != 0 {
-		t.Errorf("%d writes to the API server: %v", n, b.kube.WritesByOp())
+		t.Errorf("%d writes to the API server: %v", n, b.Kube.WritesByOp())
 	}
 }

@@ -43,13 +43,13 @@ func (f *trouble) fault(context.Context, string) error {
 
 func TestWhateverHappensOpenFGAEndsAsDeclared(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	var f trouble
 	f.sometimes.Store(true)
-	b.watchOpenFGA(f.fault)
-	b.fga.FailAfter(f.fault)
-	b.kube.FailBefore(f.fault)
-	b.kube.FailAfter(f.fault)
+	b.OpenFGA.FailBefore(f.fault)
+	b.OpenFGA.FailAfter(f.fault)
+	b.Kube.FailBefore(f.fault)
+	b.Kube.FailAfter(f.fault)
 	r := b.serve()
 	pace := time.NewTicker(torturePace)
 	defer pace.Stop()
@@ -58,38 +58,38 @@ func TestWhateverHappensOpenFGAEndsAsDeclared(t *testing.T) {
 		b.happen()
 		if i%60 == 59 {
 			f.cut.Store(true)
-			r.end()
+			r.Stop()
 			f.cut.Store(false)
 			r = b.serve()
 		}
 	}
 	f.sometimes.Store(false)
-	r.end()
+	r.Stop()
 	r = b.serve()
 	testbed.Eventually(t, 2*soon, b.asDeclared)
-	b.settled()
+	b.Settled()
 	if err := b.asDeclared(); err != nil {
 		t.Error(err)
 	}
 
-	r.end()
-	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, topology.StoreSync); err != nil {
+	r.Stop()
+	if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.StoreSync); err != nil {
 		t.Fatal(err)
 	}
-	_, writes := b.reset()
-	before := b.fga.Writes()
+	_, writes := b.since()
+	before := b.OpenFGA.Writes()
 	b.serve()
-	b.settled()
-	b.resync()
-	b.settled()
-	if n := b.fga.Writes() - before; n != 0 || writes() != 0 {
+	b.Settled()
+	b.Resync(topology.StoreSync)
+	b.Settled()
+	if n := b.OpenFGA.Writes() - before; n != 0 || writes() != 0 {
 		t.Errorf("a replay of everything wrote %d times to OpenFGA and %d times to the API server", n, writes())
 	}
 }
 
 // happen does one thing that people do.
 func (b *bed) happen() {
-	b.t.Helper()
+	b.T.Helper()
 	store, module := fmt.Sprintf("store-%d", rand.IntN(tortureStores)), fmt.Sprintf("module-%d", rand.IntN(tortureModules))
 	switch n := rand.IntN(10); {
 	case n < 3:
@@ -107,18 +107,18 @@ func (b *bed) happen() {
 
 // remove deletes what may not be there.
 func (b *bed) remove(kind topology.Kind, name string) {
-	b.t.Helper()
-	err := b.resource(kind).Delete(b.t.Context(), name, metav1.DeleteOptions{})
+	b.T.Helper()
+	err := b.Resource(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 }
 
 // asDeclared compares every OpenFGA store with what the objects come to.
 func (b *bed) asDeclared() error {
-	b.t.Helper()
+	b.T.Helper()
 	modules := map[string][]model.Module{}
-	for _, u := range b.list(topology.AuthorizationModels()).Items {
+	for _, u := range b.List(topology.AuthorizationModels()).Items {
 		var m corev1alpha1.AuthorizationModel
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (b *bed) asDeclared() error {
 			model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: m.Name}, DSL: m.Spec.Model})
 	}
 	declared := map[string]corev1alpha1.Store{}
-	for _, u := range b.list(topology.Stores()).Items {
+	for _, u := range b.List(topology.Stores()).Items {
 		var s corev1alpha1.Store
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (b *bed) asDeclared() error {
 }
 
 func (b *bed) storeAsDeclared(name string, s corev1alpha1.Store, declared bool, modules []model.Module) error {
-	b.t.Helper()
+	b.T.Helper()
 	ids := b.named(name)
 	switch {
 	case !declared && len(ids) > 0:
@@ -161,7 +161,7 @@ func (b *bed) storeAsDeclared(name string, s corev1alpha1.Store, declared bool, 
 	if err != nil || len(want.Model.GetTypeDefinitions()) == 0 {
 		return lacking(s.Status.Conditions, s.Generation, []string{"ModelSynced=False/InvalidCore"})
 	}
-	latest, err := b.openFGA.LatestModel(b.t.Context(), s.Status.StoreID)
+	latest, err := b.hand.LatestModel(b.T.Context(), s.Status.StoreID)
 	if err != nil {
 		return err
 	}

@@ -44,21 +44,21 @@ func TestTwentyModulesAreOneModelWrittenOnce(t *testing.T) {
 		b.applyModule(fmt.Sprintf("part-%02d", i), "demo", dsl(fmt.Sprintf("part%02d", i)))
 		want = append(want, fmt.Sprintf("part%02d", i))
 	}
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	for i := range 20 {
 		b.awaitModule(fmt.Sprintf("part-%02d", i), "Merged=True/Merged")
 	}
-	b.settled()
+	b.Settled()
 	b.expectTypes(want...)
-	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n != 1 {
+	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != 1 {
 		t.Errorf("%d models were written, want 1", n)
 	}
 }
 
 func TestModulesThatComeInAnyOrderEndInOneModel(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	want := []string{"user", "document"}
@@ -69,20 +69,20 @@ func TestModulesThatComeInAnyOrderEndInOneModel(t *testing.T) {
 	for i := range 20 {
 		b.awaitModule(fmt.Sprintf("part-%02d", i), "Merged=True/Merged")
 	}
-	b.settled()
+	b.Settled()
 	b.expectTypes(want...)
-	written := b.fga.WritesByOp()["WriteAuthorizationModel"]
+	written := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]
 	t.Logf("21 objects took %d models", written)
-	b.resync()
-	b.settled()
-	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n != written || n > 21 {
+	b.Resync(topology.StoreSync)
+	b.Settled()
+	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != written || n > 21 {
 		t.Errorf("%d models were written, %d before the resync", n, written)
 	}
 }
 
 func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("one", "demo", dsl("folder"))
@@ -105,7 +105,7 @@ func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 
 func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("docs", "demo", dsl("folder"))
@@ -124,15 +124,15 @@ func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	b.expectEvents("demo", "ModuleRejected")
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
-	b.settled()
-	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n > 2 {
+	b.Settled()
+	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n > 2 {
 		t.Errorf("%d models were written", n)
 	}
 }
 
 func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve(func(c *storesync.Config) { c.Limits.Types = 4 })
 	b.applyStore("ab")
 	b.applyStore("empty", func(s *corev1alpha1.StoreSpec) { s.CoreModule = "" })
@@ -154,11 +154,11 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	b.awaitModule("lost", "Merged=False/StoreNotFound", "Ready=False/StoreNotFound")
 	b.awaitModule("odd", "Merged=False/InvalidCore")
 	b.expectResult("ab", eventv1.Outcome_OUTCOME_REJECTED)
-	b.settled()
-	_, writes := b.reset()
-	b.settled()
-	if calls := b.called(); len(calls) != 0 || writes() != 0 {
-		t.Errorf("something is tried again and again: %v, %d writes", calls, writes())
+	b.Settled()
+	calls, writes := b.since()
+	b.Settled()
+	if len(calls()) != 0 || writes() != 0 {
+		t.Errorf("something is tried again and again: %v, %d writes", calls(), writes())
 	}
 	b.applyStore("nowhere")
 	b.awaitModule("lost", "Merged=True/Merged")
@@ -166,19 +166,19 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 
 func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("docs", "demo", dsl("folder"))
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q,%q]}}`, corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer))
-	b.delete(topology.Stores(), "demo")
+	b.Delete(topology.Stores(), "demo")
 	s := b.await("demo", "Deleting=True/Blocked", "Ready=False/Deleting")
 	if m := messageOf(s.Status.Conditions, corev1alpha1.Deleting); !strings.Contains(m, "authorizationmodel/docs") {
 		t.Errorf("the message does not name the dependent: %q", m)
 	}
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_PENDING)
-	b.delete(topology.AuthorizationModels(), "docs")
+	b.Delete(topology.AuthorizationModels(), "docs")
 	b.await("demo", "Deleting=True/WaitingForTuples")
 	if ids := b.named("demo"); len(ids) != 1 {
 		t.Errorf("OpenFGA has %v while tuples are there", ids)
@@ -189,15 +189,15 @@ func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 		t.Errorf("OpenFGA still has %v", ids)
 	}
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
-	b.settled()
-	if n := b.fga.WritesByOp()["DeleteStore"]; n != 1 {
+	b.Settled()
+	if n := b.OpenFGA.WritesByOp()["DeleteStore"]; n != 1 {
 		t.Errorf("DeleteStore was called %d times", n)
 	}
 }
 
 func (b *bed) awaitGone(store string) {
-	b.t.Helper()
-	testbed.Eventually(b.t, soon, func() error {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
 		var s corev1alpha1.Store
 		if err := b.get(topology.Stores(), store, &s); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("Store is there, finalizers %v, conditions %+v (%w)", s.Finalizers, s.Status.Conditions, err)
@@ -208,13 +208,13 @@ func (b *bed) awaitGone(store string) {
 
 func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain })
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-	b.delete(topology.Stores(), "demo")
+	b.Delete(topology.Stores(), "demo")
 	b.awaitGone("demo")
-	b.settled()
+	b.Settled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
@@ -226,13 +226,13 @@ func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 
 func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	r := b.serve()
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
-	b.settled()
-	r.end()
-	b.delete(topology.Stores(), "demo")
+	b.Settled()
+	r.Stop()
+	b.Delete(topology.Stores(), "demo")
 	b.patch(`{"metadata":{"finalizers":null}}`)
 	b.awaitGone("demo")
 	b.serve()
@@ -246,8 +246,8 @@ func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
 
 func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	b := newBed(t)
-	b.fga.Stop()
-	b.mirror()
+	b.OpenFGA.Stop()
+	b.Mirror()
 	b.serve()
 	b.applyStore("early")
 	testbed.Eventually(t, soon, func() error {
@@ -257,21 +257,21 @@ func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 		return nil
 	})
 	b.expectResult("early", eventv1.Outcome_OUTCOME_RETRYING)
-	b.fga.Start(t)
+	b.OpenFGA.Start(t)
 	b.await("early", "ModelSynced=True/Merged")
-	b.fga.Stop()
+	b.OpenFGA.Stop()
 	b.applyStore("late")
 	b.applyModule("docs", "early", dsl("folder"))
-	b.delete(topology.Stores(), "early")
+	b.Delete(topology.Stores(), "early")
 	b.await("early", "Deleting=True/Blocked")
-	b.fga.Start(t)
+	b.OpenFGA.Start(t)
 	b.await("late", "StoreSynced=True/Created", "ModelSynced=True/Merged")
-	b.delete(topology.AuthorizationModels(), "docs")
+	b.Delete(topology.AuthorizationModels(), "docs")
 	b.awaitGone("early")
 	if ids := b.named("early"); len(ids) != 0 {
 		t.Errorf("OpenFGA still has %v", ids)
 	}
-	stream, err := b.js.Stream(t.Context(), topology.DeadLetters)
+	stream, err := b.JS.Stream(t.Context(), topology.DeadLetters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,13 +284,13 @@ func TestAModelWhoseWriteWentUnansweredIsWrittenOnce(t *testing.T) {
 	b := newBed(t)
 	lost := make(chan struct{}, 1)
 	lost <- struct{}{}
-	b.fga.FailAfter(loseAnswers("WriteAuthorizationModel", lost))
-	b.mirror()
+	b.OpenFGA.FailAfter(loseAnswers("WriteAuthorizationModel", lost))
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=True/Merged")
-	b.settled()
-	if n := b.fga.WritesByOp()["WriteAuthorizationModel"]; n != 1 {
+	b.Settled()
+	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != 1 {
 		t.Errorf("%d models were written", n)
 	}
 	b.expectAnnounced(s.Status.StoreID, s.Status.AuthorizationModelID)
@@ -298,12 +298,12 @@ func TestAModelWhoseWriteWentUnansweredIsWrittenOnce(t *testing.T) {
 
 func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "ModelSynced=True/Merged")
-	b.settled()
-	latest, err := b.openFGA.LatestModel(t.Context(), s.Status.StoreID)
+	b.Settled()
+	latest, err := b.hand.LatestModel(t.Context(), s.Status.StoreID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,10 +311,10 @@ func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 	for _, d := range latest.GetTypeDefinitions() {
 		d.Relations, d.Metadata = nil, nil
 	}
-	if _, err := b.openFGA.WriteModel(t.Context(), s.Status.StoreID, latest); err != nil {
+	if _, err := b.hand.WriteModel(t.Context(), s.Status.StoreID, latest); err != nil {
 		t.Fatal(err)
 	}
-	b.resync()
+	b.Resync(topology.StoreSync)
 	testbed.Eventually(t, soon, func() error {
 		if got := b.types(); len(got) != 2 {
 			return fmt.Errorf("types are %v", got)
@@ -325,11 +325,11 @@ func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 
 func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
 	b := newBed(t)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	b.applyStore("demo")
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-	b.settled()
+	b.Settled()
 	b.patch(`{"status":{"storeId":"by hand"}}`, "status")
 	testbed.Eventually(t, soon, func() error {
 		if got := b.store("demo").Status.StoreID; got != id {

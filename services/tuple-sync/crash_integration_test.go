@@ -46,13 +46,13 @@ func TestACrashAtAnyPointLeaksNothing(t *testing.T) {
 			b, r, id := crashing(t, c.cut)
 			b.module("one", "demo", first, second)
 			testbed.Eventually(t, soon, func() error { return c.reached(b, id) })
-			r.end()
+			r.Stop()
 			b.module("one", "demo", second) // While the service is down.
 			b.mend()
 			b.serve()
 			b.await(models, "one", "Synced")
 			b.awaitTuples(id, second, foreign)
-			b.delete(models, "one")
+			b.Delete(models, "one")
 			b.awaitGone(models, "one")
 			b.awaitTuples(id, foreign)
 		})
@@ -60,16 +60,16 @@ func TestACrashAtAnyPointLeaksNothing(t *testing.T) {
 }
 
 // crashing is a demo whose service loses both servers at some call.
-func crashing(t *testing.T, cut func(op string, statuses int) bool) (*bed, *running, string) {
+func crashing(t *testing.T, cut func(op string, statuses int) bool) (*bed, *testbed.Running, string) {
 	t.Helper()
 	b := newBed(t)
 	b.store("demo")
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
-	b.mirror()
+	b.Mirror()
 	r := b.serve()
 	b.await(stores, "demo", "Synced")
-	b.settled()
+	b.Settled()
 	var down atomic.Bool
 	var statuses atomic.Int32
 	fail := func(_ context.Context, op string) error {
@@ -82,17 +82,17 @@ func crashing(t *testing.T, cut func(op string, statuses int) bool) (*bed, *runn
 		}
 		return nil
 	}
-	b.watchOpenFGA(fail)
-	b.kube.FailBefore(fail)
+	b.OpenFGA.FailBefore(fail)
+	b.Kube.FailBefore(fail)
 	return b, r, id
 }
 
 // mend ends all troubles.
 func (b *bed) mend() {
-	b.watchOpenFGA(nil)
-	b.fga.FailAfter(nil)
-	b.kube.FailBefore(nil)
-	b.kube.FailAfter(nil)
+	b.OpenFGA.FailBefore(nil)
+	b.OpenFGA.FailAfter(nil)
+	b.Kube.FailBefore(nil)
+	b.Kube.FailAfter(nil)
 }
 
 // recorded wants a module's record to have n tuples.
@@ -108,7 +108,7 @@ func TestAConflictIsTriedAgainAtOnce(t *testing.T) {
 	b, id := demo(t)
 	b.await(stores, "demo", "Synced")
 	edited := false
-	b.kube.FailBefore(func(_ context.Context, op string) error {
+	b.Kube.FailBefore(func(_ context.Context, op string) error {
 		if strings.HasSuffix(op, "/one/status") && !edited {
 			edited = true
 			b.module("one", "demo", second) // The service acts on what is old now.
@@ -118,7 +118,7 @@ func TestAConflictIsTriedAgainAtOnce(t *testing.T) {
 	b.module("one", "demo", first)
 	b.await(models, "one", "Synced")
 	b.awaitTuples(id, second, foreign)
-	stream, err := b.js.Stream(t.Context(), topology.Changes)
+	stream, err := b.JS.Stream(t.Context(), topology.Changes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +134,11 @@ func TestAConflictIsTriedAgainAtOnce(t *testing.T) {
 func TestAnOutageOfOpenFGALosesNothing(t *testing.T) {
 	b, id := demo(t, first)
 	b.await(stores, "demo", "Synced")
-	b.fga.Stop()
+	b.OpenFGA.Stop()
 	b.store("demo", second)
 	b.module("one", "demo", first, second)
 	testbed.Eventually(t, soon, func() error { return b.recorded("one", 2) })
-	b.fga.Start(t)
+	b.OpenFGA.Start(t)
 	b.await(stores, "demo", "Synced")
 	b.await(models, "one", "Synced")
 	b.awaitTuples(id, first, second, foreign)

@@ -15,11 +15,12 @@ import (
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func (r *running) client() tuplev1connect.TupleServiceClient {
+func clientOf(r *testbed.Running) tuplev1connect.TupleServiceClient {
 	transport := &http.Transport{DisableKeepAlives: true}
-	return tuplev1connect.NewTupleServiceClient(&http.Client{Transport: transport}, r.url)
+	return tuplev1connect.NewTupleServiceClient(&http.Client{Transport: transport}, r.URL)
 }
 
 func key(text string) *tuplev1.TupleKey {
@@ -30,7 +31,7 @@ func key(text string) *tuplev1.TupleKey {
 func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 	b := newBed(t)
 	r := b.serve()
-	client := r.client()
+	client := clientOf(r)
 	testbed.Eventually(t, soon, func() error {
 		if _, err := client.ListTuples(t.Context(), &tuplev1.ListTuplesRequest{Store: "demo"}); connect.CodeOf(err) != connect.CodeUnavailable {
 			return fmt.Errorf("before the snapshot ListTuples answers %w, want Unavailable", err)
@@ -42,7 +43,7 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
 	b.module("one", "demo", first, third)
-	b.mirror()
+	b.Mirror()
 	b.await(stores, "demo", "Synced")
 	b.await(models, "one", "Pending")
 
@@ -114,15 +115,15 @@ func TestAnObjectTooLargeForItsRecordSaysWhatToDo(t *testing.T) {
 	}
 	b.store("demo", large...)
 	id := b.synced("demo", docs)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	message := b.await(stores, "demo", "Invalid")
 	if !strings.Contains(message, "of 2800 tuples") || !strings.Contains(message, "move tuples to another AuthorizationModel") {
 		t.Errorf("the message is %.2000q", message)
 	}
-	b.settled()
+	b.Settled()
 	if n := len(b.holds(id)); n < 100 || n > 2700 {
 		t.Errorf("%d tuples are written", n)
 	}
-	b.quiet("a resync", b.resync)
+	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
 }

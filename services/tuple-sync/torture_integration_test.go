@@ -45,13 +45,13 @@ func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
 		ids[name] = b.synced(name, folders)
 		b.write(ids[name], []string{foreign}, nil)
 	}
-	m := b.mirror()
+	m := b.Mirror()
 	var f trouble
 	f.sometimes.Store(true)
-	b.watchOpenFGA(f.fault)
-	b.fga.FailAfter(f.fault)
-	b.kube.FailBefore(f.fault)
-	b.kube.FailAfter(f.fault)
+	b.OpenFGA.FailBefore(f.fault)
+	b.OpenFGA.FailAfter(f.fault)
+	b.Kube.FailBefore(f.fault)
+	b.Kube.FailAfter(f.fault)
 	r := b.serve()
 	pace := time.NewTicker(torturePace)
 	defer pace.Stop()
@@ -61,58 +61,57 @@ func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
 		switch i % 100 {
 		case 20: // A crash, as far as anybody else can see.
 			f.cut.Store(true)
-			r.end()
+			r.Stop()
 			f.cut.Store(false)
 			r = b.serve()
 		case 40:
-			m.replay()
+			m.Replay()
 		case 55:
-			b.fga.Stop()
-			b.fga.Start(t)
+			b.OpenFGA.Stop()
+			b.OpenFGA.Start(t)
 		case 70:
-			b.nats.Stop()
-			b.nats.Start(t)
+			b.NATS.Stop()
+			b.NATS.Start(t)
 		case 85:
 			b.wipe(m)
 		}
 	}
 	f.sometimes.Store(false)
 	testbed.Eventually(t, 3*soon, func() error { return b.asDeclared(ids) })
-	b.settled()
+	b.Settled()
 	if err := b.asDeclared(ids); err != nil {
 		t.Error(err)
 	}
-	b.quiet("a replay", m.replay)
-	b.quiet("a restart with everything anew", func() {
-		r.end()
-		if err := b.js.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
+	b.Quiet("a replay", m.Replay)
+	b.Quiet("a restart with everything anew", func() {
+		r.Stop()
+		if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
 			t.Fatal(err)
 		}
 		b.serve()
-		b.settled()
-		b.resync()
+		b.Settled()
+		b.Resync(topology.TupleSync)
 	})
 }
 
 // wipe deletes the bus's memory and lets it be told everything anew.
-func (b *bed) wipe(m *mirror) {
-	b.t.Helper()
-	m.gate.Lock()
-	defer m.gate.Unlock()
+func (b *bed) wipe(m *testbed.Mirror) {
+	b.T.Helper()
+	defer m.Hold()()
 	for _, stream := range []string{topology.Changes, topology.Sync} {
-		if err := b.js.DeleteStream(b.t.Context(), stream); err != nil {
-			b.t.Fatal(err)
+		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {
+			b.T.Fatal(err)
 		}
 	}
-	if err := topology.Ensure(b.t.Context(), b.js, 1); err != nil {
-		b.t.Fatal(err)
+	if err := topology.Ensure(b.T.Context(), b.JS, 1); err != nil {
+		b.T.Fatal(err)
 	}
-	m.replay()
+	m.Replay()
 }
 
 // happen does one thing that people do.
 func (b *bed) happen() {
-	b.t.Helper()
+	b.T.Helper()
 	var texts []string
 	for range rand.IntN(4) {
 		texts = append(texts, []string{first, second, third, "ship:1#captain@user:1", "document:7#owner@user:7"}[rand.IntN(5)])
@@ -125,16 +124,16 @@ func (b *bed) happen() {
 	case n < 8:
 		b.module(module, store, texts...)
 	default:
-		err := b.resource(models).Delete(b.t.Context(), module, metav1.DeleteOptions{})
+		err := b.Resource(models).Delete(b.T.Context(), module, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
-			b.t.Fatal(err)
+			b.T.Fatal(err)
 		}
 	}
 }
 
 // asDeclared compares both stores with what the objects come to.
 func (b *bed) asDeclared(ids map[string]string) error {
-	b.t.Helper()
+	b.T.Helper()
 	want := map[string][]string{"store-a": {foreign}, "store-b": {foreign}}
 	each := func(store string, list []corev1alpha1.Tuple) {
 		for _, t := range list {
@@ -144,11 +143,11 @@ func (b *bed) asDeclared(ids map[string]string) error {
 			}
 		}
 	}
-	for _, u := range b.list(stores).Items {
+	for _, u := range b.List(stores).Items {
 		s := decode[corev1alpha1.Store](b, u)
 		each(s.Name, s.Spec.Tuples)
 	}
-	for _, u := range b.list(models).Items {
+	for _, u := range b.List(models).Items {
 		m := decode[corev1alpha1.AuthorizationModel](b, u)
 		if m.DeletionTimestamp != nil {
 			return fmt.Errorf("%s is still being deleted", m.Name)
@@ -165,10 +164,10 @@ func (b *bed) asDeclared(ids map[string]string) error {
 }
 
 func decode[T any](b *bed, u unstructured.Unstructured) *T {
-	b.t.Helper()
+	b.T.Helper()
 	object := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return object
 }

@@ -38,7 +38,7 @@ func demo(t *testing.T, texts ...string) (*bed, string) {
 	b.store("demo", texts...)
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
-	b.mirror()
+	b.Mirror()
 	b.serve()
 	return b, id
 }
@@ -49,7 +49,7 @@ func TestManyTuplesAreWrittenAndDeletedInChunks(t *testing.T) {
 	if message := b.await(stores, "demo", "Synced"); message != "The store holds all tuples: 250." {
 		t.Errorf("the message is %q", message)
 	}
-	if n := b.fga.WritesByOp()["Write"]; n != 3 {
+	if n := b.OpenFGA.WritesByOp()["Write"]; n != 3 {
 		t.Errorf("writing 250 took %d calls", n)
 	}
 	f, _, err := b.get(stores, "demo")
@@ -61,7 +61,7 @@ func TestManyTuplesAreWrittenAndDeletedInChunks(t *testing.T) {
 	b.store("demo", many(101, 149)...)
 	b.awaitTuples(id, append(many(101, 149), foreign)...)
 	b.await(stores, "demo", "Synced")
-	if n := b.fga.WritesByOp()["Write"]; n != 5 {
+	if n := b.OpenFGA.WritesByOp()["Write"]; n != 5 {
 		t.Errorf("deleting 101 took %d calls", n-3)
 	}
 }
@@ -82,10 +82,10 @@ func TestOneInvalidTupleHoldsNobodyUpAndIsNotAskedFor(t *testing.T) {
 	if !strings.Contains(message, "1 of 51 tuples") || !strings.Contains(message, "folder:1#reader@user:1: type 'folder' not found") {
 		t.Errorf("the message is %q", message)
 	}
-	b.settled()
-	calls := b.called()
-	b.settled()
-	if now := b.called(); now["Write"] != 1 || fmt.Sprint(now) != fmt.Sprint(calls) {
+	b.Settled()
+	calls := b.OpenFGA.CallsByOp()
+	b.Settled()
+	if now := b.OpenFGA.CallsByOp(); now["Write"] != 1 || fmt.Sprint(now) != fmt.Sprint(calls) {
 		t.Errorf("calls went on: %v, then %v", calls, now)
 	}
 	b.modelled("demo", id, folders)
@@ -102,7 +102,7 @@ func TestATupleOfTwoOwnersGoesWithTheLast(t *testing.T) {
 	b.store("demo")
 	b.await(stores, "demo", "Synced")
 	b.awaitTuples(id, first, second, foreign)
-	b.delete(models, "one")
+	b.Delete(models, "one")
 	b.awaitGone(models, "one")
 	b.awaitTuples(id, first, foreign)
 	b.module("two", "demo")
@@ -120,14 +120,14 @@ func TestTuplesFollowTheirStoreRef(t *testing.T) {
 	b.awaitTuples(other, first, second)
 	b.awaitTuples(id, foreign)
 	b.await(models, "one", "Synced")
-	u, err := b.resource(models).Get(t.Context(), "one", metav1.GetOptions{})
+	u, err := b.Resource(models).Get(t.Context(), "one", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status := u.Object["status"].(map[string]any); status["storeId"] != other {
 		t.Errorf("recorded is store %v, want %s", status["storeId"], other)
 	}
-	b.delete(models, "one")
+	b.Delete(models, "one")
 	b.awaitGone(models, "one")
 	b.awaitTuples(other, second)
 }
@@ -149,10 +149,10 @@ func TestADeletedStoreKeepsItsTuplesUntilItsLastModuleIsGone(t *testing.T) {
 	b.module("one", "demo", second)
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
-	b.delete(stores, "demo")
-	b.settled()
+	b.Delete(stores, "demo")
+	b.Settled()
 	b.awaitTuples(id, first, second, foreign)
-	b.delete(models, "one")
+	b.Delete(models, "one")
 	b.awaitGone(models, "one")
 	b.awaitGone(stores, "demo")
 	b.awaitTuples(id, foreign)
@@ -163,16 +163,16 @@ func TestAModuleWhoseStoreIsGoneGoesWithoutACall(t *testing.T) {
 	b.module("one", "demo", first)
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
-	b.delete(stores, "demo") // Without tuples of its own nothing holds it.
+	b.Delete(stores, "demo") // Without tuples of its own nothing holds it.
 	b.awaitGone(stores, "demo")
 	b.merged("one")
 	b.await(models, "one", "StoreNotFound")
-	b.settled()
-	calls := b.called()
-	b.delete(models, "one")
+	b.Settled()
+	calls := b.OpenFGA.CallsByOp()
+	b.Delete(models, "one")
 	b.awaitGone(models, "one")
-	b.settled()
-	if now := b.called(); fmt.Sprint(now) != fmt.Sprint(calls) {
+	b.Settled()
+	if now := b.OpenFGA.CallsByOp(); fmt.Sprint(now) != fmt.Sprint(calls) {
 		t.Errorf("OpenFGA was called: %v, before %v", now, calls)
 	}
 	b.awaitTuples(id, first, foreign)
@@ -184,7 +184,7 @@ func TestTuplesOfAnObjectDeletedByForceGo(t *testing.T) {
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
 	b.strip(models, "one")
-	b.delete(models, "one")
+	b.Delete(models, "one")
 	b.awaitGone(models, "one")
 	b.awaitTuples(id, first, foreign)
 }
@@ -193,11 +193,11 @@ func TestATupleRemovedBehindOurBackComesBack(t *testing.T) {
 	b, id := demo(t, many(0, 120)...)
 	b.await(stores, "demo", "Synced")
 	b.write(id, []string{second}, many(50, 3))
-	b.settled()
-	b.resync()
+	b.Settled()
+	b.Resync(topology.TupleSync)
 	b.awaitTuples(id, append(many(0, 120), foreign, second)...)
 	b.await(stores, "demo", "Synced")
-	b.quiet("another resync", b.resync)
+	b.Quiet("another resync", func() { b.Resync(topology.TupleSync) })
 }
 
 func TestPendingTuplesGoLiveWithTheModel(t *testing.T) {
@@ -217,7 +217,7 @@ func TestWhatIsInStepIsLeftAlone(t *testing.T) {
 	b := newBed(t)
 	b.store("demo", many(0, 150)...)
 	id := b.synced("demo", docs)
-	m := b.mirror()
+	m := b.Mirror()
 	r := b.serve()
 	b.module("one", "demo", first, third)
 	b.module("lost", "nowhere", first)
@@ -227,17 +227,17 @@ func TestWhatIsInStepIsLeftAlone(t *testing.T) {
 	b.await(stores, "demo", "Synced")
 	b.await(models, "one", "Invalid")
 	b.await(models, "lost", "StoreNotFound")
-	b.settled()
-	b.quiet("a replay", m.replay)
-	b.quiet("a resync", b.resync)
-	b.quiet("a restart with everything anew", func() {
-		r.end()
-		if err := b.js.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
+	b.Settled()
+	b.Quiet("a replay", m.Replay)
+	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+	b.Quiet("a restart with everything anew", func() {
+		r.Stop()
+		if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
 			t.Fatal(err)
 		}
 		b.serve()
-		b.settled()
-		b.resync()
+		b.Settled()
+		b.Resync(topology.TupleSync)
 	})
 }
 
@@ -245,7 +245,7 @@ func TestChangesAreAnnouncedAndTold(t *testing.T) {
 	b, id := demo(t, first, second, third)
 	b.await(stores, "demo", "Invalid")
 	b.expectResult(stores, "demo", eventv1.Outcome_OUTCOME_REJECTED)
-	stream, err := b.js.Stream(t.Context(), topology.Announce)
+	stream, err := b.JS.Stream(t.Context(), topology.Announce)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,14 +261,14 @@ func TestChangesAreAnnouncedAndTold(t *testing.T) {
 
 // expectResult waits for the service's word on an object.
 func (b *bed) expectResult(kind topology.Kind, name string, want eventv1.Outcome) {
-	b.t.Helper()
-	stream, err := b.js.Stream(b.t.Context(), topology.Results)
+	b.T.Helper()
+	stream, err := b.JS.Stream(b.T.Context(), topology.Results)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	subject := topology.ResultSubject(topology.TupleSync, keyOf(kind, name))
-	testbed.Eventually(b.t, soon, func() error {
-		msg, err := stream.GetLastMsgForSubject(b.t.Context(), subject)
+	testbed.Eventually(b.T, soon, func() error {
+		msg, err := stream.GetLastMsgForSubject(b.T.Context(), subject)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func service(t *testing.T, k *KubeServer) *kube.Client {
+func client(t *testing.T, k *KubeServer) *kube.Client {
 	t.Helper()
 	client, err := kube.New(k.Config(), "local", "test-service")
 	if err != nil {
@@ -44,7 +44,7 @@ func hold(t *testing.T, k *KubeServer, client *kube.Client, name string) event.C
 func TestATestLeavesNothingToTheNext(t *testing.T) {
 	t.Run("leaves a mess", func(t *testing.T) {
 		k := Kube(t)
-		client := service(t, k)
+		client := client(t, k)
 		hold(t, k, client, "held")
 		hold(t, k, client, "deleted")
 		if err := k.Objects(t).Resource(gvr(topology.Stores())).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
@@ -72,7 +72,7 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 
 func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
 	k := Kube(t)
-	client := service(t, k)
+	client := client(t, k)
 	obj := hold(t, k, client, "demo")
 	const patch = "PATCH /apis/core.platform-mesh.io/v1alpha1/stores/demo"
 	if got := k.WritesByOp(); k.Writes() != 1 || got[patch] != 1 {
@@ -96,7 +96,7 @@ func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
 
 func TestRequestsToTheAPIServerFailOnPurpose(t *testing.T) {
 	k := Kube(t)
-	client := service(t, k)
+	client := client(t, k)
 	broken := errors.New("broken on purpose")
 	k.FailBefore(func(context.Context, string) error { return broken })
 	if _, err := client.Get(t.Context(), topology.Stores(), "", "absent"); !errors.Is(err, broken) {
@@ -111,7 +111,7 @@ func TestRequestsToTheAPIServerFailOnPurpose(t *testing.T) {
 
 func TestTheAPIServerComesBackAtTheSamePlace(t *testing.T) {
 	k := Kube(t)
-	client := service(t, k)
+	client := client(t, k)
 	obj := hold(t, k, client, "demo")
 	for name, end := range map[string]func(){"stopped": func() { k.Stop(t) }, "killed": k.Kill} {
 		end()

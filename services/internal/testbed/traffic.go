@@ -16,11 +16,11 @@ import (
 // may wait, to be slow, as long as ctx lives. Nil lets the call pass.
 type Fault func(ctx context.Context, op string) error
 
-// Traffic stands between clients and one server. It counts what changes something
-// there, and fails calls on purpose. Reads are not counted but can fail.
+// Traffic stands between clients and one server. It counts calls, and apart those that
+// change something there, and fails calls on purpose.
 type Traffic struct {
 	mu            sync.Mutex
-	writes        map[string]int
+	calls, writes map[string]int
 	before, after Fault
 }
 
@@ -40,6 +40,13 @@ func (t *Traffic) WritesByOp() map[string]int {
 	return maps.Clone(t.writes)
 }
 
+// CallsByOp is how often each operation was tried, reads too.
+func (t *Traffic) CallsByOp() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.calls)
+}
+
 // FailBefore decides about calls before the server sees them. Nil ends it.
 func (t *Traffic) FailBefore(fault Fault) {
 	t.mu.Lock()
@@ -56,16 +63,14 @@ func (t *Traffic) FailAfter(fault Fault) {
 
 // pass lets one call through, or not.
 func (t *Traffic) pass(ctx context.Context, op string, writes bool, call func() error) error {
-	t.mu.Lock()
-	before, after := t.before, t.after
-	t.mu.Unlock()
+	before, after := t.tried(op)
 	if before != nil {
 		if err := before(ctx, op); err != nil {
 			return err
 		}
 	}
 	if writes {
-		t.count(op)
+		t.wrote(op)
 	}
 	if err := call(); err != nil || after == nil {
 		return err
@@ -73,12 +78,20 @@ func (t *Traffic) pass(ctx context.Context, op string, writes bool, call func() 
 	return after(ctx, op)
 }
 
-func (t *Traffic) count(op string) {
+// tried counts a call and tells what is to become of it.
+func (t *Traffic) tried(op string) (before, after Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.writes == nil {
-		t.writes = map[string]int{}
+	if t.calls == nil {
+		t.calls, t.writes = map[string]int{}, map[string]int{}
 	}
+	t.calls[op]++
+	return t.before, t.after
+}
+
+func (t *Traffic) wrote(op string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.writes[op]++
 }
 

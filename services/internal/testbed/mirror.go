@@ -1,6 +1,4 @@
-//go:build integration
-
-package tuplesync_test
+package testbed
 
 import (
 	"context"
@@ -17,72 +15,85 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// mirror publishes what is in Kubernetes and what becomes of it, as the watcher does. It
-// can be held still, and made to publish everything again.
-type mirror struct {
-	*bed
+// mirrorPause is the wait before the bus or the API server is tried again.
+const mirrorPause = 50 * time.Millisecond
+
+// Mirror publishes what is in Kubernetes and what becomes of it, as the watcher does,
+// for tests of other services: they cannot import it. It can be held still, and made to
+// publish everything again.
+type Mirror struct {
+	bed       *Bed
+	kinds     []topology.Kind
 	origin    kube.Origin
 	publisher *publish.Publisher
 	// gate is locked while nothing is to be published.
 	gate sync.Mutex
 }
 
-func (b *bed) mirror() *mirror {
-	b.t.Helper()
-	api, err := kube.New(b.kube.Admin(), "local", "test")
+// Mirror starts one of all kinds that services follow, until the test ends.
+func (b *Bed) Mirror() *Mirror {
+	b.T.Helper()
+	api, err := kube.New(b.Kube.Admin(), "local", "test")
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	epoch, err := api.Epoch(b.t.Context())
+	epoch, err := api.Epoch(b.T.Context())
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
-	m := &mirror{bed: b, origin: kube.Origin{Cluster: "local", Epoch: epoch}, publisher: publish.New(b.js)}
+	m := &Mirror{bed: b, kinds: topology.Kinds(), origin: kube.Origin{Cluster: "local", Epoch: epoch}, publisher: publish.New(b.JS)}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	var following sync.WaitGroup
-	b.t.Cleanup(func() { cancel(); following.Wait() })
-	for _, kind := range topology.Kinds() {
+	b.T.Cleanup(func() { cancel(); following.Wait() })
+	for _, kind := range m.kinds {
 		version := m.sweep(kind, false)
 		following.Go(func() { m.follow(ctx, kind, version) })
 	}
 	return m
 }
 
-// replay publishes every object again, to be processed anew.
-func (m *mirror) replay() {
-	m.t.Helper()
-	for _, kind := range topology.Kinds() {
+// Replay publishes every object again, to be processed anew.
+func (m *Mirror) Replay() {
+	m.bed.T.Helper()
+	for _, kind := range m.kinds {
 		m.sweep(kind, true)
 	}
 }
 
+// Hold publishes nothing until release is called.
+func (m *Mirror) Hold() (release func()) {
+	m.gate.Lock()
+	return m.gate.Unlock
+}
+
 // sweep publishes all objects of a kind, and the marker that says so.
-func (m *mirror) sweep(kind topology.Kind, again bool) string {
-	m.t.Helper()
-	list := m.list(kind)
+func (m *Mirror) sweep(kind topology.Kind, again bool) string {
+	m.bed.T.Helper()
+	ctx := m.bed.T.Context()
+	list := m.bed.List(kind)
 	for i := range list.Items {
-		m.put(m.t.Context(), kind, &list.Items[i], word{again: again})
+		m.put(ctx, kind, &list.Items[i], word{again: again})
 	}
-	stream, err := m.js.Stream(m.t.Context(), topology.Changes)
+	stream, err := m.bed.JS.Stream(ctx, topology.Changes)
 	if err != nil {
-		m.t.Fatal(err)
+		m.bed.T.Fatal(err)
 	}
 	info := stream.CachedInfo()
-	if err := m.publisher.Marker(m.t.Context(), &eventv1.SnapshotMarker{
+	if err := m.publisher.Marker(ctx, &eventv1.SnapshotMarker{
 		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: m.origin.Epoch,
 		ResourceVersion: list.GetResourceVersion(), Count: int64(len(list.Items)),
 		Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
 	}); err != nil {
-		m.t.Fatal(err)
+		m.bed.T.Fatal(err)
 	}
 	return list.GetResourceVersion()
 }
 
-func (m *mirror) follow(ctx context.Context, kind topology.Kind, version string) {
+func (m *Mirror) follow(ctx context.Context, kind topology.Kind, version string) {
 	for ctx.Err() == nil {
-		w, err := m.resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		w, err := m.bed.Resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
-			<-time.After(50 * time.Millisecond)
+			<-time.After(mirrorPause)
 			continue
 		}
 		for e := range w.ResultChan() {
@@ -103,10 +114,10 @@ func (m *mirror) follow(ctx context.Context, kind topology.Kind, version string)
 type word struct{ deleted, again bool }
 
 // put publishes one state, however long the bus is away.
-func (m *mirror) put(ctx context.Context, kind topology.Kind, u *unstructured.Unstructured, w word) {
+func (m *Mirror) put(ctx context.Context, kind topology.Kind, u *unstructured.Unstructured, w word) {
 	change, err := m.origin.Change(kind, u)
 	if err != nil {
-		m.t.Error(err)
+		m.bed.T.Error(err)
 		return
 	}
 	change.Deleted, change.ObservedAt = w.deleted, time.Now()
@@ -114,6 +125,6 @@ func (m *mirror) put(ctx context.Context, kind topology.Kind, u *unstructured.Un
 		if _, err = m.publisher.Publish(ctx, change, 0, publish.Options{Replay: w.again}); err == nil {
 			return
 		}
-		<-time.After(50 * time.Millisecond)
+		<-time.After(mirrorPause)
 	}
 }

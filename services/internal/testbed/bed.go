@@ -1,0 +1,123 @@
+package testbed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	// calm is how long nothing must happen for everything to be settled.
+	calm = 400 * time.Millisecond
+	// settleWithin is for the busiest of tests.
+	settleWithin = 2 * time.Minute
+)
+
+// Bed is the surroundings of a service, all real, and the test's own hands, whose
+// calls are not counted.
+type Bed struct {
+	T       testing.TB
+	Kube    *KubeServer
+	NATS    *NATSServer
+	OpenFGA *OpenFGAServer
+	JS      jetstream.JetStream
+	Objects dynamic.Interface
+}
+
+// NewBed starts servers, and the streams on the bus.
+func NewBed(t testing.TB) *Bed {
+	t.Helper()
+	b := &Bed{T: t, Kube: Kube(t), NATS: NATS(t), OpenFGA: OpenFGA(t)}
+	b.Objects, b.JS = b.Kube.Objects(t), b.NATS.JetStream(t)
+	if err := topology.Ensure(t.Context(), b.JS, 1); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Settled waits until nothing has been called for a while.
+func (b *Bed) Settled() {
+	b.T.Helper()
+	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }
+	last, since := state(), time.Now()
+	Eventually(b.T, settleWithin, func() error {
+		if now := state(); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < calm {
+			return errors.New("still busy")
+		}
+		return nil
+	})
+}
+
+// Quiet runs what should change nothing, waits, and wants no write to have happened.
+func (b *Bed) Quiet(what string, do func()) {
+	b.T.Helper()
+	openFGA, kube := b.OpenFGA.Writes(), b.Kube.Writes()
+	do()
+	b.Settled()
+	if n, k := b.OpenFGA.Writes()-openFGA, b.Kube.Writes()-kube; n != 0 || k != 0 {
+		b.T.Errorf("%s made %d writes to OpenFGA and %d to the API server (%v)", what, n, k, b.Kube.WritesByOp())
+	}
+}
+
+// Resync makes a service compare everything with its backends.
+func (b *Bed) Resync(service string) {
+	b.T.Helper()
+	msg := nats.NewMsg(topology.WakeSubject(service))
+	msg.Header.Set(topology.ReplayHeader, "resync")
+	if _, err := b.JS.PublishMsg(b.T.Context(), msg); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// Resource is the objects of a kind.
+func (b *Bed) Resource(kind topology.Kind) dynamic.NamespaceableResourceInterface {
+	return b.Objects.Resource(gvr(kind))
+}
+
+// Delete deletes an object as a person would.
+func (b *Bed) Delete(kind topology.Kind, name string) {
+	b.T.Helper()
+	if err := b.Resource(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// List lists the objects of a kind.
+func (b *Bed) List(kind topology.Kind) *unstructured.UnstructuredList {
+	b.T.Helper()
+	list, err := b.Resource(kind).List(b.T.Context(), metav1.ListOptions{})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return list
+}
+
+// ApplyStatus makes status a part of an object's, as another service would.
+func (b *Bed) ApplyStatus(service string, kind topology.Kind, name string, status any) {
+	b.T.Helper()
+	patch, err := json.Marshal(map[string]any{
+		"apiVersion": gvr(kind).GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "status": status,
+	})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	force := true
+	options := metav1.PatchOptions{FieldManager: service, Force: &force}
+	if _, err := b.Resource(kind).Patch(b.T.Context(), name, types.ApplyPatchType, patch, options, "status"); err != nil {
+		b.T.Fatal(err)
+	}
+}

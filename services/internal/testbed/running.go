@@ -1,0 +1,51 @@
+package testbed
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/service"
+)
+
+// Running is a service that runs in the test's process.
+type Running struct {
+	// URL is that of its API.
+	URL string
+	// Stop ends it in order, and the test fails if that does not go well. The end of the
+	// test does it at the latest.
+	Stop func()
+}
+
+// Lead makes a service work with the servers of b: what it does is counted there. The
+// configuration may be any that holds a [service.Config].
+func (b *Bed) Lead(cfg *service.Config) net.Listener {
+	b.T.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	cfg.NATS.URL = b.NATS.URL()
+	cfg.RPC.Auth, cfg.RPC.Listen = rpc.None, listener.Addr().String()
+	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.Config(), listener
+	cfg.Embed.Log = slog.New(slog.NewTextHandler(b.T.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return listener
+}
+
+// Serve runs a service that listens there.
+func (b *Bed) Serve(listener net.Listener, run func(context.Context) error) *Running {
+	b.T.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.T.Errorf("the service ended with %v", err)
+		}
+	})
+	b.T.Cleanup(stop)
+	return &Running{URL: "http://" + listener.Addr().String(), Stop: stop}
+}
