@@ -107,7 +107,7 @@ func TestADefinitionMayComeAndGo(t *testing.T) {
 	restore := func() {
 		root, err := devserver.Checkout()
 		if err == nil {
-			err = devserver.ApplyCRDs(context.WithoutCancel(t.Context()), b.kube.Admin(), os.DirFS(filepath.Join(root, "deploy", "crd")))
+			err = devserver.ApplyManifests(context.WithoutCancel(t.Context()), b.kube.Admin(), os.DirFS(filepath.Join(root, "deploy")))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -55,7 +55,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // The second time they are there.
-		if err := ApplyCRDs(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy", "crd"))); err != nil {
+		if err := ApplyManifests(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 	}
 }
 
-func TestABadCRDIsNamed(t *testing.T) {
+func TestABadManifestIsNamed(t *testing.T) {
 	k := startKubeLocal(t, t.TempDir())
 	defer func() {
 		if err := k.Stop(); err != nil {
@@ -108,16 +108,17 @@ func TestABadCRDIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{
-		"not.yaml":     "{",
-		"another.yaml": "kind: ConfigMap",
-		"invalid.yaml": "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.b}, spec: {}}",
+		"crd/not.yaml":           "{",
+		"admission/another.yaml": "kind: ConfigMap",
+		"crd/invalid.yaml":       "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.b}, spec: {}}",
 	} {
-		err := ApplyCRDs(t.Context(), cfg, fstest.MapFS{name: {Data: []byte(content)}})
+		files := fstest.MapFS{"crd/good.yaml": {}, "admission/good.yaml": {}, name: {Data: []byte(content)}}
+		err := ApplyManifests(t.Context(), cfg, files)
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v; want the file named", name, err)
 		}
 	}
-	if err := ApplyCRDs(t.Context(), cfg, fstest.MapFS{}); err == nil {
+	if err := ApplyManifests(t.Context(), cfg, fstest.MapFS{}); err == nil {
 		t.Error("no files are no error")
 	}
 }

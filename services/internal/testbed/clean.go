@@ -17,6 +17,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
+// bootstrapped labels the roles that every API server has of itself.
+const bootstrapped = "kubernetes.io/bootstrapping"
+
 // clean removes what tests leave behind: Entail's objects, and leases, which would
 // hold up the leader of the next test. It insists until nothing is left.
 func clean(ctx context.Context, objects dynamic.Interface) error {
@@ -51,7 +54,7 @@ func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) 
 	}
 	found := 0
 	for _, u := range list.Items {
-		if strings.HasPrefix(u.GetNamespace(), "kube-") {
+		if strings.HasPrefix(u.GetNamespace(), "kube-") || u.GetLabels()[bootstrapped] != "" {
 			continue
 		}
 		found++

@@ -17,7 +17,7 @@ import (
 
 const cleanWithin = 30 * time.Second
 
-// KubeServer is the Kubernetes API server of this test binary, with Entail's CRDs.
+// KubeServer is the Kubernetes API server of this test binary, with Entail's CRDs and admission policies.
 type KubeServer struct {
 	Traffic
 	cluster *cluster

@@ -66,7 +66,7 @@ func (c *cluster) started(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, devserver.ApplyCRDs(ctx, c.config, os.DirFS(filepath.Join(root, "deploy", "crd")))
+	return c, devserver.ApplyManifests(ctx, c.config, os.DirFS(filepath.Join(root, "deploy")))
 }
 
 func (c *cluster) start(ctx context.Context) error {

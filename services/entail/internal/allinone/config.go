@@ -22,8 +22,8 @@ type Config struct {
 	// kubectl would. Without both, a local API server is started.
 	Kubeconfig string
 	UseCluster bool
-	// CRDs is the directory of the custom resource definitions; empty is that of the checkout.
-	CRDs string
+	// Manifests is the directory with crd/ and admission/; empty is deploy of the checkout.
+	Manifests string
 	// Samples is a file or directory of objects to create where they are missing.
 	Samples string
 	// Progress is for people, warnings included.
@@ -51,9 +51,9 @@ func Defaults() Config {
 // BindFlags makes every setting a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
-	fs.StringVar(&c.Kubeconfig, "kubeconfig", "", "`file` that leads to a cluster of yours, to use instead of a local API server; the CRDs are applied to it")
+	fs.StringVar(&c.Kubeconfig, "kubeconfig", "", "`file` that leads to a cluster of yours, to use instead of a local API server; CRDs and admission policies are applied to it")
 	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster that kubectl would use now (KUBECONFIG, current context), likewise")
-	fs.StringVar(&c.CRDs, "crds", "", "`directory` of the CRDs (default deploy/crd of the checkout)")
+	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/ and admission/ (default deploy of the checkout)")
 	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing")
 	for _, p := range c.Ports.all() {
 		fs.IntVar(p.number, p.flag, *p.number, "port of "+p.of+" on loopback; 0 takes a free one")

@@ -72,8 +72,8 @@ func (m *machine) up(ctx context.Context) error {
 		return err
 	}
 	go m.watchServers(ctx)
-	m.sayf("applying CRDs to %s", m.servers.kube.Host)
-	if err := m.applyCRDs(ctx); err != nil {
+	m.sayf("applying CRDs and admission policies to %s", m.servers.kube.Host)
+	if err := m.applyManifests(ctx); err != nil {
 		return err
 	}
 	m.sayf("starting services")
@@ -97,16 +97,16 @@ func (m *machine) watchServers(ctx context.Context) {
 	}
 }
 
-func (m *machine) applyCRDs(ctx context.Context) error {
-	dir := m.cfg.CRDs
+func (m *machine) applyManifests(ctx context.Context) error {
+	dir := m.cfg.Manifests
 	if dir == "" {
 		checkout, err := devserver.Checkout()
 		if err != nil {
-			return fmt.Errorf("find the CRDs (--crds names their directory): %w", err)
+			return fmt.Errorf("find the manifests (--manifests names their directory): %w", err)
 		}
-		dir = filepath.Join(checkout, "deploy", "crd")
+		dir = filepath.Join(checkout, "deploy")
 	}
-	return devserver.ApplyCRDs(ctx, m.servers.kube, os.DirFS(dir))
+	return devserver.ApplyManifests(ctx, m.servers.kube, os.DirFS(dir))
 }
 
 func (m *machine) createSamples(ctx context.Context) error {

@@ -1,0 +1,131 @@
+package devserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	manifestManager  = "entail"
+	manifestsReadyIn = 30 * time.Second
+	crdPoll          = 50 * time.Millisecond
+)
+
+// Manifests are the patterns of what a cluster needs before services run, below deploy/.
+func Manifests() []string { return []string{"crd/*.yaml", "admission/*.yaml"} }
+
+// ApplyManifests applies the cluster-scoped objects in the files that match [Manifests],
+// and returns when the API server serves all the kinds that they define.
+func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
+	defer cancel()
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("applying manifests: %w", err)
+	}
+	var crds []string
+	for _, pattern := range Manifests() {
+		files, err := fs.Glob(deploy, pattern)
+		if err != nil || len(files) == 0 {
+			return fmt.Errorf("applying manifests: no %s: %w", pattern, errors.Join(err, fs.ErrNotExist))
+		}
+		for _, file := range files {
+			defined, err := applyFile(ctx, client, deploy, file)
+			if err != nil {
+				return fmt.Errorf("applying %s: %w", file, err)
+			}
+			crds = append(crds, defined...)
+		}
+	}
+	for _, name := range crds {
+		if err := awaitCRD(ctx, client.Resource(crdResource()), name); err != nil {
+			return fmt.Errorf("waiting for CRD %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// applyFile applies every document of a file and returns the names of the CRDs among them.
+func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file string) ([]string, error) {
+	data, err := fs.ReadFile(deploy, file)
+	if err != nil {
+		return nil, err
+	}
+	var crds []string
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data))
+	for {
+		var u unstructured.Unstructured
+		if err := documents.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return crds, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("decoding: %w", err)
+		}
+		if len(u.Object) == 0 {
+			continue
+		}
+		if u.GetKind() == "" || u.GetName() == "" {
+			return nil, errors.New("a document lacks a kind or a name")
+		}
+		patch, err := json.Marshal(u.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding: %w", err)
+		}
+		force := true
+		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		options := metav1.PatchOptions{FieldManager: manifestManager, Force: &force}
+		if _, err := client.Resource(resource).Patch(ctx, u.GetName(), types.ApplyPatchType, patch, options); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		if resource == crdResource() {
+			crds = append(crds, u.GetName())
+		}
+	}
+}
+
+func crdResource() schema.GroupVersionResource {
+	return apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+}
+
+func awaitCRD(ctx context.Context, crds dynamic.ResourceInterface, name string) error {
+	for {
+		got, err := crds.Get(ctx, name, metav1.GetOptions{})
+		if err == nil && established(got) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(crdPoll):
+		}
+	}
+}
+
+func established(u *unstructured.Unstructured) bool {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd) != nil {
+		return false
+	}
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
