@@ -34,7 +34,7 @@ type Config struct {
 
 // Ports on loopback; 0 takes a free one.
 type Ports struct {
-	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync int
+	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole int
 }
 
 // Defaults are ports that seldom clash: well-known ones plus 10,000.
@@ -43,7 +43,7 @@ func Defaults() Config {
 		StateDir: ".entail",
 		Ports: Ports{
 			Kube: 16443, NATS: 14222, OpenFGA: 18081, OpenFGAHTTP: 18080,
-			Watcher: 18091, StoreSync: 18092, TupleSync: 18093,
+			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094,
 		},
 	}
 }
@@ -51,7 +51,8 @@ func Defaults() Config {
 // BindFlags makes every setting a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
-	fs.StringVar(&c.Kubeconfig, "kubeconfig", "", "`file` that leads to a cluster of yours, to use instead of a local API server; CRDs and admission policies are applied to it")
+	fs.StringVar(&c.Kubeconfig, "kubeconfig", "",
+		"`file` that leads to a cluster of yours, to use instead of a local API server; CRDs and admission policies are applied to it")
 	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster that kubectl would use now (KUBECONFIG, current context), likewise")
 	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/ and admission/ (default deploy of the checkout)")
 	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing")
@@ -78,6 +79,7 @@ func (p *Ports) all() []port {
 		{&p.Watcher, "watcher-port", "the watcher, which serves SyncService"},
 		{&p.StoreSync, "store-sync-port", "store-sync, which serves StoreService"},
 		{&p.TupleSync, "tuple-sync-port", "tuple-sync, which serves TupleService"},
+		{&p.ImpliedRole, "implied-role-port", "implied-role, which serves InferenceService"},
 	}
 }
 

@@ -12,16 +12,16 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// question is what every command has that asks SyncService: where to ask, and how to
-// write the answer.
+// question is what every command has that asks an API: where to ask, and how to write
+// the answer.
 type question struct {
 	connection
 	format report.Format
 	getenv func(string) string
 }
 
-func newQuestion(cmd *cobra.Command, around Surroundings) *question {
-	q := &question{format: report.Table, getenv: around.Getenv}
+func newQuestion(cmd *cobra.Command, around Surroundings, of api) *question {
+	q := &question{connection: connection{api: of}, format: report.Table, getenv: around.Getenv}
 	q.bindFlags(cmd.Flags(), around.Getenv)
 	bindFormat(cmd, &q.format)
 	return q

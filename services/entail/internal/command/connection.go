@@ -17,18 +17,26 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/pflag"
 
-	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/entail/internal/allinone"
 )
 
-// defaultServer is where `entail up` serves SyncService.
-func defaultServer() string {
-	return fmt.Sprintf("http://127.0.0.1:%d", allinone.Defaults().Ports.Watcher)
+// api is a service that answers questions: its name, the environment variable with its
+// URL, and where `entail up` serves it. Of these, a flag wins.
+type api struct {
+	name, env string
+	port      int
 }
+
+func syncAPI() api { return api{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher} }
+
+func inferenceAPI() api {
+	return api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
+}
+
+func (a api) defaultServer() string { return fmt.Sprintf("http://127.0.0.1:%d", a.port) }
 
 // Environment variables; a flag wins over its variable.
 const (
-	envServer    = "ENTAIL_SERVER"
 	envToken     = "ENTAIL_TOKEN"
 	envTokenFile = "ENTAIL_TOKEN_FILE" //nolint:gosec // A variable's name, not a token.
 	envCAFile    = "ENTAIL_CA_FILE"
@@ -40,26 +48,38 @@ const (
 	maxToken       = 64 << 10
 )
 
-// connection says how to reach SyncService.
+// connection says how to reach an API.
 type connection struct {
+	api                              api
 	server, token, tokenFile, caFile string
 	timeout                          time.Duration
 }
 
 func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	c.token = getenv(envToken)
-	fs.StringVar(&c.server, "server", cmp.Or(getenv(envServer), defaultServer()), "`URL` of SyncService (env "+envServer+")")
+	fs.StringVar(&c.server, "server", cmp.Or(getenv(c.api.env), c.api.defaultServer()),
+		"`URL` of "+c.api.name+" (env "+c.api.env+")")
 	fs.StringVar(&c.tokenFile, "token-file", getenv(envTokenFile),
 		"`file` with a bearer token, for servers with --auth=kubernetes (env "+envTokenFile+"; "+envToken+" holds a token itself)")
 	fs.StringVar(&c.caFile, "ca-file", getenv(envCAFile), "`file` with the CA of the server, instead of the system's (env "+envCAFile+")")
 	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one question may take")
 }
 
-// client is SyncService at the other end.
-func (c *connection) client() (syncv1connect.SyncServiceClient, error) {
+// dial makes a client of the API by one of the generated functions.
+func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
+	var none Client
+	transport, err := c.open()
+	if err != nil {
+		return none, err
+	}
+	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, connect.WithReadMaxBytes(maxAnswer)), nil
+}
+
+// open checks the connection's settings.
+func (c *connection) open() (http.RoundTripper, error) {
 	server, err := url.Parse(c.server)
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
-		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", errUsage, c.server, defaultServer())
+		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", errUsage, c.server, c.api.defaultServer())
 	}
 	token, err := c.readToken()
 	if err != nil {
@@ -72,10 +92,7 @@ func (c *connection) client() (syncv1connect.SyncServiceClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return syncv1connect.NewSyncServiceClient(
-		&http.Client{Transport: bearer{token: token, next: transport}, Timeout: c.timeout},
-		c.server, connect.WithReadMaxBytes(maxAnswer),
-	), nil
+	return bearer{token: token, next: transport}, nil
 }
 
 func (c *connection) readToken() (string, error) {
@@ -149,7 +166,7 @@ func describe(err error) string {
 	}
 	switch answer.Code() {
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
-		return answer.Message() + "\nis `entail up` running? --server or " + envServer + " names another server"
+		return answer.Message() + "\nis `entail up` running? --server names another server"
 	case connect.CodeUnauthenticated, connect.CodePermissionDenied:
 		return answer.Message() + "\n--token-file or " + envToken + " gives a token"
 	default:

@@ -36,14 +36,14 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 		Short: "List dead letters, newest first",
 		Args:  cobra.NoArgs,
 	}
-	q := newQuestion(cmd, around)
+	q := newQuestion(cmd, around, syncAPI())
 	cmd.Flags().StringVar(&service, "service", "", "only those of this service")
 	cmd.Flags().IntVar(&limit, "limit", defaultLetters, "at most this many")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if limit < 1 {
 			return fmt.Errorf("%w: --limit %d: at least one", errUsage, limit)
 		}
-		client, err := q.client()
+		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
 		if err != nil {
 			return err
 		}
@@ -82,13 +82,13 @@ func newDeadLettersShow(around Surroundings) *cobra.Command {
 		Short: "Show one dead letter with its message",
 		Args:  cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around)
+	q := newQuestion(cmd, around, syncAPI())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := parseLetter(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := q.client()
+		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
 		if err != nil {
 			return err
 		}

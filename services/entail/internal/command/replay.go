@@ -22,10 +22,10 @@ by itself. It never brings back an older state.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeKind,
 	}
-	q := newQuestion(cmd, around)
+	q := newQuestion(cmd, around, syncAPI())
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := q.client()
+		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 // Package command is the command line of entail: one file for each command, named
-// after it. Commands that ask are clients of SyncService and know no more than it
-// answers; `up` runs the servers.
+// after it. Commands that ask are clients of the query APIs and know no more than these
+// answer; `up` runs the servers.
 package command
 
 import (
@@ -49,7 +49,8 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.SetOut(around.Out)
 	root.SetErr(around.Err)
 	root.AddCommand(
-		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around), newVersion(),
+		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
+		newInferences(around), newExplain(around), newWhoHas(around), newPreview(around), newVersion(),
 	)
 	return root
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
@@ -13,9 +14,9 @@ func newStatus(around Surroundings) *cobra.Command {
 		Short: "Tell how far every service has come",
 		Args:  cobra.NoArgs,
 	}
-	q := newQuestion(cmd, around)
+	q := newQuestion(cmd, around, syncAPI())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := q.client()
+		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
 		if err != nil {
 			return err
 		}

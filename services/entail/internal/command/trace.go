@@ -30,7 +30,7 @@ func newTrace(around Surroundings) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeKind,
 	}
-	q := newQuestion(cmd, around)
+	q := newQuestion(cmd, around, syncAPI())
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until every service is done with the newest state; fail when one has rejected it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ func newTrace(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := q.client()
+		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
 		if err != nil {
 			return err
 		}

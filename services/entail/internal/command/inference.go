@@ -1,0 +1,169 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+// maxReasons is the most that the API gives.
+const maxReasons = 100
+
+func newInferences(around Surroundings) *cobra.Command {
+	var (
+		namespace string
+		tree      bool
+	)
+	cmd := &cobra.Command{
+		Use:     "inferences",
+		Short:   "List what every role implies",
+		Example: "  entail inferences -n team-a\n  entail inferences --tree",
+		Args:    cobra.NoArgs,
+	}
+	q := newQuestion(cmd, around, inferenceAPI())
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
+	cmd.Flags().BoolVar(&tree, "tree", false, "draw which role implies which by a rule of its own")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		if err != nil {
+			return err
+		}
+		all, err := listInferences(cmd.Context(), client, namespace)
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) error {
+			if tree {
+				return p.InferenceTree(all)
+			}
+			return p.Inferences(all)
+		})
+	}
+	return cmd
+}
+
+// listInferences follows the pages.
+func listInferences(
+	ctx context.Context, client inferencev1connect.InferenceServiceClient, namespace string,
+) (*inferencev1.ListInferencesResponse, error) {
+	all := &inferencev1.ListInferencesResponse{}
+	return all, everyPage(func(token string) (next string, have int, err error) {
+		page, err := client.ListInferences(ctx, &inferencev1.ListInferencesRequest{Namespace: namespace, PageSize: pageSize, PageToken: token})
+		all.Inferences = append(all.GetInferences(), page.GetInferences()...)
+		all.Revision, all.Synced = page.GetRevision(), page.GetSynced()
+		return page.GetNextPageToken(), len(all.GetInferences()), err
+	})
+}
+
+func newExplain(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{Use: "explain", Short: "Tell why something is as it is"}
+	cmd.AddCommand(newExplainRoleBinding(around))
+	return cmd
+}
+
+func newExplainRoleBinding(around Surroundings) *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:     "rolebinding NAME",
+		Short:   "Tell which rules a generated RoleBinding follows from, or what another one implies",
+		Example: "  entail explain rolebinding alice-admin -n team-a",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := newQuestion(cmd, around, inferenceAPI())
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the RoleBinding")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		if err != nil {
+			return err
+		}
+		why, err := client.ExplainBinding(cmd.Context(), &inferencev1.ExplainBindingRequest{
+			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
+		})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), why, func(p report.Page) error { return p.Binding(why) })
+	}
+	return cmd
+}
+
+func newWhoHas(around Surroundings) *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:     "who-has ROLE",
+		Short:   "List who holds a role, by a RoleBinding to it or to a role that implies it",
+		Example: "  entail who-has writer -n team-a\n  entail who-has clusterrole/view -n team-a",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := newQuestion(cmd, around, inferenceAPI())
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace in question")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		role, err := parseRole(args[0])
+		if err != nil {
+			return err
+		}
+		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		if err != nil {
+			return err
+		}
+		all, err := listHolders(cmd.Context(), client, namespace, role)
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) error { return p.Holders(all) })
+	}
+	return cmd
+}
+
+func listHolders(
+	ctx context.Context, client inferencev1connect.InferenceServiceClient, namespace string, role *inferencev1.Role,
+) (*inferencev1.WhoHasRoleResponse, error) {
+	all := &inferencev1.WhoHasRoleResponse{}
+	return all, everyPage(func(token string) (next string, have int, err error) {
+		request := &inferencev1.WhoHasRoleRequest{Namespace: namespace, Role: role, PageSize: pageSize, PageToken: token}
+		page, err := client.WhoHasRole(ctx, request)
+		all.Holders = append(all.GetHolders(), page.GetHolders()...)
+		all.Revision, all.Synced = page.GetRevision(), page.GetSynced()
+		return page.GetNextPageToken(), len(all.GetHolders()), err
+	})
+}
+
+const (
+	pageSize = 500
+	// maxRows bounds what one command reads.
+	maxRows = 50_000
+)
+
+// everyPage asks until there is no next page. ask tells how much there is so far.
+func everyPage(ask func(token string) (next string, have int, err error)) error {
+	for token := ""; ; {
+		next, have, err := ask(token)
+		if err != nil || next == "" {
+			return err
+		}
+		if have >= maxRows {
+			return fmt.Errorf("%w: there are more than %d rows: ask about less, or ask the API page by page", errUsage, maxRows)
+		}
+		token = next
+	}
+}
+
+// parseRole reads NAME, a Role, or clusterrole/NAME.
+func parseRole(argument string) (*inferencev1.Role, error) {
+	kind, name, ok := strings.Cut(argument, "/")
+	if !ok {
+		kind, name = "role", argument
+	}
+	kinds := map[string]string{"role": "Role", "clusterrole": "ClusterRole"}
+	role := &inferencev1.Role{Kind: kinds[strings.ToLower(kind)], Name: name}
+	if role.GetKind() == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%w: %q is neither a role's NAME nor clusterrole/NAME", errUsage, argument)
+	}
+	return role, nil
+}

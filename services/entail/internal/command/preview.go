@@ -1,0 +1,134 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+)
+
+// maxManifest bounds a file of rules.
+const maxManifest = 4 << 20
+
+// errRefused tells scripts that a preview found something that would not count.
+var errRefused = errors.New("some rules would not be accepted")
+
+func newPreview(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{Use: "preview", Short: "Tell what a change would do; nothing is written"}
+	cmd.AddCommand(newPreviewRules(around))
+	return cmd
+}
+
+func newPreviewRules(around Surroundings) *cobra.Command {
+	var (
+		namespace, file string
+		remove          []string
+	)
+	cmd := &cobra.Command{
+		Use:     "rules",
+		Short:   "Tell who would gain and lose what by new, changed and removed rules",
+		Example: "  entail preview rules -f rules.yaml\n  entail preview rules -n team-a --remove admin-writer",
+		Args:    cobra.NoArgs,
+	}
+	q := newQuestion(cmd, around, inferenceAPI())
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the rules (default that in the file, or default)")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with ImpliedRoles to make or change; - is standard input")
+	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`name` of a rule to remove; several separated by commas")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		request, err := previewRequest(cmd.InOrStdin(), file, namespace)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		for _, name := range remove {
+			request.Changes = append(request.Changes, &inferencev1.RuleChange{Name: name, Remove: true})
+		}
+		if len(request.GetChanges()) == 0 {
+			return fmt.Errorf("%w: nothing to preview: give rules by -f or names by --remove", errUsage)
+		}
+		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		if err != nil {
+			return err
+		}
+		answer, err := client.PreviewRules(cmd.Context(), request)
+		if err != nil {
+			return err
+		}
+		err = q.write(cmd.OutOrStdout(), answer, func(p report.Page) error { return p.Preview(answer.GetPreview()) })
+		if len(answer.GetPreview().GetRefusals()) > 0 {
+			err = errors.Join(err, errRefused)
+		}
+		return err
+	}
+	return cmd
+}
+
+// previewRequest asks for the rules in a file, which must be of one namespace.
+func previewRequest(in io.Reader, file, namespace string) (*inferencev1.PreviewRulesRequest, error) {
+	request := &inferencev1.PreviewRulesRequest{Namespace: namespace}
+	rules, err := readRules(in, file)
+	if err != nil {
+		return nil, err
+	}
+	for _, rule := range rules {
+		own := cmp.Or(rule.Namespace, namespace, "default")
+		if request.Namespace = cmp.Or(request.GetNamespace(), own); request.GetNamespace() != own {
+			return nil, fmt.Errorf("rule %s is of namespace %s, others of %s: preview one namespace at a time", rule.Name, own, request.GetNamespace())
+		}
+		says := rule.Spec.InferenceRule
+		request.Changes = append(request.Changes, &inferencev1.RuleChange{
+			Name:   rule.Name,
+			Parent: &inferencev1.Role{Kind: says.ParentKind, Name: says.ParentRole},
+			Child:  &inferencev1.Role{Kind: says.ChildKind, Name: says.ChildRole},
+		})
+	}
+	request.Namespace = cmp.Or(request.GetNamespace(), "default")
+	return request, nil
+}
+
+func readRules(in io.Reader, file string) ([]rolev1alpha1.ImpliedRoles, error) {
+	if file == "" {
+		return nil, nil
+	}
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return nil, fmt.Errorf("read rules: %w", err)
+		}
+		defer opened.Close()
+		in = opened
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("read rules: %w", err)
+	}
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("read rules: more than %d bytes", maxManifest)
+	}
+	var rules []rolev1alpha1.ImpliedRoles
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data))
+	for {
+		var rule rolev1alpha1.ImpliedRoles
+		if err := documents.Decode(&rule); errors.Is(err, io.EOF) {
+			return rules, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("document %d of the rules: %w", len(rules)+1, err)
+		}
+		if rule.Kind == "" && rule.Name == "" {
+			continue // What stands between two lines of ---.
+		}
+		if rule.Kind != "ImpliedRoles" || rule.Name == "" {
+			return nil, fmt.Errorf("document %d is a %q named %q, not a named ImpliedRoles", len(rules)+1, rule.Kind, rule.Name)
+		}
+		rules = append(rules, rule)
+	}
+}

@@ -1,0 +1,261 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+)
+
+// Inferences lists what every role implies.
+func (p Page) Inferences(m *inferencev1.ListInferencesResponse) error {
+	if len(m.GetInferences()) == 0 {
+		return p.line("No role implies another.")
+	}
+	rows := make([]row, len(m.GetInferences()))
+	for i, in := range m.GetInferences() {
+		rows[i] = row{cells: []string{in.GetNamespace(), roleName(in.GetParent()), roleNames(in.GetChildRoles())}}
+	}
+	return p.table([]string{"NAMESPACE", "ROLE", "IMPLIES"}, rows)
+}
+
+// InferenceTree draws which role implies which by a rule of its own. A role that was
+// drawn before is not drawn in full again; so a cycle ends.
+func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) error {
+	byNamespace := map[string]tree{}
+	for _, in := range m.GetInferences() {
+		if byNamespace[in.GetNamespace()] == nil {
+			byNamespace[in.GetNamespace()] = tree{}
+		}
+		byNamespace[in.GetNamespace()][roleName(in.GetParent())] = in
+	}
+	if len(byNamespace) == 0 {
+		return p.line("No role implies another.")
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		if err := p.line("%s", namespace); err != nil {
+			return err
+		}
+		t, drawn := byNamespace[namespace], map[string]bool{}
+		for _, root := range t.roots() {
+			if err := p.branch(t, drawn, twig{name: root, stem: "  "}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tree is the rows of a namespace by role.
+type tree map[string]*inferencev1.Inference
+
+// roots are the roles that nothing implies, then one of each cycle that no root leads to.
+func (t tree) roots() []string {
+	implied, reached := map[string]bool{}, map[string]bool{}
+	for _, in := range t {
+		for _, child := range in.GetDirect() {
+			implied[roleName(child)] = true
+		}
+	}
+	var roots []string
+	reach := func(name string) {
+		roots, reached[name] = append(roots, name), true
+		for _, child := range t[name].GetChildRoles() {
+			reached[roleName(child)] = true
+		}
+	}
+	for _, first := range []bool{true, false} {
+		for _, name := range slices.Sorted(maps.Keys(t)) {
+			if first && !implied[name] || !first && !reached[name] {
+				reach(name)
+			}
+		}
+	}
+	return roots
+}
+
+// twig is a role where it stands in the drawing.
+type twig struct {
+	name, stem, joint string
+}
+
+func (p Page) branch(t tree, drawn map[string]bool, w twig) error {
+	children := t[w.name].GetDirect()
+	again := drawn[w.name] && len(children) > 0
+	drawn[w.name] = true
+	note := ""
+	if again {
+		note = " (above)"
+	}
+	if err := p.line("%s%s%s%s", w.stem, w.joint, w.name, note); err != nil || again {
+		return err
+	}
+	stem := w.stem
+	switch w.joint {
+	case "├─ ":
+		stem += "│  "
+	case "└─ ":
+		stem += "   "
+	}
+	for i, child := range children {
+		joint := "├─ "
+		if i == len(children)-1 {
+			joint = "└─ "
+		}
+		if err := p.branch(t, drawn, twig{roleName(child), stem, joint}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Binding tells why a RoleBinding is there, or what it implies.
+func (p Page) Binding(m *inferencev1.ExplainBindingResponse) error {
+	if err := p.line("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()), subjectNames(m.GetSubjects())); err != nil {
+		return err
+	}
+	if !m.GetGenerated() {
+		return p.implied(m)
+	}
+	if err := p.line("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState())); err != nil {
+		return err
+	}
+	for _, reason := range m.GetReasons() {
+		for _, step := range reason.GetPath() {
+			if err := p.line("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()), strings.Join(step.GetRules(), ", ")); err != nil {
+				return err
+			}
+		}
+	}
+	return p.more(m.GetTruncated())
+}
+
+func (p Page) implied(m *inferencev1.ExplainBindingResponse) error {
+	if len(m.GetImplied()) == 0 {
+		return p.line("Nothing follows from it.")
+	}
+	rows := make([]row, len(m.GetImplied()))
+	for i, b := range m.GetImplied() {
+		path := make([]string, len(b.GetPath()))
+		for j, role := range b.GetPath() {
+			path[j] = roleName(role)
+		}
+		state := bindingState(b.GetState())
+		if b.GetMessage() != "" {
+			state += ": " + b.GetMessage()
+		}
+		rows[i] = row{cells: []string{roleName(b.GetRole()), strings.Join(path, " -> "), b.GetName(), state}, ink: bindingInk(b.GetState())}
+	}
+	if err := p.table([]string{"IMPLIES", "BY", "ROLEBINDING", "STATE"}, rows); err != nil {
+		return err
+	}
+	return p.more(m.GetTruncated())
+}
+
+func (p Page) more(truncated bool) error {
+	if !truncated {
+		return nil
+	}
+	return p.line("There is more.")
+}
+
+// Holders lists who holds a role.
+func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) error {
+	if len(m.GetHolders()) == 0 {
+		return p.line("Nobody holds it.")
+	}
+	rows := make([]row, len(m.GetHolders()))
+	for i, h := range m.GetHolders() {
+		origin := strings.ToLower(strings.TrimPrefix(h.GetOrigin().String(), "ORIGIN_"))
+		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin, strings.Join(h.GetBindings(), ", ")}}
+	}
+	return p.table([]string{"SUBJECT", "HOW", "BY ROLEBINDING"}, rows)
+}
+
+// Preview tells what a change would do.
+func (p Page) Preview(m *inferencev1.Preview) error {
+	rows := make([]row, 0, len(m.GetSubjects()))
+	for _, s := range m.GetSubjects() {
+		rows = append(rows, row{cells: []string{subjectName(s.GetSubject()), roleNames(s.GetGained()), roleNames(s.GetLost())}})
+	}
+	if len(rows) > 0 {
+		if err := p.table([]string{"SUBJECT", "GAINS", "LOSES"}, rows); err != nil {
+			return err
+		}
+	}
+	lines := []string{fmt.Sprintf("%s to make, %d to change, %d to delete; %s to the API server.",
+		count(m.GetCreated(), "RoleBinding"), m.GetUpdated(), m.GetDeleted(), count(m.GetWrites(), "write"))}
+	for _, c := range m.GetNewCycles() {
+		lines = append(lines, "These would imply each other: "+roleNames(c.GetRoles()))
+	}
+	for _, c := range m.GetResolvedCycles() {
+		lines = append(lines, "These would no longer imply each other: "+roleNames(c.GetRoles()))
+	}
+	for _, b := range m.GetBindings() {
+		if b.GetChange() == inferencev1.BindingChange_CHANGE_CONFLICT {
+			lines = append(lines, fmt.Sprintf("RoleBinding %s would stay as it is: another object has this name.", b.GetName()))
+		}
+	}
+	for _, r := range m.GetRefusals() {
+		lines = append(lines, fmt.Sprintf("Rule %s would not count (%s): %s", r.GetName(), r.GetReason(), r.GetMessage()))
+	}
+	for _, line := range lines {
+		if err := p.line("%s", line); err != nil {
+			return err
+		}
+	}
+	return p.more(m.GetTruncated())
+}
+
+func roleName(r *inferencev1.Role) string {
+	if r.GetKind() == "ClusterRole" {
+		return "clusterrole/" + r.GetName()
+	}
+	return r.GetName()
+}
+
+func roleNames(roles []*inferencev1.Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = roleName(r)
+	}
+	return strings.Join(names, ", ")
+}
+
+func subjectName(s *inferencev1.Subject) string {
+	name := s.GetName()
+	if s.GetNamespace() != "" {
+		name = s.GetNamespace() + "/" + name
+	}
+	return strings.ToLower(s.GetKind()) + ":" + name
+}
+
+func subjectNames(subjects []*inferencev1.Subject) string {
+	if len(subjects) == 0 {
+		return "nobody"
+	}
+	names := make([]string, len(subjects))
+	for i, s := range subjects {
+		names[i] = subjectName(s)
+	}
+	return strings.Join(names, ", ")
+}
+
+func bindingState(s inferencev1.BindingState) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "BINDING_STATE_"))
+}
+
+func bindingInk(s inferencev1.BindingState) ink {
+	switch s {
+	case inferencev1.BindingState_BINDING_STATE_SYNCED:
+		return good
+	case inferencev1.BindingState_BINDING_STATE_PENDING:
+		return wait
+	case inferencev1.BindingState_BINDING_STATE_CONFLICT:
+		return bad
+	default:
+		return plain
+	}
+}
