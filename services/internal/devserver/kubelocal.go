@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,9 +21,15 @@ import (
 const (
 	kubeReadyTimeout = 90 * time.Second
 	kubeStopTimeout  = 15 * time.Second
+	kubeRetry        = 200 * time.Millisecond
 	// kubeErrorBytes is how much of its last words a failed start reports.
 	kubeErrorBytes = 4 << 10
 )
+
+// inUse is how kube-local says that another one has its directory.
+const inUse = "is in use by another kube-local"
+
+var errDirInUse = errors.New("the directory is in use")
 
 // KubeLocalConfig says how to run the local Kubernetes API server.
 type KubeLocalConfig struct {
@@ -55,10 +62,25 @@ type KubeLocal struct {
 }
 
 // StartKubeLocal starts the API server and returns when it answers. The server
-// ends with this process, however that ends.
+// ends with this process, however that ends. That of a process that was killed is
+// waited for: it has heard of its end, too.
 func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, kubeReadyTimeout, fmt.Errorf("not ready after %s", kubeReadyTimeout))
 	defer cancel()
+	for begun := time.Now(); ; {
+		k, err := launchKubeLocal(ctx, cfg)
+		if !errors.Is(err, errDirInUse) || time.Since(begun) > kubeStopTimeout {
+			return k, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(kubeRetry):
+		}
+	}
+}
+
+func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error) {
 	k := &KubeLocal{process: exec.Command(cfg.Binary, cfg.args()...), words: &tail{}, ended: make(chan struct{})}
 	k.process.Stderr = k.words
 	detach(k.process)
@@ -88,6 +110,9 @@ func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error
 	}
 	if err != nil {
 		k.Kill()
+		if strings.Contains(k.words.String(), inUse) {
+			err = errDirInUse
+		}
 		return nil, fmt.Errorf("starting kube-local in %s: %w\n%s", cfg.Dir, err, k.words)
 	}
 	return k, nil

@@ -96,6 +96,21 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 	}
 }
 
+func TestAServerThatHasLostItsProcessIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	orphan := startKubeLocal(t, dir)
+	if err := orphan.stdin.Close(); err != nil { // As when the process that started it is killed.
+		t.Fatal(err)
+	}
+	k := startKubeLocal(t, dir)
+	if !orphan.Ended() {
+		t.Error("two servers have one directory")
+	}
+	if err := k.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestABadManifestIsNamed(t *testing.T) {
 	k := startKubeLocal(t, t.TempDir())
 	defer func() {
