@@ -23,14 +23,8 @@ type question struct {
 func newQuestion(cmd *cobra.Command, around Surroundings, of api) *question {
 	q := &question{connection: connection{api: of}, format: report.Table, getenv: around.Getenv}
 	q.bindFlags(cmd.Flags(), around.Getenv)
-	bindFormat(cmd, &q.format)
+	q.format.Bind(cmd)
 	return q
-}
-
-func bindFormat(cmd *cobra.Command, format *report.Format) {
-	cmd.Flags().VarP(format, "output", "o", "table, json or yaml")
-	// The flag was defined one line above, so this cannot fail.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // write writes the answer: m for programs, or the table for people.

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entail-dev/entail/services/entail/internal/allinone"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
 // api is a service that answers questions: its name, the environment variable with its
@@ -79,14 +80,14 @@ func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...
 func (c *connection) open() (http.RoundTripper, error) {
 	server, err := url.Parse(c.server)
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
-		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", errUsage, c.server, c.api.defaultServer())
+		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", exit.ErrUsage, c.server, c.api.defaultServer())
 	}
 	token, err := c.readToken()
 	if err != nil {
 		return nil, err
 	}
 	if token != "" && server.Scheme == "http" && !loopback(server.Hostname()) {
-		return nil, fmt.Errorf("%w: a token would travel in the clear to %s: use an https URL", errUsage, server.Host)
+		return nil, fmt.Errorf("%w: a token would travel in the clear to %s: use an https URL", exit.ErrUsage, server.Host)
 	}
 	transport, err := c.transport()
 	if err != nil {
@@ -101,11 +102,11 @@ func (c *connection) readToken() (string, error) {
 	}
 	token, err := os.ReadFile(c.tokenFile)
 	if err != nil {
-		return "", fmt.Errorf("%w: read --token-file: %w", errUsage, err)
+		return "", fmt.Errorf("%w: read --token-file: %w", exit.ErrUsage, err)
 	}
 	token = bytes.TrimSpace(token)
 	if len(token) == 0 || len(token) > maxToken || bytes.ContainsAny(token, " \r\n\t") {
-		return "", fmt.Errorf("%w: --token-file %s does not hold one token", errUsage, c.tokenFile)
+		return "", fmt.Errorf("%w: --token-file %s does not hold one token", exit.ErrUsage, c.tokenFile)
 	}
 	return string(token), nil
 }
@@ -116,11 +117,11 @@ func (c *connection) transport() (http.RoundTripper, error) {
 	}
 	pem, err := os.ReadFile(c.caFile)
 	if err != nil {
-		return nil, fmt.Errorf("%w: read --ca-file: %w", errUsage, err)
+		return nil, fmt.Errorf("%w: read --ca-file: %w", exit.ErrUsage, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%w: --ca-file %s holds no PEM certificate", errUsage, c.caFile)
+		return nil, fmt.Errorf("%w: --ca-file %s holds no PEM certificate", exit.ErrUsage, c.caFile)
 	}
 	return &http.Transport{
 		Proxy:             http.ProxyFromEnvironment,
@@ -154,7 +155,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // describe adds to an error what a person can do about it.
 func describe(err error) string {
-	if errors.Is(err, errUsage) {
+	if errors.Is(err, exit.ErrUsage) {
 		return err.Error() + " (--help shows how)"
 	}
 	if errors.Is(err, context.Canceled) {

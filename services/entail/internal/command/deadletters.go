@@ -9,6 +9,7 @@ import (
 
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
@@ -41,7 +42,7 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 	cmd.Flags().IntVar(&limit, "limit", defaultLetters, "at most this many")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if limit < 1 {
-			return fmt.Errorf("%w: --limit %d: at least one", errUsage, limit)
+			return fmt.Errorf("%w: --limit %d: at least one", exit.ErrUsage, limit)
 		}
 		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
 		if err != nil {
@@ -104,7 +105,7 @@ func newDeadLettersShow(around Surroundings) *cobra.Command {
 func parseLetter(argument string) (uint64, error) {
 	id, err := strconv.ParseUint(argument, 10, 64)
 	if err != nil || id == 0 {
-		return 0, fmt.Errorf("%w: %q is not the ID of a dead letter, see `entail deadletters list`", errUsage, argument)
+		return 0, fmt.Errorf("%w: %q is not the ID of a dead letter, see `entail deadletters list`", exit.ErrUsage, argument)
 	}
 	return id, nil
 }

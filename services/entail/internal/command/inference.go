@@ -9,6 +9,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
@@ -148,7 +149,7 @@ func everyPage(ask func(token string) (next string, have int, err error)) error 
 			return err
 		}
 		if have >= maxRows {
-			return fmt.Errorf("%w: there are more than %d rows: ask about less, or ask the API page by page", errUsage, maxRows)
+			return fmt.Errorf("%w: there are more than %d rows: ask about less, or ask the API page by page", exit.ErrUsage, maxRows)
 		}
 		token = next
 	}
@@ -163,7 +164,7 @@ func parseRole(argument string) (*inferencev1.Role, error) {
 	kinds := map[string]string{"role": "Role", "clusterrole": "ClusterRole"}
 	role := &inferencev1.Role{Kind: kinds[strings.ToLower(kind)], Name: name}
 	if role.GetKind() == "" || name == "" || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%w: %q is neither a role's NAME nor clusterrole/NAME", errUsage, argument)
+		return nil, fmt.Errorf("%w: %q is neither a role's NAME nor clusterrole/NAME", exit.ErrUsage, argument)
 	}
 	return role, nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
 // object is an argument KIND/NAME.
@@ -15,7 +17,7 @@ type object struct {
 func parseObject(argument, namespace string) (object, error) {
 	kind, name, ok := strings.Cut(argument, "/")
 	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
-		return object{}, fmt.Errorf("%w: %q is not KIND/NAME, such as store/demo", errUsage, argument)
+		return object{}, fmt.Errorf("%w: %q is not KIND/NAME, such as store/demo", exit.ErrUsage, argument)
 	}
 	return object{kind: kind, namespace: namespace, name: name}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
@@ -47,13 +48,13 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		request, err := previewRequest(cmd.InOrStdin(), file, namespace)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
+			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
 		for _, name := range remove {
 			request.Changes = append(request.Changes, &inferencev1.RuleChange{Name: name, Remove: true})
 		}
 		if len(request.GetChanges()) == 0 {
-			return fmt.Errorf("%w: nothing to preview: give rules by -f or names by --remove", errUsage)
+			return fmt.Errorf("%w: nothing to preview: give rules by -f or names by --remove", exit.ErrUsage)
 		}
 		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
 		if err != nil {

@@ -9,6 +9,9 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/policycommand"
 )
 
 // Surroundings is all that a command sees of the world besides its arguments.
@@ -26,14 +29,14 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return exit.OK
 	}
 	if !started {
 		// Whatever cobra refuses before it runs a command is about the command line.
-		err = fmt.Errorf("%w: %w", errUsage, err)
+		err = fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	_, _ = fmt.Fprintln(around.Err, "entail:", describe(err))
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 func newRoot(around Surroundings) *cobra.Command {
@@ -41,7 +44,7 @@ func newRoot(around Surroundings) *cobra.Command {
 		Use:   "entail",
 		Short: "Authorization declared in Kubernetes, live in OpenFGA",
 		Long: "entail runs the whole system on one machine, and tells where a change is now.\n\n" +
-			exitCodesHelp,
+			exit.Help,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -50,7 +53,7 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.SetErr(around.Err)
 	root.AddCommand(
 		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
-		newInferences(around), newExplain(around), newWhoHas(around), newPreview(around), newVersion(),
+		newInferences(around), newExplain(around), newWhoHas(around), newPreview(around), policycommand.New(), newVersion(),
 	)
 	return root
 }

@@ -24,7 +24,7 @@ A cluster of yours is used instead of the local API server only when asked for, 
 		Args: cobra.NoArgs,
 	}
 	cfg.BindFlags(cmd.Flags())
-	bindFormat(cmd, &format)
+	format.Bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg.Progress = cmd.ErrOrStderr()
 		cfg.Ready = func(e allinone.Endpoints) error {

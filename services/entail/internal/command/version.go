@@ -27,7 +27,7 @@ func newVersion() *cobra.Command {
 		Short: "Tell which build this is",
 		Args:  cobra.NoArgs,
 	}
-	bindFormat(cmd, &format)
+	format.Bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := readVersion(debug.ReadBuildInfo())
 		if format == report.Table {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
@@ -39,6 +40,13 @@ func (f *Format) Set(value string) error {
 	}
 	*f = Format(value)
 	return nil
+}
+
+// Bind makes f the flag --output.
+func (f *Format) Bind(cmd *cobra.Command) {
+	cmd.Flags().VarP(f, "output", "o", "table, json or yaml")
+	// The flag was defined one line above, so this cannot fail.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(Formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Message writes m as JSON or YAML with the field names of the contract.

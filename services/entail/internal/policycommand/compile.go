@@ -1,0 +1,175 @@
+package policycommand
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/internal/policy/openfga"
+	"github.com/entail-dev/entail/services/internal/policy/spicedb"
+)
+
+// errDrift tells scripts that what is in a file is not what the policy compiles to.
+var errDrift = errors.New("the file is not what the policy compiles to: compile it again")
+
+// Targets of compilation.
+const (
+	targetSpiceDB = "spicedb"
+	targetDSL     = "openfga-dsl"
+	targetJSON    = "openfga-json"
+	targetModules = "openfga-modules"
+)
+
+// artifact is a file that a policy compiles to; it has no name where there is just one.
+type artifact struct {
+	name    string
+	content []byte
+}
+
+// compilation is what flags say about it.
+type compilation struct {
+	target, out, against string
+	spicedb              spicedb.Options
+	openfga              openfga.Options
+}
+
+func newCompile() *cobra.Command {
+	var c compilation
+	cmd := &cobra.Command{
+		Use:   "compile FILE... --target TARGET",
+		Short: "Translate a policy to the schema of SpiceDB or the model of OpenFGA",
+		Example: "  entail policy compile policies/ --target spicedb > schema.zed\n" +
+			"  entail policy compile policies/ --target openfga-modules --out model/\n" +
+			"  entail policy compile policies/ --target openfga-dsl --check model.fga",
+		Args: cobra.MinimumNArgs(1),
+	}
+	f := newFindings(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&c.target, "target", "t", "", "spicedb, openfga-dsl, openfga-json or openfga-modules")
+	flags.StringVar(&c.out, "out", "", "`file` to write, or folder for modules; standard output without it")
+	flags.StringVar(&c.against, "check", "", "write nothing; fail unless this `file`, or folder for modules, holds just that")
+	flags.StringVar(&c.spicedb.Prefix, "prefix", "infratographer", "`prefix` of definitions in SpiceDB")
+	flags.BoolVar(&c.spicedb.Unprefixed, "no-prefix", false, "definitions in SpiceDB have no prefix")
+	flags.StringVar(&c.openfga.SchemaVersion, "schema-version", "1.1", "`version` of OpenFGA's schema in one file: 1.1 or 1.2; modules are always 1.2")
+	flags.IntVar(&c.openfga.MaxTypes, "max-types", 0, "types that the OpenFGA server takes (default 100)")
+	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "bytes that it takes (default 262144)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := f.policy(cmd, args)
+		if err != nil {
+			return err
+		}
+		made, found, err := c.compile(p)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			if err := f.write(cmd.ErrOrStderr(), found); err != nil {
+				return err
+			}
+		}
+		if c.against != "" {
+			return compare(c.against, made)
+		}
+		return c.emit(cmd, made)
+	}
+	return cmd
+}
+
+func (c *compilation) compile(p *policy.Policy) ([]artifact, policy.Diagnostics, error) {
+	one := func(content []byte, found policy.Diagnostics) ([]artifact, policy.Diagnostics, error) {
+		return []artifact{{content: content}}, found, nil
+	}
+	switch c.target {
+	case targetSpiceDB:
+		return one(spicedb.Schema(p, c.spicedb))
+	case targetDSL:
+		return one(openfga.DSL(p, c.openfga))
+	case targetJSON:
+		return one(openfga.JSON(p, c.openfga))
+	case targetModules:
+		modules, found := openfga.Modules(p, c.openfga)
+		made := []artifact{{name: "fga.mod", content: openfga.Manifest(modules)}}
+		for _, m := range modules {
+			made = append(made, artifact{m.File, m.Content})
+		}
+		return made, found, nil
+	}
+	return nil, nil, fmt.Errorf("%w: --target %q is none of spicedb, openfga-dsl, openfga-json, openfga-modules", exit.ErrUsage, c.target)
+}
+
+func (c *compilation) emit(cmd *cobra.Command, made []artifact) error {
+	for _, a := range made {
+		if c.out != "" {
+			if err := replaceFile(filepath.Join(c.out, a.name), a.content); err != nil {
+				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			}
+			continue
+		}
+		if a.name != "" {
+			cmd.Printf("# %s\n", a.name)
+		}
+		if _, err := cmd.OutOrStdout().Write(a.content); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+// compare tells whether files hold what was made.
+func compare(path string, made []artifact) error {
+	for _, a := range made {
+		name := filepath.Join(path, a.name)
+		has, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("%w: read what to compare with: %w", exit.ErrUsage, err)
+		}
+		if !bytes.Equal(has, a.content) {
+			return fmt.Errorf("%s: %w", name, errDrift)
+		}
+	}
+	if len(made) < 2 {
+		return nil
+	}
+	others, err := filepath.Glob(filepath.Join(path, "*.fga"))
+	if err != nil {
+		return fmt.Errorf("%w: list %s: %w", exit.ErrUsage, path, err)
+	}
+	for _, name := range others {
+		if !slices.ContainsFunc(made, func(a artifact) bool { return filepath.Join(path, a.name) == name }) {
+			return fmt.Errorf("%s: %w", name, errDrift)
+		}
+	}
+	return nil
+}
+
+// replaceFile writes a file in one step: whoever reads it meanwhile has the old one whole.
+func replaceFile(name string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	mode := os.FileMode(0o644)
+	if info, err := os.Stat(name); err == nil {
+		mode = info.Mode().Perm()
+	}
+	draft, err := os.CreateTemp(filepath.Dir(name), ".entail-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer os.Remove(draft.Name()) // It has gone by then if all went well.
+	_, err = draft.Write(content)
+	err = errors.Join(err, draft.Chmod(mode), draft.Close())
+	if err == nil {
+		err = os.Rename(draft.Name(), name)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}

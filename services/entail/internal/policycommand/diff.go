@@ -1,0 +1,120 @@
+package policycommand
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/internal/policy/diff"
+	"github.com/entail-dev/entail/services/internal/policy/explain"
+)
+
+// Exit codes by the worst class of a change, above those that every command has.
+const (
+	exitNarrowing = iota + 10
+	exitWidening
+	exitBreakingIDs
+	exitBreakingData
+)
+
+// classError is a difference that is not harmless; the exit code tells its class.
+type classError struct{ class diff.Class }
+
+func (e classError) Error() string { return "the new policy is " + string(e.class) }
+
+// ExitCode implements what [exit.Code] asks for.
+func (e classError) ExitCode() int {
+	return map[diff.Class]int{
+		diff.Narrowing: exitNarrowing, diff.Widening: exitWidening, diff.BreakingForIDs: exitBreakingIDs, diff.BreakingForData: exitBreakingData,
+	}[e.class]
+}
+
+func newDiff() *cobra.Command {
+	var options policy.Options
+	format := report.Table
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Tell what a change of a policy means",
+		Long: fmt.Sprintf(`diff compares the meaning of two policies, each a file or a folder. The worst class of a
+change is the exit code: 0 none or harmless, %d narrowing, %d widening, %d breaking for ids,
+%d breaking for data.`, exitNarrowing, exitWidening, exitBreakingIDs, exitBreakingData),
+		Example: "  entail policy diff main/policies policies",
+		Args:    cobra.ExactArgs(2),
+	}
+	bindPolicyOptions(cmd.Flags(), &options)
+	format.Bind(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f := &findings{format: asText, options: options}
+		before, err := f.policy(cmd, args[:1])
+		if err != nil {
+			return err
+		}
+		after, err := f.policy(cmd, args[1:])
+		if err != nil {
+			return err
+		}
+		changes := diff.Policies(before, after)
+		document, err := diff.JSON(changes)
+		if err != nil {
+			return err
+		}
+		if err := writeEither(cmd.OutOrStdout(), format, json.RawMessage(document), diff.Text(changes)); err != nil {
+			return err
+		}
+		if worst := diff.Worst(changes); worst != diff.None && worst != diff.Harmless {
+			return classError{worst}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func newExplain() *cobra.Command {
+	var (
+		options policy.Options
+		files   []string
+	)
+	format := report.Table
+	cmd := &cobra.Command{
+		Use:     "explain TYPE ACTION -f FILE",
+		Short:   "Tell by which ways somebody may have an action on a type",
+		Example: "  entail policy explain loadbalancer loadbalancer_get -f policies/",
+		Args:    cobra.ExactArgs(2),
+	}
+	bindPolicyOptions(cmd.Flags(), &options)
+	format.Bind(cmd)
+	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` or folder of the policy; several separated by commas")
+	_ = cmd.MarkFlagRequired("filename") // The flag was defined one line above.
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := (&findings{format: asText, options: options}).policy(cmd, files)
+		if err != nil {
+			return err
+		}
+		tree, err := explain.Action(p, args[0], args[1])
+		if err != nil {
+			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		}
+		return writeEither(cmd.OutOrStdout(), format, tree, tree.Text())
+	}
+	return cmd
+}
+
+// writeEither writes text for people, or the value behind it for programs.
+func writeEither(w io.Writer, format report.Format, value any, text string) error {
+	if format == report.Table {
+		if _, err := io.WriteString(w, text); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+		return nil
+	}
+	document, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	return report.Document(w, format, document)
+}

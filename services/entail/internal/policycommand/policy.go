@@ -1,0 +1,122 @@
+// Package policycommand is `entail policy`: the policy language at work on files. It needs
+// no server. Its commands end with 1 when they have found something, and with 2 when they
+// could not look.
+package policycommand
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/internal/policy/lint"
+	"github.com/entail-dev/entail/services/internal/policy/report"
+)
+
+// New is the command with all that it has below.
+func New() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check, compile, test and compare authorization policies",
+		Long: `policy works on the files and folders of an authorization policy; no server is needed.
+- stands for standard input. All of a command's files are one policy.`,
+	}
+	cmd.AddCommand(
+		newCheck(), newCompile(), newTest(), newDiff(),
+		newLint(), newFmt(), newExplain(),
+	)
+	return cmd
+}
+
+// asText is how findings are written unless asked otherwise.
+const asText = "text"
+
+// findings says how findings are written.
+type findings struct {
+	format  string
+	options policy.Options
+}
+
+func newFindings(cmd *cobra.Command) *findings {
+	f := &findings{}
+	bindPolicyOptions(cmd.Flags(), &f.options)
+	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "how to write findings: text, json or sarif")
+	return f
+}
+
+// write writes findings, and fails where there are errors among them.
+func (f *findings) write(w io.Writer, found policy.Diagnostics) error {
+	formats := map[string]func(policy.Diagnostics) ([]byte, error){
+		asText: func(ds policy.Diagnostics) ([]byte, error) { return []byte(report.Text(ds)), nil },
+		"json": report.JSON, "sarif": report.SARIF,
+	}
+	if formats[f.format] == nil {
+		return fmt.Errorf("%w: --output %q is none of text, json, sarif", exit.ErrUsage, f.format)
+	}
+	out, err := formats[f.format](found)
+	if err == nil {
+		_, err = w.Write(out)
+	}
+	if err != nil {
+		return fmt.Errorf("write findings: %w", err)
+	}
+	if found.HasErrors() {
+		return errFindings
+	}
+	return nil
+}
+
+// policy checks files for a command that has something to do with the policy then; findings go to standard error.
+func (f *findings) policy(cmd *cobra.Command, paths []string) (*policy.Policy, error) {
+	p, found, err := checkPolicy(cmd.InOrStdin(), paths, f.options)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		err = f.write(cmd.ErrOrStderr(), found)
+	}
+	return p, err
+}
+
+func newCheck() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "check FILE...",
+		Short:   "Find every error in a policy",
+		Example: "  entail policy check policies/\n  entail policy check a.yaml b.yaml -o sarif",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	f := newFindings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		_, found, err := checkPolicy(cmd.InOrStdin(), args, f.options)
+		if err != nil {
+			return err
+		}
+		return f.write(cmd.OutOrStdout(), found)
+	}
+	return cmd
+}
+
+func newLint() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Find what is valid but hardly meant so",
+		Args:  cobra.MinimumNArgs(1),
+	}
+	f := newFindings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, found, err := checkPolicy(cmd.InOrStdin(), args, f.options)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			found = found.Join(lint.Policy(p))
+		}
+		if err := f.write(cmd.OutOrStdout(), found); err != nil || len(found) == 0 {
+			return err
+		}
+		return errFindings
+	}
+	return cmd
+}

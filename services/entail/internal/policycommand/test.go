@@ -1,0 +1,106 @@
+package policycommand
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/policytest"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/internal/policy/openfga"
+)
+
+// errAssertions tells scripts that an assertion does not hold.
+var errAssertions = errors.New("assertions failed")
+
+func newTest() *cobra.Command {
+	var (
+		assertions []string
+		options    policy.Options
+		format     = report.Table
+	)
+	cmd := &cobra.Command{
+		Use:   "test FILE... --assertions FILE",
+		Short: "Ask an OpenFGA of its own whether a policy decides as asserted",
+		Long: `test loads the policy into an OpenFGA in memory, with the relationships of every document
+in the files of assertions, and asks:
+
+  name: a viewer of the root tenant
+  tuples:
+    - tenant:child#parent@tenant:root
+    - tenant:root#loadbalancer_get_role@role:viewer#subject
+    - role:viewer#subject@user:alice
+  allow: [user:alice loadbalancer_get tenant:child]
+  deny:  [user:bob loadbalancer_get tenant:child]`,
+		Example: "  entail policy test policies/ --assertions policies/tests/access.yaml",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	bindPolicyOptions(cmd.Flags(), &options)
+	format.Bind(cmd)
+	cmd.Flags().StringSliceVarP(&assertions, "assertions", "a", nil, "`file` of assertions; several separated by commas")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		subject, err := compiled(cmd, args, options)
+		if err != nil {
+			return err
+		}
+		scenarios, err := readScenarios(cmd.InOrStdin(), assertions)
+		if err != nil {
+			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		}
+		result, err := policytest.Run(cmd.Context(), subject, scenarios)
+		if err != nil {
+			return err
+		}
+		if err := writeEither(cmd.OutOrStdout(), format, result, result.Text()); err != nil {
+			return err
+		}
+		if len(result.Failures) > 0 {
+			return errAssertions
+		}
+		return nil
+	}
+	return cmd
+}
+
+// compiled is the policy in the files with its model.
+func compiled(cmd *cobra.Command, paths []string, options policy.Options) (policytest.Subject, error) {
+	f := &findings{format: asText, options: options}
+	p, err := f.policy(cmd, paths)
+	if err != nil {
+		return policytest.Subject{}, err
+	}
+	document, found := openfga.JSON(p, openfga.Options{MaxTypes: -1, MaxBytes: -1})
+	if found.HasErrors() {
+		return policytest.Subject{}, f.write(cmd.ErrOrStderr(), found)
+	}
+	model := &openfgav1.AuthorizationModel{}
+	if err := protojson.Unmarshal(document, model); err != nil {
+		return policytest.Subject{}, fmt.Errorf("read the compiled model: %w", err)
+	}
+	return policytest.Subject{Policy: p, Model: model}, nil
+}
+
+func readScenarios(in io.Reader, files []string) ([]policytest.Scenario, error) {
+	if len(files) == 0 {
+		return nil, errors.New("there is nothing to ask: name a file by --assertions")
+	}
+	var all []policytest.Scenario
+	for _, file := range files {
+		content, err := readSome(in, file, policytest.MaxBytes+1)
+		if err != nil {
+			return nil, err
+		}
+		scenarios, err := policytest.Parse(file, content)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, scenarios...)
+	}
+	return all, nil
+}

@@ -1,0 +1,187 @@
+package policytest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/policy"
+)
+
+// Failure is an assertion that does not hold, or a line that makes no sense.
+type Failure struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	// Scenario is its name, if it has one.
+	Scenario string `json:"scenario,omitempty"`
+	Message  string `json:"message"`
+	// Trail tells why.
+	Trail []string `json:"trail,omitempty"`
+}
+
+// Result is what came of all assertions.
+type Result struct {
+	Passed   int       `json:"passed"`
+	Failures []Failure `json:"failures"`
+}
+
+// Lines are the failures for people.
+func (r Result) Lines() []string {
+	var lines []string
+	for _, f := range r.Failures {
+		name := ""
+		if f.Scenario != "" {
+			name = f.Scenario + ": "
+		}
+		lines = append(lines, fmt.Sprintf("%s:%d: %s%s", f.File, f.Line, name, f.Message))
+		for _, step := range f.Trail {
+			lines = append(lines, "    "+step)
+		}
+	}
+	return lines
+}
+
+// Text is the result for people.
+func (r Result) Text() string {
+	lines := append(r.Lines(), fmt.Sprintf("%d passed, %d failed", r.Passed, len(r.Failures)))
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// Subject is a policy with the model that was compiled of it.
+type Subject struct {
+	Policy *policy.Policy
+	Model  *openfgav1.AuthorizationModel
+}
+
+// Run asks OpenFGA every question. An error means that it could not be asked.
+func Run(ctx context.Context, s Subject, scenarios []Scenario) (Result, error) {
+	server, err := devserver.StartOpenFGA(devserver.OpenFGAConfig{MaxTypes: max(len(s.Model.GetTypeDefinitions()), 1), MaxModelBytes: MaxBytes})
+	if err != nil {
+		return Result{}, err
+	}
+	defer server.Stop()
+	client, err := fga.Dial(fga.Config{Target: server.Target()})
+	if err != nil {
+		return Result{}, err
+	}
+	defer client.Close()
+	result := Result{Failures: []Failure{}}
+	for i, scenario := range scenarios {
+		t := &trial{Subject: s, Scenario: scenario, client: client, result: &result}
+		if err := t.run(ctx, fmt.Sprintf("scenario-%d", i)); err != nil {
+			return result, fmt.Errorf("%s: %w", scenario.File, err)
+		}
+	}
+	return result, nil
+}
+
+// trial is one scenario in a store of its own.
+type trial struct {
+	Subject
+	Scenario
+	client         *fga.Client
+	result         *Result
+	store, modelID string
+	world          *world
+}
+
+func (t *trial) run(ctx context.Context, name string) (err error) {
+	if t.store, err = t.client.CreateStore(ctx, name); err != nil {
+		return err
+	}
+	if t.modelID, err = t.client.WriteModel(ctx, t.store, t.Model); err != nil {
+		return err
+	}
+	var tuples []tuple
+	for _, line := range t.Tuples {
+		relation, err := line.tuple()
+		if err == nil {
+			err = t.write(ctx, relation)
+		}
+		if err != nil {
+			t.fail(line, err.Error())
+			continue
+		}
+		tuples = append(tuples, relation)
+	}
+	t.world = newWorld(t.Policy, tuples)
+	for want, lines := range map[bool][]Line{true: t.Allow, false: t.Deny} {
+		for _, line := range lines {
+			if err := t.ask(ctx, line, want); err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortStableFunc(t.result.Failures, func(a, b Failure) int {
+		if a.File != b.File {
+			return strings.Compare(a.File, b.File)
+		}
+		return a.Line - b.Line
+	})
+	return nil
+}
+
+func (t *trial) write(ctx context.Context, r tuple) error {
+	return t.client.Write(ctx, t.store, t.modelID, []*openfgav1.TupleKey{{Object: r.object, Relation: r.relation, User: r.user}}, nil)
+}
+
+// ask puts one question and compares the answer.
+func (t *trial) ask(ctx context.Context, line Line, want bool) error {
+	q, err := line.question()
+	if err == nil {
+		err = t.possible(q)
+	}
+	if err != nil {
+		t.fail(line, err.Error())
+		return nil
+	}
+	answer, err := t.client.Check(ctx, &openfgav1.CheckRequest{
+		StoreId: t.store, AuthorizationModelId: t.modelID,
+		TupleKey: &openfgav1.CheckRequestTupleKey{Object: q.object, Relation: q.action, User: q.subject},
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("line %d: %w", line.Line, err)
+	case answer.GetAllowed() == want:
+		t.result.Passed++
+	case want:
+		t.fail(line, fmt.Sprintf("%s may not %s on %s, but is asserted to", q.subject, q.action, q.object), t.world.explain(q)...)
+	default:
+		t.fail(line, fmt.Sprintf("%s may %s on %s, but is asserted not to", q.subject, q.action, q.object), t.world.explain(q)...)
+	}
+	return nil
+}
+
+// possible refuses a question about what the policy does not have: a misspelt name would
+// always be denied.
+func (t *trial) possible(q question) error {
+	kind := t.Policy.Type(typeOf(q.object))
+	if kind == nil {
+		return fmt.Errorf("the policy has no type %q: it has %s", typeOf(q.object), names(t.Policy.Types, func(x *policy.Type) string { return x.Name }))
+	}
+	if kind.Binding(q.action) == nil {
+		return fmt.Errorf("type %s has no action %q: it has %s", kind.Name, q.action, names(kind.Bindings, func(b *policy.Bound) string { return b.Action }))
+	}
+	return nil
+}
+
+func (t *trial) fail(line Line, message string, trail ...string) {
+	t.result.Failures = append(t.result.Failures, Failure{File: t.File, Line: line.Line, Scenario: t.Name, Message: message, Trail: trail})
+}
+
+func names[T any](list []T, name func(T) string) string {
+	all := map[string]bool{}
+	for _, item := range list {
+		all[name(item)] = true
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(clip(slices.Sorted(maps.Keys(all))), ", ")
+}

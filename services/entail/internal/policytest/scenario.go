@@ -1,0 +1,111 @@
+package policytest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of a file of assertions.
+const (
+	MaxBytes     = 4 << 20
+	maxScenarios = 1000
+	maxLines     = 20_000
+)
+
+// Scenario is one YAML document: relationships, and what must follow from them.
+type Scenario struct {
+	File string `yaml:"-"`
+	// Name is for people.
+	Name string `yaml:"name"`
+	// Tuples are relationships, as object#relation@user.
+	Tuples []Line `yaml:"tuples"`
+	// Allow and Deny are questions, as "subject action object".
+	Allow []Line `yaml:"allow"`
+	Deny  []Line `yaml:"deny"`
+}
+
+// Line is a text with its line in the file.
+type Line struct {
+	Text string
+	Line int
+}
+
+// UnmarshalYAML reads a plain text.
+func (l *Line) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" {
+		return fmt.Errorf("line %d: a text is expected, in quotes if need be", node.Line)
+	}
+	l.Text, l.Line = strings.TrimSpace(node.Value), node.Line
+	return nil
+}
+
+// tuple is a relationship.
+type tuple struct{ object, relation, user string }
+
+func (t tuple) String() string { return t.object + "#" + t.relation + "@" + t.user }
+
+func (l Line) tuple() (tuple, error) {
+	object, rest, ok := strings.Cut(l.Text, "#")
+	relation, user, found := strings.Cut(rest, "@")
+	if !ok || !found || typeOf(object) == "" || relation == "" || typeOf(user) == "" {
+		return tuple{}, fmt.Errorf("%.200q is not a relationship: write object#relation@user, such as tenant:a#parent@tenant:b", l.Text)
+	}
+	return tuple{object, relation, user}, nil
+}
+
+// question asks whether subject may take action on object.
+type question struct{ subject, action, object string }
+
+func (l Line) question() (question, error) {
+	words := strings.Fields(l.Text)
+	if len(words) != 3 || typeOf(words[0]) == "" || typeOf(words[2]) == "" {
+		return question{}, fmt.Errorf("%.200q is not a question: write subject action object, such as user:alice tenant_get tenant:a", l.Text)
+	}
+	return question{words[0], words[1], words[2]}, nil
+}
+
+// typeOf is what stands before the colon of type:id; empty when that is not what it is.
+func typeOf(object string) string {
+	kind, id, _ := strings.Cut(object, ":")
+	if id == "" {
+		return ""
+	}
+	return kind
+}
+
+// Parse reads a file of scenarios. Its error names file and line.
+func Parse(file string, content []byte) ([]Scenario, error) {
+	if len(content) > MaxBytes {
+		return nil, fmt.Errorf("%s: %d bytes are too many: at most %d", file, len(content), MaxBytes)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	var all []Scenario
+	lines := 0
+	for {
+		s := Scenario{File: file}
+		err := decoder.Decode(&s)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+		if len(s.Allow)+len(s.Deny) == 0 {
+			return nil, fmt.Errorf("%s: document %d asserts nothing: give allow or deny", file, len(all)+1)
+		}
+		all = append(all, s)
+		if lines += len(s.Tuples) + len(s.Allow) + len(s.Deny); lines > maxLines || len(all) > maxScenarios {
+			return nil, fmt.Errorf("%s: too much: at most %d documents and %d relationships and assertions", file, maxScenarios, maxLines)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: there are no assertions in it", file)
+	}
+	return all, nil
+}

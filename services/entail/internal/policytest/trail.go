@@ -1,0 +1,110 @@
+package policytest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/internal/policy"
+)
+
+// maxTrail bounds how many lines an explanation has.
+const maxTrail = 20
+
+// world is a policy with relationships.
+type world struct {
+	*policy.Policy
+	// users by object#relation, in the order of the file.
+	users map[string][]string
+}
+
+func newWorld(p *policy.Policy, tuples []tuple) *world {
+	w := &world{Policy: p, users: map[string][]string{}}
+	for _, t := range tuples {
+		at := t.object + "#" + t.relation
+		w.users[at] = append(w.users[at], t.user)
+	}
+	return w
+}
+
+// place is an action on an object, and how one came there.
+type place struct {
+	object, action string
+	from           *place
+	by             string
+}
+
+// explain tells by which way the subject has the action, or else where the ways end.
+func (w *world) explain(q question) []string {
+	queue := []*place{{object: q.object, action: q.action}}
+	seen := map[[2]string]bool{{q.object, q.action}: true}
+	var ends []string
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		bound := w.bound(at)
+		if bound == nil {
+			continue
+		}
+		granted, near := w.granted(at, bound, q.subject)
+		if granted != "" {
+			return append(at.way(), granted)
+		}
+		ends = append(ends, near...)
+		for _, step := range bound.Steps {
+			next := w.users[at.object+"#"+step.Relation]
+			if len(next) == 0 {
+				ends = append(ends, fmt.Sprintf("%s: %s leads nowhere: there is no %s#%s@…", at.object, step.Relation, at.object, step.Relation))
+			}
+			for _, object := range next {
+				if key := [2]string{object, step.Action}; !seen[key] {
+					seen[key] = true
+					queue = append(queue, &place{object, step.Action, at, step.Relation})
+				}
+			}
+		}
+	}
+	return clip(ends)
+}
+
+func (w *world) bound(at *place) *policy.Bound {
+	if t := w.Type(typeOf(at.object)); t != nil {
+		return t.Binding(at.action)
+	}
+	return nil
+}
+
+// granted tells which role gives the action here, or what comes nearest to one.
+func (w *world) granted(at *place, bound *policy.Bound, subject string) (yes string, near []string) {
+	if !bound.RoleBinding {
+		return "", nil
+	}
+	relation := w.Options.RoleRelationOf(at.action)
+	roles := w.users[at.object+"#"+relation]
+	for _, userset := range roles {
+		role, membership, _ := strings.Cut(userset, "#")
+		if slices.Contains(w.users[role+"#"+membership], subject) {
+			return fmt.Sprintf("%s: %s has %s, and %s is in it", at.object, role, at.action, subject), nil
+		}
+		near = append(near, fmt.Sprintf("%s: %s has %s, but %s#%s@%s is missing", at.object, role, at.action, role, membership, subject))
+	}
+	if len(roles) == 0 {
+		near = append(near, fmt.Sprintf("%s: no role has %s: there is no %s#%s@…", at.object, at.action, at.object, relation))
+	}
+	return "", near
+}
+
+// way is how one came to a place, from the first.
+func (p *place) way() []string {
+	if p.from == nil {
+		return nil
+	}
+	return append(p.from.way(), fmt.Sprintf("%s: %s if %s of %s, its %s", p.from.object, p.from.action, p.action, p.object, p.by))
+}
+
+func clip(lines []string) []string {
+	if len(lines) <= maxTrail {
+		return lines
+	}
+	return append(lines[:maxTrail:maxTrail], fmt.Sprintf("and %d more", len(lines)-maxTrail))
+}
