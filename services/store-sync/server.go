@@ -2,9 +2,7 @@ package storesync
 
 import (
 	"context"
-	"fmt"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +15,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/plan"
 )
 
@@ -26,15 +23,18 @@ type server struct {
 	objects
 	complete func() error
 	fga      *fga.Client
+	merges   *merges
 }
 
 // access asks of a caller what kubectl would: the right to read the Stores in question.
 func access() map[string]rpc.Access {
 	stores := topology.Stores().GroupResource
 	return map[string]rpc.Access{
-		storev1connect.StoreServiceListStoresProcedure: rpc.Can("list", stores),
-		storev1connect.StoreServiceGetStoreProcedure:   rpc.CanNamed("get", stores, (*storev1.GetStoreRequest).GetName),
-		storev1connect.StoreServiceGetModelProcedure:   rpc.CanNamed("get", stores, (*storev1.GetModelRequest).GetName),
+		storev1connect.StoreServiceListStoresProcedure:   rpc.Can("list", stores),
+		storev1connect.StoreServiceGetStoreProcedure:     rpc.CanNamed("get", stores, (*storev1.GetStoreRequest).GetName),
+		storev1connect.StoreServiceGetModelProcedure:     rpc.CanNamed("get", stores, (*storev1.GetModelRequest).GetName),
+		storev1connect.StoreServicePreviewModelProcedure: rpc.CanNamed("get", stores, (*storev1.PreviewModelRequest).GetName),
+		storev1connect.StoreServiceDiffModelProcedure:    rpc.CanNamed("get", stores, (*storev1.DiffModelRequest).GetName),
 	}
 }
 
@@ -68,36 +68,6 @@ func (s *server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (
 		return nil, err
 	}
 	return &storev1.GetStoreResponse{Store: message(found)}, nil
-}
-
-// GetModel reads the model that OpenFGA answers by now.
-func (s *server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
-	found, err := s.find(request.GetName())
-	if err != nil {
-		return nil, err
-	}
-	id := found.Status.StoreID
-	if id == "" {
-		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Name, remark(found.Status.Conditions))
-	}
-	latest, err := s.fga.LatestModel(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if latest == nil {
-		return nil, rpc.NotFound("OpenFGA store %s of Store %q has no model yet: %s", id, found.Name, remark(found.Status.Conditions))
-	}
-	dsl, err := model.DSL(latest)
-	if err != nil {
-		return nil, fmt.Errorf("rendering model %s: %w", latest.GetId(), err)
-	}
-	json, err := protojson.Marshal(latest)
-	if err != nil {
-		return nil, fmt.Errorf("rendering model %s: %w", latest.GetId(), err)
-	}
-	return &storev1.GetModelResponse{
-		StoreId: id, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found),
-	}, nil
 }
 
 func (s *server) find(name string) (*corev1alpha1.Store, error) {

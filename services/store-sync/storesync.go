@@ -50,7 +50,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	engine := consume.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync,
 	}
-	stores := &server{objects: r.objects, complete: v.Complete, fga: openFGA}
+	stores := &server{objects: r.objects, complete: v.Complete, fga: openFGA, merges: r.merges}
 	return service.App{
 		Handlers: []rpc.Handler{rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
 			storev1connect.StoreServiceHandler(stores), access())},

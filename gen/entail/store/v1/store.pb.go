@@ -25,6 +25,64 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Kind is the kind of change.
+type ModelChange_Kind int32
+
+const (
+	ModelChange_KIND_UNSPECIFIED ModelChange_Kind = 0
+	ModelChange_KIND_ADDED       ModelChange_Kind = 1
+	ModelChange_KIND_REMOVED     ModelChange_Kind = 2
+	// Its own text differs.
+	ModelChange_KIND_CHANGED ModelChange_Kind = 3
+	// Only what it refers to differs.
+	ModelChange_KIND_AFFECTED ModelChange_Kind = 4
+)
+
+// Enum value maps for ModelChange_Kind.
+var (
+	ModelChange_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_ADDED",
+		2: "KIND_REMOVED",
+		3: "KIND_CHANGED",
+		4: "KIND_AFFECTED",
+	}
+	ModelChange_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_ADDED":       1,
+		"KIND_REMOVED":     2,
+		"KIND_CHANGED":     3,
+		"KIND_AFFECTED":    4,
+	}
+)
+
+func (x ModelChange_Kind) Enum() *ModelChange_Kind {
+	p := new(ModelChange_Kind)
+	*p = x
+	return p
+}
+
+func (x ModelChange_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ModelChange_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_entail_store_v1_store_proto_enumTypes[0].Descriptor()
+}
+
+func (ModelChange_Kind) Type() protoreflect.EnumType {
+	return &file_entail_store_v1_store_proto_enumTypes[0]
+}
+
+func (x ModelChange_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ModelChange_Kind.Descriptor instead.
+func (ModelChange_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{11, 0}
+}
+
 // A store as declared and as it stands.
 type Store struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -463,8 +521,10 @@ type GetModelResponse struct {
 	// The merged model in OpenFGA's language.
 	Dsl string `protobuf:"bytes,3,opt,name=dsl,proto3" json:"dsl,omitempty"`
 	// The same as OpenFGA's JSON.
-	Json          string    `protobuf:"bytes,4,opt,name=json,proto3" json:"json,omitempty"`
-	Modules       []*Module `protobuf:"bytes,5,rep,name=modules,proto3" json:"modules,omitempty"`
+	Json    string    `protobuf:"bytes,4,opt,name=json,proto3" json:"json,omitempty"`
+	Modules []*Module `protobuf:"bytes,5,rep,name=modules,proto3" json:"modules,omitempty"`
+	// Where each part of the model comes from.
+	Definitions   []*Definition `protobuf:"bytes,6,rep,name=definitions,proto3" json:"definitions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,6 +594,435 @@ func (x *GetModelResponse) GetModules() []*Module {
 	return nil
 }
 
+func (x *GetModelResponse) GetDefinitions() []*Definition {
+	if x != nil {
+		return x.Definitions
+	}
+	return nil
+}
+
+// Definition is one type, relation or condition of a model.
+type Definition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty for a condition.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// Empty for a type and a condition.
+	Relation string `protobuf:"bytes,2,opt,name=relation,proto3" json:"relation,omitempty"`
+	// Empty for a type and a relation.
+	Condition string `protobuf:"bytes,3,opt,name=condition,proto3" json:"condition,omitempty"`
+	// The name of the module that defines it; empty in a model that was not made of modules.
+	Module string `protobuf:"bytes,4,opt,name=module,proto3" json:"module,omitempty"`
+	// Where that module comes from, for example "authorizationmodel/demo-docs"; empty when
+	// the live model is not what the objects ask for now.
+	Source        string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Definition) Reset() {
+	*x = Definition{}
+	mi := &file_entail_store_v1_store_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Definition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Definition) ProtoMessage() {}
+
+func (x *Definition) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_store_v1_store_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Definition.ProtoReflect.Descriptor instead.
+func (*Definition) Descriptor() ([]byte, []int) {
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Definition) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Definition) GetRelation() string {
+	if x != nil {
+		return x.Relation
+	}
+	return ""
+}
+
+func (x *Definition) GetCondition() string {
+	if x != nil {
+		return x.Condition
+	}
+	return ""
+}
+
+func (x *Definition) GetModule() string {
+	if x != nil {
+		return x.Module
+	}
+	return ""
+}
+
+func (x *Definition) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+type PreviewModelRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of a Store.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The module, in OpenFGA's language.
+	Module string `protobuf:"bytes,2,opt,name=module,proto3" json:"module,omitempty"`
+	// Name of an AuthorizationModel of this store whose module it would replace; "-" means
+	// the Store's core module. Empty adds a module.
+	Replaces      string `protobuf:"bytes,3,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewModelRequest) Reset() {
+	*x = PreviewModelRequest{}
+	mi := &file_entail_store_v1_store_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewModelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewModelRequest) ProtoMessage() {}
+
+func (x *PreviewModelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_store_v1_store_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewModelRequest.ProtoReflect.Descriptor instead.
+func (*PreviewModelRequest) Descriptor() ([]byte, []int) {
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PreviewModelRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PreviewModelRequest) GetModule() string {
+	if x != nil {
+		return x.Module
+	}
+	return ""
+}
+
+func (x *PreviewModelRequest) GetReplaces() string {
+	if x != nil {
+		return x.Replaces
+	}
+	return ""
+}
+
+type PreviewModelResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The module would be part of the model.
+	Accepted bool `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	// Why not, with line and column, and what to do.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// The model that would result; empty when there would be no new one.
+	Dsl string `protobuf:"bytes,3,opt,name=dsl,proto3" json:"dsl,omitempty"`
+	// What would become of each module.
+	Modules []*Module `protobuf:"bytes,4,rep,name=modules,proto3" json:"modules,omitempty"`
+	// What would differ from the model that the objects ask for now.
+	Changes       []*ModelChange `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewModelResponse) Reset() {
+	*x = PreviewModelResponse{}
+	mi := &file_entail_store_v1_store_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewModelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewModelResponse) ProtoMessage() {}
+
+func (x *PreviewModelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_store_v1_store_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewModelResponse.ProtoReflect.Descriptor instead.
+func (*PreviewModelResponse) Descriptor() ([]byte, []int) {
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PreviewModelResponse) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *PreviewModelResponse) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *PreviewModelResponse) GetDsl() string {
+	if x != nil {
+		return x.Dsl
+	}
+	return ""
+}
+
+func (x *PreviewModelResponse) GetModules() []*Module {
+	if x != nil {
+		return x.Modules
+	}
+	return nil
+}
+
+func (x *PreviewModelResponse) GetChanges() []*ModelChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// ModelChange is how one definition differs.
+type ModelChange struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Kind       ModelChange_Kind       `protobuf:"varint,1,opt,name=kind,proto3,enum=entail.store.v1.ModelChange_Kind" json:"kind,omitempty"`
+	Definition *Definition            `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
+	// What follows its name in OpenFGA's language.
+	Before string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	After  string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// Kinds of subject, such as "user" or "user:*", that can have the relation only by the
+	// new model, or only by the old one.
+	Gained        []string `protobuf:"bytes,5,rep,name=gained,proto3" json:"gained,omitempty"`
+	Lost          []string `protobuf:"bytes,6,rep,name=lost,proto3" json:"lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelChange) Reset() {
+	*x = ModelChange{}
+	mi := &file_entail_store_v1_store_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelChange) ProtoMessage() {}
+
+func (x *ModelChange) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_store_v1_store_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelChange.ProtoReflect.Descriptor instead.
+func (*ModelChange) Descriptor() ([]byte, []int) {
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ModelChange) GetKind() ModelChange_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return ModelChange_KIND_UNSPECIFIED
+}
+
+func (x *ModelChange) GetDefinition() *Definition {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+func (x *ModelChange) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *ModelChange) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ModelChange) GetGained() []string {
+	if x != nil {
+		return x.Gained
+	}
+	return nil
+}
+
+func (x *ModelChange) GetLost() []string {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+type DiffModelRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of a Store.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Ids of models; empty from is the one that is live, empty to the one that the objects ask for.
+	FromModelId   string `protobuf:"bytes,2,opt,name=from_model_id,json=fromModelId,proto3" json:"from_model_id,omitempty"`
+	ToModelId     string `protobuf:"bytes,3,opt,name=to_model_id,json=toModelId,proto3" json:"to_model_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffModelRequest) Reset() {
+	*x = DiffModelRequest{}
+	mi := &file_entail_store_v1_store_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffModelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffModelRequest) ProtoMessage() {}
+
+func (x *DiffModelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_store_v1_store_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffModelRequest.ProtoReflect.Descriptor instead.
+func (*DiffModelRequest) Descriptor() ([]byte, []int) {
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DiffModelRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DiffModelRequest) GetFromModelId() string {
+	if x != nil {
+		return x.FromModelId
+	}
+	return ""
+}
+
+func (x *DiffModelRequest) GetToModelId() string {
+	if x != nil {
+		return x.ToModelId
+	}
+	return ""
+}
+
+type DiffModelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changes       []*ModelChange         `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffModelResponse) Reset() {
+	*x = DiffModelResponse{}
+	mi := &file_entail_store_v1_store_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffModelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffModelResponse) ProtoMessage() {}
+
+func (x *DiffModelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_store_v1_store_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffModelResponse.ProtoReflect.Descriptor instead.
+func (*DiffModelResponse) Descriptor() ([]byte, []int) {
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DiffModelResponse) GetChanges() []*ModelChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
 var File_entail_store_v1_store_proto protoreflect.FileDescriptor
 
 const file_entail_store_v1_store_proto_rawDesc = "" +
@@ -575,18 +1064,62 @@ const file_entail_store_v1_store_proto_rawDesc = "" +
 	"\x05store\x18\x01 \x01(\v2\x16.entail.store.v1.StoreR\x05store\"1\n" +
 	"\x0fGetModelRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\xbc\x01\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\xfb\x01\n" +
 	"\x10GetModelResponse\x12\x19\n" +
 	"\bstore_id\x18\x01 \x01(\tR\astoreId\x124\n" +
 	"\x16authorization_model_id\x18\x02 \x01(\tR\x14authorizationModelId\x12\x10\n" +
 	"\x03dsl\x18\x03 \x01(\tR\x03dsl\x12\x12\n" +
 	"\x04json\x18\x04 \x01(\tR\x04json\x121\n" +
-	"\amodules\x18\x05 \x03(\v2\x17.entail.store.v1.ModuleR\amodules2\x87\x02\n" +
+	"\amodules\x18\x05 \x03(\v2\x17.entail.store.v1.ModuleR\amodules\x12=\n" +
+	"\vdefinitions\x18\x06 \x03(\v2\x1b.entail.store.v1.DefinitionR\vdefinitions\"\x8a\x01\n" +
+	"\n" +
+	"Definition\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1a\n" +
+	"\brelation\x18\x02 \x01(\tR\brelation\x12\x1c\n" +
+	"\tcondition\x18\x03 \x01(\tR\tcondition\x12\x16\n" +
+	"\x06module\x18\x04 \x01(\tR\x06module\x12\x16\n" +
+	"\x06source\x18\x05 \x01(\tR\x06source\"\x80\x01\n" +
+	"\x13PreviewModelRequest\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12#\n" +
+	"\x06module\x18\x02 \x01(\tB\v\xbaH\br\x06\x10\x01\x18\x80\x80\x10R\x06module\x12$\n" +
+	"\breplaces\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\breplaces\"\xc9\x01\n" +
+	"\x14PreviewModelResponse\x12\x1a\n" +
+	"\baccepted\x18\x01 \x01(\bR\baccepted\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
+	"\x03dsl\x18\x03 \x01(\tR\x03dsl\x121\n" +
+	"\amodules\x18\x04 \x03(\v2\x17.entail.store.v1.ModuleR\amodules\x126\n" +
+	"\achanges\x18\x05 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges\"\xc0\x02\n" +
+	"\vModelChange\x125\n" +
+	"\x04kind\x18\x01 \x01(\x0e2!.entail.store.v1.ModelChange.KindR\x04kind\x12;\n" +
+	"\n" +
+	"definition\x18\x02 \x01(\v2\x1b.entail.store.v1.DefinitionR\n" +
+	"definition\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\x12\x16\n" +
+	"\x06gained\x18\x05 \x03(\tR\x06gained\x12\x12\n" +
+	"\x04lost\x18\x06 \x03(\tR\x04lost\"c\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"KIND_ADDED\x10\x01\x12\x10\n" +
+	"\fKIND_REMOVED\x10\x02\x12\x10\n" +
+	"\fKIND_CHANGED\x10\x03\x12\x11\n" +
+	"\rKIND_AFFECTED\x10\x04\"\x88\x01\n" +
+	"\x10DiffModelRequest\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12+\n" +
+	"\rfrom_model_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18\x1aR\vfromModelId\x12'\n" +
+	"\vto_model_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18\x1aR\ttoModelId\"K\n" +
+	"\x11DiffModelResponse\x126\n" +
+	"\achanges\x18\x01 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges2\xb8\x03\n" +
 	"\fStoreService\x12U\n" +
 	"\n" +
 	"ListStores\x12\".entail.store.v1.ListStoresRequest\x1a#.entail.store.v1.ListStoresResponse\x12O\n" +
 	"\bGetStore\x12 .entail.store.v1.GetStoreRequest\x1a!.entail.store.v1.GetStoreResponse\x12O\n" +
-	"\bGetModel\x12 .entail.store.v1.GetModelRequest\x1a!.entail.store.v1.GetModelResponseB:Z8github.com/entail-dev/entail/gen/entail/store/v1;storev1b\x06proto3"
+	"\bGetModel\x12 .entail.store.v1.GetModelRequest\x1a!.entail.store.v1.GetModelResponse\x12[\n" +
+	"\fPreviewModel\x12$.entail.store.v1.PreviewModelRequest\x1a%.entail.store.v1.PreviewModelResponse\x12R\n" +
+	"\tDiffModel\x12!.entail.store.v1.DiffModelRequest\x1a\".entail.store.v1.DiffModelResponseB:Z8github.com/entail-dev/entail/gen/entail/store/v1;storev1b\x06proto3"
 
 var (
 	file_entail_store_v1_store_proto_rawDescOnce sync.Once
@@ -600,35 +1133,53 @@ func file_entail_store_v1_store_proto_rawDescGZIP() []byte {
 	return file_entail_store_v1_store_proto_rawDescData
 }
 
-var file_entail_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_entail_store_v1_store_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_entail_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_entail_store_v1_store_proto_goTypes = []any{
-	(*Store)(nil),                 // 0: entail.store.v1.Store
-	(*Module)(nil),                // 1: entail.store.v1.Module
-	(*ListStoresRequest)(nil),     // 2: entail.store.v1.ListStoresRequest
-	(*ListStoresResponse)(nil),    // 3: entail.store.v1.ListStoresResponse
-	(*GetStoreRequest)(nil),       // 4: entail.store.v1.GetStoreRequest
-	(*GetStoreResponse)(nil),      // 5: entail.store.v1.GetStoreResponse
-	(*GetModelRequest)(nil),       // 6: entail.store.v1.GetModelRequest
-	(*GetModelResponse)(nil),      // 7: entail.store.v1.GetModelResponse
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(ModelChange_Kind)(0),         // 0: entail.store.v1.ModelChange.Kind
+	(*Store)(nil),                 // 1: entail.store.v1.Store
+	(*Module)(nil),                // 2: entail.store.v1.Module
+	(*ListStoresRequest)(nil),     // 3: entail.store.v1.ListStoresRequest
+	(*ListStoresResponse)(nil),    // 4: entail.store.v1.ListStoresResponse
+	(*GetStoreRequest)(nil),       // 5: entail.store.v1.GetStoreRequest
+	(*GetStoreResponse)(nil),      // 6: entail.store.v1.GetStoreResponse
+	(*GetModelRequest)(nil),       // 7: entail.store.v1.GetModelRequest
+	(*GetModelResponse)(nil),      // 8: entail.store.v1.GetModelResponse
+	(*Definition)(nil),            // 9: entail.store.v1.Definition
+	(*PreviewModelRequest)(nil),   // 10: entail.store.v1.PreviewModelRequest
+	(*PreviewModelResponse)(nil),  // 11: entail.store.v1.PreviewModelResponse
+	(*ModelChange)(nil),           // 12: entail.store.v1.ModelChange
+	(*DiffModelRequest)(nil),      // 13: entail.store.v1.DiffModelRequest
+	(*DiffModelResponse)(nil),     // 14: entail.store.v1.DiffModelResponse
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_entail_store_v1_store_proto_depIdxs = []int32{
-	1, // 0: entail.store.v1.Store.modules:type_name -> entail.store.v1.Module
-	8, // 1: entail.store.v1.Store.created_at:type_name -> google.protobuf.Timestamp
-	0, // 2: entail.store.v1.ListStoresResponse.stores:type_name -> entail.store.v1.Store
-	0, // 3: entail.store.v1.GetStoreResponse.store:type_name -> entail.store.v1.Store
-	1, // 4: entail.store.v1.GetModelResponse.modules:type_name -> entail.store.v1.Module
-	2, // 5: entail.store.v1.StoreService.ListStores:input_type -> entail.store.v1.ListStoresRequest
-	4, // 6: entail.store.v1.StoreService.GetStore:input_type -> entail.store.v1.GetStoreRequest
-	6, // 7: entail.store.v1.StoreService.GetModel:input_type -> entail.store.v1.GetModelRequest
-	3, // 8: entail.store.v1.StoreService.ListStores:output_type -> entail.store.v1.ListStoresResponse
-	5, // 9: entail.store.v1.StoreService.GetStore:output_type -> entail.store.v1.GetStoreResponse
-	7, // 10: entail.store.v1.StoreService.GetModel:output_type -> entail.store.v1.GetModelResponse
-	8, // [8:11] is the sub-list for method output_type
-	5, // [5:8] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	2,  // 0: entail.store.v1.Store.modules:type_name -> entail.store.v1.Module
+	15, // 1: entail.store.v1.Store.created_at:type_name -> google.protobuf.Timestamp
+	1,  // 2: entail.store.v1.ListStoresResponse.stores:type_name -> entail.store.v1.Store
+	1,  // 3: entail.store.v1.GetStoreResponse.store:type_name -> entail.store.v1.Store
+	2,  // 4: entail.store.v1.GetModelResponse.modules:type_name -> entail.store.v1.Module
+	9,  // 5: entail.store.v1.GetModelResponse.definitions:type_name -> entail.store.v1.Definition
+	2,  // 6: entail.store.v1.PreviewModelResponse.modules:type_name -> entail.store.v1.Module
+	12, // 7: entail.store.v1.PreviewModelResponse.changes:type_name -> entail.store.v1.ModelChange
+	0,  // 8: entail.store.v1.ModelChange.kind:type_name -> entail.store.v1.ModelChange.Kind
+	9,  // 9: entail.store.v1.ModelChange.definition:type_name -> entail.store.v1.Definition
+	12, // 10: entail.store.v1.DiffModelResponse.changes:type_name -> entail.store.v1.ModelChange
+	3,  // 11: entail.store.v1.StoreService.ListStores:input_type -> entail.store.v1.ListStoresRequest
+	5,  // 12: entail.store.v1.StoreService.GetStore:input_type -> entail.store.v1.GetStoreRequest
+	7,  // 13: entail.store.v1.StoreService.GetModel:input_type -> entail.store.v1.GetModelRequest
+	10, // 14: entail.store.v1.StoreService.PreviewModel:input_type -> entail.store.v1.PreviewModelRequest
+	13, // 15: entail.store.v1.StoreService.DiffModel:input_type -> entail.store.v1.DiffModelRequest
+	4,  // 16: entail.store.v1.StoreService.ListStores:output_type -> entail.store.v1.ListStoresResponse
+	6,  // 17: entail.store.v1.StoreService.GetStore:output_type -> entail.store.v1.GetStoreResponse
+	8,  // 18: entail.store.v1.StoreService.GetModel:output_type -> entail.store.v1.GetModelResponse
+	11, // 19: entail.store.v1.StoreService.PreviewModel:output_type -> entail.store.v1.PreviewModelResponse
+	14, // 20: entail.store.v1.StoreService.DiffModel:output_type -> entail.store.v1.DiffModelResponse
+	16, // [16:21] is the sub-list for method output_type
+	11, // [11:16] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_entail_store_v1_store_proto_init() }
@@ -641,13 +1192,14 @@ func file_entail_store_v1_store_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_store_v1_store_proto_rawDesc), len(file_entail_store_v1_store_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   8,
+			NumEnums:      1,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_entail_store_v1_store_proto_goTypes,
 		DependencyIndexes: file_entail_store_v1_store_proto_depIdxs,
+		EnumInfos:         file_entail_store_v1_store_proto_enumTypes,
 		MessageInfos:      file_entail_store_v1_store_proto_msgTypes,
 	}.Build()
 	File_entail_store_v1_store_proto = out.File

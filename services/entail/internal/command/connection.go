@@ -34,6 +34,10 @@ func inferenceAPI() api {
 	return api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
 }
 
+func storeAPI() api {
+	return api{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
+}
+
 func (a api) defaultServer() string { return fmt.Sprintf("http://127.0.0.1:%d", a.port) }
 
 // Environment variables; a flag wins over its variable.

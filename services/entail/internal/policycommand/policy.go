@@ -25,7 +25,7 @@ func New() *cobra.Command {
 	}
 	cmd.AddCommand(
 		newCheck(), newCompile(), newTest(), newDiff(),
-		newLint(), newFmt(), newExplain(),
+		newLint(), newFmt(), newGraph(), newExplain(),
 	)
 	return cmd
 }

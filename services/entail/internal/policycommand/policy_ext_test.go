@@ -282,3 +282,21 @@ func TestWhatIsNoPolicyIsRefusedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestPolicyGraphDrawsInEveryFormat(t *testing.T) {
+	dir := fixture(t)
+	for format, want := range map[string]string{"svg": "<svg", "dot": "digraph", "mermaid": "flowchart"} {
+		got := run(t, "graph", dir, "--as", format)
+		if got.code != 0 || !strings.Contains(got.out, want) || !strings.Contains(got.out, "loadbalancer") {
+			t.Errorf("--as %s: %+v", format, got)
+		}
+	}
+	if got := run(t, "graph", dir, "--as", "dot", "--types", "^tenant$"); got.code != 0 || !strings.Contains(got.out, "tenant") || strings.Contains(got.out, "project") {
+		t.Errorf("filtered: %+v", got)
+	}
+	for _, args := range [][]string{{"--as", "png"}, {"--types", "("}} {
+		if got := run(t, append([]string{"graph", dir}, args...)...); got.code != 2 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}

@@ -41,6 +41,11 @@ const (
 	StoreServiceGetStoreProcedure = "/entail.store.v1.StoreService/GetStore"
 	// StoreServiceGetModelProcedure is the fully-qualified name of the StoreService's GetModel RPC.
 	StoreServiceGetModelProcedure = "/entail.store.v1.StoreService/GetModel"
+	// StoreServicePreviewModelProcedure is the fully-qualified name of the StoreService's PreviewModel
+	// RPC.
+	StoreServicePreviewModelProcedure = "/entail.store.v1.StoreService/PreviewModel"
+	// StoreServiceDiffModelProcedure is the fully-qualified name of the StoreService's DiffModel RPC.
+	StoreServiceDiffModelProcedure = "/entail.store.v1.StoreService/DiffModel"
 )
 
 // StoreServiceClient is a client for the entail.store.v1.StoreService service.
@@ -51,6 +56,11 @@ type StoreServiceClient interface {
 	GetStore(context.Context, *v1.GetStoreRequest) (*v1.GetStoreResponse, error)
 	// GetModel reads the model that is live in OpenFGA.
 	GetModel(context.Context, *v1.GetModelRequest) (*v1.GetModelResponse, error)
+	// PreviewModel merges a module into a store's model and tells what would come of it.
+	// Nothing is written.
+	PreviewModel(context.Context, *v1.PreviewModelRequest) (*v1.PreviewModelResponse, error)
+	// DiffModel tells what differs between two models of a store.
+	DiffModel(context.Context, *v1.DiffModelRequest) (*v1.DiffModelResponse, error)
 }
 
 // NewStoreServiceClient constructs a client for the entail.store.v1.StoreService service. By
@@ -82,14 +92,28 @@ func NewStoreServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(storeServiceMethods.ByName("GetModel")),
 			connect.WithClientOptions(opts...),
 		),
+		previewModel: connect.NewClient[v1.PreviewModelRequest, v1.PreviewModelResponse](
+			httpClient,
+			baseURL+StoreServicePreviewModelProcedure,
+			connect.WithSchema(storeServiceMethods.ByName("PreviewModel")),
+			connect.WithClientOptions(opts...),
+		),
+		diffModel: connect.NewClient[v1.DiffModelRequest, v1.DiffModelResponse](
+			httpClient,
+			baseURL+StoreServiceDiffModelProcedure,
+			connect.WithSchema(storeServiceMethods.ByName("DiffModel")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // storeServiceClient implements StoreServiceClient.
 type storeServiceClient struct {
-	listStores *connect.Client[v1.ListStoresRequest, v1.ListStoresResponse]
-	getStore   *connect.Client[v1.GetStoreRequest, v1.GetStoreResponse]
-	getModel   *connect.Client[v1.GetModelRequest, v1.GetModelResponse]
+	listStores   *connect.Client[v1.ListStoresRequest, v1.ListStoresResponse]
+	getStore     *connect.Client[v1.GetStoreRequest, v1.GetStoreResponse]
+	getModel     *connect.Client[v1.GetModelRequest, v1.GetModelResponse]
+	previewModel *connect.Client[v1.PreviewModelRequest, v1.PreviewModelResponse]
+	diffModel    *connect.Client[v1.DiffModelRequest, v1.DiffModelResponse]
 }
 
 // ListStores calls entail.store.v1.StoreService.ListStores.
@@ -119,6 +143,24 @@ func (c *storeServiceClient) GetModel(ctx context.Context, req *v1.GetModelReque
 	return nil, err
 }
 
+// PreviewModel calls entail.store.v1.StoreService.PreviewModel.
+func (c *storeServiceClient) PreviewModel(ctx context.Context, req *v1.PreviewModelRequest) (*v1.PreviewModelResponse, error) {
+	response, err := c.previewModel.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DiffModel calls entail.store.v1.StoreService.DiffModel.
+func (c *storeServiceClient) DiffModel(ctx context.Context, req *v1.DiffModelRequest) (*v1.DiffModelResponse, error) {
+	response, err := c.diffModel.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // StoreServiceHandler is an implementation of the entail.store.v1.StoreService service.
 type StoreServiceHandler interface {
 	// ListStores lists the declared stores by name.
@@ -127,6 +169,11 @@ type StoreServiceHandler interface {
 	GetStore(context.Context, *v1.GetStoreRequest) (*v1.GetStoreResponse, error)
 	// GetModel reads the model that is live in OpenFGA.
 	GetModel(context.Context, *v1.GetModelRequest) (*v1.GetModelResponse, error)
+	// PreviewModel merges a module into a store's model and tells what would come of it.
+	// Nothing is written.
+	PreviewModel(context.Context, *v1.PreviewModelRequest) (*v1.PreviewModelResponse, error)
+	// DiffModel tells what differs between two models of a store.
+	DiffModel(context.Context, *v1.DiffModelRequest) (*v1.DiffModelResponse, error)
 }
 
 // NewStoreServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -154,6 +201,18 @@ func NewStoreServiceHandler(svc StoreServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(storeServiceMethods.ByName("GetModel")),
 		connect.WithHandlerOptions(opts...),
 	)
+	storeServicePreviewModelHandler := connect.NewUnaryHandlerSimple(
+		StoreServicePreviewModelProcedure,
+		svc.PreviewModel,
+		connect.WithSchema(storeServiceMethods.ByName("PreviewModel")),
+		connect.WithHandlerOptions(opts...),
+	)
+	storeServiceDiffModelHandler := connect.NewUnaryHandlerSimple(
+		StoreServiceDiffModelProcedure,
+		svc.DiffModel,
+		connect.WithSchema(storeServiceMethods.ByName("DiffModel")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/entail.store.v1.StoreService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case StoreServiceListStoresProcedure:
@@ -162,6 +221,10 @@ func NewStoreServiceHandler(svc StoreServiceHandler, opts ...connect.HandlerOpti
 			storeServiceGetStoreHandler.ServeHTTP(w, r)
 		case StoreServiceGetModelProcedure:
 			storeServiceGetModelHandler.ServeHTTP(w, r)
+		case StoreServicePreviewModelProcedure:
+			storeServicePreviewModelHandler.ServeHTTP(w, r)
+		case StoreServiceDiffModelProcedure:
+			storeServiceDiffModelHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -181,4 +244,12 @@ func (UnimplementedStoreServiceHandler) GetStore(context.Context, *v1.GetStoreRe
 
 func (UnimplementedStoreServiceHandler) GetModel(context.Context, *v1.GetModelRequest) (*v1.GetModelResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.store.v1.StoreService.GetModel is not implemented"))
+}
+
+func (UnimplementedStoreServiceHandler) PreviewModel(context.Context, *v1.PreviewModelRequest) (*v1.PreviewModelResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.store.v1.StoreService.PreviewModel is not implemented"))
+}
+
+func (UnimplementedStoreServiceHandler) DiffModel(context.Context, *v1.DiffModelRequest) (*v1.DiffModelResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.store.v1.StoreService.DiffModel is not implemented"))
 }

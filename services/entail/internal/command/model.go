@@ -1,0 +1,134 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+// maxModule is the most that PreviewModel takes, in bytes.
+const maxModule = 256 << 10
+
+// errRejected tells scripts that a module would not be part of the model.
+var errRejected = errors.New("the module would be rejected")
+
+func newModel(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{Use: "model", Short: "Show, preview and compare the models of stores"}
+	cmd.AddCommand(newModelShow(around), newModelPreview(around), newModelDiff(around))
+	return cmd
+}
+
+func newModelShow(around Surroundings) *cobra.Command {
+	var provenance bool
+	cmd := &cobra.Command{
+		Use:     "show STORE",
+		Short:   "Show the model that is live",
+		Example: "  entail model show demo\n  entail model show demo --provenance",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := newQuestion(cmd, around, storeAPI())
+	cmd.Flags().BoolVar(&provenance, "provenance", false, "list where each type and relation comes from, in place of the model")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := dial(&q.connection, storev1connect.NewStoreServiceClient)
+		if err != nil {
+			return err
+		}
+		model, err := client.GetModel(cmd.Context(), &storev1.GetModelRequest{Name: args[0]})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), model, func(p report.Page) error {
+			if provenance {
+				return p.Provenance(model)
+			}
+			return p.Model(model)
+		})
+	}
+	return cmd
+}
+
+func newModelPreview(around Surroundings) *cobra.Command {
+	var file, replaces string
+	cmd := &cobra.Command{
+		Use:     "preview STORE -f MODULE",
+		Short:   "Tell what a module would do to the model; nothing is written",
+		Example: "  entail model preview demo -f documents.fga\n  entail model preview demo -f documents.fga --replaces demo-documents",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := newQuestion(cmd, around, storeAPI())
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the module; - is standard input")
+	cmd.Flags().StringVar(&replaces, "replaces", "", "`name` of the AuthorizationModel whose module it replaces; - is the Store's core module")
+	_ = cmd.MarkFlagRequired("filename") // The flag was defined two lines above.
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		module, err := readModule(cmd.InOrStdin(), file)
+		if err != nil {
+			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		}
+		client, err := dial(&q.connection, storev1connect.NewStoreServiceClient)
+		if err != nil {
+			return err
+		}
+		preview, err := client.PreviewModel(cmd.Context(), &storev1.PreviewModelRequest{Name: args[0], Module: module, Replaces: replaces})
+		if err != nil {
+			return err
+		}
+		err = q.write(cmd.OutOrStdout(), preview, func(p report.Page) error { return p.ModelPreview(preview) })
+		if err == nil && !preview.GetAccepted() {
+			err = errRejected
+		}
+		return err
+	}
+	return cmd
+}
+
+func newModelDiff(around Surroundings) *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use:     "diff STORE",
+		Short:   "Tell what differs between the live model and the one that is asked for, or between any two",
+		Example: "  entail model diff demo\n  entail model diff demo --from 01J8... --to 01J9...",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := newQuestion(cmd, around, storeAPI())
+	cmd.Flags().StringVar(&from, "from", "", "`id` of the model to begin with (default the live one)")
+	cmd.Flags().StringVar(&to, "to", "", "`id` of the model to end with (default what the objects ask for)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := dial(&q.connection, storev1connect.NewStoreServiceClient)
+		if err != nil {
+			return err
+		}
+		found, err := client.DiffModel(cmd.Context(), &storev1.DiffModelRequest{Name: args[0], FromModelId: from, ToModelId: to})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), found, func(p report.Page) error { return p.ModelChanges(found.GetChanges()) })
+	}
+	return cmd
+}
+
+func readModule(in io.Reader, file string) (string, error) {
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return "", fmt.Errorf("read module: %w", err)
+		}
+		defer opened.Close()
+		in = opened
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxModule+1))
+	if err != nil {
+		return "", fmt.Errorf("read module: %w", err)
+	}
+	if len(data) == 0 || len(data) > maxModule {
+		return "", fmt.Errorf("read module: %s holds nothing, or more than %d bytes", file, maxModule)
+	}
+	return string(data), nil
+}

@@ -1,0 +1,71 @@
+package command_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+)
+
+// models is a StoreService that gives prepared answers and notes the questions.
+type models struct {
+	storev1connect.UnimplementedStoreServiceHandler
+	preview   *storev1.PreviewModelResponse
+	previewed *storev1.PreviewModelRequest
+	compared  *storev1.DiffModelRequest
+}
+
+func (m *models) GetModel(_ context.Context, r *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
+	return &storev1.GetModelResponse{Dsl: "type " + r.GetName(), Definitions: []*storev1.Definition{{Type: r.GetName(), Source: "core"}}}, nil
+}
+
+func (m *models) PreviewModel(_ context.Context, r *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
+	m.previewed = r
+	return m.preview, nil
+}
+
+func (m *models) DiffModel(_ context.Context, r *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
+	m.compared = r
+	return &storev1.DiffModelResponse{}, nil
+}
+
+func (m *models) ask(t *testing.T, args ...string) outcome {
+	t.Helper()
+	_, handler := storev1connect.NewStoreServiceHandler(m)
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	return run(t, map[string]string{"ENTAIL_STORE_SERVER": server.URL}, append([]string{"model"}, args...)...)
+}
+
+func TestModelShowAndDiffAskForAStore(t *testing.T) {
+	var m models
+	if got := m.ask(t, "show", "demo"); got.out != "type demo\n" {
+		t.Errorf("show: %+v", got)
+	}
+	if got := m.ask(t, "show", "demo", "--provenance"); !strings.Contains(got.out, "core") {
+		t.Errorf("show --provenance: %+v", got)
+	}
+	if got := m.ask(t, "diff", "demo", "--from", "a"); got.out != "The models mean the same.\n" || m.compared.GetFromModelId() != "a" || m.compared.GetName() != "demo" {
+		t.Errorf("diff: %+v, asked %v", got, m.compared)
+	}
+}
+
+func TestModelPreviewFailsWhenTheModuleWouldBeRejected(t *testing.T) {
+	file := written(t, "module x\n")
+	m := models{preview: &storev1.PreviewModelResponse{Accepted: true}}
+	if got := m.ask(t, "preview", "demo", "-f", file, "--replaces", "y"); got.code != 0 || m.previewed.GetModule() != "module x\n" || m.previewed.GetReplaces() != "y" {
+		t.Errorf("got %+v, asked %v", got, m.previewed)
+	}
+	m.preview = &storev1.PreviewModelResponse{Message: "line 1:1: no"}
+	if got := m.ask(t, "preview", "demo", "-f", file); got.code != 1 || !strings.Contains(got.out, "line 1:1: no") {
+		t.Errorf("got %+v", got)
+	}
+	for name, file := range map[string]string{"no file": "/nowhere", "nothing": written(t, ""), "too much": written(t, strings.Repeat("#", 256<<10+1))} {
+		if got := m.ask(t, "preview", "demo", "-f", file); got.code != 2 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

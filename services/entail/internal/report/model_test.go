@@ -1,0 +1,51 @@
+package report_test
+
+import (
+	"testing"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+func TestAModelIsShownWithWhereItComesFrom(t *testing.T) {
+	m := &storev1.GetModelResponse{
+		Dsl: "model\n  schema 1.2\n\ntype a\n",
+		Definitions: []*storev1.Definition{
+			{Type: "a", Module: "core", Source: "core"},
+			{Type: "a", Relation: "b", Module: "m", Source: "authorizationmodel/x"},
+			{Condition: "c", Module: "m"},
+		},
+	}
+	same(t, write(t, func(p report.Page) error { return p.Model(m) }), "model\n  schema 1.2\n\ntype a\n")
+	same(t, write(t, func(p report.Page) error { return p.Provenance(m) }), `
+DEFINITION    MODULE   SOURCE
+a             core     core
+a#b           m        authorizationmodel/x
+condition c   m        unknown: the live model is not what the objects ask for
+`)
+}
+
+func TestAModelsChangesAreATable(t *testing.T) {
+	changes := []*storev1.ModelChange{
+		{Kind: storev1.ModelChange_KIND_ADDED, Definition: &storev1.Definition{Type: "a"}},
+		{
+			Kind: storev1.ModelChange_KIND_CHANGED, Definition: &storev1.Definition{Type: "a", Relation: "b"},
+			Before: "[user]", After: "[robot]", Gained: []string{"robot"}, Lost: []string{"user"},
+		},
+	}
+	same(t, write(t, func(p report.Page) error {
+		return p.ModelPreview(&storev1.PreviewModelResponse{
+			Accepted: true, Changes: changes,
+			Modules: []*storev1.Module{{Source: "authorizationmodel/x", State: "Rejected", Message: "it conflicts"}, {Source: "core", State: "Merged"}},
+		})
+	}), `
+authorizationmodel/x would be rejected: it conflicts
+DEFINITION   CHANGE    NOW ALSO   NO LONGER   AFTER
+a            added                            
+a#b          changed   robot      user        [robot]
+`)
+	same(t, write(t, func(p report.Page) error { return p.ModelChanges(nil) }), "The models mean the same.\n")
+	same(t, write(t, func(p report.Page) error {
+		return p.ModelPreview(&storev1.PreviewModelResponse{Message: "line 3:1: no"})
+	}), "Rejected: line 3:1: no\n")
+}

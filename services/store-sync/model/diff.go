@@ -1,0 +1,112 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Change is how one definition differs between two models.
+type Change struct {
+	Definition
+
+	// Before and After are what follows its name in the DSL: nothing for a type, or where there is none.
+	Before, After string
+	// Added and Removed are never both set. Where neither is, the definition itself or only what it comes to has changed.
+	Added, Removed bool
+	// Gained and Lost are kinds of subject, such as "user" or "user:*", that can have the relation by the new model only,
+	// or by the old one only. They tell of ways, not of tuples.
+	Gained, Lost []string
+}
+
+// Diff lists what differs in meaning between two models, in order of condition, type and relation. Nil is a model without anything.
+// A relation is also listed when only what it refers to changes who can have it. The error is that of [DSL].
+func Diff(before, after *openfgav1.AuthorizationModel) ([]Change, error) {
+	was, err := newSide(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := newSide(after)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.SortedFunc(maps.Keys(was.definitions), name.compare)
+	for _, n := range slices.SortedFunc(maps.Keys(is.definitions), name.compare) {
+		if _, both := was.definitions[n]; !both {
+			names = append(names, n)
+		}
+	}
+	slices.SortFunc(names, name.compare)
+	var changes []Change
+	for _, n := range names {
+		if c, differs := compare(n, was, is); differs {
+			changes = append(changes, c)
+		}
+	}
+	return changes, nil
+}
+
+func compare(n name, was, is *side) (Change, bool) {
+	old, had := was.definitions[n]
+	now, has := is.definitions[n]
+	c := Change{Definition: now, Before: was.text[n], After: is.text[n], Added: !had, Removed: !has}
+	if !has {
+		c.Definition = old
+	}
+	c.Gained, c.Lost = is.reach[n].without(was.reach[n]), was.reach[n].without(is.reach[n])
+	moved := had && has && old.Module != now.Module
+	return c, c.Added || c.Removed || moved || c.Before != c.After || len(c.Gained)+len(c.Lost) > 0
+}
+
+// side is one of two models.
+type side struct {
+	definitions map[name]Definition
+	text        map[name]string
+	reach       map[name]kinds
+}
+
+func newSide(m *openfgav1.AuthorizationModel) (*side, error) {
+	s := &side{definitions: map[name]Definition{}, text: map[name]string{}, reach: map[name]kinds{}}
+	if len(m.GetTypeDefinitions()) == 0 {
+		return s, nil
+	}
+	canonical := normal(m)
+	canonical.Conditions = m.GetConditions()
+	for _, d := range Definitions(m) {
+		s.definitions[name{d.Type, d.Relation, d.Condition}] = d
+	}
+	text, err := DSL(proto.CloneOf(canonical))
+	if err != nil {
+		return nil, err
+	}
+	s.text, s.reach = definitionTexts(text), reach(m)
+	return s, nil
+}
+
+// definitionTexts cuts a model's text, as [DSL] writes it, into what it says of each relation and condition.
+func definitionTexts(text string) map[name]string {
+	texts := map[name]string{}
+	var at name
+	for line := range strings.SplitSeq(text, "\n") {
+		keyword, rest := nextWord(line)
+		subject, after := nextWord(rest)
+		switch keyword {
+		case "type":
+			at = name{typ: subject}
+		case "define":
+			at = name{typ: at.typ, rel: subject}
+			texts[at] = strings.TrimSpace(strings.TrimPrefix(after, ":"))
+		case "condition":
+			at = name{cond: subject}
+			texts[at] = strings.TrimSpace(after)
+		default:
+			if at.cond != "" && strings.TrimSpace(line) != "" {
+				texts[at] += "\n" + strings.TrimSpace(line)
+			}
+		}
+	}
+	return texts
+}

@@ -1,0 +1,120 @@
+package model
+
+import (
+	"maps"
+	"slices"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+)
+
+// kinds are kinds of subject: "user", or "user:*" for everybody of a type.
+type kinds map[string]struct{}
+
+// reach tells for every relation which kinds of subject can have it, by whatever way the
+// model allows. Which tuples there are does not matter.
+func reach(m *openfgav1.AuthorizationModel) map[name]kinds {
+	r := reacher{types: map[string]*openfgav1.TypeDefinition{}, found: map[name]kinds{}}
+	for _, t := range m.GetTypeDefinitions() {
+		r.types[t.GetType()] = t
+		for relation := range t.GetRelations() {
+			r.found[name{typ: t.GetType(), rel: relation}] = kinds{}
+		}
+	}
+	// Every round adds something, or is the last.
+	for grown := true; grown; {
+		grown = false
+		for n, has := range r.found {
+			for kind := range r.of(n, r.types[n.typ].GetRelations()[n.rel]) {
+				if _, known := has[kind]; !known {
+					has[kind], grown = struct{}{}, true
+				}
+			}
+		}
+	}
+	return r.found
+}
+
+type reacher struct {
+	types map[string]*openfgav1.TypeDefinition
+	found map[name]kinds
+}
+
+// of is what a rewrite of n lets in, by what is found so far.
+func (r *reacher) of(n name, rewrite *openfgav1.Userset) kinds {
+	switch is := rewrite.GetUserset().(type) {
+	case *openfgav1.Userset_This:
+		return r.assigned(n)
+	case *openfgav1.Userset_ComputedUserset:
+		return r.found[name{typ: n.typ, rel: is.ComputedUserset.GetRelation()}]
+	case *openfgav1.Userset_TupleToUserset:
+		all := kinds{}
+		for _, target := range r.restrictions(name{typ: n.typ, rel: is.TupleToUserset.GetTupleset().GetRelation()}) {
+			maps.Copy(all, r.found[name{typ: target.GetType(), rel: is.TupleToUserset.GetComputedUserset().GetRelation()}])
+		}
+		return all
+	case *openfgav1.Userset_Union:
+		all := kinds{}
+		for _, child := range is.Union.GetChild() {
+			maps.Copy(all, r.of(n, child))
+		}
+		return all
+	case *openfgav1.Userset_Intersection:
+		return r.common(n, is.Intersection.GetChild())
+	case *openfgav1.Userset_Difference:
+		return r.of(n, is.Difference.GetBase())
+	}
+	return nil
+}
+
+// common is what all children let in. Somebody of a type is let in where everybody of it is.
+func (r *reacher) common(n name, children []*openfgav1.Userset) kinds {
+	all := kinds{}
+	for i, child := range children {
+		now := maps.Clone(r.of(n, child))
+		for kind := range now {
+			if base := kind[:max(0, len(kind)-len(everybody))]; base+everybody == kind {
+				now[base] = struct{}{}
+			}
+		}
+		if i == 0 {
+			all = now
+			continue
+		}
+		maps.DeleteFunc(all, func(kind string, _ struct{}) bool { _, in := now[kind]; return !in })
+	}
+	return all
+}
+
+// everybody is what the kind of all subjects of a type ends with.
+const everybody = ":*"
+
+func (r *reacher) assigned(n name) kinds {
+	all := kinds{}
+	for _, target := range r.restrictions(n) {
+		switch {
+		case target.GetRelation() != "":
+			maps.Copy(all, r.found[name{typ: target.GetType(), rel: target.GetRelation()}])
+		case target.GetWildcard() != nil:
+			all[target.GetType()+everybody] = struct{}{}
+		default:
+			all[target.GetType()] = struct{}{}
+		}
+	}
+	return all
+}
+
+func (r *reacher) restrictions(n name) []*openfgav1.RelationReference {
+	return r.types[n.typ].GetMetadata().GetRelations()[n.rel].GetDirectlyRelatedUserTypes()
+}
+
+// without lists, sorted, what is in k but not in other.
+func (k kinds) without(other kinds) []string {
+	var list []string
+	for kind := range k {
+		if _, both := other[kind]; !both {
+			list = append(list, kind)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
