@@ -18,7 +18,7 @@ TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
 # The modules of go.work, shared ones first, and the one that stands alone.
-WORK_MODULES   := gen services/internal services/watcher services/store-sync services/tuple-sync services/entail deploy/e2e
+WORK_MODULES   := gen services/internal services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
 MODULES        := $(WORK_MODULES) deploy/local
 
 # What `make up` gives to `entail up`.
@@ -41,13 +41,13 @@ clean-state: ## Forget all that `make up` holds: Kubernetes objects, streams, st
 ##### Build
 
 .PHONY: build
-build: bin/entail bin/watcher bin/store-sync bin/tuple-sync kube-local ## Build every binary into bin/
+build: bin/entail bin/watcher bin/store-sync bin/tuple-sync bin/implied-role kube-local ## Build every binary into bin/
 
 # Go knows best what is out of date.
-.PHONY: bin/entail bin/watcher bin/store-sync bin/tuple-sync
+.PHONY: bin/entail bin/watcher bin/store-sync bin/tuple-sync bin/implied-role
 bin/entail:
 	@scripts/build.sh services/entail .
-bin/watcher bin/store-sync bin/tuple-sync: bin/%:
+bin/watcher bin/store-sync bin/tuple-sync bin/implied-role: bin/%:
 	@scripts/build.sh services/$* ./cmd/$*
 
 .PHONY: kube-local

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/entail-dev/entail/gen v0.0.0
 	google.golang.org/protobuf v1.36.12
+	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 )

@@ -19,6 +19,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,7 +49,7 @@ func TestTheJourneyOfTheReadme(t *testing.T) {
 	stores, models := objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
 
 	begun := time.Now()
-	applySamples(t, objects)
+	applySamples(t, objects, "store.yaml")
 	eventually(t, soon, "both objects are ready", func(ctx context.Context) error {
 		return errors.Join(ready(ctx, stores, "demo"), ready(ctx, models, "demo-documents"))
 	})
@@ -168,7 +169,7 @@ func statusKnowsEveryService(t *testing.T, m *machine) {
 	if err := protojson.Unmarshal(out, &status); code != 0 || err != nil {
 		t.Fatalf("status: exit code %d, %v\n%s", code, err, out)
 	}
-	if len(status.GetServices()) != 2 || len(status.GetSnapshots()) != 2 || status.GetDeadLetters() != 0 {
+	if len(status.GetServices()) != 3 || len(status.GetSnapshots()) < 3 || status.GetDeadLetters() != 0 {
 		t.Errorf("status is %s", out)
 	}
 }
@@ -214,9 +215,9 @@ func answers(ctx context.Context, m *machine, question string, want bool) error 
 }
 
 // applySamples applies the samples, as kubectl apply --server-side does.
-func applySamples(t *testing.T, objects dynamic.Interface) {
+func applySamples(t *testing.T, objects dynamic.Interface, file string) {
 	t.Helper()
-	manifest, err := os.ReadFile(filepath.Join(root, "deploy", "samples", "store.yaml"))
+	manifest, err := os.ReadFile(filepath.Join(root, "deploy", "samples", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,8 +229,8 @@ func applySamples(t *testing.T, objects dynamic.Interface) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		kind := resource(strings.ToLower(object.GetKind()) + "s")
-		if _, err := objects.Resource(kind).Apply(t.Context(), object.GetName(), &object, metav1.ApplyOptions{FieldManager: "kubectl"}); err != nil {
+		kind, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+		if _, err := objects.Resource(kind).Namespace(object.GetNamespace()).Apply(t.Context(), object.GetName(), &object, metav1.ApplyOptions{FieldManager: "kubectl"}); err != nil {
 			t.Fatal(err)
 		}
 	}

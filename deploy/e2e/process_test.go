@@ -34,7 +34,7 @@ const (
 // anyPorts keeps tests off each other and off whatever runs on this machine.
 func anyPorts() []string {
 	var flags []string
-	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync"} {
+	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync", "implied-role"} {
 		flags = append(flags, "--"+server+"-port=0")
 	}
 	return flags
@@ -58,7 +58,7 @@ type machine struct {
 	words   *words
 	exited  chan error
 
-	Kubernetes, Kubeconfig, SyncService, TupleService, OpenFGAHTTP string
+	Kubernetes, Kubeconfig, SyncService, TupleService, InferenceService, OpenFGAHTTP string
 
 	Seconds float64
 }
@@ -133,7 +133,8 @@ func (m *machine) tuples() tuplev1connect.TupleServiceClient {
 // ask runs a client command of entail and returns its output and exit code.
 func (m *machine) ask(t *testing.T, args ...string) (out []byte, code int) {
 	t.Helper()
-	cmd := entail(t, append(args, "--server", m.SyncService)...)
+	cmd := entail(t, args...)
+	cmd.Env = append(os.Environ(), "ENTAIL_SERVER="+m.SyncService, "ENTAIL_INFERENCE_SERVER="+m.InferenceService)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	connectrpc.com/connect v1.21.1
 	github.com/entail-dev/entail/gen v0.0.0
+	github.com/entail-dev/entail/services/implied-role v0.0.0
 	github.com/entail-dev/entail/services/internal v0.0.0
 	github.com/entail-dev/entail/services/store-sync v0.0.0
 	github.com/entail-dev/entail/services/tuple-sync v0.0.0
@@ -156,6 +157,7 @@ require (
 
 replace (
 	github.com/entail-dev/entail/gen => ../../gen
+	github.com/entail-dev/entail/services/implied-role => ../implied-role
 	github.com/entail-dev/entail/services/internal => ../internal
 	github.com/entail-dev/entail/services/store-sync => ../store-sync
 	github.com/entail-dev/entail/services/tuple-sync => ../tuple-sync

@@ -9,16 +9,17 @@ import (
 type Endpoints struct {
 	Kubernetes string `json:"kubernetes"`
 	// Kubeconfig is empty when kubectl finds the cluster by itself.
-	Kubeconfig   string  `json:"kubeconfig,omitempty"`
-	NATS         string  `json:"nats"`
-	OpenFGA      string  `json:"openfga"`
-	OpenFGAHTTP  string  `json:"openfgaHttp"`
-	SyncService  string  `json:"syncService"`
-	StoreService string  `json:"storeService"`
-	TupleService string  `json:"tupleService"`
-	StateDir     string  `json:"stateDir"`
-	Logs         string  `json:"logs"`
-	Seconds      float64 `json:"seconds"`
+	Kubeconfig       string  `json:"kubeconfig,omitempty"`
+	NATS             string  `json:"nats"`
+	OpenFGA          string  `json:"openfga"`
+	OpenFGAHTTP      string  `json:"openfgaHttp"`
+	SyncService      string  `json:"syncService"`
+	StoreService     string  `json:"storeService"`
+	TupleService     string  `json:"tupleService"`
+	InferenceService string  `json:"inferenceService"`
+	StateDir         string  `json:"stateDir"`
+	Logs             string  `json:"logs"`
+	Seconds          float64 `json:"seconds"`
 }
 
 func (m *machine) endpoints(took time.Duration) Endpoints {
@@ -26,6 +27,7 @@ func (m *machine) endpoints(took time.Duration) Endpoints {
 		Kubernetes: m.servers.kube.Host, Kubeconfig: m.servers.kubeconfig,
 		NATS: m.servers.nats.URL(), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
 		SyncService: m.services[0].address, StoreService: m.services[1].address, TupleService: m.services[2].address,
-		StateDir: m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),
+		InferenceService: m.services[3].address,
+		StateDir:         m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -48,6 +49,11 @@ func (m *machine) runners() []runner {
 			around.settle(&cfg.Config)
 			cfg.OpenFGA.Target = m.servers.openFGA.Target()
 			return tuplesync.Run(ctx, cfg)
+		}},
+		{topology.ImpliedRole, m.cfg.Ports.ImpliedRole, func(ctx context.Context, around surroundings) error {
+			cfg := impliedrole.Defaults()
+			around.settle(&cfg.Config)
+			return impliedrole.Run(ctx, cfg)
 		}},
 	}
 }

@@ -139,20 +139,24 @@ const (
 	pageSize = 500
 	// maxRows bounds what one command reads.
 	maxRows = 50_000
+	// maxPages bounds how often it asks: a page may hold less than was asked for.
+	maxPages = 10_000
 )
 
 // everyPage asks until there is no next page. ask tells how much there is so far.
 func everyPage(ask func(token string) (next string, have int, err error)) error {
-	for token := ""; ; {
+	token := ""
+	for range maxPages {
 		next, have, err := ask(token)
 		if err != nil || next == "" {
 			return err
 		}
 		if have >= maxRows {
-			return fmt.Errorf("%w: there are more than %d rows: ask about less, or ask the API page by page", exit.ErrUsage, maxRows)
+			break
 		}
 		token = next
 	}
+	return fmt.Errorf("%w: there are more than %d rows: ask about less, or ask the API page by page", exit.ErrUsage, maxRows)
 }
 
 // parseRole reads NAME, a Role, or clusterrole/NAME.

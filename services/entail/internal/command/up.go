@@ -51,13 +51,14 @@ func welcome(cmd *cobra.Command, e allinone.Endpoints) {
 	cmd.Printf(`
 Entail is ready after %.1f s. State and logs are in %s.
 
-  Kubernetes     %s
-  NATS           %s
-  OpenFGA        %s (gRPC %s)
-  SyncService    %s (watcher)
-  StoreService   %s (store-sync)
-  TupleService   %s (tuple-sync)
-`, e.Seconds, e.StateDir, e.Kubernetes, e.NATS, e.OpenFGAHTTP, e.OpenFGA, e.SyncService, e.StoreService, e.TupleService)
+  Kubernetes         %s
+  NATS               %s
+  OpenFGA            %s (gRPC %s)
+  SyncService        %s (watcher)
+  StoreService       %s (store-sync)
+  TupleService       %s (tuple-sync)
+  InferenceService   %s (implied-role)
+`, e.Seconds, e.StateDir, e.Kubernetes, e.NATS, e.OpenFGAHTTP, e.OpenFGA, e.SyncService, e.StoreService, e.TupleService, e.InferenceService)
 	if e.Kubeconfig != "" {
 		cmd.Printf("\nFor kubectl, in another terminal:\n\n  export KUBECONFIG=%s\n", e.Kubeconfig)
 	}

@@ -127,4 +127,4 @@ func readSome(in io.Reader, name string, most int64) ([]byte, error) {
 }
 
 // errFindings tells scripts that something was found.
-var errFindings = errors.New("the policy has errors")
+var errFindings = errors.New("there are findings")

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
-	"github.com/entail-dev/entail/services/entail/internal/policytest"
+	"github.com/entail-dev/entail/services/entail/internal/assertion"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/policy/openfga"
@@ -53,7 +53,7 @@ in the files of assertions, and asks:
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		result, err := policytest.Run(cmd.Context(), subject, scenarios)
+		result, err := assertion.Run(cmd.Context(), subject, scenarios)
 		if err != nil {
 			return err
 		}
@@ -69,34 +69,34 @@ in the files of assertions, and asks:
 }
 
 // compiled is the policy in the files with its model.
-func compiled(cmd *cobra.Command, paths []string, options policy.Options) (policytest.Subject, error) {
+func compiled(cmd *cobra.Command, paths []string, options policy.Options) (assertion.Subject, error) {
 	f := &findings{format: asText, options: options}
 	p, err := f.policy(cmd, paths)
 	if err != nil {
-		return policytest.Subject{}, err
+		return assertion.Subject{}, err
 	}
 	document, found := openfga.JSON(p, openfga.Options{MaxTypes: -1, MaxBytes: -1})
 	if found.HasErrors() {
-		return policytest.Subject{}, f.write(cmd.ErrOrStderr(), found)
+		return assertion.Subject{}, f.write(cmd.ErrOrStderr(), found)
 	}
 	model := &openfgav1.AuthorizationModel{}
 	if err := protojson.Unmarshal(document, model); err != nil {
-		return policytest.Subject{}, fmt.Errorf("read the compiled model: %w", err)
+		return assertion.Subject{}, fmt.Errorf("read the compiled model: %w", err)
 	}
-	return policytest.Subject{Policy: p, Model: model}, nil
+	return assertion.Subject{Policy: p, Model: model}, nil
 }
 
-func readScenarios(in io.Reader, files []string) ([]policytest.Scenario, error) {
+func readScenarios(in io.Reader, files []string) ([]assertion.Scenario, error) {
 	if len(files) == 0 {
 		return nil, errors.New("there is nothing to ask: name a file by --assertions")
 	}
-	var all []policytest.Scenario
+	var all []assertion.Scenario
 	for _, file := range files {
-		content, err := readSome(in, file, policytest.MaxBytes+1)
+		content, err := readSome(in, file, assertion.MaxBytes+1)
 		if err != nil {
 			return nil, err
 		}
-		scenarios, err := policytest.Parse(file, content)
+		scenarios, err := assertion.Parse(file, content)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package policytest_test
+package assertion_test
 
 import (
 	"os"
@@ -10,14 +10,14 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/entail-dev/entail/services/entail/internal/policytest"
+	"github.com/entail-dev/entail/services/entail/internal/assertion"
 	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/policy/check"
 	"github.com/entail-dev/entail/services/internal/policy/load"
 	"github.com/entail-dev/entail/services/internal/policy/openfga"
 )
 
-func subject(t *testing.T) policytest.Subject {
+func subject(t *testing.T) assertion.Subject {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "policy", "testdata", "loadbalancer", "policy.yaml"))
 	if err != nil {
@@ -36,7 +36,7 @@ func subject(t *testing.T) policytest.Subject {
 	if err := protojson.Unmarshal(document, model); err != nil {
 		t.Fatal(err)
 	}
-	return policytest.Subject{Policy: p, Model: model}
+	return assertion.Subject{Policy: p, Model: model}
 }
 
 const tuples = `
@@ -51,13 +51,13 @@ tuples:
   - project:p#loadbalancer_create_role@role:maker#subject
 `
 
-func run(t *testing.T, assertions string) policytest.Result {
+func run(t *testing.T, assertions string) assertion.Result {
 	t.Helper()
-	scenarios, err := policytest.Parse("a.yaml", []byte(tuples+assertions))
+	scenarios, err := assertion.Parse("a.yaml", []byte(tuples+assertions))
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := policytest.Run(t.Context(), subject(t), scenarios)
+	result, err := assertion.Run(t.Context(), subject(t), scenarios)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,11 +135,11 @@ func TestWhatCannotBeAskedFails(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			scenarios, err := policytest.Parse("a.yaml", []byte(test.assertions))
+			scenarios, err := assertion.Parse("a.yaml", []byte(test.assertions))
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := policytest.Run(t.Context(), subject(t), scenarios)
+			result, err := assertion.Run(t.Context(), subject(t), scenarios)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestAFileThatIsNoneIsRefused(t *testing.T) {
 		"an unknown key":  {"allows: [a]", "allows"},
 		"no text":         {"allow: [{a: b}]", "line 1: a text is expected"},
 		"no YAML":         {"allow: [", "a.yaml: "},
-		"too large":       {strings.Repeat("#", policytest.MaxBytes+1), "too many"},
+		"too large":       {strings.Repeat("#", assertion.MaxBytes+1), "too many"},
 		"too many lines":  {"allow:\n" + strings.Repeat("- user:a b c:d\n", 20_001), "too much"},
 		"an alias bomb": {
 			"x: &a [l, l, l, l, l, l, l, l, l]\n" + "allow: *a", "",
@@ -165,7 +165,7 @@ func TestAFileThatIsNoneIsRefused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := policytest.Parse("a.yaml", []byte(test.content))
+			_, err := assertion.Parse("a.yaml", []byte(test.content))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
