@@ -1,0 +1,76 @@
+package policy
+
+// Code names a kind of finding. It never changes its meaning: people search for it and tools filter by it.
+type Code string
+
+// What a file can be refused for.
+const (
+	CodeSyntax     Code = "E-SYNTAX"
+	CodeEncoding   Code = "E-ENCODING"
+	CodeLimit      Code = "E-LIMIT"
+	CodeKind       Code = "E-KIND"
+	CodeUnknownKey Code = "E-UNKNOWN-KEY"
+	CodeDupKey     Code = "E-DUP-KEY"
+	CodeFormat     Code = "E-FORMAT"
+)
+
+// What a policy can be refused for.
+const (
+	CodeEmpty             Code = "E-EMPTY"
+	CodeOption            Code = "E-OPTION"
+	CodeMissing           Code = "E-MISSING"
+	CodeName              Code = "E-NAME"
+	CodeIDPrefix          Code = "E-ID-PREFIX"
+	CodeDupType           Code = "E-DUP-TYPE"
+	CodeDupUnion          Code = "E-DUP-UNION"
+	CodeDupAction         Code = "E-DUP-ACTION"
+	CodeDupRelation       Code = "E-DUP-RELATION"
+	CodeDupIDPrefix       Code = "E-DUP-ID-PREFIX"
+	CodeDupMember         Code = "E-DUP-MEMBER"
+	CodeDupTarget         Code = "E-DUP-TARGET"
+	CodeDupBinding        Code = "E-DUP-BINDING"
+	CodeDupCondition      Code = "E-DUP-CONDITION"
+	CodeTypeIsUnion       Code = "E-TYPE-IS-UNION"
+	CodeUnknownType       Code = "E-UNKNOWN-TYPE"
+	CodeUnknownAction     Code = "E-UNKNOWN-ACTION"
+	CodeUnknownRelation   Code = "E-UNKNOWN-RELATION"
+	CodeUnionOfUnion      Code = "E-UNION-OF-UNION"
+	CodeEmptyUnion        Code = "E-EMPTY-UNION"
+	CodeNoTargets         Code = "E-NO-TARGETS"
+	CodeNoConditions      Code = "E-NO-CONDITIONS"
+	CodeCondition         Code = "E-CONDITION"
+	CodeActionNotOnTarget Code = "E-ACTION-NOT-ON-TARGET"
+	CodeCollision         Code = "E-COLLISION"
+	CodeRole              Code = "E-ROLE"
+)
+
+// What a policy is warned of.
+const (
+	CodeRedundantTarget Code = "W-REDUNDANT-TARGET"
+	CodeNeverGranted    Code = "W-NEVER-GRANTED"
+	CodeUnusedAction    Code = "W-UNUSED-ACTION"
+	CodeUnusedUnion     Code = "W-UNUSED-UNION"
+	CodeUnusedType      Code = "W-UNUSED-TYPE"
+	CodeUnderscore      Code = "W-UNDERSCORE"
+)
+
+// What a valid policy can be refused for by one engine.
+const (
+	CodeSpiceDBName         Code = "E-SPICEDB-NAME"
+	CodeSpiceDBKeyword      Code = "E-SPICEDB-KEYWORD"
+	CodeSpiceDBSize         Code = "E-SPICEDB-SIZE"
+	CodeOpenFGAName         Code = "E-OPENFGA-NAME"
+	CodeOpenFGAKeyword      Code = "E-OPENFGA-KEYWORD"
+	CodeOpenFGATypes        Code = "E-OPENFGA-TYPES"
+	CodeOpenFGASize         Code = "E-OPENFGA-SIZE"
+	CodeOpenFGANoEntrypoint Code = "E-OPENFGA-NO-ENTRYPOINT"
+)
+
+// What lint finds.
+const (
+	CodeOneMemberUnion  Code = "W-ONE-MEMBER-UNION"
+	CodeVerbs           Code = "W-VERBS"
+	CodeDeepRecursion   Code = "W-DEEP-RECURSION"
+	CodeNearLimit       Code = "W-NEAR-LIMIT"
+	CodeRepeatedBinding Code = "W-REPEATED-BINDING"
+)

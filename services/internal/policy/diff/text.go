@@ -1,0 +1,43 @@
+package diff
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Text shows changes to people, by class.
+func Text(changes []Change) string {
+	if len(changes) == 0 {
+		return "no change in meaning\n"
+	}
+	var b strings.Builder
+	for i, c := range changes {
+		if i == 0 || c.Class != changes[i-1].Class {
+			fmt.Fprintf(&b, "%s:\n", strings.ReplaceAll(string(c.Class), "-", " "))
+		}
+		b.WriteString("  ")
+		if place := cmp.Or(c.New.String(), c.Old.String()); place != "" {
+			b.WriteString(place + ": ")
+		}
+		b.WriteString(c.Message + "\n")
+	}
+	return b.String()
+}
+
+// JSON shows changes to programs: their worst class, and all of them.
+func JSON(changes []Change) ([]byte, error) {
+	report := struct {
+		Worst   Class    `json:"worst"`
+		Changes []Change `json:"changes"`
+	}{Worst(changes), changes}
+	if changes == nil {
+		report.Changes = []Change{}
+	}
+	data, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding %d changes: %w", len(changes), err)
+	}
+	return append(data, '\n'), nil
+}

@@ -1,0 +1,108 @@
+package format
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// shape is what a mapping of the language looks like.
+type shape []field
+
+// field is a key, in the order of its mapping, and the shape of its value or of the items of that.
+type field struct {
+	key   string
+	alias string
+	of    shape
+}
+
+// top is the shape of a document.
+func top() shape {
+	reference := shape{{key: "name"}}
+	return shape{
+		{key: "resourceTypes", of: shape{
+			{key: "name"},
+			{key: "idPrefix"},
+			{key: "relationships", of: shape{{key: "relation"}, {key: "targetTypes", of: reference}}},
+		}},
+		{key: "unions", of: shape{{key: "name"}, {key: "resourceTypes", alias: "resourceTypeNames", of: reference}}},
+		{key: "actions", of: reference},
+		{key: "actionBindings", of: shape{
+			{key: "actionName"},
+			{key: "typeName"},
+			{key: "conditions", of: shape{{key: "roleBinding"}, {key: "relationshipAction", of: shape{{key: "relation"}, {key: "actionName"}}}}},
+		}},
+	}
+}
+
+// arrangeDocument arranges what is in a document. The comment at its beginning stays there, whatever key comes first.
+func arrangeDocument(root *yaml.Node) {
+	if root.Kind != yaml.MappingNode || len(root.Content) == 0 {
+		return
+	}
+	first := root.Content[0]
+	comment := first.HeadComment
+	first.HeadComment = ""
+	arrange(root, top())
+	if first = root.Content[0]; comment != "" {
+		first.HeadComment = strings.TrimSuffix(comment+"\n"+first.HeadComment, "\n")
+	}
+}
+
+// arrange puts a value, and what is in it, into block style, and spells its keys and sorts them.
+func arrange(n *yaml.Node, s shape) {
+	if n.Kind == yaml.AliasNode {
+		return
+	}
+	n.Style = 0
+	if n.Kind == yaml.MappingNode {
+		arrangeFields(n, s)
+	}
+	if n.Kind != yaml.SequenceNode {
+		return
+	}
+	for _, item := range n.Content {
+		if item.Kind == yaml.ScalarNode {
+			reference(item)
+		}
+		arrange(item, s)
+	}
+}
+
+func arrangeFields(n *yaml.Node, s shape) {
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		rank := s.rank(key.Value)
+		if rank == len(s) {
+			continue
+		}
+		key.Value, key.Style = s[rank].key, 0
+		if s[rank].alias != "" && value.Kind == yaml.ScalarNode && value.ShortTag() != "!!null" {
+			only := &yaml.Node{Kind: yaml.ScalarNode, Value: value.Value, LineComment: value.LineComment}
+			*value = yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{only}}
+		}
+		arrange(value, s[rank].of)
+	}
+	pairs := slices.Collect(slices.Chunk(n.Content, 2))
+	slices.SortStableFunc(pairs, func(a, b []*yaml.Node) int { return cmp.Compare(s.rank(a[0].Value), s.rank(b[0].Value)) })
+	n.Content = slices.Concat(pairs...)
+}
+
+// reference makes `name: x` of an item that is just x.
+func reference(item *yaml.Node) {
+	key := &yaml.Node{Kind: yaml.ScalarNode, Value: "name"}
+	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: item.Tag, Value: item.Value, Anchor: item.Anchor, LineComment: item.LineComment}
+	*item = yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key, value}, HeadComment: item.HeadComment, FootComment: item.FootComment}
+}
+
+// rank is the place of a key in its mapping; merge keys and the like come last, as they are.
+func (s shape) rank(key string) int {
+	for i, f := range s {
+		if strings.EqualFold(key, f.key) || strings.EqualFold(key, f.alias) {
+			return i
+		}
+	}
+	return len(s)
+}

@@ -1,0 +1,9 @@
+// Package graph draws a policy: its types, the relations between them, and the actions that flow
+// along the relations.
+//
+// An arrow leads along a relation. What stands beside it flows the other way: who may take the
+// action on a resource at its head may take it on the one at its tail. Types that only hold roles
+// and subjects are left out unless a document declares them.
+//
+// The same policy gives the same bytes, in whatever order its documents were.
+package graph

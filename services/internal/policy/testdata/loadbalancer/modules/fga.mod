@@ -1,0 +1,6 @@
+schema: '1.2'
+contents:
+  - core.fga
+  - enterprise-api.fga
+  - load-balancer-api.fga
+  - tenant-api.fga

@@ -1,0 +1,252 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// maxKey is far below what YAML allows a key to have.
+	maxKey = 128
+	// arenaNodes are allocated at once, but not more than a text of some size can need.
+	arenaNodes   = 4096
+	bytesPerNode = 4
+)
+
+// block reads block mappings and sequences of plain words. Its methods return false to decline.
+type block struct {
+	text   string
+	budget *Budget
+	nodes  int
+	depth  int
+	// limit is set when it is not the language that a document goes beyond.
+	limit *Error
+
+	// line is the number of the line that is being read, start where it begins, next where the next one does.
+	line        int32
+	start, next int
+	// at is where its unread content is; indent counts the columns before that, and is -1 after the last line.
+	at, indent int
+	// open are the children of nodes that are being read, arena has room for those of nodes that have been.
+	open, arena []Node
+}
+
+func (b *block) document() (Node, bool) {
+	b.advance()
+	if b.indent == 0 && strings.HasPrefix(b.text[b.at:b.next], "---") {
+		b.at += len("---")
+		if !b.blank() {
+			return Node{}, false
+		}
+		b.advance()
+	}
+	if b.indent < 0 {
+		return Node{}, true
+	}
+	root, ok := b.collection(b.indent)
+	return root, ok && b.indent < 0
+}
+
+// advance goes to the next line that has content.
+func (b *block) advance() {
+	for b.next < len(b.text) {
+		b.line++
+		b.start, b.at = b.next, b.next
+		if length := strings.IndexByte(b.text[b.start:], '\n'); length >= 0 {
+			b.next += length + 1
+		} else {
+			b.next = len(b.text)
+		}
+		if !b.blank() {
+			b.indent = b.at - b.start
+			return
+		}
+	}
+	b.indent = -1
+}
+
+// blank skips spaces and reports whether no more than a comment is left of the line.
+func (b *block) blank() bool {
+	from := b.at
+	for b.at < b.next && b.text[b.at] == ' ' {
+		b.at++
+	}
+	switch rest := b.text[b.at:b.next]; {
+	case rest == "", rest == "\n", rest == "\r\n":
+		return true
+	case rest[0] == '#':
+		return (b.at > from || b.at == b.start) && printable(strings.TrimSuffix(strings.TrimSuffix(rest, "\n"), "\r"))
+	default:
+		return false
+	}
+}
+
+// collection reads the sequence or mapping whose first entry is at hand, and whose others are at the same indent.
+func (b *block) collection(indent int) (Node, bool) {
+	n := Node{Line: b.line, Column: b.column(), Kind: Mapping}
+	if b.dash() {
+		n.Kind = Sequence
+	}
+	if b.depth == b.budget.Depth {
+		b.limit = tooDeep(n.Line, n.Column, b.depth)
+		return n, false
+	}
+	b.depth++
+	mark, ok := len(b.open), true
+	for ok && b.indent == indent && b.dash() == (n.Kind == Sequence) {
+		if n.Kind == Sequence {
+			ok = b.item(indent)
+		} else {
+			ok = b.entry(indent)
+		}
+	}
+	if !ok || b.indent > indent {
+		return n, false
+	}
+	b.depth--
+	n.Children = b.keep(mark)
+	return n, true
+}
+
+func (b *block) item(indent int) bool {
+	b.at++
+	if nothing := b.null(); b.blank() {
+		b.advance()
+		return b.below(indent+1, nothing)
+	}
+	if b.dash() || b.key() > 0 {
+		b.indent = b.at - b.start
+		n, ok := b.collection(b.indent)
+		return ok && b.push(n)
+	}
+	return b.scalar()
+}
+
+func (b *block) entry(indent int) bool {
+	length := b.key()
+	if length == 0 || !b.push(Node{Text: b.text[b.at : b.at+length], Line: b.line, Column: b.column(), Kind: Scalar}) {
+		return false
+	}
+	b.at += length + 1
+	nothing := b.null()
+	if !b.blank() {
+		return b.scalar()
+	}
+	b.advance()
+	if b.indent == indent && b.dash() {
+		return b.below(indent, nothing)
+	}
+	return b.below(indent+1, nothing)
+}
+
+// below reads a collection that is indented at least so far; if there is none, the value is nothing.
+func (b *block) below(indent int, nothing Node) bool {
+	if b.indent < indent {
+		return b.push(nothing)
+	}
+	n, ok := b.collection(b.indent)
+	return ok && b.push(n)
+}
+
+// scalar reads a value that ends with its line.
+func (b *block) scalar() bool {
+	n := Node{Line: b.line, Column: b.column(), Kind: Scalar}
+	rest := b.text[b.at:b.next]
+	switch {
+	case strings.HasPrefix(rest, "{}"):
+		n.Kind = Mapping
+		b.at += 2
+	case strings.HasPrefix(rest, "[]"):
+		n.Kind = Sequence
+		b.at += 2
+	case rest[0] == '"' || rest[0] == '\'':
+		length := strings.IndexByte(rest[1:], rest[0])
+		if length < 0 || strings.IndexByte(rest[:length+1], '\\') >= 0 || !printable(rest[:length+1]) {
+			return false
+		}
+		n.Text = rest[1 : length+1]
+		b.at += length + 2
+	default:
+		if n.Text = rest[:word(rest)]; isNull(n.Text) {
+			n.Kind, n.Text = Null, ""
+		}
+		b.at += word(rest)
+	}
+	if b.at == b.start+int(n.Column)-1 || !b.blank() {
+		return false
+	}
+	b.advance()
+	return b.push(n)
+}
+
+// dash reports whether an item of a sequence is at hand.
+func (b *block) dash() bool {
+	return b.text[b.at] == '-' && (b.at+1 == b.next || strings.IndexByte(" \r\n", b.text[b.at+1]) >= 0)
+}
+
+// key returns the length of the key at hand, or 0.
+func (b *block) key() int {
+	rest := b.text[b.at:b.next]
+	length := word(rest)
+	if length > maxKey || length == len(rest) || rest[length] != ':' {
+		return 0
+	}
+	if length+1 < len(rest) && strings.IndexByte(" \r\n", rest[length+1]) < 0 {
+		return 0
+	}
+	return length
+}
+
+func (b *block) column() int32 { return int32(b.at-b.start) + 1 }
+
+func (b *block) null() Node { return Node{Line: b.line, Column: b.column()} }
+
+func (b *block) push(n Node) bool {
+	if b.nodes == 0 {
+		b.limit = tooMany(n.Line, n.Column)
+		return false
+	}
+	b.nodes--
+	if len(b.open) == cap(b.open) {
+		// Of a list with millions of items, append would make five copies in total and not two.
+		b.open = slices.Grow(b.open, len(b.open)+1)
+	}
+	b.open = append(b.open, n)
+	return true
+}
+
+// keep moves the open nodes from mark to where they stay.
+func (b *block) keep(mark int) []Node {
+	open := b.open[mark:]
+	if len(open) > cap(b.arena)-len(b.arena) {
+		b.arena = make([]Node, 0, max(len(open), min(arenaNodes, len(b.text)/bytesPerNode)))
+	}
+	from := len(b.arena)
+	b.arena = append(b.arena, open...)
+	b.open = b.open[:mark]
+	return b.arena[from:len(b.arena):len(b.arena)]
+}
+
+// word returns how many bytes at the start of s are a word: a letter, digit or _, then also . / and -.
+func word(s string) int {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+		case i > 0 && (c == '-' || c == '.' || c == '/'):
+		default:
+			return i
+		}
+	}
+	return len(s)
+}
+
+func isNull(s string) bool { return s == "null" || s == "Null" || s == "NULL" }
+
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] != '\t' && (s[i] < ' ' || s[i] > '~') {
+			return false
+		}
+	}
+	return true
+}

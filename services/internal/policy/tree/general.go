@@ -1,0 +1,172 @@
+package tree
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// parseGeneral reads with the YAML library what the scanner declined.
+func parseGeneral(text string, line int, budget *Budget, declined *block) (Node, error) {
+	if len(text) > budget.General {
+		return Node{}, &Error{
+			Line: int32(line), Column: 1, Limit: true,
+			Message: "the file uses more of YAML than plain block lists and mappings, and is too large for that",
+			Hint:    "write one key or item a line, without anchors, flow style and texts of several lines, or split the policy",
+		}
+	}
+	budget.General -= len(text)
+	if strings.HasPrefix(text, "%YAML 1.2") {
+		// The library reads YAML 1.2, and refuses to be told.
+		text = "#" + text[1:]
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return Node{}, syntaxError(err, line, declined)
+	}
+	if document.Kind == 0 {
+		return Node{}, nil
+	}
+	g := general{offset: int32(line) - 1, budget: budget}
+	root, err := g.node(document.Content[0], 0)
+	if root.Kind == Null {
+		return Node{}, err
+	}
+	return root, err
+}
+
+// general turns the library's nodes into ours.
+type general struct {
+	offset int32
+	budget *Budget
+}
+
+func (g *general) node(from *yaml.Node, depth int) (Node, error) {
+	n := Node{Line: int32(from.Line) + g.offset, Column: int32(from.Column)}
+	if g.budget.Nodes--; g.budget.Nodes < 0 {
+		return n, tooMany(n.Line, n.Column)
+	}
+	if depth > g.budget.Depth {
+		return n, tooDeep(n.Line, n.Column, g.budget.Depth)
+	}
+	if from.Style&yaml.TaggedStyle != 0 && !strings.HasPrefix(from.ShortTag(), "!!") {
+		return n, &Error{
+			Line: n.Line, Column: n.Column,
+			Message: fmt.Sprintf("the tag %.64s means nothing here", from.Tag), Hint: "remove the tag",
+		}
+	}
+	switch from.Kind {
+	case yaml.AliasNode:
+		return g.node(from.Alias, depth)
+	case yaml.SequenceNode:
+		return g.sequence(n, from.Content, depth)
+	case yaml.MappingNode:
+		return g.mapping(n, from.Content, depth)
+	default:
+		if from.ShortTag() != "!!null" {
+			n.Kind, n.Text = Scalar, from.Value
+		}
+		return n, nil
+	}
+}
+
+func (g *general) sequence(n Node, items []*yaml.Node, depth int) (Node, error) {
+	n.Kind = Sequence
+	for _, item := range items {
+		child, err := g.node(item, depth+1)
+		if err != nil {
+			return n, err
+		}
+		n.Children = append(n.Children, child)
+	}
+	return n, nil
+}
+
+func (g *general) mapping(n Node, content []*yaml.Node, depth int) (Node, error) {
+	n.Kind = Mapping
+	var merged []Node
+	for i := 0; i+1 < len(content); i += 2 {
+		key, err := g.node(content[i], depth+1)
+		if err != nil {
+			return n, err
+		}
+		value, err := g.node(content[i+1], depth+1)
+		if err != nil {
+			return n, err
+		}
+		switch {
+		case content[i].ShortTag() == "!!merge":
+			merged = append(merged, value)
+			continue
+		case key.Kind == Null:
+			key.Kind, key.Text = Scalar, content[i].Value
+		}
+		n.Children = append(n.Children, key, value)
+	}
+	return n.merge(merged)
+}
+
+// merge adds the entries of mappings, and of those in lists, whose keys are not there yet.
+func (n Node) merge(sources []Node) (Node, error) {
+	if len(sources) == 0 {
+		return n, nil
+	}
+	present := map[string]bool{}
+	note(present, n.Children)
+	for _, source := range sources {
+		from := []Node{source}
+		if source.Kind == Sequence {
+			from = source.Children
+		}
+		for _, mapping := range from {
+			if mapping.Kind != Mapping {
+				return n, &Error{
+					Line: mapping.Line, Column: mapping.Column, Message: "<< takes a mapping or a list of mappings, not " + mapping.Kind.String(),
+					Hint: "merge an alias of a mapping: `<<: *name`",
+				}
+			}
+			n.Children = append(n.Children, absent(present, mapping.Children)...)
+		}
+	}
+	return n, nil
+}
+
+// absent returns the entries whose keys are not present, and notes their keys.
+func absent(present map[string]bool, children []Node) []Node {
+	var entries []Node
+	for i := 0; i < len(children); i += 2 {
+		if key := strings.ToLower(children[i].Text); !present[key] {
+			entries = append(entries, children[i], children[i+1])
+		}
+	}
+	note(present, children)
+	return entries
+}
+
+func note(present map[string]bool, children []Node) {
+	for i := 0; i < len(children); i += 2 {
+		present[strings.ToLower(children[i].Text)] = true
+	}
+}
+
+// syntaxError says what the library found wrong, and where. It names a place at or before that of the mistake,
+// and so does the scanner: the later of both is nearer to it.
+func syntaxError(err error, first int, declined *block) error {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	e := &Error{Line: declined.line, Column: declined.column(), Hint: "see that indentation, quotes and brackets fit together"}
+	if number, rest, found := strings.Cut(strings.TrimPrefix(message, "line "), ": "); found {
+		if line, err := strconv.ParseInt(number, 10, 32); err == nil {
+			message = rest
+			if line := int32(line) + int32(first) - 1; line > e.Line && !strings.Contains(rest, "end of stream") {
+				e.Line, e.Column = line, 1
+			}
+		}
+	}
+	e.Message = "this is not YAML: " + message
+	if e.Line == declined.line && declined.at < declined.next && declined.text[declined.at] == '\t' {
+		e.Hint = "indent with spaces; YAML allows no tabs there"
+	}
+	return e
+}
