@@ -12,7 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -275,6 +277,45 @@ func TestResyncsAndReplaysAreThorough(t *testing.T) {
 			eventually(t, func() error {
 				if thorough.Load() == 0 {
 					return errors.New("no thorough pass")
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestAResultIsNewsWhereTheStateIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		generation int64
+		want       string
+	}{
+		"the generation is the same":     {generation: 7, want: "1"},
+		"a kind that has no generations": {generation: 0, want: "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.snapshot(0)
+			s := b.start(b.js)
+			for version := 1; version <= 2; version++ {
+				b.publish("a", "g", version, func(change *event.Change) { change.Generation = c.generation })
+				s.becomes(t, "g", fmt.Sprintf("a@%d ", version))
+			}
+			b.settled()
+			stream, err := b.js.Stream(t.Context(), topology.Results)
+			if err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func() error {
+				m, err := stream.GetLastMsgForSubject(t.Context(), topology.ResultSubject("test", storeKey("a")))
+				if err != nil {
+					return err
+				}
+				var result eventv1.ResourceResult
+				if err := proto.Unmarshal(m.Data, &result); err != nil {
+					return err
+				}
+				if result.GetResourceVersion() != c.want {
+					return fmt.Errorf("the newest result is of version %s, want %s", result.GetResourceVersion(), c.want)
 				}
 				return nil
 			})

@@ -34,15 +34,20 @@ type results struct {
 type saying struct {
 	uid        string
 	generation int64
-	outcome    eventv1.Outcome
-	message    string
+	// version stands in for the generation of kinds that have none.
+	version string
+	outcome eventv1.Outcome
+	message string
 }
 
 // report publishes r unless the same was said before. A result is information: when it
 // cannot be published the work stands, and the next resync says it again.
 func (r *results) report(ctx context.Context, result Result) {
 	c := result.Change
-	s := saying{c.UID, c.Generation, result.Outcome, result.Message[:min(len(result.Message), maxMessage)]}
+	s := saying{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message[:min(len(result.Message), maxMessage)]}
+	if c.Generation == 0 {
+		s.version = c.ResourceVersion
+	}
 	mark := maphash.Comparable(r.seed, s)
 	r.mu.Lock()
 	same := r.said[c.Key] == mark

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,6 +22,8 @@ var (
 	ErrConflict = errors.New("object was changed meanwhile")
 	// ErrTooLarge means that the API server cannot hold the object. It is terminal.
 	ErrTooLarge = errors.New("object is too large for the API server")
+	// ErrTerminating means that nothing can be made in a namespace that is being deleted.
+	ErrTerminating = errors.New("the namespace is being deleted")
 	// ErrNotServed means that the API server has no such kind (yet). It is marked as unavailable.
 	ErrNotServed = errors.New("the API server does not serve this kind: apply the CustomResourceDefinitions in deploy/crd")
 )
@@ -39,6 +42,8 @@ func classify(err error) error {
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrConflict, err))
 	case tooLarge(err):
 		return fault.Terminal(fmt.Errorf("%w (%w)", ErrTooLarge, err))
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("%w (%w)", ErrTerminating, err)
 	}
 	switch code := statusOf(err).Code; code {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:

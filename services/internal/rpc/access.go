@@ -45,6 +45,18 @@ func CanNamed[M any](verb string, r event.GroupResource, name func(*M) string) A
 	}
 }
 
+// CanIn asks for a verb on all objects of a resource in the namespace that the request
+// names; if it names none, in every namespace.
+func CanIn[M any](verb string, r event.GroupResource, namespace func(*M) string) Access {
+	return func(request any) (Right, error) {
+		message, ok := request.(*M)
+		if !ok {
+			return Right{}, fmt.Errorf("access rule for %T got %T", message, request)
+		}
+		return Right{Verb: verb, GroupResource: r, Namespace: namespace(message)}, nil
+	}
+}
+
 // CanPath asks for a verb on a path that is no resource, for answers about the system
 // itself: CanPath("get", "/entail/status").
 func CanPath(verb, path string) Access {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/services/internal/devserver"
@@ -172,4 +174,41 @@ func TestAServiceThatMayNotReviewSaysSoInItsLog(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	tr.log.mustHold(t, "bind the ClusterRole system:auth-delegator")
+}
+
+func TestAStreamIsAuthorizedByItsRequest(t *testing.T) {
+	c := startCluster(t)
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.admin }, ticker{count: 1}.handler())
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := metav1.ObjectMeta{Name: "rules"}
+	if _, err := client.RbacV1().Roles("default").Create(t.Context(), &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"list"}, APIGroups: []string{"role.k8s.com"}, Resources: []string{"impliedroles"}},
+	}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "rules"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "reader"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for namespace, want := range map[string]connect.Code{"default": 0, "other": connect.CodePermissionDenied, "": connect.CodePermissionDenied} {
+		request := connect.NewRequest(&inferencev1.WatchInferencesRequest{Namespace: namespace})
+		request.Header().Set("Authorization", "Bearer "+c.token)
+		stream, err := connect.NewClient[inferencev1.WatchInferencesRequest, inferencev1.WatchInferencesResponse](
+			tr.client, tr.url+inferencev1connect.InferenceServiceWatchInferencesProcedure).CallServerStream(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := stream.Receive()
+		if err := stream.Err(); want == 0 && (err != nil || !got) || want != 0 && connect.CodeOf(err) != want {
+			t.Errorf("in %q: received %v, %v; want %v", namespace, got, err, want)
+		}
+		if err := stream.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

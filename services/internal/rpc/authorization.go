@@ -14,8 +14,8 @@ import (
 // maxNameLength is the longest name that Kubernetes gives to anything.
 const maxNameLength = 253
 
-// authorize asks for the right that the procedure needs. A streaming procedure has no
-// request to read the right from before it starts, so it is refused.
+// authorize asks for the right that the procedure needs. A stream of answers is
+// authorized when its one request has been read; no other streams are served.
 type authorize struct {
 	reviewer *reviewer
 	access   map[string]Access
@@ -23,30 +23,47 @@ type authorize struct {
 
 func (a authorize) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
-		if err := a.check(ctx, request); err != nil {
+		if err := a.check(ctx, request.Spec().Procedure, request.Any()); err != nil {
 			return nil, err
 		}
 		return next(ctx, request)
 	}
 }
 
-func (a authorize) WrapStreamingHandler(connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
-	return func(_ context.Context, conn connect.StreamingHandlerConn) error {
-		return denied("%s is a stream, and no right can be asked for one", conn.Spec().Procedure)
+func (a authorize) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		procedure := conn.Spec().Procedure
+		if conn.Spec().StreamType != connect.StreamTypeServer {
+			return denied("%s is a stream of requests, and no right can be asked for one", procedure)
+		}
+		return next(ctx, guarded{conn, func(request any) error { return a.check(ctx, procedure, request) }})
 	}
+}
+
+// guarded hands over requests that pass a check.
+type guarded struct {
+	connect.StreamingHandlerConn
+	check func(request any) error
+}
+
+func (g guarded) Receive(request any) error {
+	if err := g.StreamingHandlerConn.Receive(request); err != nil {
+		return err
+	}
+	return g.check(request)
 }
 
 func (a authorize) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
-func (a authorize) check(ctx context.Context, request connect.AnyRequest) error {
+func (a authorize) check(ctx context.Context, procedure string, request any) error {
 	who, ok := ctx.Value(callerKey{}).(caller)
-	rule := a.access[request.Spec().Procedure]
+	rule := a.access[procedure]
 	if !ok || rule == nil {
 		return errors.New("call reached authorization without a caller or a rule")
 	}
-	right, err := rule(request.Any())
+	right, err := rule(request)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (e *edge) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 
 func (e *edge) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
+		ctx, cancel := context.WithTimeout(ctx, streamTimeout)
 		defer cancel()
 		defer func(started time.Time) {
 			err = e.settle(ctx, conn.Spec().Procedure, started, panicked(recover(), err))

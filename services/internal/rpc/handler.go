@@ -3,7 +3,9 @@ package rpc
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -36,20 +38,41 @@ func NewHandler[S any](
 
 // validate makes sure that no procedure lacks its right: that would show only at the first call.
 func (h Handler) validate() error {
-	descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(h.service))
-	if err != nil {
-		return fmt.Errorf("service %q: %w", h.service, err)
-	}
-	service, ok := descriptor.(protoreflect.ServiceDescriptor)
-	if !ok {
-		return fmt.Errorf("%q is not a service", h.service)
-	}
+	methods, err := h.methods()
 	var missing []error
-	for i := range service.Methods().Len() {
-		procedure := fmt.Sprintf("/%s/%s", h.service, service.Methods().Get(i).Name())
+	for _, procedure := range slices.Sorted(maps.Keys(methods)) {
 		if h.access[procedure] == nil {
 			missing = append(missing, fmt.Errorf("procedure %s has no access rule", procedure))
 		}
 	}
-	return errors.Join(missing...)
+	return errors.Join(append(missing, err)...)
+}
+
+// streams are the procedures with a stream of answers.
+func (h Handler) streams() map[string]struct{} {
+	methods, _ := h.methods() // A service that there is not has none.
+	streams := map[string]struct{}{}
+	for procedure, method := range methods {
+		if method.IsStreamingServer() {
+			streams[procedure] = struct{}{}
+		}
+	}
+	return streams
+}
+
+func (h Handler) methods() (map[string]protoreflect.MethodDescriptor, error) {
+	descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(h.service))
+	if err != nil {
+		return nil, fmt.Errorf("service %q: %w", h.service, err)
+	}
+	service, ok := descriptor.(protoreflect.ServiceDescriptor)
+	if !ok {
+		return nil, fmt.Errorf("%q is not a service", h.service)
+	}
+	methods := map[string]protoreflect.MethodDescriptor{}
+	for i := range service.Methods().Len() {
+		method := service.Methods().Get(i)
+		methods[fmt.Sprintf("/%s/%s", h.service, method.Name())] = method
+	}
+	return methods, nil
 }

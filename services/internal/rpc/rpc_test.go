@@ -22,6 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // shop serves stores as its function says.
 type shop struct {
+	storev1connect.UnimplementedStoreServiceHandler
+
 	get func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error)
 }
 
@@ -43,9 +45,11 @@ func (shop) GetModel(context.Context, *storev1.GetModelRequest) (*storev1.GetMod
 func (s shop) handler() Handler {
 	stores := event.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
 	return NewHandler[storev1connect.StoreServiceHandler](storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, s, map[string]Access{
-		storev1connect.StoreServiceListStoresProcedure: Can("list", stores),
-		storev1connect.StoreServiceGetStoreProcedure:   CanNamed("get", stores, (*storev1.GetStoreRequest).GetName),
-		storev1connect.StoreServiceGetModelProcedure:   CanNamed("get", stores, (*storev1.GetModelRequest).GetName),
+		storev1connect.StoreServiceListStoresProcedure:   Can("list", stores),
+		storev1connect.StoreServiceGetStoreProcedure:     CanNamed("get", stores, (*storev1.GetStoreRequest).GetName),
+		storev1connect.StoreServiceGetModelProcedure:     CanNamed("get", stores, (*storev1.GetModelRequest).GetName),
+		storev1connect.StoreServicePreviewModelProcedure: CanNamed("get", stores, (*storev1.PreviewModelRequest).GetName),
+		storev1connect.StoreServiceDiffModelProcedure:    CanNamed("get", stores, (*storev1.DiffModelRequest).GetName),
 	})
 }
 

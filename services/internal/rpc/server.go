@@ -25,8 +25,10 @@ const (
 	readTimeout       = 30 * time.Second
 	handlerTimeout    = 30 * time.Second
 	writeTimeout      = handlerTimeout + 10*time.Second
-	idleTimeout       = 2 * time.Minute
-	shutdownTimeout   = 5 * time.Second
+	// streamTimeout is how long a stream of answers lasts; a client that wants more asks again.
+	streamTimeout   = 5 * time.Minute
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 5 * time.Second
 )
 
 // Config is what a [Server] needs. Log and Metrics are required.
@@ -137,10 +139,27 @@ func (s *Server) Mount(handlers ...Handler) error {
 		if err := h.validate(); err != nil {
 			return fmt.Errorf("mounting %s: %w", h.service, err)
 		}
-		s.mux.Handle(h.mount(s.chain.options(h)...))
+		path, handler := h.mount(s.chain.options(h)...)
+		s.mux.Handle(path, patient(handler, h.streams()))
 		s.services = append(s.services, h.service)
 	}
 	return nil
+}
+
+// patient gives procedures that stream more time to write.
+func patient(next http.Handler, streams map[string]struct{}) http.Handler {
+	if len(streams) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := streams[r.URL.Path]; ok {
+			control, end := http.NewResponseController(w), time.Now().Add(streamTimeout+writeTimeout-handlerTimeout)
+			// A connection that knows no deadlines keeps to its own.
+			_ = control.SetReadDeadline(end)
+			_ = control.SetWriteDeadline(end)
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Run serves until ctx ends, then lets running calls finish, within bounds.

@@ -110,9 +110,11 @@ func (s *slowShop) ListStores(context.Context, *storev1.ListStoresRequest) (*sto
 func (s *slowShop) handler() rpc.Handler {
 	read := rpc.Can("get", event.GroupResource{Resource: "stores"})
 	return rpc.NewHandler[storev1connect.StoreServiceHandler](storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, s, map[string]rpc.Access{
-		storev1connect.StoreServiceListStoresProcedure: read,
-		storev1connect.StoreServiceGetStoreProcedure:   read,
-		storev1connect.StoreServiceGetModelProcedure:   read,
+		storev1connect.StoreServiceListStoresProcedure:   read,
+		storev1connect.StoreServiceGetStoreProcedure:     read,
+		storev1connect.StoreServiceGetModelProcedure:     read,
+		storev1connect.StoreServicePreviewModelProcedure: read,
+		storev1connect.StoreServiceDiffModelProcedure:    read,
 	})
 }
 
@@ -133,8 +135,9 @@ func TestAFailingPartEndsTheServiceWithItsError(t *testing.T) {
 		"handler": {func(context.Context, *Runtime) (App, error) {
 			return App{Handlers: []rpc.Handler{rpc.NewHandler[storev1connect.StoreServiceHandler](
 				storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, &slowShop{}, nil)}}, nil
-		}, "mounting entail.store.v1.StoreService: procedure /entail.store.v1.StoreService/ListStores has no access rule\n" +
-			"procedure /entail.store.v1.StoreService/GetStore has no access rule\nprocedure /entail.store.v1.StoreService/GetModel has no access rule"},
+		}, "mounting entail.store.v1.StoreService: procedure /entail.store.v1.StoreService/DiffModel has no access rule\n" +
+			"procedure /entail.store.v1.StoreService/GetModel has no access rule\nprocedure /entail.store.v1.StoreService/GetStore has no access rule\n" +
+			"procedure /entail.store.v1.StoreService/ListStores has no access rule\nprocedure /entail.store.v1.StoreService/PreviewModel has no access rule"},
 		"bus closed for good": {func(_ context.Context, rt *Runtime) (App, error) {
 			return App{Tasks: []func(context.Context) error{func(ctx context.Context) error {
 				rt.NATS.Close()

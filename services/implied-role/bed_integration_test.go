@@ -1,0 +1,347 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const soon = 20 * time.Second
+
+// bed is the surroundings of an implied-role with one namespace to work in.
+type bed struct {
+	*testbed.Bed
+	typed     kubernetes.Interface
+	namespace string
+}
+
+func newBed(t testing.TB) *bed {
+	t.Helper()
+	b := &bed{Bed: testbed.NewBed(t), namespace: "team"}
+	var err error
+	if b.typed, err = kubernetes.NewForConfig(b.Kube.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	b.makeNamespace(b.namespace)
+	return b
+}
+
+func (b *bed) makeNamespace(name string) {
+	b.T.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := b.typed.CoreV1().Namespaces().Create(b.T.Context(), namespace, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		b.T.Fatal(err)
+	}
+}
+
+// in is the same bed with hands in another namespace.
+func (b *bed) in(namespace string) *bed {
+	b.T.Helper()
+	b.makeNamespace(namespace)
+	return &bed{b.Bed, b.typed, namespace}
+}
+
+// serve starts an implied-role that ends with the test at the latest.
+func (b *bed) serve() *testbed.Running {
+	b.T.Helper()
+	return b.serveWith(func(*impliedrole.Config) {})
+}
+
+// serveWith is serve with a change of the settings.
+func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
+	b.T.Helper()
+	cfg := impliedrole.Defaults()
+	listener := b.Lead(&cfg.Config)
+	change(&cfg)
+	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
+}
+
+// role reads "name" or "ClusterRole/name".
+func role(text string) infer.Role {
+	name, cluster := strings.CutPrefix(text, infer.KindClusterRole+"/")
+	return infer.Role{Name: name, Cluster: cluster}
+}
+
+// subject reads "alice", "group:team" or "sa:namespace:name".
+func subject(text string) rbacv1.Subject {
+	switch parts := strings.Split(text, ":"); parts[0] {
+	case "group":
+		return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: parts[1]}
+	case "sa":
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: parts[1], Name: parts[2]}
+	}
+	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: text}
+}
+
+// ruleName is a name that Kubernetes takes.
+func ruleName(text string) string {
+	return strings.ToLower(strings.NewReplacer(">", ".to.", "/", ".", "_", "-", ":", ".").Replace(text))
+}
+
+// do carries out what testdata/acceptance.txt says is to be done.
+func (b *bed) do(ops string) {
+	b.T.Helper()
+	for op := range strings.FieldsSeq(ops) {
+		gone := strings.HasPrefix(op, "-")
+		op = strings.TrimPrefix(op, "-")
+		switch {
+		case strings.Contains(op, "="):
+			name, rest, _ := strings.Cut(op, "=")
+			roleName, list, _ := strings.Cut(strings.TrimSuffix(rest, "}"), "{")
+			b.bind(name, role(roleName), strings.FieldsFunc(list, func(r rune) bool { return r == ',' }))
+		case strings.Contains(op, ">"):
+			name, rule, named := strings.Cut(op, ":")
+			if !named {
+				rule = name
+			}
+			parent, child, _ := strings.Cut(rule, ">")
+			b.rule(ruleName(name), role(parent), role(child), gone)
+		default:
+			if err := b.bindings().Delete(b.T.Context(), op, metav1.DeleteOptions{}); err != nil {
+				b.T.Fatal(err)
+			}
+		}
+	}
+}
+
+func (b *bed) bindings() dynamic.ResourceInterface {
+	return b.Resource(topology.RoleBindings()).Namespace(b.namespace)
+}
+
+func (b *bed) rules() dynamic.ResourceInterface {
+	return b.Resource(topology.ImpliedRoles()).Namespace(b.namespace)
+}
+
+// apply makes an object be as given, as a person would.
+func (b *bed) apply(kind topology.Kind, name string, fields map[string]any) error {
+	fields["apiVersion"], fields["kind"] = kind.Group+"/"+kind.Version, kind.Kind
+	fields["metadata"] = map[string]any{"name": name}
+	patch, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = b.Resource(kind).Namespace(b.namespace).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
+		metav1.PatchOptions{FieldManager: "test", Force: &force})
+	return err
+}
+
+func (b *bed) bind(name string, r infer.Role, who []string) {
+	b.T.Helper()
+	subjects := []rbacv1.Subject{}
+	for _, text := range who {
+		subjects = append(subjects, subject(text))
+	}
+	if err := b.apply(topology.RoleBindings(), name, map[string]any{
+		"roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": r.Kind(), "name": r.Name}, "subjects": subjects,
+	}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func (b *bed) rule(name string, parent, child infer.Role, gone bool) {
+	b.T.Helper()
+	var err error
+	if gone {
+		err = b.rules().Delete(b.T.Context(), name, metav1.DeleteOptions{})
+	} else {
+		err = b.apply(topology.ImpliedRoles(), name, map[string]any{"spec": map[string]any{"inference_rule": map[string]any{
+			"parent_role": parent.Name, "parent_kind": parent.Kind(), "child_role": child.Name, "child_kind": child.Kind(),
+		}}})
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// roles makes Roles that grant nothing.
+func (b *bed) roles(names ...string) {
+	b.T.Helper()
+	for _, name := range names {
+		r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := b.typed.RbacV1().Roles(b.namespace).Create(b.T.Context(), r, metav1.CreateOptions{}); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+}
+
+func items[T any](t testing.TB, list *unstructured.UnstructuredList, err error) []*T {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]*T, len(list.Items))
+	for i := range list.Items {
+		all[i] = new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, all[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func (b *bed) allBindings() []*rbacv1.RoleBinding {
+	b.T.Helper()
+	list, err := b.bindings().List(b.T.Context(), metav1.ListOptions{})
+	return items[rbacv1.RoleBinding](b.T, list, err)
+}
+
+func (b *bed) allRules() []*rolev1alpha1.ImpliedRoles {
+	b.T.Helper()
+	list, err := b.rules().List(b.T.Context(), metav1.ListOptions{})
+	return items[rolev1alpha1.ImpliedRoles](b.T, list, err)
+}
+
+// read is a binding as the service holds it.
+func read(t testing.TB, object *rbacv1.RoleBinding) *infer.Binding {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &infer.Binding{}
+	if err := json.Unmarshal(data, b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bed) read(objects []*rbacv1.RoleBinding) []*infer.Binding {
+	b.T.Helper()
+	list := make([]*infer.Binding, len(objects))
+	for i, o := range objects {
+		list[i] = read(b.T, o)
+	}
+	return list
+}
+
+// generated lists what is generated, as testdata/acceptance.txt writes it.
+func (b *bed) generated() string {
+	b.T.Helper()
+	var list []string
+	for _, binding := range b.read(b.allBindings()) {
+		if !binding.Generated() {
+			continue
+		}
+		var who []string
+		for _, s := range binding.Subjects {
+			who = append(who, strings.TrimPrefix(s.Kind+"/"+s.Namespace+"/"+s.Name, "User//"))
+		}
+		list = append(list, binding.Source+":"+binding.Role.String()+"{"+strings.Join(who, ",")+"}")
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// becomes waits until what is generated is as wanted, and everything else agrees.
+func (b *bed) becomes(want string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if got := b.generated(); got != want {
+			return fmt.Errorf("generated %q, want %q", got, want)
+		}
+		return b.consistent()
+	})
+}
+
+// identities are the UIDs of generated bindings, by source and role as "B:role".
+func (b *bed) identities(pairs string) map[string]types.UID {
+	b.T.Helper()
+	all := map[string]types.UID{}
+	for _, binding := range b.read(b.allBindings()) {
+		if binding.Generated() {
+			all[binding.Source+":"+binding.Role.String()] = binding.UID
+		}
+	}
+	maps.DeleteFunc(all, func(pair string, _ types.UID) bool { return !slices.Contains(strings.Fields(pairs), pair) })
+	return all
+}
+
+func ruleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
+	said := r.Spec.InferenceRule
+	parent, flaw := infer.ParseRole(said.ParentKind, said.ParentRole)
+	child, other := infer.ParseRole(said.ChildKind, said.ChildRole)
+	return infer.Rule{Name: r.Name, Created: r.CreationTimestamp.Time, Parent: parent, Child: child, Flaw: errors.Join(flaw, other)}
+}
+
+// consistent compares the namespace with what follows from its rules and explicit bindings.
+func (b *bed) consistent() error {
+	b.T.Helper()
+	ns := infer.Namespace{Name: b.namespace, Bindings: b.read(b.allBindings())}
+	rules := b.allRules()
+	for _, r := range rules {
+		ns.Rules = append(ns.Rules, ruleOf(r))
+	}
+	o := infer.Infer(ns, infer.DefaultPolicy())
+	for _, s := range o.Steps(ns.Bindings) {
+		if s.Changes() {
+			return fmt.Errorf("%s of %s is left to do", s.Verb, s.Name)
+		}
+	}
+	for i, r := range rules {
+		want := o.Status(o.Rules()[i], infer.Facts{Exists: func(infer.Role) bool { return true }})
+		if got := strings.Join(r.Status.Inferences.ChildRoles, " "); got != texts(want.Children) || r.Status.Inferences.ParentRole != want.Parent.String() {
+			return fmt.Errorf("the status of rule %s is %+v, want %s", r.Name, r.Status.Inferences, texts(want.Children))
+		}
+		for kind, c := range map[string]infer.Condition{
+			rolev1alpha1.Accepted: want.Accepted, rolev1alpha1.Acyclic: want.Acyclic, rolev1alpha1.Synced: want.Synced,
+		} {
+			got := meta.FindStatusCondition(r.Status.Conditions, kind)
+			if got == nil || got.Reason != c.Reason || (got.Status == metav1.ConditionTrue) != c.OK || got.ObservedGeneration != r.Generation {
+				return fmt.Errorf("condition %s of rule %s is %+v, want %+v", kind, r.Name, got, c)
+			}
+		}
+	}
+	return nil
+}
+
+func texts(roles []infer.Role) string {
+	list := make([]string, len(roles))
+	for i, r := range roles {
+		list[i] = r.String()
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// condition waits until a condition of a rule has this reason, and returns it.
+func (b *bed) condition(rule, kind, reason string) metav1.Condition {
+	b.T.Helper()
+	var found metav1.Condition
+	testbed.Eventually(b.T, soon, func() error {
+		for _, r := range b.allRules() {
+			if c := meta.FindStatusCondition(r.Status.Conditions, kind); r.Name == ruleName(rule) && c != nil && c.Reason == reason {
+				found = *c
+				return nil
+			}
+		}
+		return fmt.Errorf("condition %s of %s has not come to %s: %+v", kind, rule, reason, b.allRules())
+	})
+	return found
+}

@@ -1,0 +1,116 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// BenchmarkWrites is one new rule for which many RoleBindings are to be made, and its end,
+// beside the same number made by a bare client with as many calls at a time.
+func BenchmarkWrites(b *testing.B) {
+	const sources, children, inFlight = 500, 4, 32
+	bed := newBed(b)
+	bed.Mirror()
+	bed.serve()
+	var group errgroup.Group
+	group.SetLimit(inFlight)
+	for i := range sources {
+		group.Go(func() error {
+			return bed.create(b.Context(), &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("source-%d", i)},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "a"},
+				Subjects:   []rbacv1.Subject{subject(fmt.Sprintf("user-%d", i))},
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	for i := 1; i < children; i++ {
+		bed.do(fmt.Sprintf("b%d>b%d", i-1, i))
+	}
+	bed.Settled()
+	reach := func(want int) {
+		b.Helper()
+		testbed.Eventually(b, 5*time.Minute, func() error {
+			if got := bed.countGenerated(); got != want {
+				return fmt.Errorf("%d generated, want %d", got, want)
+			}
+			return nil
+		})
+	}
+	var made, gone, bare time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		started := time.Now()
+		bed.do("a>b0")
+		reach(sources * children)
+		made += time.Since(started)
+		started = time.Now()
+		bed.do("-a>b0")
+		reach(0)
+		gone += time.Since(started)
+		started = time.Now()
+		for i := range sources * children {
+			group.Go(func() error { return bed.create(b.Context(), bareBinding(i)) })
+		}
+		if err := group.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		bare += time.Since(started)
+		if err := bed.typed.RbacV1().RoleBindings(bed.namespace).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "bare=yes"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perSecond := func(d time.Duration) float64 { return float64(n*sources*children) / d.Seconds() }
+	b.ReportMetric(perSecond(made), "created/s")
+	b.ReportMetric(perSecond(gone), "deleted/s")
+	b.ReportMetric(perSecond(bare), "bare-created/s")
+}
+
+// bareBinding is like a generated one, but nobody's.
+func bareBinding(i int) *rbacv1.RoleBinding {
+	source := &infer.Binding{Name: "x", UID: "x", Role: role("a"), Subjects: []rbacv1.Subject{subject("u")}}
+	rule := infer.Rule{Parent: role("a"), Child: role("b")}
+	for _, w := range infer.NewRulebook("", []infer.Rule{rule}, infer.DefaultPolicy()).Limited(0, nil).Wanted(source) {
+		b := w.Object()
+		b.Name, b.OwnerReferences, b.Labels = fmt.Sprintf("bare-%d", i), nil, map[string]string{"bare": "yes"}
+		return b
+	}
+	return nil
+}
+
+func (b *bed) create(ctx context.Context, binding *rbacv1.RoleBinding) error {
+	_, err := b.typed.RbacV1().RoleBindings(b.namespace).Create(ctx, binding, metav1.CreateOptions{})
+	return err
+}
+
+var errPages = errors.New("the list has several pages")
+
+// countGenerated reads metadata from the API server's cache, so as to disturb little.
+func (b *bed) countGenerated() int {
+	b.T.Helper()
+	list, err := b.typed.RbacV1().RoleBindings(b.namespace).List(b.T.Context(), metav1.ListOptions{
+		LabelSelector: infer.ManagedByLabel + "=" + infer.ManagedBy, ResourceVersion: "0",
+	})
+	if err == nil && list.Continue != "" {
+		err = errPages
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return len(list.Items)
+}

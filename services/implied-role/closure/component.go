@@ -1,0 +1,124 @@
+package closure
+
+import "slices"
+
+// pair is an edge between numbered nodes.
+type pair struct{ from, to int32 }
+
+// adjacency holds the neighbours of all nodes in one piece.
+type adjacency struct{ start, neighbours []int32 }
+
+func newAdjacency(n int, pairs []pair, ends func(pair) (int32, int32)) adjacency {
+	a := adjacency{start: make([]int32, n+1), neighbours: make([]int32, len(pairs))}
+	for _, p := range pairs {
+		from, _ := ends(p)
+		a.start[from+1]++
+	}
+	for i := range n {
+		a.start[i+1] += a.start[i]
+	}
+	next := slices.Clone(a.start)
+	for _, p := range pairs {
+		from, to := ends(p)
+		a.neighbours[next[from]] = to
+		next[from]++
+	}
+	return a.compact()
+}
+
+// compact sorts the neighbours of each node and drops what is there twice.
+func (a adjacency) compact() adjacency {
+	kept, end := a.neighbours[:0], int32(0)
+	for i := range len(a.start) - 1 {
+		of := a.neighbours[end:a.start[i+1]]
+		end = a.start[i+1]
+		slices.Sort(of)
+		a.start[i] = int32(len(kept))
+		kept = append(kept, slices.Compact(of)...)
+	}
+	a.start[len(a.start)-1] = int32(len(kept))
+	a.neighbours = kept
+	return a
+}
+
+func (a adjacency) of(i int32) []int32 { return a.neighbours[a.start[i]:a.start[i+1]] }
+
+// tarjan finds strongly connected components as R. Tarjan did (1972), with a stack of its
+// own in place of recursion, which a long chain of rules would exhaust.
+type tarjan struct {
+	out adjacency
+	// order of first visit, from 1, and the earliest visit known to be reachable.
+	order, low []int32
+	stack      []int32
+	component  []int32
+	members    [][]int32
+	visits     int32
+}
+
+// frame is a node whose neighbours up to next have been visited.
+type frame struct{ node, next int32 }
+
+const open = -1
+
+// components numbers the components such that edges lead to smaller or equal numbers.
+func components(out adjacency) (component []int32, members [][]int32) {
+	n := len(out.start) - 1
+	t := &tarjan{out: out, order: make([]int32, n), low: make([]int32, n), component: make([]int32, n)}
+	for i := range t.component {
+		t.component[i] = open
+	}
+	for root := range int32(n) {
+		if t.order[root] == 0 {
+			t.walk(root)
+		}
+	}
+	return t.component, t.members
+}
+
+func (t *tarjan) enter(v int32) frame {
+	t.visits++
+	t.order[v], t.low[v] = t.visits, t.visits
+	t.stack = append(t.stack, v)
+	return frame{node: v}
+}
+
+func (t *tarjan) walk(root int32) {
+	frames := []frame{t.enter(root)}
+	for len(frames) > 0 {
+		f := &frames[len(frames)-1]
+		v := f.node
+		if next := t.out.of(v); int(f.next) < len(next) {
+			w := next[f.next]
+			f.next++
+			switch {
+			case t.order[w] == 0:
+				frames = append(frames, t.enter(w))
+			case t.component[w] == open:
+				t.low[v] = min(t.low[v], t.order[w])
+			}
+			continue
+		}
+		frames = frames[:len(frames)-1]
+		if len(frames) > 0 {
+			parent := frames[len(frames)-1].node
+			t.low[parent] = min(t.low[parent], t.low[v])
+		}
+		if t.low[v] == t.order[v] {
+			t.leave(v)
+		}
+	}
+}
+
+// leave takes the component of v, all that is above it, from the stack.
+func (t *tarjan) leave(v int32) {
+	i := len(t.stack) - 1
+	for t.stack[i] != v {
+		i--
+	}
+	members := slices.Clone(t.stack[i:])
+	t.stack = t.stack[:i]
+	for _, w := range members {
+		t.component[w] = int32(len(t.members))
+	}
+	t.members = append(t.members, members)
+}

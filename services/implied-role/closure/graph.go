@@ -1,0 +1,242 @@
+package closure
+
+import (
+	"iter"
+	"slices"
+)
+
+// Edge leads from one node to another.
+type Edge[N comparable] struct{ From, To N }
+
+// Graph is a graph with its closure. It never changes, and may be used by many at a time.
+type Graph[N comparable] struct {
+	nodes []N // sorted
+	index map[N]int32
+	// out and in lead to the neighbours of a node, sorted.
+	out, in adjacency
+	// component of each node. Those that a component reaches have smaller numbers.
+	component []int32
+	members   [][]int32
+	// reach of each component: its own nodes too if it has several. Nil if it reaches nothing.
+	reach []bits
+}
+
+// New makes a graph of edges, some of which may be the same. Answers come in the order of compare.
+// An edge from a node to itself says nothing and is left out, but the node is there.
+func New[N comparable](edges []Edge[N], compare func(a, b N) int) *Graph[N] {
+	g := &Graph[N]{index: make(map[N]int32, len(edges))}
+	pairs := make([]pair, len(edges))
+	for i, e := range edges {
+		pairs[i] = pair{g.intern(e.From), g.intern(e.To)}
+	}
+	g.sort(pairs, compare)
+	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return p.from == p.to })
+	g.out = newAdjacency(len(g.nodes), pairs, func(p pair) (int32, int32) { return p.from, p.to })
+	g.in = newAdjacency(len(g.nodes), pairs, func(p pair) (int32, int32) { return p.to, p.from })
+	g.component, g.members = components(g.out)
+	g.close()
+	return g
+}
+
+func (g *Graph[N]) intern(n N) int32 {
+	i, ok := g.index[n]
+	if !ok {
+		i = int32(len(g.nodes))
+		g.index[n] = i
+		g.nodes = append(g.nodes, n)
+	}
+	return i
+}
+
+// sort numbers the nodes anew, in order.
+func (g *Graph[N]) sort(pairs []pair, compare func(a, b N) int) {
+	order := make([]int32, len(g.nodes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return compare(g.nodes[a], g.nodes[b]) })
+	nodes, number := make([]N, len(order)), make([]int32, len(order))
+	for now, was := range order {
+		nodes[now], number[was] = g.nodes[was], int32(now)
+		g.index[nodes[now]] = int32(now)
+	}
+	g.nodes = nodes
+	for i, p := range pairs {
+		pairs[i] = pair{number[p.from], number[p.to]}
+	}
+}
+
+// close computes what each component reaches. Whatever it leads to has been done before.
+func (g *Graph[N]) close() {
+	words := wordsFor(len(g.nodes))
+	g.reach = make([]bits, len(g.members))
+	for c, members := range g.members {
+		var reach bits
+		for _, v := range members {
+			for _, w := range g.out.of(v) {
+				if reach == nil {
+					reach = make(bits, words)
+				}
+				reach.set(w)
+				if d := g.component[w]; int(d) != c {
+					reach.or(g.reach[d])
+				}
+			}
+		}
+		g.reach[c] = reach
+	}
+}
+
+// Nodes lists all nodes in order.
+func (g *Graph[N]) Nodes() []N { return g.nodes }
+
+// Has reports whether n is in the graph.
+func (g *Graph[N]) Has(n N) bool {
+	_, ok := g.index[n]
+	return ok
+}
+
+// Reaches reports whether a path leads from a to b, which differ.
+func (g *Graph[N]) Reaches(a, b N) bool {
+	i, known := g.index[a]
+	j, ok := g.index[b]
+	return known && ok && i != j && g.reach[g.component[i]].has(j)
+}
+
+// From lists what n reaches, in order. That a cycle leads back to n says nothing about n.
+func (g *Graph[N]) From(n N) iter.Seq[N] {
+	return func(yield func(N) bool) {
+		i, ok := g.index[n]
+		if !ok {
+			return
+		}
+		for j := range g.reach[g.component[i]].all() {
+			if j != i && !yield(g.nodes[j]) {
+				return
+			}
+		}
+	}
+}
+
+// Count is how many nodes n reaches.
+func (g *Graph[N]) Count(n N) int {
+	i, ok := g.index[n]
+	if !ok {
+		return 0
+	}
+	c := g.component[i]
+	return g.reach[c].count() - min(len(g.members[c])-1, 1)
+}
+
+// To lists what reaches n, in order.
+func (g *Graph[N]) To(n N) iter.Seq[N] {
+	return func(yield func(N) bool) {
+		i, ok := g.index[n]
+		if !ok {
+			return
+		}
+		for j := range g.nodes {
+			if int32(j) != i && g.reach[g.component[j]].has(i) && !yield(g.nodes[j]) {
+				return
+			}
+		}
+	}
+}
+
+// Next lists where single edges lead from n, in order.
+func (g *Graph[N]) Next(n N) []N { return g.neighbours(g.out, n) }
+
+// Before lists where single edges to n come from, in order.
+func (g *Graph[N]) Before(n N) []N { return g.neighbours(g.in, n) }
+
+func (g *Graph[N]) neighbours(a adjacency, n N) []N {
+	i, ok := g.index[n]
+	if !ok {
+		return nil
+	}
+	list := make([]N, 0, len(a.of(i)))
+	for _, j := range a.of(i) {
+		list = append(list, g.nodes[j])
+	}
+	return list
+}
+
+// Cyclic reports whether an edge from a to b, which is in the graph, is part of a cycle.
+func (g *Graph[N]) Cyclic(a, b N) bool {
+	i, known := g.index[a]
+	j, ok := g.index[b]
+	return known && ok && i != j && g.component[i] == g.component[j]
+}
+
+// Cycles lists the sets of nodes that all reach each other, each in order.
+func (g *Graph[N]) Cycles() [][]N {
+	var cycles [][]N
+	for _, members := range g.members {
+		if len(members) < 2 {
+			continue
+		}
+		sorted := slices.Sorted(slices.Values(members))
+		cycle := make([]N, len(sorted))
+		for i, v := range sorted {
+			cycle[i] = g.nodes[v]
+		}
+		cycles = append(cycles, cycle)
+	}
+	slices.SortFunc(cycles, func(a, b []N) int { return int(g.index[a[0]] - g.index[b[0]]) })
+	return cycles
+}
+
+// Gather sums up, for each node of the graph, the weights of the node and of all that reach it.
+func (g *Graph[N]) Gather(weight func(N) int) func(N) int {
+	sums := make([]int, len(g.nodes))
+	for c, members := range g.members {
+		total := 0
+		for _, v := range members {
+			total += weight(g.nodes[v])
+		}
+		if total == 0 {
+			continue
+		}
+		for v := range g.reach[c].all() {
+			sums[v] += total
+		}
+		if len(members) == 1 {
+			sums[members[0]] += total
+		}
+	}
+	return func(n N) int {
+		if i, ok := g.index[n]; ok {
+			return sums[i]
+		}
+		return 0
+	}
+}
+
+// Upstream lists the given nodes of the graph with all that reach any of them, in order.
+func (g *Graph[N]) Upstream(of iter.Seq[N]) []N {
+	var queue []int32
+	seen := make(bits, wordsFor(len(g.nodes)))
+	visit := func(i int32) {
+		if !seen.has(i) {
+			seen.set(i)
+			queue = append(queue, i)
+		}
+	}
+	for n := range of {
+		if i, ok := g.index[n]; ok {
+			visit(i)
+		}
+	}
+	for len(queue) > 0 {
+		i := queue[0]
+		queue = queue[1:]
+		for _, j := range g.in.of(i) {
+			visit(j)
+		}
+	}
+	var list []N
+	for i := range seen.all() {
+		list = append(list, g.nodes[i])
+	}
+	return list
+}

@@ -1,0 +1,53 @@
+package impliedrole
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/service"
+)
+
+// Config is what implied-role can be told. Start from [Defaults].
+type Config struct {
+	service.Config
+	Policy infer.Policy
+	// Writers is how many calls that change something are made at a time.
+	Writers int
+}
+
+// Bounds of settings.
+const (
+	defaultWriters = 32
+	maxWriters     = 1024
+)
+
+// Defaults is the one place where defaults are.
+func Defaults() Config {
+	return Config{Config: service.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters}
+}
+
+// BindFlags makes every setting a flag.
+func (c *Config) BindFlags(fs *pflag.FlagSet) {
+	c.Config.BindFlags(fs)
+	fs.StringSliceVar(&c.Policy.Prohibited, "prohibited", c.Policy.Prohibited,
+		"`roles` that no rule may imply: a name, or its beginning and *, of one kind after Role/ or ClusterRole/; the admission policy has them, too")
+	fs.StringSliceVar(&c.Policy.Excluded, "exclude-namespaces", c.Policy.Excluded, "`namespaces` in which no rule holds")
+	fs.IntVar(&c.Policy.MaxGenerated, "max-generated", c.Policy.MaxGenerated, "how many RoleBindings one rule may bring about; beyond, it is paused")
+	fs.IntVar(&c.Policy.MaxRules, "max-rules", c.Policy.MaxRules, "how many rules of a namespace hold, the oldest first")
+	fs.IntVar(&c.Writers, "writers", c.Writers, "how many changes to make at the API server at a time")
+}
+
+// Validate says what is wrong and what to do about it.
+func (c *Config) Validate() error {
+	errs := []error{c.Config.Validate()}
+	if c.Policy.MaxGenerated < 1 || c.Policy.MaxRules < 1 {
+		errs = append(errs, fmt.Errorf("--max-generated %d and --max-rules %d: use at least 1", c.Policy.MaxGenerated, c.Policy.MaxRules))
+	}
+	if c.Writers < 1 || c.Writers > maxWriters {
+		errs = append(errs, fmt.Errorf("--writers %d: use 1 to %d", c.Writers, maxWriters))
+	}
+	return errors.Join(errs...)
+}

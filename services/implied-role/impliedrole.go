@@ -1,0 +1,70 @@
+// Package impliedrole keeps the RoleBindings that follow from ImpliedRoles: who is bound to
+// a parent role is bound to its child roles, too, for as long as a rule says so.
+//
+// What follows from what is decided in package infer; this package finds out what there
+// is, carries out what is to be done, and answers questions about it.
+package impliedrole
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/implied-role/internal/query"
+	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// Run runs implied-role until ctx ends or a part of it fails.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("configuration of %s: %w", topology.ImpliedRole, err)
+	}
+	return service.Run(ctx, topology.ImpliedRole, cfg.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
+		return build(cfg, rt)
+	})
+}
+
+// deadline bounds one look at a namespace, which may have to make many bindings.
+const deadline = 10 * time.Minute
+
+func build(cfg Config, rt *service.Runtime) (service.App, error) {
+	api, err := kube.New(rt.Kube, cfg.Cluster, topology.ImpliedRole)
+	if err != nil {
+		return service.App{}, err
+	}
+	v := view.New(view.Config{JS: rt.JS, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log})
+	s := scene.New(v, cfg.Cluster, cfg.Policy)
+	r := &reconciler{
+		Scene: s, spaces: newSpaces(), view: v, api: api, log: rt.Log,
+		metrics: newMetrics(rt.Metrics, s), writers: make(chan struct{}, cfg.Writers),
+	}
+	named, _ := topology.ServiceNamed(topology.ImpliedRole)
+	engine := consume.Config{
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync, Deadline: deadline,
+	}
+	hub := query.NewHub(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
+	v.OnChange(hub.Changed)
+	v.OnReload(hub.Reloaded)
+	server := query.NewServer(query.Config{
+		Scene: s, Complete: v.Complete, Revision: v.Revision, Finished: r.finished, Lister: api, Hub: hub,
+	})
+	return service.App{
+		Handlers: []rpc.Handler{rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
+			inferencev1connect.InferenceServiceHandler(server), query.Access())},
+		Ready: []service.Check{{Name: "view", Err: v.Complete}},
+		Tasks: []func(context.Context) error{
+			v.Run,
+			hub.Run,
+			func(ctx context.Context) error { return consume.Run(ctx, engine, r) },
+		},
+	}, nil
+}

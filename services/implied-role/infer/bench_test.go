@@ -1,0 +1,114 @@
+package infer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// hierarchy is rules between roles, each from one to a later one.
+func hierarchy(roles, rules int) []Rule {
+	r := rand.New(rand.NewPCG(1, 2))
+	list := make([]Rule, 0, rules)
+	for len(list) < rules {
+		parent, child := r.IntN(roles), r.IntN(roles)
+		if parent < child {
+			list = append(list, Rule{Name: fmt.Sprintf("rule-%05d", len(list)), Parent: numbered(parent), Child: numbered(child)})
+		}
+	}
+	return list
+}
+
+func numbered(i int) Role { return Role{Name: fmt.Sprintf("role-%04d", i)} }
+
+// crowd is bindings of which few roles have many and most have few.
+func crowd(bindings, roles int) []*Binding {
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, uint64(roles-1))
+	list := make([]*Binding, bindings)
+	for i := range list {
+		list[i] = &Binding{
+			Name: fmt.Sprintf("binding-%06d", i), Namespace: "ns", UID: types.UID(fmt.Sprint(i)), Role: numbered(int(zipf.Uint64())),
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("user-%d", i)}},
+		}
+	}
+	return list
+}
+
+func unlimited() Policy {
+	p := DefaultPolicy()
+	p.MaxGenerated = 1 << 40
+	return p
+}
+
+// BenchmarkCold is a start from nothing: all rules and bindings of a namespace, planned.
+func BenchmarkCold(b *testing.B) {
+	ns := Namespace{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
+	wanted, steps := 0, 0
+	for b.Loop() {
+		o := Infer(ns, unlimited())
+		wanted, steps = len(o.Wanted), len(o.Steps(ns.Bindings))
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	b.ReportMetric(float64(wanted), "wanted")
+	b.ReportMetric(float64(steps), "steps")
+	b.ReportMetric(float64(memory.Sys)/(1<<20), "MiB-of-system")
+}
+
+// BenchmarkConverged looks at everything when nothing is to be done.
+func BenchmarkConverged(b *testing.B) {
+	ns := Namespace{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
+	o := Infer(ns, unlimited())
+	all := ns.Bindings
+	for _, w := range o.Wanted {
+		all = append(all, w.Binding())
+	}
+	for b.Loop() {
+		if steps := Infer(Namespace{Name: "ns", Rules: ns.Rules, Bindings: all}, unlimited()).Steps(all); len(steps) > 0 {
+			b.Fatal(steps[0])
+		}
+	}
+}
+
+// BenchmarkRuleEvent is a new rule: from its arrival to the bindings that it touches.
+func BenchmarkRuleEvent(b *testing.B) {
+	for _, size := range []struct{ roles, rules int }{{1000, 1000}, {5000, 20_000}} {
+		b.Run(fmt.Sprintf("%d roles, %d rules, 100000 bindings", size.roles, size.rules), func(b *testing.B) {
+			rules := hierarchy(size.roles, size.rules)
+			byRole := map[Role][]*Binding{}
+			for _, binding := range crowd(100_000, size.roles) {
+				byRole[binding.Role] = append(byRole[binding.Role], binding)
+			}
+			load := func(r Role) int { return len(byRole[r]) }
+			before := NewRulebook("ns", rules[1:], unlimited()).Limited(100_000, load)
+			dirty := 0
+			for b.Loop() {
+				dirty = 0
+				after := NewRulebook("ns", rules, unlimited()).Limited(100_000, load)
+				for _, r := range after.Changed(before) {
+					dirty += len(byRole[r])
+				}
+			}
+			b.ReportMetric(float64(dirty), "dirty")
+		})
+	}
+}
+
+// BenchmarkRulebook judges rules and computes what follows from them.
+func BenchmarkRulebook(b *testing.B) {
+	ring := make([]Rule, 1000)
+	for i := range ring {
+		ring[i] = Rule{Name: fmt.Sprintf("%04d", i), Parent: numbered(i), Child: numbered((i + 1) % len(ring))}
+	}
+	for name, rules := range map[string][]Rule{"1000 roles, 1000 rules": hierarchy(1000, 1000), "5000 roles, 20000 rules": hierarchy(5000, 20_000), "cycle of 1000": ring} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				NewRulebook("ns", rules, unlimited())
+			}
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package infer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"pgregory.net/rapid"
+)
+
+// preview compares the world with what it will be after ops, and leaves it as it is.
+func (w *world) preview(ops func()) (Delta, *world) {
+	after := &world{t: w.t, policy: w.policy, rules: maps.Clone(w.rules), bindings: maps.Clone(w.bindings), uids: w.uids}
+	before := *w
+	*w = *after
+	ops()
+	*after, *w = *w, before
+	was, is := w.infer(), after.infer()
+	changed := is.Changed(was.Rulebook)
+	c := Comparison{Before: was.Rulebook, After: is.Rulebook, Exists: everything, Holder: func(string) *Binding { return nil }}
+	for name := range union(w.bindings, after.bindings) {
+		b, a := read(w.t, w.bindings[name]), read(w.t, after.bindings[name])
+		switch {
+		case b != nil && !b.Grants():
+		case w.bindings[name] != after.bindings[name] || slices.Contains(changed, b.Role):
+			c.Changes = append(c.Changes, Change{b, a})
+		default:
+			c.Others = append(c.Others, b)
+		}
+	}
+	return Compare(c), after
+}
+
+func union[V any](a, b map[string]V) map[string]struct{} {
+	all := map[string]struct{}{}
+	for key := range a {
+		all[key] = struct{}{}
+	}
+	for key := range b {
+		all[key] = struct{}{}
+	}
+	return all
+}
+
+// summary is a delta in one line.
+func summary(d Delta) string {
+	var parts []string
+	for _, s := range d.Steps {
+		parts = append(parts, fmt.Sprintf("%s %s:%s", s.Verb, s.Source, s.Child))
+	}
+	slices.Sort(parts)
+	for _, r := range d.Rows {
+		parts = append(parts, fmt.Sprintf("%s +%v -%v", r.Parent, r.Added, r.Removed))
+	}
+	for _, s := range d.Subjects {
+		parts = append(parts, fmt.Sprintf("%s +%v -%v", s.Subject.Name, s.Gained, s.Lost))
+	}
+	for _, c := range d.Begun {
+		parts = append(parts, fmt.Sprintf("begins %v", c))
+	}
+	for _, c := range d.Ended {
+		parts = append(parts, fmt.Sprintf("ends %v", c))
+	}
+	for _, r := range d.Refused {
+		parts = append(parts, r.Name+" "+r.Reason)
+	}
+	return strings.Join(append(parts, fmt.Sprint(d.Statuses)), "; ")
+}
+
+func TestAPreviewSaysWhatWouldBeDifferent(t *testing.T) {
+	for name, c := range map[string]struct{ before, change, want string }{
+		"a rule": {
+			"a>b B1=a{x} B2=b{y}", "b>c",
+			"create B1:c; create B2:c; a +[c] -[]; b +[c] -[]; x +[c] -[]; y +[c] -[]; 2",
+		},
+		"a rule goes, and one has the role anyway": {
+			"a>b b>c B1=a{x,y} B2=c{y}", "-b>c",
+			"delete B1:c; a +[] -[c]; b +[] -[c]; x +[] -[c]; 1",
+		},
+		"only the way changes":        {"a>b a>c b>d c>d B=a{x}", "-b>d", "update B:d; b +[] -[d]; 0"},
+		"a cycle":                     {"a>b B=b{x}", "b>a", "create B:a; b +[a] -[]; x +[a] -[]; begins [a b]; 2"},
+		"a cycle is broken":           {"a>b b>a", "-b>a", "b +[] -[a]; ends [a b]; 1"},
+		"a prohibited role":           {"", "a>ClusterRole/cluster-admin", "a>ClusterRole/cluster-admin ProhibitedRole; 1"},
+		"a binding":                   {"a>b b>c B=a{x}", "B2=b{x,y}", "create B2:c; x +[] -[]; y +[b c] -[]; 0"},
+		"a binding goes":              {"a>b B1=a{x} B2=a{x,y}", "-B2", "delete B2:b; y +[] -[a b]; 0"},
+		"a subject":                   {"a>b B=a{x}", "B=a{x,y}", "update B:b; y +[a b] -[]; 0"},
+		"a rule that was refused":     {"a>a", "b>c", "b +[c] -[]; 1"},
+		"nothing":                     {"a>b B=a{x}", "a>b", "0"},
+		"another's child by one rule": {"r:a>b B=a{x}", "r:a>c", "create B:c; delete B:b; a +[c] -[b]; x +[c] -[b]; 1"},
+	} {
+		w := newWorld(t)
+		w.do(c.before)
+		w.settle()
+		d, _ := w.preview(func() { w.do(c.change) })
+		want := strings.ReplaceAll(c.want, "x +[] -[]; ", "")
+		if got := summary(d); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAPreviewOfTooMuchSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.policy.MaxGenerated = 1
+	w.do("B1=a{x} B2=a{y}")
+	d, _ := w.preview(func() { w.do("a>b") })
+	if got := summary(d); got != "hold B1:b; hold B2:b; a +[b] -[]; x +[b] -[]; y +[b] -[]; a>b TooManyBindings; 1" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAPreviewIsWhatThenHappens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(5, 25).Draw(t, "before") {
+			w.random(t)
+		}
+		before := w.settle()
+		had := w.wants()
+		d, after := w.preview(func() {
+			for range rapid.IntRange(1, 3).Draw(t, "changes") {
+				w.random(t)
+			}
+		})
+		now := after.infer()
+		var want []string
+		for _, s := range now.Steps(after.all()) {
+			want = append(want, s.Verb.String()+s.Name)
+		}
+		var got []string
+		for _, s := range d.Steps {
+			got = append(got, s.Verb.String()+s.Name)
+		}
+		if slices.Sort(want); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+			t.Fatalf("predicted %v, happened %v", got, want)
+		}
+		has := after.wants()
+		for _, sc := range d.Subjects {
+			for _, r := range sc.Gained {
+				had[grant{r, sc.Subject}] = struct{}{}
+			}
+			for _, r := range sc.Lost {
+				delete(had, grant{r, sc.Subject})
+			}
+		}
+		if !maps.Equal(had, has) {
+			t.Fatalf("predicted %v, happened %v", had, has)
+		}
+		table := map[Role]string{}
+		for r := range before.Parents() {
+			table[r] = names(before.Implied(r))
+		}
+		for _, row := range d.Rows {
+			list := slices.DeleteFunc(roles(table[row.Parent]), func(r Role) bool { return slices.Contains(row.Removed, r) })
+			list = append(list, row.Added...)
+			slices.SortFunc(list, Role.Compare)
+			if table[row.Parent] = names(list); len(list) == 0 {
+				delete(table, row.Parent)
+			}
+		}
+		for r := range now.Parents() {
+			if table[r] != names(now.Implied(r)) {
+				t.Fatalf("predicted %q for %s, happened %q", table[r], r, names(now.Implied(r)))
+			}
+			delete(table, r)
+		}
+		if len(table) > 0 {
+			t.Fatalf("predicted rows %v", table)
+		}
+	})
+}
+
+func subjectNames(list []rbacv1.Subject) string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = s.Name
+	}
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,116 @@
+package infer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Rule says that whoever holds Parent also holds Child.
+type Rule struct {
+	Name    string
+	Created time.Time
+	Parent  Role
+	Child   Role
+	// Flaw is why Parent and Child cannot be taken as they are; nil if they can.
+	Flaw error
+}
+
+// Policy is what the administrator of the service decides.
+type Policy struct {
+	// Prohibited are roles that nothing may imply: a name, or its beginning and "*", of
+	// either kind unless it starts with "Role/" or "ClusterRole/".
+	Prohibited []string
+	// Excluded are namespaces in which no rule holds.
+	Excluded []string
+	// MaxGenerated is how many RoleBindings one rule may bring about.
+	MaxGenerated int
+	// MaxRules bounds the rules of a namespace; the oldest hold.
+	MaxRules int
+}
+
+// DefaultPolicy is the one place where its defaults are.
+func DefaultPolicy() Policy {
+	return Policy{
+		Prohibited:   []string{clusterPrefix + "cluster-admin", "system:*"},
+		Excluded:     []string{"kube-system", "kube-public", "kube-node-lease"},
+		MaxGenerated: 10_000,
+		MaxRules:     20_000,
+	}
+}
+
+func (p Policy) prohibits(r Role) bool {
+	return slices.ContainsFunc(p.Prohibited, func(pattern string) bool {
+		if kind, name, ok := strings.Cut(pattern, "/"); ok {
+			if kind != r.Kind() {
+				return false
+			}
+			pattern = name
+		}
+		if beginning, ok := strings.CutSuffix(pattern, "*"); ok {
+			return strings.HasPrefix(r.Name, beginning)
+		}
+		return r.Name == pattern
+	})
+}
+
+// Reasons why a rule holds or does not.
+const (
+	Accepted          = "Accepted"
+	Incomplete        = "Incomplete"
+	SelfImplication   = "SelfImplication"
+	ProhibitedRole    = "ProhibitedRole"
+	ExcludedNamespace = "ExcludedNamespace"
+	TooManyRules      = "TooManyRules"
+)
+
+// Judged is a rule and whether it holds.
+type Judged struct {
+	Rule
+	// Reason is Accepted, or why the rule does not hold; Message then says what to do.
+	Reason, Message string
+}
+
+func (p Policy) judge(namespace string, r Rule) Judged {
+	j := Judged{Rule: r, Reason: Accepted}
+	switch {
+	case slices.Contains(p.Excluded, namespace):
+		j.Reason, j.Message = ExcludedNamespace, fmt.Sprintf("no rule holds in namespace %s: move the rule, or ask the administrator", namespace)
+	case r.Flaw != nil:
+		j.Reason, j.Message = Incomplete, fmt.Sprintf("%s: correct parent_role and child_role", r.Flaw)
+	case r.Parent == r.Child:
+		j.Reason, j.Message = SelfImplication, "a role that implies itself says nothing: name another parent or child"
+	case p.prohibits(r.Child):
+		j.Reason, j.Message = ProhibitedRole, fmt.Sprintf("no rule may imply %s: bind it explicitly where it is needed", r.Child)
+	}
+	return j
+}
+
+// judgeAll rules on rules, sorted by name.
+func (p Policy) judgeAll(namespace string, rules []Rule) []Judged {
+	all := make([]Judged, len(rules))
+	for i, r := range rules {
+		all[i] = p.judge(namespace, r)
+	}
+	byName := func(a, b Judged) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(all, byName) {
+		slices.SortFunc(all, byName)
+	}
+	if len(all) <= p.MaxRules {
+		return all
+	}
+	var held []*Judged
+	for i := range all {
+		if all[i].Reason == Accepted {
+			held = append(held, &all[i])
+		}
+	}
+	slices.SortStableFunc(held, func(a, b *Judged) int { return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name)) })
+	for _, late := range held[min(p.MaxRules, len(held)):] {
+		late.Reason = TooManyRules
+		late.Message = fmt.Sprintf("the namespace has more than %d rules, and the oldest hold: remove some, or ask the administrator", p.MaxRules)
+	}
+	return all
+}

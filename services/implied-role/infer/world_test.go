@@ -1,0 +1,217 @@
+package infer
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// failer is what tests and properties have in common.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// world is one namespace in which plans are carried out at once.
+type world struct {
+	t        failer
+	policy   Policy
+	rules    map[string]Rule
+	bindings map[string]*rbacv1.RoleBinding
+	uids     int
+	// writes counts what plans have done.
+	writes int
+}
+
+func newWorld(t failer) *world {
+	return &world{t: t, policy: DefaultPolicy(), rules: map[string]Rule{}, bindings: map[string]*rbacv1.RoleBinding{}}
+}
+
+// role reads "name" or "ClusterRole/name".
+func role(text string) Role {
+	name, cluster := strings.CutPrefix(text, clusterPrefix)
+	return Role{Name: name, Cluster: cluster}
+}
+
+func roles(text string) []Role {
+	var list []Role
+	for r := range strings.FieldsSeq(text) {
+		list = append(list, role(r))
+	}
+	return list
+}
+
+func names(list []Role) string {
+	texts := make([]string, len(list))
+	for i, r := range list {
+		texts[i] = r.String()
+	}
+	return strings.Join(texts, " ")
+}
+
+// subject reads "alice", "group:team" or "sa:namespace:name".
+func subject(text string) rbacv1.Subject {
+	switch parts := strings.Split(text, ":"); parts[0] {
+	case "group":
+		return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: parts[1]}
+	case "sa":
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: parts[1], Name: parts[2]}
+	}
+	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: text}
+}
+
+// do carries out "a>b" (make a rule of that name), "name:a>b", "-a>b" (remove a rule),
+// "B=role{alice,bob}" (make or change a binding) and "-B" (remove it), each apart from the
+// others by a space.
+func (w *world) do(ops string) {
+	w.t.Helper()
+	for op := range strings.FieldsSeq(ops) {
+		gone := strings.HasPrefix(op, "-")
+		op = strings.TrimPrefix(op, "-")
+		switch {
+		case strings.Contains(op, "="):
+			name, rest, _ := strings.Cut(op, "=")
+			roleName, list, _ := strings.Cut(strings.TrimSuffix(rest, "}"), "{")
+			w.bind(name, role(roleName), strings.FieldsFunc(list, func(r rune) bool { return r == ',' }))
+		case strings.Contains(op, ">"):
+			name, rule := op, op
+			if i := strings.Index(op, ":"); i >= 0 && i < strings.Index(op, ">") && !strings.HasPrefix(op, "system:") {
+				name, rule = op[:i], op[i+1:]
+			}
+			parent, child, _ := strings.Cut(rule, ">")
+			if delete(w.rules, name); !gone {
+				w.rules[name] = Rule{Name: name, Parent: role(parent), Child: role(child), Created: time.Unix(int64(len(w.rules)), 0)}
+			}
+		case gone:
+			delete(w.bindings, op)
+		default:
+			w.t.Fatalf("what is %q?", op)
+		}
+	}
+}
+
+func (w *world) uid() types.UID {
+	w.uids++
+	return types.UID(fmt.Sprint(w.uids))
+}
+
+func (w *world) bind(name string, r Role, who []string) {
+	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: w.uid()}, RoleRef: r.ref()}
+	if was, ok := w.bindings[name]; ok && was.RoleRef == r.ref() {
+		b.ObjectMeta = was.ObjectMeta
+	}
+	for _, s := range who {
+		b.Subjects = append(b.Subjects, subject(s))
+	}
+	w.bindings[name] = b
+}
+
+func (w *world) namespace() Namespace {
+	return Namespace{Name: "ns", Rules: slices.Collect(maps.Values(w.rules)), Bindings: w.all()}
+}
+
+func (w *world) all() []*Binding {
+	var list []*Binding
+	for _, name := range slices.Sorted(maps.Keys(w.bindings)) {
+		list = append(list, read(w.t, w.bindings[name]))
+	}
+	return list
+}
+
+// read is an object as a service holds it; nil of none.
+func read(t failer, object *rbacv1.RoleBinding) *Binding {
+	t.Helper()
+	if object == nil {
+		return nil
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	b := &Binding{}
+	if err := json.Unmarshal(data, b); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return b
+}
+
+func (w *world) infer() Outcome { return Infer(w.namespace(), w.policy) }
+
+// settle carries out the plan, and wants there to be nothing left then.
+func (w *world) settle() Outcome {
+	w.t.Helper()
+	o := w.infer()
+	first, then, last := Schedule(o.Steps(w.all()))
+	for _, s := range slices.Concat(first, then, last) {
+		w.carryOut(s)
+		w.writes++
+	}
+	for _, s := range o.Steps(w.all()) {
+		if s.Changes() {
+			w.t.Errorf("after all is done, %s of %s is left", s.Verb, s.Name)
+		}
+	}
+	return o
+}
+
+func (w *world) carryOut(s Step) {
+	switch s.Verb {
+	case Create:
+		if w.bindings[s.Name] != nil {
+			w.t.Errorf("%s is created and there already", s.Name)
+		}
+		b := s.Object()
+		b.UID = w.uid()
+		w.bindings[s.Name] = b
+	case Update:
+		b := s.Object()
+		b.UID = w.bindings[s.Name].UID
+		for key, value := range w.bindings[s.Name].Labels {
+			if _, ours := b.Labels[key]; !ours {
+				b.Labels[key] = value
+			}
+		}
+		w.bindings[s.Name] = b
+	case Delete:
+		delete(w.bindings, s.Name)
+	default:
+		w.t.Errorf("%s was to be carried out", s.Verb)
+	}
+}
+
+// generated lists what is generated as "B:child B:child{subjects}…", subjects only if told to.
+func (w *world) generated(withSubjects bool) string {
+	var list []string
+	for _, b := range w.all() {
+		if !b.Generated() {
+			continue
+		}
+		text := b.Source + ":" + b.Role.String()
+		if withSubjects {
+			var who []string
+			for _, s := range b.Subjects {
+				who = append(who, strings.TrimPrefix(s.Kind+"/"+s.Namespace+"/"+s.Name, "User//"))
+			}
+			text += "{" + strings.Join(who, ",") + "}"
+		}
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+// identity is the UID of what B implies.
+func (w *world) identity(source, child string) types.UID {
+	if b := w.bindings[Name(source, role(child))]; b != nil {
+		return b.UID
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+package query
+
+import (
+	"cmp"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+)
+
+func roleOf(m *inferencev1.Role) infer.Role {
+	return infer.Role{Name: m.GetName(), Cluster: m.GetKind() == infer.KindClusterRole}
+}
+
+func roleMessage(r infer.Role) *inferencev1.Role {
+	return &inferencev1.Role{Kind: r.Kind(), Name: r.Name}
+}
+
+func roleMessages(roles []infer.Role) []*inferencev1.Role {
+	list := make([]*inferencev1.Role, len(roles))
+	for i, r := range roles {
+		list[i] = roleMessage(r)
+	}
+	return list
+}
+
+// subjectOf is a subject as RoleBindings hold it.
+func subjectOf(m *inferencev1.Subject, namespace string) rbacv1.Subject {
+	if m.GetKind() == rbacv1.ServiceAccountKind {
+		return rbacv1.Subject{Kind: m.GetKind(), Namespace: cmp.Or(m.GetNamespace(), namespace), Name: m.GetName()}
+	}
+	return rbacv1.Subject{Kind: m.GetKind(), APIGroup: cmp.Or(m.GetApiGroup(), rbacv1.GroupName), Name: m.GetName()}
+}
+
+func subjectMessage(s rbacv1.Subject) *inferencev1.Subject {
+	return &inferencev1.Subject{Kind: s.Kind, ApiGroup: s.APIGroup, Name: s.Name, Namespace: s.Namespace}
+}
+
+func subjectMessages(subjects []rbacv1.Subject) []*inferencev1.Subject {
+	list := make([]*inferencev1.Subject, len(subjects))
+	for i, s := range subjects {
+		list[i] = subjectMessage(s)
+	}
+	return list
+}
+
+func inference(namespace string, parent infer.Role, b *infer.Rulebook) *inferencev1.Inference {
+	return &inferencev1.Inference{
+		Namespace: namespace, Parent: roleMessage(parent), Direct: roleMessages(b.Direct(parent)),
+		ChildRoles: roleMessages(b.Implied(parent)), Rules: b.With(parent),
+	}
+}
+
+func ruleMessage(b *infer.Rulebook, r infer.Judged, object scene.Rule) *inferencev1.Rule {
+	m := &inferencev1.Rule{
+		Namespace: object.Key.Namespace, Name: r.Name, Uid: object.UID, Generation: object.Generation,
+		Parent: roleMessage(r.Parent), Child: roleMessage(r.Child),
+		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && b.Implies(r.Child, r.Parent),
+	}
+	synced := meta.FindStatusCondition(object.Value.Status.Conditions, rolev1alpha1.Synced)
+	known := synced != nil && synced.ObservedGeneration == object.Generation
+	m.Synced = known && synced.Status == metav1.ConditionTrue
+	switch {
+	case !m.GetAccepted():
+		m.Reason, m.Message = r.Reason, r.Message
+	case !known:
+		m.Reason, m.Message = infer.Pending, "the service has not come to it yet"
+	case !m.GetSynced():
+		m.Reason, m.Message = synced.Reason, synced.Message
+	}
+	return m
+}
+
+func origin(h infer.Holding) inferencev1.Origin {
+	switch {
+	case h.Explicit && h.Implied:
+		return inferencev1.Origin_ORIGIN_BOTH
+	case h.Explicit:
+		return inferencev1.Origin_ORIGIN_EXPLICIT
+	}
+	return inferencev1.Origin_ORIGIN_IMPLIED
+}
+
+// state is how far a binding has come about which verb is to be done.
+func state(v infer.Verb) inferencev1.BindingState {
+	switch v {
+	case 0:
+		return inferencev1.BindingState_BINDING_STATE_SYNCED
+	case infer.Conflict:
+		return inferencev1.BindingState_BINDING_STATE_CONFLICT
+	default:
+		return inferencev1.BindingState_BINDING_STATE_PENDING
+	}
+}
+
+func bindingChange(s infer.Step) *inferencev1.BindingChange {
+	m := &inferencev1.BindingChange{Name: s.Name, Source: s.Source, Role: roleMessage(s.Child)}
+	switch s.Verb {
+	case infer.Create:
+		m.Change = inferencev1.BindingChange_CHANGE_CREATED
+	case infer.Update:
+		m.Change = inferencev1.BindingChange_CHANGE_UPDATED
+	case infer.Delete:
+		m.Change = inferencev1.BindingChange_CHANGE_DELETED
+	case infer.Conflict:
+		m.Change = inferencev1.BindingChange_CHANGE_CONFLICT
+	default:
+		m.Change = inferencev1.BindingChange_CHANGE_PAUSED
+	}
+	m.Subjects = subjectMessages(s.Subjects)
+	if s.Verb == infer.Delete {
+		m.Subjects = subjectMessages(s.Is.Subjects)
+	}
+	return m
+}
+
+func steps(path []infer.Role, b *infer.Rulebook) []*inferencev1.Step {
+	var list []*inferencev1.Step
+	for i := range len(path) - 1 {
+		list = append(list, &inferencev1.Step{
+			Rules: b.Between(path[i], path[i+1]), From: roleMessage(path[i]), To: roleMessage(path[i+1]),
+		})
+	}
+	return list
+}

@@ -1,0 +1,173 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/internal/rpc"
+)
+
+// maxListed bounds lists without pages.
+const maxListed = 1000
+
+// PreviewRules implements InferenceService.
+func (s *Server) PreviewRules(_ context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
+	revision, err := s.ready()
+	if err != nil {
+		return nil, err
+	}
+	namespace := r.GetNamespace()
+	before, _ := s.Scene.Rulebook(namespace)
+	rules, err := changed(before.Rules(), r.GetChanges())
+	if err != nil {
+		return nil, err
+	}
+	after := s.Scene.Limited(namespace, infer.NewRulebook(namespace, rules, s.Scene.Policy), scene.Load{})
+	delta := s.compare(namespace, infer.Comparison{Before: before, After: after})
+	return &inferencev1.PreviewRulesResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
+}
+
+// changed is rules after changes.
+func changed(before []infer.Judged, changes []*inferencev1.RuleChange) ([]infer.Rule, error) {
+	rules := map[string]infer.Rule{}
+	for _, r := range before {
+		rules[r.Name] = r.Rule
+	}
+	for _, c := range changes {
+		was, known := rules[c.GetName()]
+		switch {
+		case c.GetRemove() && !known:
+			return nil, rpc.Invalid("rule %q cannot be removed: there is none", c.GetName())
+		case c.GetRemove():
+			delete(rules, c.GetName())
+			continue
+		case c.GetParent() == nil || c.GetChild() == nil:
+			return nil, rpc.Invalid("rule %q needs a parent and a child, or remove", c.GetName())
+		case !known:
+			was = infer.Rule{Name: c.GetName(), Created: time.Now()}
+		}
+		parent, flaw := infer.ParseRole(c.GetParent().GetKind(), c.GetParent().GetName())
+		child, other := infer.ParseRole(c.GetChild().GetKind(), c.GetChild().GetName())
+		was.Parent, was.Child, was.Flaw = parent, child, nil
+		for _, err := range []error{flaw, other} {
+			if err != nil {
+				return nil, rpc.Invalid("rule %q: %s", c.GetName(), err)
+			}
+		}
+		rules[c.GetName()] = was
+	}
+	list := make([]infer.Rule, 0, len(rules))
+	for _, r := range rules {
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// PreviewBinding implements InferenceService.
+func (s *Server) PreviewBinding(_ context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
+	revision, err := s.ready()
+	if err != nil {
+		return nil, err
+	}
+	change := infer.Change{Before: s.Scene.Binding(r.GetNamespace(), r.GetName())}
+	if change.Before != nil && !change.Before.Grants() {
+		return nil, rpc.Invalid("RoleBinding %q is generated or being deleted: preview a change of its source", r.GetName())
+	}
+	switch {
+	case r.GetRemove() && change.Before == nil:
+		return nil, rpc.Invalid("RoleBinding %q cannot be removed: there is none", r.GetName())
+	case !r.GetRemove() && r.GetRole() == nil:
+		return nil, rpc.Invalid("RoleBinding %q needs a role, or remove", r.GetName())
+	case !r.GetRemove():
+		change.After = asked(r, change.Before)
+	}
+	before, _ := s.Scene.Rulebook(r.GetNamespace())
+	load := scene.Load{}
+	load.Add(change.Before, -1)
+	load.Add(change.After, 1)
+	after := s.Scene.Limited(r.GetNamespace(), before, load)
+	delta := s.compare(r.GetNamespace(), infer.Comparison{Before: before, After: after, Changes: []infer.Change{change}})
+	return &inferencev1.PreviewBindingResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
+}
+
+// asked is the binding that a request describes. One with another role is another one.
+func asked(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *infer.Binding {
+	b := &infer.Binding{Namespace: r.GetNamespace(), Name: r.GetName(), Role: roleOf(r.GetRole())}
+	if before != nil && before.Role == b.Role {
+		*b = *before
+	}
+	b.Subjects = nil
+	for _, subject := range r.GetSubjects() {
+		b.Subjects = append(b.Subjects, subjectOf(subject, r.GetNamespace()))
+	}
+	return b
+}
+
+// compare adds to a comparison the bindings of the namespace.
+func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
+	touched := c.After.Changed(c.Before)
+	for _, b := range s.Scene.BindingsIn(namespace) {
+		_, matters := slices.BinarySearchFunc(touched, b.Role, infer.Role.Compare)
+		switch {
+		case !b.Grants() || slices.ContainsFunc(c.Changes, func(change infer.Change) bool { return change.Before == b }):
+		case matters:
+			c.Changes = append(c.Changes, infer.Change{Before: b, After: b})
+		default:
+			c.Others = append(c.Others, b)
+		}
+	}
+	c.Exists = s.Scene.Exists(namespace)
+	c.Holder = func(name string) *infer.Binding {
+		if b := s.Scene.Binding(namespace, name); b != nil && b.Grants() {
+			return b
+		}
+		return nil
+	}
+	return infer.Compare(c)
+}
+
+func preview(d infer.Delta) *inferencev1.Preview {
+	m := &inferencev1.Preview{Truncated: len(d.Steps) > maxListed || len(d.Subjects) > maxListed, NewCycles: cycles(d.Begun), ResolvedCycles: cycles(d.Ended)}
+	for _, step := range d.Steps {
+		switch step.Verb {
+		case infer.Create:
+			m.Created++
+		case infer.Update:
+			m.Updated++
+		case infer.Delete:
+			m.Deleted++
+		default:
+		}
+		if len(m.GetBindings()) < maxListed {
+			m.Bindings = append(m.Bindings, bindingChange(step))
+		}
+	}
+	m.Writes = m.GetCreated() + m.GetUpdated() + m.GetDeleted() + int64(d.Statuses)
+	for _, row := range d.Rows {
+		m.Inferences = append(m.Inferences, &inferencev1.InferenceChange{
+			Parent: roleMessage(row.Parent), Added: roleMessages(row.Added), Removed: roleMessages(row.Removed),
+		})
+	}
+	for _, change := range d.Subjects[:min(maxListed, len(d.Subjects))] {
+		m.Subjects = append(m.Subjects, &inferencev1.SubjectChange{
+			Subject: subjectMessage(change.Subject), Gained: roleMessages(change.Gained), Lost: roleMessages(change.Lost),
+		})
+	}
+	for _, r := range d.Refused {
+		m.Refusals = append(m.Refusals, &inferencev1.Refusal{Name: r.Name, Reason: r.Reason, Message: strings.ToValidUTF8(r.Message, "")})
+	}
+	return m
+}
+
+func cycles(list [][]infer.Role) []*inferencev1.Cycle {
+	var messages []*inferencev1.Cycle
+	for _, roles := range list {
+		messages = append(messages, &inferencev1.Cycle{Roles: roleMessages(roles)})
+	}
+	return messages
+}

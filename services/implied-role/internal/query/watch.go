@@ -1,0 +1,118 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"connectrpc.com/connect"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/services/internal/rpc"
+)
+
+const (
+	// rowsPerMessage bounds a message of a snapshot.
+	rowsPerMessage = 100
+	// bookmarkEvery is how often a stream on which nothing happens says so.
+	bookmarkEvery = 10 * time.Second
+)
+
+// WatchInferences implements InferenceService.
+func (s *Server) WatchInferences(
+	ctx context.Context, r *inferencev1.WatchInferencesRequest, stream *connect.ServerStream[inferencev1.WatchInferencesResponse],
+) error {
+	w := &watcher{Server: s, namespace: r.GetNamespace(), send: stream.Send}
+	err := w.begin(r.GetResumeToken())
+	for err == nil && ctx.Err() == nil {
+		err = w.follow(ctx)
+	}
+	switch {
+	case errors.Is(err, errTooOld):
+		return connect.NewError(connect.CodeOutOfRange, err)
+	case errors.Is(err, errNoToken):
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	case errors.Is(err, errEnded):
+		return connect.NewError(connect.CodeUnavailable, err)
+	}
+	return err
+}
+
+// watcher is one stream.
+type watcher struct {
+	*Server
+	namespace string
+	// number of the change up to which everything has been sent.
+	number uint64
+	send   func(*inferencev1.WatchInferencesResponse) error
+}
+
+// begin goes on where a token says, or sends all rows.
+func (w *watcher) begin(token string) (err error) {
+	if token != "" {
+		w.number, err = w.Hub.parse(token)
+		return err
+	}
+	if err := rpc.Incomplete(w.Complete()); err != nil {
+		return err
+	}
+	revision := w.Revision()
+	rows, number, ok := w.Hub.snapshot(w.namespace)
+	if !ok {
+		return connect.NewError(connect.CodeUnavailable, errors.New("the service has only just learned everything: try again"))
+	}
+	message := &inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT, Revision: revision, Synced: true}
+	flush := func(least int) error {
+		if len(message.GetUpserted()) < least {
+			return nil
+		}
+		err := w.send(message)
+		message.Upserted = nil
+		return err
+	}
+	for row := range rows {
+		message.Upserted = append(message.Upserted, row)
+		if err := flush(rowsPerMessage); err != nil {
+			return err
+		}
+	}
+	if err := flush(1); err != nil {
+		return err
+	}
+	w.number = number
+	return w.say(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
+}
+
+// follow sends what has changed, or waits for that.
+func (w *watcher) follow(ctx context.Context) error {
+	changes, last, news, err := w.Hub.after(w.number)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		w.number = c.number
+		if w.namespace != "" && w.namespace != c.namespace {
+			continue
+		}
+		if err := w.say(&inferencev1.WatchInferencesResponse{
+			Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE, Upserted: c.upserted, Removed: c.removed, Causes: c.causes,
+		}); err != nil {
+			return err
+		}
+	}
+	w.number = last
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-news:
+		return nil
+	case <-time.After(bookmarkEvery):
+		return w.say(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_BOOKMARK})
+	}
+}
+
+// say sends a message that one may go on after.
+func (w *watcher) say(m *inferencev1.WatchInferencesResponse) error {
+	m.ResumeToken, m.Revision, m.Synced = w.Hub.token(w.number), w.Revision(), w.Complete() == nil
+	return w.send(m)
+}

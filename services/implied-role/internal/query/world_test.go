@@ -1,0 +1,215 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// world is a view, and a server that answers from it.
+type world struct {
+	*Server
+	t    *testing.T
+	view *view.View
+	// incomplete is whether the view lacks something.
+	incomplete atomic.Bool
+	version    int
+	// live is what the API server has.
+	live map[event.Key]event.Change
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, view: view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}), live: map[event.Key]event.Change{}}
+	s := scene.New(w.view, "local", infer.DefaultPolicy())
+	complete := func() error {
+		if w.incomplete.Load() {
+			return errMissing
+		}
+		return nil
+	}
+	hub := NewHub(s, "here", complete)
+	w.view.OnChange(hub.Changed)
+	w.Server = NewServer(Config{
+		Scene: s, Complete: complete, Revision: func() string { return fmt.Sprint(w.version) }, Hub: hub, Lister: w,
+		Finished: func(string) time.Time { return time.Unix(7, 0) },
+	})
+	return w
+}
+
+// List implements Lister.
+func (w *world) List(_ context.Context, kind topology.Kind, namespace string) iter.Seq2[event.Change, error] {
+	return func(yield func(event.Change, error) bool) {
+		for key, c := range w.live {
+			if key.GroupResource == kind.GroupResource && key.Namespace == namespace && !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (w *world) put(kind topology.Kind, namespace, name string, object any) {
+	w.t.Helper()
+	w.version++
+	c := event.Change{
+		Key:     event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: namespace, Name: name},
+		Version: kind.Version, Kind: kind.Kind, UID: "uid-" + name, ResourceVersion: fmt.Sprint(w.version), Generation: int64(w.version),
+	}
+	if c.Deleted = object == nil; !c.Deleted {
+		data, err := json.Marshal(object)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.Object = data
+	}
+	if err := w.view.Apply(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.live[c.Key] = c; c.Deleted {
+		delete(w.live, c.Key)
+	}
+}
+
+// role reads "name" or "ClusterRole/name".
+func role(text string) infer.Role {
+	name, cluster := strings.CutPrefix(text, infer.KindClusterRole+"/")
+	return infer.Role{Name: name, Cluster: cluster}
+}
+
+func user(name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
+}
+
+// do makes rules "a>b", and removes them by "-a>b"; makes bindings "B=a{x,y}", and removes them by "-B".
+func (w *world) do(namespace, ops string) {
+	w.t.Helper()
+	for op := range strings.FieldsSeq(ops) {
+		gone := strings.HasPrefix(op, "-")
+		op = strings.TrimPrefix(op, "-")
+		name, rest, binding := strings.Cut(op, "=")
+		parent, child, rule := strings.Cut(op, ">")
+		switch {
+		case gone && rule:
+			w.put(topology.ImpliedRoles(), namespace, op, nil)
+		case gone:
+			w.put(topology.RoleBindings(), namespace, op, nil)
+		case rule:
+			r := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Name: op, Namespace: namespace}}
+			p, c := role(parent), role(child)
+			r.Spec.InferenceRule = rolev1alpha1.InferenceRule{ParentRole: p.Name, ParentKind: p.Kind(), ChildRole: c.Name, ChildKind: c.Kind()}
+			w.put(topology.ImpliedRoles(), namespace, op, r)
+		case binding:
+			roleName, list, _ := strings.Cut(strings.TrimSuffix(rest, "}"), "{")
+			b := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID("uid-" + name)},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role(roleName).Kind(), Name: role(roleName).Name},
+			}
+			for who := range strings.SplitSeq(list, ",") {
+				b.Subjects = append(b.Subjects, user(who))
+			}
+			w.put(topology.RoleBindings(), namespace, name, b)
+		}
+	}
+}
+
+// settle generates what is to be generated in the namespace team.
+func (w *world) settle() {
+	w.t.Helper()
+	const namespace = "team"
+	book, _ := w.Scene.Rulebook(namespace)
+	for _, source := range w.Scene.Sources(namespace) {
+		for _, step := range book.Plan(w.Scene.Stock(namespace, source)) {
+			switch step.Verb {
+			case infer.Create, infer.Update:
+				w.put(topology.RoleBindings(), namespace, step.Name, step.Object())
+			case infer.Delete:
+				w.put(topology.RoleBindings(), namespace, step.Name, nil)
+			default:
+			}
+		}
+	}
+}
+
+func roleName(r *inferencev1.Role) string { return roleOf(r).String() }
+
+func roleNames(roles []*inferencev1.Role) string {
+	list := make([]string, len(roles))
+	for i, r := range roles {
+		list[i] = roleName(r)
+	}
+	return strings.Join(list, " ")
+}
+
+func rowText(i *inferencev1.Inference) string {
+	return fmt.Sprintf("%s/%s: %s", i.GetNamespace(), roleName(i.GetParent()), roleNames(i.GetChildRoles()))
+}
+
+func rowTexts(rows []*inferencev1.Inference) string {
+	var list []string
+	for _, r := range rows {
+		list = append(list, rowText(r))
+	}
+	return strings.Join(list, "; ")
+}
+
+// table adds up what a stream says.
+type table map[string]string
+
+func (rows table) take(m *inferencev1.WatchInferencesResponse) {
+	for _, r := range m.GetUpserted() {
+		rows[r.GetNamespace()+"/"+roleName(r.GetParent())] = roleNames(r.GetChildRoles())
+	}
+	for _, k := range m.GetRemoved() {
+		delete(rows, k.GetNamespace()+"/"+roleName(k.GetParent()))
+	}
+}
+
+func (rows table) String() string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		list = append(list, key+": "+rows[key])
+	}
+	return strings.Join(list, "; ")
+}
+
+// must is an answer that is no error.
+func must[M any](m M, err error) func(*testing.T) M {
+	return func(t *testing.T) M {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+}
+
+func refused(t *testing.T, err error, code connect.Code, text string) {
+	t.Helper()
+	if connect.CodeOf(err) != code || !strings.Contains(err.Error(), text) {
+		t.Errorf("got %v, want %v: %s", err, code, text)
+	}
+}
+
+var errMissing = errors.New("rules are missing")

@@ -1,0 +1,69 @@
+package impliedrole
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+)
+
+// metrics tell how much is generated, and how that goes.
+type metrics struct {
+	writes *prometheus.CounterVec
+}
+
+func newMetrics(registerer prometheus.Registerer, s *scene.Scene) *metrics {
+	m := &metrics{writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "entail_implied_writes_total", Help: "Changes of generated RoleBindings, by what and how it went.",
+	}, []string{"verb", "outcome"})}
+	registerer.MustRegister(m.writes, newCollector(s))
+	return m
+}
+
+func (m *metrics) wrote(v infer.Verb, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.writes.WithLabelValues(v.String(), outcome).Inc()
+}
+
+// collector counts what is in the view when it is asked.
+type collector struct {
+	*scene.Scene
+	rules, generated, cycles *prometheus.Desc
+}
+
+func newCollector(s *scene.Scene) collector {
+	return collector{
+		Scene:     s,
+		rules:     prometheus.NewDesc("entail_implied_rules", "Rules, by whether all that follows from them is there.", []string{"synced"}, nil),
+		generated: prometheus.NewDesc("entail_implied_bindings", "Generated RoleBindings.", nil, nil),
+		cycles:    prometheus.NewDesc("entail_implied_cycles", "Sets of roles that all imply each other.", nil, nil),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- c.rules
+	descriptions <- c.generated
+	descriptions <- c.cycles
+}
+
+// Collect implements [prometheus.Collector].
+func (c collector) Collect(values chan<- prometheus.Metric) {
+	rules := map[string]int{"true": 0, "false": 0}
+	for _, r := range c.Rules.All() {
+		synced := meta.IsStatusConditionTrue(r.Value.Status.Conditions, rolev1alpha1.Synced)
+		rules[strconv.FormatBool(synced)]++
+	}
+	for synced, n := range rules {
+		values <- prometheus.MustNewConstMetric(c.rules, prometheus.GaugeValue, float64(n), synced)
+	}
+	values <- prometheus.MustNewConstMetric(c.generated, prometheus.GaugeValue, float64(c.Generated()))
+	values <- prometheus.MustNewConstMetric(c.cycles, prometheus.GaugeValue, float64(c.Cycles()))
+}

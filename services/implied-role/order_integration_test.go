@@ -1,0 +1,127 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// obstacle refuses changes of one binding.
+type obstacle struct {
+	next   http.RoundTripper
+	name   string
+	refuse func(*http.Request) (*http.Response, error)
+	on     *atomic.Bool
+	tried  *atomic.Int32
+}
+
+// RoundTrip is one request.
+func (o obstacle) RoundTrip(r *http.Request) (*http.Response, error) {
+	if o.on.Load() && r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+o.name) {
+		o.tried.Add(1)
+		return o.refuse(r)
+	}
+	return o.next.RoundTrip(r)
+}
+
+// obstruct starts a service that cannot change a binding while on is true.
+func (b *bed) obstruct(name string, refuse func(*http.Request) (*http.Response, error)) (on *atomic.Bool, tried *atomic.Int32) {
+	b.T.Helper()
+	on, tried = &atomic.Bool{}, &atomic.Int32{}
+	on.Store(true)
+	b.serveWith(func(c *impliedrole.Config) {
+		c.Embed.Kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return obstacle{next, name, refuse, on, tried} })
+	})
+	return on, tried
+}
+
+func TestWhoMovesFromOneBindingToAnotherLacksNothingMeanwhile(t *testing.T) {
+	for round := range 5 {
+		b := newBed(t)
+		b.Mirror()
+		r := b.serve()
+		b.do("a>b c>b B1=a{u,v} B2=c{w} B3=a{x}")
+		b.becomes("B1:b{u,v} B2:b{w} B3:b{x}")
+		b.Settled()
+		witness := b.witness()
+		w := witness.open()
+		r.Stop()
+		for _, op := range []string{"B2=c{w,u}", "B1=a{v}", "B3=a{x,w}", "B2=c{u}"} {
+			name, _, _ := strings.Cut(op, "=")
+			w.step(name, func() { b.do(op) })
+		}
+		if len(w.always) < 4 {
+			t.Fatalf("round %d: too few are watched over: %v", round, w.always)
+		}
+		b.serve()
+		b.becomes("B1:b{v} B2:b{u} B3:b{x,w}")
+		w.close()
+	}
+}
+
+func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	r := b.serve()
+	b.do("a>b c>b B1=a{u}")
+	b.becomes("B1:b{u}")
+	r.Stop()
+	b.do("B2=c{u} B1=a{v}")
+	on, tried := b.obstruct(name("B2", "b"), func(*http.Request) (*http.Response, error) { return nil, errCut })
+	testbed.Eventually(t, soon, func() error {
+		if tried.Load() < 4 {
+			return fmt.Errorf("only %d attempts", tried.Load())
+		}
+		return nil
+	})
+	has := grants{}
+	for _, binding := range b.allBindings() {
+		has.add(roleOf(binding), binding.Subjects)
+	}
+	for _, who := range []string{"u", "v"} {
+		if _, ok := has[grant{role("b"), subject(who)}]; !ok {
+			t.Errorf("%s lacks b: there is %s", who, b.generated())
+		}
+	}
+	b.condition("c>b", "Synced", "Pending")
+	on.Store(false)
+	b.becomes("B1:b{v} B2:b{u}")
+}
+
+func TestARefusalIsToldAndHoldsUpNothingElse(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	on, tried := b.obstruct(name("B1", "b"), func(r *http.Request) (*http.Response, error) {
+		return answer(r, apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "x", errors.New("attempting to grant more than it has")))
+	})
+	b.do("a>b a>c x>y B1=a{u} B2=x{v}")
+	testbed.Eventually(t, soon, func() error {
+		if got := b.generated(); got != "B1:c{u} B2:y{v}" {
+			return fmt.Errorf("generated %q", got)
+		}
+		return nil
+	})
+	if c := b.condition("a>b", "Synced", "Forbidden"); !strings.Contains(c.Message, "attempting to grant more") || !strings.Contains(c.Message, name("B1", "b")) {
+		t.Errorf("message %q", c.Message)
+	}
+	b.condition("a>c", "Synced", "Synced")
+	b.condition("x>y", "Synced", "Synced")
+	b.Settled()
+	if n := tried.Load(); n > 4 {
+		t.Errorf("it was tried %d times, though nothing changed", n)
+	}
+	on.Store(false)
+	b.Resync("implied-role")
+	b.becomes("B1:b{u} B1:c{u} B2:y{v}")
+}

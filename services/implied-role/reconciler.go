@@ -1,0 +1,102 @@
+package impliedrole
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// cluster is what is needed of the API server.
+type cluster interface {
+	Get(ctx context.Context, kind topology.Kind, namespace, name string) (event.Change, error)
+	Apply(ctx context.Context, kind topology.Kind, seen event.Change, object any) (event.Change, error)
+	Delete(ctx context.Context, kind topology.Kind, obj event.Change) error
+	ApplyStatus(ctx context.Context, kind topology.Kind, obj event.Change, status any, cas bool) (event.Change, error)
+	Event(ctx context.Context, obj event.Change, note kube.Note) error
+}
+
+// reconciler brings generated RoleBindings and the statuses of rules to what follows from
+// the objects in the view, one namespace at a time.
+type reconciler struct {
+	*scene.Scene
+	*spaces
+	view    *view.View
+	api     cluster
+	log     *slog.Logger
+	metrics *metrics
+	// writers has room for the changes that are made at a time, whatever the namespace.
+	writers chan struct{}
+}
+
+// Keys implements [consume.Reconciler], and notes what of the namespace is to be looked at.
+func (r *reconciler) Keys(k event.Key) []string {
+	if k.Cluster != r.Cluster {
+		return nil
+	}
+	switch k.GroupResource {
+	case topology.RoleBindings().GroupResource:
+		r.touch(k.Namespace, r.touchedBy(k), k.Name)
+	case topology.ImpliedRoles().GroupResource:
+		d := newDirt()
+		d.rules = true
+		if _, live := r.Rules.Get(k); !live {
+			d.gone[k] = struct{}{}
+		}
+		r.touch(k.Namespace, d)
+	default: // A Role or ClusterRole; statuses tell whether it exists.
+		namespaces := r.Wanting(k.Namespace, k.Name)
+		for _, namespace := range namespaces {
+			r.touch(namespace, dirt{rules: true})
+		}
+		return namespaces
+	}
+	return []string{k.Namespace}
+}
+
+// touchedBy is what a binding touches: itself as a source, unless it is generated and has
+// always been, and the source that it was generated from. What we have just made touches nothing.
+func (r *reconciler) touchedBy(k event.Key) dirt {
+	d := newDirt()
+	b, live := r.Bindings.Get(k)
+	if !live {
+		d.gone[k] = struct{}{}
+		b, _ = r.Bindings.Tombstone(k)
+	}
+	if b.UID != "" && r.echo(b.Change) {
+		return newDirt()
+	}
+	if b.Value != nil {
+		d.sources[scene.SourceOf(b.Value)] = struct{}{}
+	}
+	if _, itself := d.sources[k.Name]; itself || b.Value == nil || r.GeneratedFrom(k.Namespace, k.Name) > 0 {
+		d.sources[k.Name] = struct{}{}
+	}
+	return d
+}
+
+// maxRounds bounds how often a pass looks again because things change under it.
+const maxRounds = 32
+
+var errRestless = errors.New("objects keep changing")
+
+// Reconcile implements [consume.Reconciler].
+func (r *reconciler) Reconcile(ctx context.Context, namespace string, how consume.Pass) ([]consume.Result, error) {
+	p := &pass{reconciler: r, namespace: namespace, writes: map[string]int{}, results: map[event.Key]consume.Result{}}
+	for range maxRounds {
+		again, err := p.round(ctx, how.Resync)
+		if err != nil || !again {
+			return p.said(), err
+		}
+		how.Resync = false
+	}
+	return p.said(), fault.Unavailable(fmt.Errorf("namespace %s: %w", namespace, errRestless))
+}

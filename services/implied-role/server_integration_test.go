@@ -1,0 +1,300 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+const seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob"
+
+// client asks again while the service does not know everything, as it may not at any time.
+func (b *bed) client(r *testbed.Running) inferencev1connect.InferenceServiceClient {
+	b.T.Helper()
+	patient := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, request connect.AnyRequest) (response connect.AnyResponse, err error) {
+			for end := time.Now().Add(soon); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+				if response, err = next(ctx, request); connect.CodeOf(err) != connect.CodeUnavailable {
+					break
+				}
+			}
+			return response, err
+		}
+	})
+	return b.bareClient(r, connect.WithInterceptors(patient))
+}
+
+func (b *bed) bareClient(r *testbed.Running, options ...connect.ClientOption) inferencev1connect.InferenceServiceClient {
+	b.T.Helper()
+	transport := &http.Transport{}
+	b.T.Cleanup(transport.CloseIdleConnections)
+	return inferencev1connect.NewInferenceServiceClient(&http.Client{Transport: transport}, r.URL, options...)
+}
+
+func text(r *inferencev1.Role) string {
+	return infer.Role{Name: r.GetName(), Cluster: r.GetKind() == infer.KindClusterRole}.String()
+}
+
+func row(i *inferencev1.Inference) string {
+	var children []string
+	for _, r := range i.GetChildRoles() {
+		children = append(children, text(r))
+	}
+	return text(i.GetParent()) + ": " + strings.Join(children, " ")
+}
+
+// table waits until the rows of the namespace are as wanted.
+func (b *bed) table(client inferencev1connect.InferenceServiceClient, want string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		response, err := client.ListInferences(b.T.Context(), &inferencev1.ListInferencesRequest{Namespace: b.namespace})
+		if err != nil {
+			return err
+		}
+		var rows []string
+		for _, i := range response.GetInferences() {
+			rows = append(rows, row(i))
+		}
+		if got := strings.Join(rows, "; "); got != want || response.GetRevision() == "" || !response.GetSynced() {
+			return fmt.Errorf("rows %s, want %s", got, want)
+		}
+		return nil
+	})
+}
+
+func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	client := b.client(b.serve())
+	b.do(seed)
+	b.table(client, "admin: developer noob pro reviewer writer; developer: noob pro writer; writer: noob pro")
+	b.becomes("")
+	statuses := func() map[string]string {
+		all := map[string]string{}
+		for _, r := range b.allRules() {
+			all[r.Name] = fmt.Sprintf("%s: %s @%d", r.Status.Inferences.ParentRole, strings.Join(r.Status.Inferences.ChildRoles, " "), r.Status.ObservedGeneration)
+		}
+		return all
+	}
+	for name, want := range map[string]string{
+		"admin.to.developer": "admin: developer noob pro reviewer writer @1", "admin.to.reviewer": "admin: developer noob pro reviewer writer @1",
+		"developer.to.writer": "developer: noob pro writer @1", "writer.to.pro": "writer: noob pro @1", "writer.to.noob": "writer: noob pro @1",
+	} {
+		if got := statuses()[name]; got != want {
+			t.Errorf("status of %s is %q, want %q", name, got, want)
+		}
+	}
+	versions := map[string]string{}
+	for _, r := range b.allRules() {
+		versions[r.Name] = r.ResourceVersion
+	}
+	b.do("-developer>writer")
+	b.table(client, "admin: developer reviewer; writer: noob pro")
+	b.becomes("")
+	b.Settled()
+	for _, r := range b.allRules() {
+		if changed := r.ResourceVersion != versions[r.Name]; changed != strings.HasPrefix(r.Name, "admin") || r.Generation != 1 {
+			t.Errorf("%s was written: %v; generation %d", r.Name, changed, r.Generation)
+		}
+	}
+}
+
+func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	client := b.client(b.serve())
+	b.do("a>b b>c x>y B1=a{u} B2=b{v} B3=x{w}")
+	b.becomes("B1:b{u} B1:c{u} B2:c{v} B3:y{w}")
+	b.Settled()
+	var preview *inferencev1.Preview
+	testbed.Eventually(t, soon, func() error {
+		response, err := client.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{Namespace: b.namespace, Changes: []*inferencev1.RuleChange{
+			{Name: ruleName("b>c"), Remove: true},
+			{Name: ruleName("a>c"), Parent: &inferencev1.Role{Name: "a"}, Child: &inferencev1.Role{Name: "c"}},
+			{Name: ruleName("c>d"), Parent: &inferencev1.Role{Name: "c"}, Child: &inferencev1.Role{Kind: "ClusterRole", Name: "view"}},
+		}})
+		preview = response.GetPreview()
+		return err
+	})
+	predicted := map[string]string{}
+	for _, c := range preview.GetBindings() {
+		predicted[c.GetName()] = c.GetChange().String()
+	}
+	type version struct{ uid, resourceVersion string }
+	versions := func() map[string]version {
+		all := map[string]version{}
+		for _, binding := range b.allBindings() {
+			if read(b.T, binding).Generated() {
+				all[binding.Name] = version{string(binding.UID), binding.ResourceVersion}
+			}
+		}
+		return all
+	}
+	before, writes := versions(), b.Kube.Writes()
+	b.rule(ruleName("a>c"), role("a"), role("c"), false)
+	b.rule(ruleName("c>d"), role("c"), role("ClusterRole/view"), false)
+	b.rule(ruleName("b>c"), infer.Role{}, infer.Role{}, true)
+	b.becomes("B1:ClusterRole/view{u} B1:b{u} B1:c{u} B3:y{w}")
+	b.Settled()
+	happened := map[string]string{}
+	after := versions()
+	for name, now := range after {
+		switch was, ok := before[name]; {
+		case !ok:
+			happened[name] = "CHANGE_CREATED"
+		case was.uid != now.uid:
+			t.Errorf("%s was made anew", name)
+		case was != now:
+			happened[name] = "CHANGE_UPDATED"
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			happened[name] = "CHANGE_DELETED"
+		}
+	}
+	if fmt.Sprint(predicted) != fmt.Sprint(happened) || len(happened) != 3 {
+		t.Errorf("predicted %v, happened %v", predicted, happened)
+	}
+	// The three changes may have been seen one by one, which costs more than at once.
+	if n := b.Kube.Writes() - writes; n < int(preview.GetWrites()) {
+		t.Errorf("predicted %d writes, counted %d", preview.GetWrites(), n)
+	}
+}
+
+// follower keeps rows by what streams say, each of which goes on where the last one ended.
+type follower struct {
+	*bed
+	client inferencev1connect.InferenceServiceClient
+	rows   map[string]string
+	token  string
+	// streams counts them.
+	streams int
+}
+
+// until follows until the rows are as wanted, and then hangs up.
+func (f *follower) until(want string) error {
+	f.T.Helper()
+	end := time.Now().Add(soon)
+	for {
+		err := f.once(want)
+		if err == nil || connect.CodeOf(err) != connect.CodeUnavailable || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (f *follower) once(want string) error {
+	ctx, hangUp := context.WithCancel(f.T.Context())
+	defer hangUp()
+	stream, err := f.client.WatchInferences(ctx, &inferencev1.WatchInferencesRequest{Namespace: f.namespace, ResumeToken: f.token})
+	if err != nil {
+		return err
+	}
+	f.streams++
+	for stream.Receive() {
+		m := stream.Msg()
+		for _, i := range m.GetUpserted() {
+			f.rows[text(i.GetParent())] = row(i)
+		}
+		for _, k := range m.GetRemoved() {
+			delete(f.rows, text(k.GetParent()))
+		}
+		if f.token = cmp.Or(m.GetResumeToken(), f.token); f.token == "" {
+			continue
+		}
+		var rows []string
+		for _, parent := range slices.Sorted(maps.Keys(f.rows)) {
+			rows = append(rows, f.rows[parent])
+		}
+		if strings.Join(rows, "; ") == want {
+			return nil
+		}
+	}
+	return stream.Err()
+}
+
+func TestAWatchGoesOnAfterADisconnectWithoutAGap(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	running := b.serve()
+	b.do("a>b b>c x>y")
+	f := &follower{bed: b, client: b.client(running), rows: map[string]string{}}
+	b.table(f.client, "a: b c; b: c; x: y")
+	if err := f.until("a: b c; b: c; x: y"); err != nil {
+		t.Fatal(err)
+	}
+	before := f.streams
+	b.do("-b>c c>d a>c -x>y")
+	b.table(f.client, "a: b c d; c: d")
+	if err := f.until("a: b c d; c: d"); err != nil || f.streams == before {
+		t.Errorf("after a disconnect: %v, %v", f.rows, err)
+	}
+	running.Stop()
+	f.client = b.client(b.serve())
+	b.table(f.client, "a: b c d; c: d")
+	if err := f.until("nothing"); connect.CodeOf(err) != connect.CodeOutOfRange {
+		t.Errorf("another process took the token: %v", err)
+	}
+}
+
+func TestQuestionsBeforeTheSnapshotAreNotAnswered(t *testing.T) {
+	b := newBed(t)
+	b.do(seed)
+	client := b.bareClient(b.serve())
+	testbed.Eventually(t, soon, func() error {
+		_, err := client.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: b.namespace})
+		if connect.CodeOf(err) != connect.CodeUnavailable {
+			return fmt.Errorf("got %v", err)
+		}
+		if !strings.Contains(err.Error(), "does not know everything yet") {
+			return errors.New("it does not listen yet")
+		}
+		return nil
+	})
+	b.Mirror()
+	b.table(client, "admin: developer noob pro reviewer writer; developer: noob pro writer; writer: noob pro")
+}
+
+func TestWhoMadeWhatIsExplained(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	client := b.client(b.serve())
+	b.do("a>b b>c B1=a{u} B2=c{u}")
+	b.becomes("B1:b{u} B1:c{u}")
+	b.Settled()
+	alice := &inferencev1.Subject{Kind: "User", Name: "u"}
+	explained, err := client.ExplainRole(t.Context(), &inferencev1.ExplainRoleRequest{Namespace: b.namespace, Subject: alice, Role: &inferencev1.Role{Name: "c"}})
+	if err != nil || len(explained.GetReasons()) != 2 || explained.GetReasons()[1].GetGeneratedBinding() != name("B1", "c") ||
+		explained.GetReasons()[1].GetState() != inferencev1.BindingState_BINDING_STATE_SYNCED {
+		t.Errorf("explained %v, %v", explained, err)
+	}
+	holders, err := client.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{Namespace: b.namespace, Role: &inferencev1.Role{Name: "c"}})
+	if err != nil || len(holders.GetHolders()) != 1 || !slices.Equal(holders.GetHolders()[0].GetBindings(), []string{"B1", "B2"}) {
+		t.Errorf("holders %v, %v", holders, err)
+	}
+	drift, err := client.CheckDrift(t.Context(), &inferencev1.CheckDriftRequest{Namespace: b.namespace})
+	if err != nil || !drift.GetInStep() {
+		t.Errorf("drift %v, %v", drift, err)
+	}
+	sync, err := client.GetSyncStatus(t.Context(), &inferencev1.GetSyncStatusRequest{})
+	if err != nil || len(sync.GetNamespaces()) != 1 || sync.GetNamespaces()[0].GetWanted() != 2 || sync.GetNamespaces()[0].GetPending() != 0 {
+		t.Errorf("sync %v, %v", sync, err)
+	}
+}

@@ -1,0 +1,317 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func name(source, child string) string { return infer.Name(source, role(child)) }
+
+// patch changes a binding as somebody else would.
+func (b *bed) patch(name, patch string) {
+	b.T.Helper()
+	if _, err := b.bindings().Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func (b *bed) get(name string) *rbacv1.RoleBinding {
+	b.T.Helper()
+	i := slices.IndexFunc(b.allBindings(), func(x *rbacv1.RoleBinding) bool { return x.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return b.allBindings()[i]
+}
+
+func TestX1WhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.do("a>b B=a{x}")
+	b.becomes("B:b{x}")
+	for _, patch := range []string{
+		`{"subjects":null}`, `{"metadata":{"labels":{"role.k8s.com/implied":"false"}}}`, `{"metadata":{"annotations":{"role.k8s.com/via":null}}}`,
+	} {
+		b.patch(name("B", "b"), patch)
+		b.becomes("B:b{x}")
+	}
+	b.do("-" + name("B", "b"))
+	b.becomes("B:b{x}")
+	b.patch(name("B", "b"), `{"metadata":{"labels":{"theirs":"kept"}}}`)
+	b.Quiet("a label of somebody else", func() {})
+	if got := b.get(name("B", "b")).Labels["theirs"]; got != "kept" {
+		t.Errorf("the label of somebody else is %q", got)
+	}
+}
+
+func TestX2AnExplicitBindingThatBearsOurLabelsIsLeftAloneAndReported(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.do("a>b B=a{x} F=b{y}")
+	b.becomes("B:b{x}")
+	b.patch("B", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"implied-role","role.k8s.com/implied":"true"}}}`)
+	b.patch("F", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"implied-role","role.k8s.com/implied":"true"}}}`)
+	b.reported("F", "ForeignLabel")
+	b.do("-B -a>b")
+	b.becomes("")
+	if f := b.get("F"); f == nil || len(f.Labels) != 2 || f.Subjects[0].Name != "y" {
+		t.Errorf("the foreign binding is %+v", f)
+	}
+}
+
+// reported waits for an Event about a binding.
+func (b *bed) reported(name, reason string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		events, err := b.typed.CoreV1().Events(b.namespace).List(b.T.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == name && e.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event %s about %s", reason, name)
+	})
+}
+
+func TestX3ATakenNameIsReportedAndUsedWhenItIsFree(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	taken := name("B", "b")
+	b.do("a>b b>c " + taken + "=b{mallory}")
+	b.Settled()
+	was := b.get(taken)
+	b.do("B=a{x}")
+	if c := b.condition("a>b", "Synced", "NameConflict"); !strings.Contains(c.Message, taken) {
+		t.Errorf("message %q does not say which", c.Message)
+	}
+	b.reported(taken, "NameConflict")
+	b.do("-a>b")
+	b.Settled()
+	if now := b.get(taken); now.ResourceVersion != was.ResourceVersion {
+		t.Errorf("the foreign binding became %+v", now)
+	}
+	b.do("a>b")
+	b.condition("a>b", "Synced", "NameConflict")
+	b.do("-" + taken)
+	b.becomes("B:b{x} B:c{x}")
+}
+
+func TestX4AGeneratedBindingImpliesNothing(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.do("developer>writer writer>pro B=developer{x}")
+	b.becomes("B:pro{x} B:writer{x}")
+	b.Quiet("a resync", func() { b.Resync(topology.ImpliedRole) })
+}
+
+func TestM1AMissingRoleIsBoundAllTheSame(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.do("a>b B=a{x} c>ClusterRole/later-cluster")
+	b.becomes("B:b{x}")
+	if c := b.condition("a>b", "ChildRoleFound", "RoleMissing"); c.Status != metav1.ConditionFalse {
+		t.Errorf("condition %+v", c)
+	}
+	b.roles("b")
+	b.condition("a>b", "ChildRoleFound", "RoleFound")
+	b.condition("c>ClusterRole/later-cluster", "ChildRoleFound", "RoleMissing")
+	cluster := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "later-cluster"}}
+	if _, err := b.typed.RbacV1().ClusterRoles().Create(t.Context(), cluster, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.condition("c>ClusterRole/later-cluster", "ChildRoleFound", "RoleFound")
+	if err := b.typed.RbacV1().Roles(b.namespace).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.condition("a>b", "ChildRoleFound", "RoleMissing")
+	b.becomes("B:b{x}")
+}
+
+func TestASourceThatIsMadeAnewOwnsWhatFollows(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.do("a>b B=a{x}")
+	b.becomes("B:b{x}")
+	b.do("-B")
+	b.do("B=a{x}")
+	b.becomes("B:b{x}")
+	b.Settled()
+	if got := b.get(name("B", "b")).OwnerReferences; len(got) != 1 || got[0].UID != b.get("B").UID {
+		t.Errorf("owners %+v", got)
+	}
+}
+
+func TestASourceDeletedWhileTheServiceIsDownIsCollectedWithWhatFollows(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	r := b.serve()
+	b.do("a>b b>c B1=a{x} B2=a{y}")
+	b.becomes("B1:b{x} B1:c{x} B2:b{y} B2:c{y}")
+	r.Stop()
+	b.do("-B1")
+	testbed.Eventually(t, soon, func() error {
+		if got := b.generated(); got != "B2:b{y} B2:c{y}" {
+			return fmt.Errorf("generated %q", got)
+		}
+		return nil
+	})
+	b.Quiet("the next start", func() { b.serve() })
+}
+
+func TestChangesWhileTheServiceIsDownAreMadeUpFor(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	r := b.serve()
+	b.do("a>b b>c B1=a{x} B2=b{y}")
+	b.becomes("B1:b{x} B1:c{x} B2:c{y}")
+	r.Stop()
+	b.do("-b>c a>d B1=a{x,z} B3=a{u}")
+	b.patch(name("B2", "c"), `{"subjects":null}`)
+	b.serve()
+	b.becomes("B1:b{x,z} B1:d{x,z} B3:b{u} B3:d{u}")
+}
+
+var errCut = errors.New("cut on purpose")
+
+// TestAStepThatWasCutOffIsFinished stops the service at some call: what it had done by then
+// may have had its effect without its knowing.
+func TestAStepThatWasCutOffIsFinished(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for call := range 6 {
+			b := newBed(t)
+			b.Mirror()
+			b.do("a>b a>c B1=a{x}")
+			var calls, down atomic.Int32
+			cut := func(_ context.Context, op string) error {
+				if down.Load() == 1 || strings.HasPrefix(op, "PATCH") && int(calls.Add(1)) > call {
+					down.Store(1)
+					return errCut
+				}
+				return nil
+			}
+			b.Kube.FailBefore(cut)
+			if after {
+				b.Kube.FailBefore(nil)
+				b.Kube.FailAfter(cut)
+			}
+			r := b.serve()
+			testbed.Eventually(t, soon, func() error {
+				if down.Load() == 0 && int(calls.Load()) <= call {
+					return b.consistent() // There were fewer calls.
+				}
+				return nil
+			})
+			r.Stop()
+			b.do("-a>c B2=a{y}")
+			b.Kube.FailBefore(nil)
+			b.Kube.FailAfter(nil)
+			r = b.serve()
+			b.becomes("B1:b{x} B2:b{y}")
+			r.Stop()
+			b.do("-a>b -B1 -B2")
+		}
+	}
+}
+
+// TestW1AStartWithHalfOfTheStreamDeletesNothing lets the bus forget the rules: until the
+// snapshot of every kind is complete nobody may conclude that they are gone.
+func TestW1AStartWithHalfOfTheStreamDeletesNothing(t *testing.T) {
+	for _, missing := range []topology.Kind{topology.ImpliedRoles(), topology.RoleBindings(), topology.Roles()} {
+		t.Run(missing.Resource, func(t *testing.T) {
+			b := newBed(t)
+			m := b.Mirror()
+			r := b.serve()
+			b.do("a>b b>c B1=a{x} B2=b{y}")
+			b.becomes("B1:b{x} B1:c{x} B2:c{y}")
+			b.Settled()
+			r.Stop()
+			release := m.Hold()
+			stream, err := b.JS.Stream(t.Context(), topology.Changes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(topology.ChangesFilter("", missing.GroupResource))); err != nil {
+				t.Fatal(err)
+			}
+			markers, err := b.JS.Stream(t.Context(), topology.Sync)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := markers.Purge(t.Context(), jetstream.WithPurgeSubject(topology.SyncSubject("", missing.GroupResource))); err != nil {
+				t.Fatal(err)
+			}
+			b.Quiet("a start with half of the stream", func() { b.serve() })
+			release()
+			m.Replay()
+			b.do("B3=a{z}")
+			b.becomes("B1:b{x} B1:c{x} B2:c{y} B3:b{z} B3:c{z}")
+		})
+	}
+}
+
+func TestW4NothingIsWrittenWhenNothingChanges(t *testing.T) {
+	b := newBed(t)
+	m := b.Mirror()
+	r := b.serve()
+	b.do("a>b b>c c>a c>d x>y B1=a{x} B2=b{y,group:g} B3=x{sa:other:bot}")
+	b.becomes("B1:b{x} B1:c{x} B1:d{x} B2:a{y,Group//g} B2:c{y,Group//g} B2:d{y,Group//g} B3:y{ServiceAccount/other/bot}")
+	b.Settled()
+	for what, do := range map[string]func(){
+		"a resync": func() { b.Resync(topology.ImpliedRole) },
+		"a replay": m.Replay,
+		"a start with everything anew": func() {
+			r.Stop()
+			if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.ImpliedRole); err != nil {
+				t.Fatal(err)
+			}
+			b.serve()
+		},
+	} {
+		b.Quiet(what, do)
+	}
+}
+
+func TestANamespaceGoesWithoutTrouble(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	going := b.in("going")
+	going.do("a>b B1=a{x} B2=a{y}")
+	going.becomes("B1:b{x} B2:b{y}")
+	if err := b.typed.CoreV1().Namespaces().Delete(t.Context(), "going", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, soon, func() error {
+		if _, err := b.typed.CoreV1().Namespaces().Get(t.Context(), "going", metav1.GetOptions{}); err == nil {
+			return errors.New("the namespace is still there")
+		}
+		return nil
+	})
+	b.do("a>b B=a{x}")
+	b.becomes("B:b{x}")
+}

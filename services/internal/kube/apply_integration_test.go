@@ -1,0 +1,195 @@
+//go:build integration
+
+package kube_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func binding(name string, who ...string) *rbacv1.RoleBinding {
+	b := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"ours": "yes"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
+	}
+	for _, name := range who {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name})
+	}
+	return b
+}
+
+func bindingKey(name string) event.Key {
+	return event.Key{Cluster: "local", GroupResource: topology.RoleBindings().GroupResource, Namespace: "default", Name: name}
+}
+
+func typed(t *testing.T, server *testbed.KubeServer) kubernetes.Interface {
+	t.Helper()
+	typed, err := kubernetes.NewForConfig(server.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typed
+}
+
+func read(t *testing.T, change event.Change) *rbacv1.RoleBinding {
+	t.Helper()
+	b := &rbacv1.RoleBinding{}
+	if err := json.Unmarshal(change.Object, b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "test")
+	foreign := binding("taken", "mallory")
+	foreign.Labels = nil
+	if _, err := typed(t, server).RbacV1().RoleBindings("default").Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("taken")}, binding("taken", "mallory"))
+	if !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
+		t.Errorf("over a foreign object: %v", err)
+	}
+	is, err := c.Get(t.Context(), topology.RoleBindings(), "default", "taken")
+	if err != nil || len(read(t, is).Labels) > 0 {
+		t.Errorf("the foreign object is %s, %v", is.Object, err)
+	}
+	made, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("free")}, binding("free", "alice"))
+	if err != nil || made.UID == "" || made.Generation != 0 || read(t, made).Subjects[0].Name != "alice" {
+		t.Errorf("made %+v, %v", made, err)
+	}
+	if _, err = c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("free")}, binding("free", "alice")); !errors.Is(err, kube.ErrConflict) {
+		t.Errorf("made twice: %v", err)
+	}
+}
+
+func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, "test")
+	made, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bindings := typed(t, server).RbacV1().RoleBindings("default")
+	patch := []byte(`{"metadata":{"labels":{"theirs":"yes"}},"subjects":null}`)
+	if _, err := bindings.Patch(t.Context(), "b", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Apply(t.Context(), topology.RoleBindings(), made, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
+		t.Errorf("over a newer state: %v", err)
+	}
+	if err := c.Delete(t.Context(), topology.RoleBindings(), made); !errors.Is(err, kube.ErrConflict) {
+		t.Errorf("deleting a newer state: %v", err)
+	}
+	seen, err := c.Get(t.Context(), topology.RoleBindings(), "default", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mended, err := c.Apply(t.Context(), topology.RoleBindings(), seen, binding("b", "bob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := read(t, mended); b.Labels["theirs"] != "yes" || b.Labels["ours"] != "yes" || len(b.Subjects) != 1 || mended.UID != made.UID {
+		t.Errorf("mended %+v", b)
+	}
+	again, err := c.Apply(t.Context(), topology.RoleBindings(), mended, binding("b", "bob"))
+	if err != nil || again.ResourceVersion != mended.ResourceVersion {
+		t.Errorf("the same once more: %+v, %v", again, err)
+	}
+	if err := errors.Join(c.Delete(t.Context(), topology.RoleBindings(), mended), c.Delete(t.Context(), topology.RoleBindings(), mended)); err != nil {
+		t.Errorf("deleting twice: %v", err)
+	}
+	another, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "carol"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), topology.RoleBindings(), mended); !errors.Is(err, kube.ErrConflict) {
+		t.Errorf("deleting another of its name: %v", err)
+	}
+	if _, err := c.Apply(t.Context(), topology.RoleBindings(), mended, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
+		t.Errorf("changing another of its name: %v", err)
+	}
+	if err := c.Delete(t.Context(), topology.RoleBindings(), another); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Apply(t.Context(), topology.RoleBindings(), another, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
+		t.Errorf("changing what is gone: %v", err)
+	}
+}
+
+func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
+	server := testbed.Kube(t)
+	c, namespaces := client(t, server, "test"), typed(t, server).CoreV1().Namespaces()
+	name := "going"
+	held := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/held"}}}
+	if _, err := namespaces.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := namespaces.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	key := bindingKey("b")
+	key.Namespace = name
+	_, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: key}, binding("b", "alice"))
+	if !errors.Is(err, kube.ErrTerminating) || fault.IsUnavailable(err) {
+		t.Errorf("in a namespace that goes: %v", err)
+	}
+	if _, err := namespaces.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	key.Namespace = "absent"
+	if _, err = c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: key}, binding("b", "alice")); !errors.Is(err, kube.ErrNotFound) {
+		t.Errorf("in a namespace that is not there: %v", err)
+	}
+}
+
+func TestAListHasAllPages(t *testing.T) {
+	server := testbed.Kube(t)
+	c, want := client(t, server, "test"), 0
+	for i := range 510 {
+		name := fmt.Sprintf("b%03d", i)
+		if _, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey(name)}, binding(name, "alice")); err != nil {
+			t.Fatal(err)
+		}
+		want++
+	}
+	var names []string
+	for change, err := range c.List(t.Context(), topology.RoleBindings(), "default") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, read(t, change).Name)
+	}
+	if len(names) != want || !slices.IsSorted(names) {
+		t.Errorf("listed %d, want %d", len(names), want)
+	}
+	server.FailBefore(func(context.Context, string) error { return errors.New("away") })
+	n := 0
+	for _, err := range c.List(t.Context(), topology.RoleBindings(), "default") {
+		if n++; !fault.IsUnavailable(err) {
+			t.Errorf("of a server that is away: %v", err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d results of a server that is away", n)
+	}
+	server.FailBefore(nil)
+}

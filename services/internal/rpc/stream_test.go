@@ -1,0 +1,94 @@
+package rpc
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/internal/event"
+)
+
+// ticker streams so many messages, with pauses.
+type ticker struct {
+	inferencev1connect.UnimplementedInferenceServiceHandler
+	count int
+	pause time.Duration
+}
+
+func (k ticker) WatchInferences(ctx context.Context, r *inferencev1.WatchInferencesRequest, stream *connect.ServerStream[inferencev1.WatchInferencesResponse]) error {
+	for range k.count {
+		if err := stream.Send(&inferencev1.WatchInferencesResponse{Revision: r.GetNamespace()}); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(k.pause):
+		}
+	}
+	return nil
+}
+
+func (k ticker) handler() Handler {
+	rules := event.GroupResource{Group: "role.k8s.com", Resource: "impliedroles"}
+	access := map[string]Access{}
+	methods := inferencev1.File_entail_inference_v1_inference_proto.Services().ByName("InferenceService").Methods()
+	for i := range methods.Len() {
+		access["/"+inferencev1connect.InferenceServiceName+"/"+string(methods.Get(i).Name())] = Can("list", rules)
+	}
+	access[inferencev1connect.InferenceServiceWatchInferencesProcedure] = CanIn("list", rules, (*inferencev1.WatchInferencesRequest).GetNamespace)
+	return NewHandler[inferencev1connect.InferenceServiceHandler](
+		inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler, k, access)
+}
+
+func TestAStreamOutlivesTheTimeToWriteAnAnswer(t *testing.T) {
+	const answerTime, messages = 200 * time.Millisecond, 10
+	h := ticker{count: messages, pause: answerTime / 4}.handler()
+	path, handler := h.mount()
+	mux := http.NewServeMux()
+	mux.Handle(path, patient(handler, h.streams()))
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ReadTimeout, server.Config.WriteTimeout = answerTime, answerTime
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	defer server.Close()
+	h2c := &http.Transport{Protocols: new(http.Protocols)}
+	h2c.Protocols.SetUnencryptedHTTP2(true)
+	defer h2c.CloseIdleConnections()
+	for name, client := range map[string]*http.Client{"HTTP/1.1": server.Client(), "HTTP/2": {Transport: h2c}} {
+		stream, err := inferencev1connect.NewInferenceServiceClient(client, server.URL).
+			WatchInferences(t.Context(), &inferencev1.WatchInferencesRequest{Namespace: "team"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		received := 0
+		for stream.Receive() {
+			received++
+		}
+		if received != messages || stream.Err() != nil {
+			t.Errorf("over %s: %d messages, %v", name, received, stream.Err())
+		}
+		if err := stream.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestStreamsAreKnownByTheirDescriptors(t *testing.T) {
+	streams := ticker{}.handler().streams()
+	if _, ok := streams[inferencev1connect.InferenceServiceWatchInferencesProcedure]; !ok || len(streams) != 1 {
+		t.Errorf("streams %v", streams)
+	}
+	if got := (Handler{service: string(protoreflect.FullName("no.Service"))}).streams(); len(got) != 0 {
+		t.Errorf("streams of no service: %v", got)
+	}
+}
