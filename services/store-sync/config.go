@@ -8,6 +8,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/store-sync/discovery"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
@@ -17,6 +18,8 @@ type Config struct {
 	OpenFGA fga.Config
 	// Limits of a store's model; keep them in step with the OpenFGA server's.
 	Limits model.Limits
+	// Discovery says which resources of the API server belong into models.
+	Discovery discovery.Config
 }
 
 // Limits that an OpenFGA server has unless told otherwise.
@@ -27,13 +30,16 @@ const (
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: service.Defaults(), Limits: model.Limits{Types: defaultMaxTypes, Bytes: defaultMaxBytes}}
+	return Config{
+		Config: service.Defaults(), Limits: model.Limits{Types: defaultMaxTypes, Bytes: defaultMaxBytes}, Discovery: discovery.Defaults(),
+	}
 }
 
 // BindFlags makes every setting a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	c.OpenFGA.BindFlags(fs)
+	c.Discovery.BindFlags(fs)
 	fs.IntVar(&c.Limits.Types, "max-model-types", c.Limits.Types, "types in one model; OpenFGA's --max-types-per-authorization-model")
 	fs.IntVar(&c.Limits.Bytes, "max-model-bytes", c.Limits.Bytes, "size of one model; OpenFGA's --max-authorization-model-size-in-bytes")
 }
@@ -44,5 +50,5 @@ func (c *Config) Validate() error {
 	if c.Limits.Types < 0 || c.Limits.Bytes < 0 {
 		limits = fmt.Errorf("--max-model-types %d and --max-model-bytes %d must not be negative: use 0 for the defaults", c.Limits.Types, c.Limits.Bytes)
 	}
-	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), limits)
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), c.Discovery.Validate(), limits)
 }

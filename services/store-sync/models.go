@@ -117,7 +117,7 @@ func place(request *storev1.PreviewModelRequest, core *model.Module, others *[]m
 		if i < 0 {
 			return model.Origin{}, rpc.NotFound("no AuthorizationModel %q refers to Store %q", name, request.GetName())
 		}
-		(*others)[i].DSL = request.GetModule()
+		(*others)[i] = model.Module{Origin: (*others)[i].Origin, DSL: request.GetModule()}
 		return (*others)[i].Origin, nil
 	}
 }

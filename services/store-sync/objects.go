@@ -3,11 +3,13 @@ package storesync
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/discovery"
 	"github.com/entail-dev/entail/services/store-sync/plan"
 )
 
@@ -20,38 +22,71 @@ const (
 
 // objects finds what belongs together in the view.
 type objects struct {
+	apis
+
 	// cluster is the one whose objects this service writes to.
-	cluster string
-	stores  *view.Table[corev1alpha1.Store]
-	modules *view.Table[corev1alpha1.AuthorizationModel]
+	cluster   string
+	stores    *view.Table[corev1alpha1.Store]
+	modules   *view.Table[corev1alpha1.AuthorizationModel]
+	discovery *discovery.Discovery
 }
 
-func newObjects(v *view.View, cluster string) objects {
+func newObjects(v *view.View, cluster string, cfg discovery.Config, api discovery.API) objects {
+	a := newAPIs(v, cluster)
 	return objects{
-		cluster: cluster,
+		apis: a, cluster: cluster, discovery: discovery.New(cfg, api, a),
 		stores: view.Register(v, topology.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byName:    func(s *corev1alpha1.Store) []string { return []string{s.Name} },
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
 		}),
 		modules: view.Register(v, topology.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreRef: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
+			byExport: func(m *corev1alpha1.AuthorizationModel) []string {
+				return []string{m.Annotations[corev1alpha1.ExportAnnotation]}
+			},
 		}),
 	}
 }
 
 // Keys lists the Stores to look at when an object changed: a Store itself with those that its
-// name or its OpenFGA store may be refused to, or the Store that an AuthorizationModel extends.
+// name or its OpenFGA store may be refused to, the Store that an AuthorizationModel extends,
+// or those whose models an API belongs into.
 func (o objects) Keys(k event.Key) []event.Key {
-	if k.GroupResource == topology.AuthorizationModels().GroupResource {
-		m, ok := o.modules.Get(k)
-		if !ok {
-			m, _ = o.modules.Tombstone(k)
+	switch k.GroupResource {
+	case topology.Stores().GroupResource:
+		return o.storeKeys(k)
+	case topology.AuthorizationModels().GroupResource:
+		if m := last(o.modules, k); m != nil {
+			return []event.Key{storeOf(k, m)}
 		}
-		if m.Value == nil {
-			return nil
-		}
-		return []event.Key{storeOf(k, m.Value)}
+		return nil
+	case topology.Definitions().GroupResource:
+		return append(o.keys(k), o.discovering(k)...)
+	default:
+		return o.keys(k)
 	}
+}
+
+// discovering lists the Stores whose models speak of all resources in the group of a definition.
+func (o objects) discovering(definition event.Key) []event.Key {
+	var keys []event.Key
+	if definition.Cluster == o.cluster && o.discovery.Concerns(groupOf(definition)) {
+		for _, s := range o.stores.All() {
+			if s.Key.Cluster == o.cluster && plan.Discovers(s.Value) {
+				keys = append(keys, s.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// groupOf reads it from the definition's name, which is <plural>.<group>.
+func groupOf(definition event.Key) string {
+	_, group, _ := strings.Cut(definition.Name, ".")
+	return group
+}
+
+func (o objects) storeKeys(k event.Key) []event.Key {
 	var keys []event.Key
 	if k.Cluster == o.cluster {
 		keys = append(keys, k)
@@ -79,6 +114,10 @@ func (o objects) input(key event.Key, f plan.Facts) plan.Input {
 	if key.Cluster == o.cluster {
 		if s, ok := o.stores.Get(key); ok {
 			in.Store, in.Change = s.Value, s.Change
+			if plan.Discovers(s.Value) {
+				in.Discovered, _ = o.discovery.Modules()
+				in.AccountType = o.discovery.AccountType()
+			}
 		} else if s, ok := o.stores.Tombstone(key); ok {
 			in.Gone, in.Change = s.Value, s.Change
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/discovery"
 	"github.com/entail-dev/entail/services/store-sync/plan"
 )
 
@@ -27,7 +28,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	d := &desk{T: t, objects: newObjects(v, "local"), view: v}
+	d := &desk{T: t, objects: newObjects(v, "local", discovery.Defaults(), nil), view: v}
 	return d
 }
 

@@ -173,9 +173,9 @@ func (s *pass) took(ctx context.Context, is event.Change, err error) error {
 
 // see takes a state that we made into the view. It came of the state before: so it
 // answers the same observation, in the same trace.
-func (s *pass) see(ctx context.Context, was, is event.Change) error {
+func (r *reconciler) see(ctx context.Context, was, is event.Change) error {
 	is.ObservedAt, is.Traceparent = was.ObservedAt, was.Traceparent
-	return s.view.Apply(ctx, is)
+	return r.view.Apply(ctx, is)
 }
 
 // abandon ends a pass whose Store vanished under it. A store that could not be recorded

@@ -10,6 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/plan"
 )
@@ -31,8 +32,23 @@ const maxSteps = 24
 
 var errEndless = errors.New("the pass does not come to an end")
 
-// Reconcile asks package plan what to do and does it until there is nothing left.
+// Reconcile makes the AuthorizationModels that APIs ask for in a Store, and then brings the
+// Store in step. What fails for an API holds up nothing else.
 func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pass) ([]consume.Result, error) {
+	if key.GroupResource == topology.Bindings().GroupResource {
+		return r.holdBinding(ctx, key)
+	}
+	known, discoverErr := r.discover(ctx, key)
+	if !known {
+		return nil, discoverErr
+	}
+	made, makeErr := r.generate(ctx, key)
+	results, err := r.bring(ctx, key, p)
+	return append(made, results...), errors.Join(err, discoverErr, makeErr)
+}
+
+// bring asks package plan what to do about a Store and does it until there is nothing left.
+func (r *reconciler) bring(ctx context.Context, key event.Key, p consume.Pass) ([]consume.Result, error) {
 	s := begin(r, key, p.Resync)
 	for range maxSteps {
 		action := plan.Next(s.in, s.facts)

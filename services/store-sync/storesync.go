@@ -43,9 +43,11 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}
 	v := view.New(view.Config{JS: rt.JS, Fetch: api.Fetch, Log: rt.Log})
 	r := &reconciler{
-		objects: newObjects(v, cfg.Cluster), view: v, kube: api, fga: openFGA, log: rt.Log, merges: newMerges(cfg.Limits),
+		objects: newObjects(v, cfg.Cluster, cfg.Discovery, api), view: v, kube: api, fga: openFGA, log: rt.Log, merges: newMerges(cfg.Limits),
 		announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
 	}
+	v.OnReload(r.discovery.Invalidate)
+	v.OnChange(r.noticed)
 	named, _ := topology.ServiceNamed(topology.StoreSync)
 	engine := consume.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync,

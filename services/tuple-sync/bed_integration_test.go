@@ -58,11 +58,14 @@ func newBed(t *testing.T) *bed {
 }
 
 // serve starts a tuple-sync that ends with the test at the latest.
-func (b *bed) serve() *testbed.Running {
+func (b *bed) serve(edit ...func(*tuplesync.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := tuplesync.Defaults()
 	listener := b.Lead(&cfg.Config)
 	cfg.OpenFGA = b.OpenFGA.Config()
+	for _, f := range edit {
+		f(&cfg)
+	}
 	return b.Serve(listener, func(ctx context.Context) error { return tuplesync.Run(ctx, cfg) })
 }
 

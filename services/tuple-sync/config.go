@@ -2,9 +2,12 @@ package tuplesync
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/openfga/openfga/pkg/tuple"
 	"github.com/spf13/pflag"
 
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/service"
 )
@@ -13,20 +16,30 @@ import (
 type Config struct {
 	service.Config
 	OpenFGA fga.Config
+	// AllowMemberTuples makes every authenticated user a member of accounts of AccountType.
+	AllowMemberTuples bool
+	AccountType       string
 }
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: service.Defaults()}
+	return Config{Config: service.Defaults(), AccountType: corev1alpha1.AccountType}
 }
 
 // BindFlags makes every setting a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	c.OpenFGA.BindFlags(fs)
+	fs.BoolVar(&c.AllowMemberTuples, "allow-member-tuples-enabled", c.AllowMemberTuples,
+		"make every authenticated user a member of the account in a Store's label "+corev1alpha1.AccountNameLabel+", and of kcp organizations")
+	fs.StringVar(&c.AccountType, "account-type", c.AccountType, "`type` of accounts in models")
 }
 
 // Validate says what is wrong and what to do about it.
 func (c *Config) Validate() error {
-	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate())
+	var accountType error
+	if c.AllowMemberTuples && !tuple.IsValidObject(c.AccountType+":x") {
+		accountType = fmt.Errorf("--account-type %.100q: use the name of a type, such as %s", c.AccountType, corev1alpha1.AccountType)
+	}
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), accountType)
 }

@@ -11,10 +11,10 @@ func TestFlagsSayWhereOpenFGAIs(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
-	if err := fs.Parse([]string{"--openfga-target=openfga:8081", "--openfga-max-tuples=50", "--workers=3"}); err != nil {
+	if err := fs.Parse([]string{"--openfga-target=openfga:8081", "--openfga-max-tuples=50", "--workers=3", "--allow-member-tuples-enabled"}); err != nil {
 		t.Fatal(err)
 	}
-	if cfg.OpenFGA.Target != "openfga:8081" || cfg.OpenFGA.MaxTuples != 50 || cfg.Workers != 3 {
+	if cfg.OpenFGA.Target != "openfga:8081" || cfg.OpenFGA.MaxTuples != 50 || cfg.Workers != 3 || !cfg.AllowMemberTuples {
 		t.Errorf("set were %+v", cfg)
 	}
 	if err := cfg.Validate(); err != nil {
@@ -25,8 +25,10 @@ func TestFlagsSayWhereOpenFGAIs(t *testing.T) {
 func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	cfg := Defaults()
 	cfg.OpenFGA.Target, cfg.Workers = "nowhere", 0
+	cfg.AllowMemberTuples, cfg.AccountType = true, "an account"
 	err := Run(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "--openfga-target") || !strings.Contains(err.Error(), "--workers") {
+	if err == nil || !strings.Contains(err.Error(), "--openfga-target") || !strings.Contains(err.Error(), "--workers") ||
+		!strings.Contains(err.Error(), "--account-type") {
 		t.Errorf("refused with %v", err)
 	}
 }

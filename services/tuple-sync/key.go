@@ -34,6 +34,8 @@ func (s *scene) Keys(k event.Key) []Key {
 		}
 	} else if o, ok := s.models.Get(k); ok {
 		keys = append(keysOf(s.model(o)), s.keysOfStore(storeKey(o))...)
+	} else if o, ok := s.infos.Get(k); ok {
+		keys = s.keysOfStore(organization(o.Value))
 	} else {
 		keys = s.keysOfTombstone(k)
 	}
@@ -71,6 +73,9 @@ func (s *scene) keysOfTombstone(k event.Key) []Key {
 	}
 	if o, ok := s.models.Tombstone(k); ok && o.Value != nil {
 		keys = append(keys, s.keysOfStore(storeKey(o))...)
+	}
+	if o, ok := s.infos.Tombstone(k); ok && o.Value != nil {
+		keys = append(keys, s.keysOfStore(organization(o.Value))...)
 	}
 	return keys
 }

@@ -76,3 +76,28 @@ func TestAReferenceToAnotherClusterIsNotToTheStoreOfThatNameHere(t *testing.T) {
 		t.Errorf("the Store touches %v", got)
 	}
 }
+
+func TestAnAccountInfoTouchesTheStoreOfItsOrganization(t *testing.T) {
+	s := newScenery(t)
+	s.accountType = "account"
+	info := event.Change{
+		Key: event.Key{Cluster: "team", GroupResource: topology.AccountInfos().GroupResource, Name: "account"}, UID: "i", ResourceVersion: "7",
+		Object: []byte(`{"metadata":{"name":"account"},"spec":{"account":{"name":"a","originClusterId":"local"},"organization":{"name":"a","originClusterId":"local"}}}`),
+	}
+	expect := func(tuples int) {
+		t.Helper()
+		if err := s.view.Apply(t.Context(), info); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Keys(info.Key); !slices.Equal(got, []Key{{StoreID: "S1"}}) {
+			t.Errorf("it touches %v", got)
+		}
+		o, _ := s.lookUp(event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"})
+		if len(o.Declared) != tuples {
+			t.Errorf("the Store declares %v", o.Declared)
+		}
+	}
+	expect(2)
+	info.Deleted, info.ResourceVersion = true, "8"
+	expect(0)
+}

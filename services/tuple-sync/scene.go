@@ -16,13 +16,18 @@ const (
 	byRecord = "record"
 	// byStoreName finds AuthorizationModels by the name of the Store they refer to.
 	byStoreName = "storeRef"
+	// byOrganization finds AccountInfos by the Store of their organization.
+	byOrganization = "organization"
 )
 
 // scene answers who wants tuples where, from the view.
 type scene struct {
 	stores *view.Table[corev1alpha1.Store]
 	models *view.Table[corev1alpha1.AuthorizationModel]
+	infos  *view.Table[corev1alpha1.AccountInfo]
 	memory *memory
+	// accountType is the type of the accounts that everybody is a member of; empty if nobody is.
+	accountType string
 }
 
 func newScene(v *view.View) *scene {
@@ -39,8 +44,17 @@ func newScene(v *view.View) *scene {
 				return nonEmpty(record(m.Status.StoreID, m.Status.ManagedTuples, "").StoreID)
 			},
 		}),
+		infos: view.Register(v, topology.AccountInfos(), map[string]func(*corev1alpha1.AccountInfo) []string{
+			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
+		}),
 		memory: newMemory(),
 	}
+}
+
+// organization names the Store of the organization that a kcp workspace belongs to.
+func organization(i *corev1alpha1.AccountInfo) event.Key {
+	org := i.Spec.Organization
+	return event.Key{Cluster: org.OriginCluster, GroupResource: topology.Stores().GroupResource, Name: org.Name}
 }
 
 func nonEmpty(value string) []string {
@@ -73,7 +87,20 @@ func (s *scene) dependents(store event.Key) []view.Object[corev1alpha1.Authoriza
 func (s *scene) store(o view.Object[corev1alpha1.Store]) object {
 	out := storeObject(o)
 	out.Needed = out.Deleting && len(s.dependents(o.Key)) > 0
+	if s.accountType != "" {
+		out.Declared = plan.WithMembers(out.Declared, plan.AccountsOf(s.accountType, o.Key.Cluster, o.Value, s.infosOf(o.Key))...)
+	}
 	return out
+}
+
+func (s *scene) infosOf(store event.Key) []*corev1alpha1.AccountInfo {
+	var found []*corev1alpha1.AccountInfo
+	for _, i := range s.infos.By(byOrganization, store.String()) {
+		if organization(i.Value) == store && i.Key.Name == corev1alpha1.AccountInfoName {
+			found = append(found, i.Value)
+		}
+	}
+	return found
 }
 
 func (s *scene) model(o view.Object[corev1alpha1.AuthorizationModel]) object {

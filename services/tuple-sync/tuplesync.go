@@ -46,6 +46,9 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		scene: newScene(v), view: v, cluster: api, openFGA: openFGA, cache: newModels(openFGA), log: rt.Log,
 		announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
 	}
+	if cfg.AllowMemberTuples {
+		r.accountType = cfg.AccountType
+	}
 	named, _ := topology.ServiceNamed(topology.TupleSync)
 	engine := consume.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync,

@@ -54,6 +54,11 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
+// followed are the kinds that tests change, and that no API server has objects of by itself.
+func followed() []string {
+	return []string{topology.Stores().GroupResource.String(), topology.AuthorizationModels().GroupResource.String()}
+}
+
 // run runs a watcher in this process and returns what stops it in order.
 func (b *bed) run() (stop func()) {
 	b.t.Helper()
@@ -69,7 +74,7 @@ func (b *bed) runOn(kube *rest.Config) (stop func(), url string) {
 		b.t.Fatal(err)
 	}
 	cfg := watcher.Defaults()
-	cfg.NATS.URL, cfg.RPC.Auth = b.nats.URL(), rpc.None
+	cfg.NATS.URL, cfg.RPC.Auth, cfg.Kinds = b.nats.URL(), rpc.None, followed()
 	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), kube, listener
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)
@@ -93,7 +98,7 @@ type process struct {
 func (b *bed) start(name string) *process {
 	b.t.Helper()
 	p := &process{log: &strings.Builder{}, Cmd: exec.Command(os.Args[0], "--nats-url", b.nats.URL(), "--kubeconfig", b.kubeconfig(),
-		"--auth", "none", "--listen", "127.0.0.1:0", "--identity", name)}
+		"--auth", "none", "--listen", "127.0.0.1:0", "--identity", name, "--kinds", strings.Join(followed(), ","))}
 	p.Env = append(os.Environ(), asWatcher+"=1")
 	p.Stderr = p.log
 	if err := p.Start(); err != nil {

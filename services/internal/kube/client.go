@@ -27,6 +27,7 @@ const attempts = 5
 // safe for concurrent use.
 type Client struct {
 	api     dynamic.Interface
+	paths   rest.Interface
 	cluster string
 	manager string
 	events  flowcontrol.RateLimiter
@@ -38,12 +39,17 @@ type Client struct {
 // New makes a client for the cluster that the bus knows by the given name.
 // fieldManager, the service's name, owns what the client applies.
 func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
-	api, err := dynamic.NewForConfig(tuned(cfg, fieldManager))
+	cfg = tuned(cfg, fieldManager)
+	api, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating client of the API server: %w", err)
+	}
+	paths, err := plain(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
 	return &Client{
-		api: api, cluster: cluster, manager: fieldManager,
+		api: api, paths: paths, cluster: cluster, manager: fieldManager,
 		events: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
 	}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -96,10 +97,13 @@ func (b *Bed) Delete(kind topology.Kind, name string) {
 	}
 }
 
-// List lists the objects of a kind.
+// List lists the objects of a kind; none of one that is not served.
 func (b *Bed) List(kind topology.Kind) *unstructured.UnstructuredList {
 	b.T.Helper()
 	list, err := b.Resource(kind).List(b.T.Context(), metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return &unstructured.UnstructuredList{}
+	}
 	if err != nil {
 		b.T.Fatal(err)
 	}

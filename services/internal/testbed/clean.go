@@ -20,12 +20,14 @@ import (
 // bootstrapped labels the roles that every API server has of itself.
 const bootstrapped = "kubernetes.io/bootstrapping"
 
-// clean removes what tests leave behind: Entail's objects, and leases, which would
+// clean removes what tests leave behind: objects that services follow, and leases, which would
 // hold up the leader of the next test. It insists until nothing is left.
 func clean(ctx context.Context, objects dynamic.Interface) error {
 	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
 	for _, kind := range topology.Kinds() {
-		resources = append(resources, gvr(kind))
+		if kind.GroupResource != topology.Definitions().GroupResource { // Without them nothing else is served.
+			resources = append(resources, gvr(kind))
+		}
 	}
 	for _, r := range resources {
 		for {
@@ -49,6 +51,9 @@ func clean(ctx context.Context, objects dynamic.Interface) error {
 // cleanOnce deletes what is there and reports how many that were.
 func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) (int, error) {
 	list, err := api.List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, nil // The kind is not served.
+	}
 	if err != nil {
 		return 0, err
 	}

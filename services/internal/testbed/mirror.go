@@ -46,8 +46,9 @@ func (b *Bed) Mirror() *Mirror {
 	var following sync.WaitGroup
 	b.T.Cleanup(func() { cancel(); following.Wait() })
 	for _, kind := range m.kinds {
-		version := m.sweep(kind, false)
-		following.Go(func() { m.follow(ctx, kind, version) })
+		if version, served := m.sweep(kind, false); served {
+			following.Go(func() { m.follow(ctx, kind, version) })
+		}
 	}
 	return m
 }
@@ -66,27 +67,30 @@ func (m *Mirror) Hold() (release func()) {
 	return m.gate.Unlock
 }
 
-// sweep publishes all objects of a kind, and the marker that says so.
-func (m *Mirror) sweep(kind topology.Kind, again bool) string {
+// sweep publishes all objects of a kind, and the marker that says so. A kind that is not
+// served has none.
+func (m *Mirror) sweep(kind topology.Kind, again bool) (version string, served bool) {
 	m.bed.T.Helper()
 	ctx := m.bed.T.Context()
 	list := m.bed.List(kind)
+	version = list.GetResourceVersion()
+	served = version != ""
+	var highest uint64
 	for i := range list.Items {
-		m.put(ctx, kind, &list.Items[i], word{again: again})
+		highest = max(highest, m.put(ctx, kind, &list.Items[i], word{again: again}))
 	}
 	stream, err := m.bed.JS.Stream(ctx, topology.Changes)
 	if err != nil {
 		m.bed.T.Fatal(err)
 	}
-	info := stream.CachedInfo()
 	if err := m.publisher.Marker(ctx, &eventv1.SnapshotMarker{
 		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: m.origin.Epoch,
-		ResourceVersion: list.GetResourceVersion(), Count: int64(len(list.Items)),
-		Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
+		ResourceVersion: version, Count: int64(len(list.Items)),
+		Stream: topology.Incarnation(stream.CachedInfo()), LastSequence: highest, Served: served,
 	}); err != nil {
 		m.bed.T.Fatal(err)
 	}
-	return list.GetResourceVersion()
+	return version, served
 }
 
 func (m *Mirror) follow(ctx context.Context, kind topology.Kind, version string) {
@@ -113,18 +117,20 @@ func (m *Mirror) follow(ctx context.Context, kind topology.Kind, version string)
 // word is how a state is published: as a deletion, or once more.
 type word struct{ deleted, again bool }
 
-// put publishes one state, however long the bus is away.
-func (m *Mirror) put(ctx context.Context, kind topology.Kind, u *unstructured.Unstructured, w word) {
+// put publishes one state, however long the bus is away, and returns its place in the stream.
+func (m *Mirror) put(ctx context.Context, kind topology.Kind, u *unstructured.Unstructured, w word) uint64 {
 	change, err := m.origin.Change(kind, u)
 	if err != nil {
 		m.bed.T.Error(err)
-		return
+		return 0
 	}
 	change.Deleted, change.ObservedAt = w.deleted, time.Now()
 	for ctx.Err() == nil {
-		if _, err = m.publisher.Publish(ctx, change, 0, publish.Options{Replay: w.again}); err == nil {
-			return
+		ack, err := m.publisher.Publish(ctx, change, 0, publish.Options{Replay: w.again})
+		if err == nil {
+			return ack.Sequence
 		}
 		<-time.After(mirrorPause)
 	}
+	return 0
 }

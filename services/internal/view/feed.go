@@ -41,7 +41,7 @@ func (v *View) stream(ctx context.Context) (*jetstream.StreamInfo, error) {
 }
 
 func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
-	filters := v.filters(func(k event.GroupResource) string { return topology.ChangesFilter("", k) })
+	filters := v.filters(func(k event.GroupResource) string { return topology.ChangesFilter(v.cfg.Cluster, k) })
 	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, ordered(filters))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
@@ -129,7 +129,7 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo) {
 }
 
 func (v *View) feedMarkers(ctx context.Context) error {
-	filters := v.filters(func(k event.GroupResource) string { return topology.SyncSubject("", k) })
+	filters := v.filters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
 	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, ordered(filters))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)

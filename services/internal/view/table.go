@@ -96,6 +96,13 @@ func (t *Table[T]) By(index, value string) []Object[T] {
 	return sorted(maps.Keys(t.shown.index[indexKey{index, value}]))
 }
 
+// Count is how many objects [Table.By] would list.
+func (t *Table[T]) Count(index, value string) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.shown.index[indexKey{index, value}])
+}
+
 // All lists the live objects, ordered by key.
 func (t *Table[T]) All() []Object[T] {
 	t.mu.RLock()

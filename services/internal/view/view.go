@@ -23,9 +23,11 @@ import (
 // ErrIncomplete is returned by [View.Complete] while a snapshot is missing.
 var ErrIncomplete = errors.New("view is incomplete")
 
-// Config of a view. All fields are required, Fetch only where objects may be too large for the bus.
+// Config of a view. JS and Log are required, Fetch where objects may be too large for the bus.
 type Config struct {
 	JS jetstream.JetStream
+	// Cluster is the one whose objects the view holds; empty means all.
+	Cluster string
 	// Fetch reads an object that the bus could not carry, as JSON; nil when it is gone.
 	Fetch func(context.Context, event.Key) ([]byte, error)
 	Log   *slog.Logger
@@ -46,6 +48,7 @@ type View struct {
 	// loading is true until a feed has read all that the stream held when it began.
 	loading  bool
 	onReload []func()
+	onChange []func(event.Key)
 }
 
 // marker is the newest snapshot marker of a kind.
@@ -68,6 +71,18 @@ func New(cfg Config) *View {
 // OnReload calls f whenever the view was loaded anew, when objects may have
 // vanished without a deletion. Call it before [View.Run].
 func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
+
+// OnChange calls f after each change that was taken in. It must be quick. Call OnChange
+// before [View.Run].
+func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
+
+// Revision names what the view holds: every change up to some place in the stream of
+// changes. It is for people and for comparing, not for reading.
+func (v *View) Revision() string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return fmt.Sprintf("%d@%s", v.position, v.incarnation)
+}
 
 // Complete is nil when every kind's snapshot is in the view, else it wraps
 // [ErrIncomplete] and says what is missing.
@@ -110,7 +125,7 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	if !ok {
 		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
 	}
-	if !newer {
+	if !newer || v.cfg.Cluster != "" && v.cfg.Cluster != c.Key.Cluster {
 		return nil
 	}
 	if c.Omitted && !c.Deleted {
@@ -125,8 +140,11 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 		return fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
 	}
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	commit()
+	v.mu.Unlock()
+	for _, f := range v.onChange {
+		f(c.Key)
+	}
 	return nil
 }
 

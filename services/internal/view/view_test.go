@@ -66,12 +66,38 @@ func TestIndexesFollowTheObjects(t *testing.T) {
 	}
 	apply(t, v, change("a", 4, tags(`{"tags":["z"]}`)), change("b", 5, deleted))
 	for tag, want := range map[string]string{"x": "", "y": "c ", "z": "a "} {
-		if got := names(table.By("tag", tag)); got != want {
-			t.Errorf("%s: %q, want %q", tag, got, want)
+		if got := names(table.By("tag", tag)); got != want || table.Count("tag", tag)*2 != len(want) {
+			t.Errorf("%s: %q, %d; want %q", tag, got, table.Count("tag", tag), want)
 		}
 	}
 	if got := names(table.All()); got != "a c " {
 		t.Errorf("all: %q", got)
+	}
+}
+
+func TestWhoAsksIsToldOfEachChangeThatIsTakenIn(t *testing.T) {
+	t.Parallel()
+	v, table := newView(nil)
+	told := ""
+	v.OnChange(func(k event.Key) {
+		_, live := table.Get(k)
+		told += fmt.Sprintf("%s %v ", k.Name, live)
+	})
+	apply(t, v, change("a", 1), change("b", 2), change("a", 1), change("a", 3, deleted))
+	if told != "a true b true a false " {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestAViewMayHoldTheObjectsOfOneCluster(t *testing.T) {
+	t.Parallel()
+	for cluster, want := range map[string]string{"": "a b ", "c": "a ", "other": "b "} {
+		v := view.New(view.Config{Cluster: cluster, Log: slog.New(slog.DiscardHandler)})
+		table := view.Register[object](v, topology.Stores(), nil)
+		apply(t, v, change("a", 1), change("b", 2, func(c *event.Change) { c.Key.Cluster = "other" }))
+		if got := names(table.All()); got != want {
+			t.Errorf("of cluster %q: %q, want %q", cluster, got, want)
+		}
 	}
 }
 

@@ -37,19 +37,26 @@ func Merge(core Module, others []Module, limits Limits) (Result, error) {
 	return result, nil
 }
 
-// parse parses the modules; one that has the text of an earlier one becomes its duplicate.
+// parse parses the modules; one that has the text of an earlier one, and is not for another API, becomes its duplicate.
 func parse(modules []Module, limits Limits) []*unit {
 	units := make([]*unit, len(modules))
 	first := map[string]*unit{}
 	for i, m := range modules {
+		if fault := sentence(m.Fault); fault != "" {
+			units[i] = &unit{Origin: m.Origin, broken: fault}
+			continue
+		}
 		e := newEssence(m.DSL)
 		text := e.String()
-		if original, known := first[text]; known {
+		original, known := first[text]
+		if known && (m.API == original.api || m.API == "" || original.api == "") {
 			units[i] = &unit{Origin: m.Origin, name: original.name, original: original}
 			continue
 		}
 		units[i] = newUnit(m.Origin, e, limits)
-		first[text] = units[i]
+		if units[i].api = m.API; !known {
+			first[text] = units[i]
+		}
 	}
 	return units
 }

@@ -68,6 +68,23 @@ func (o Origin) Compare(p Origin) int {
 type Module struct {
 	Origin Origin
 	DSL    string
+	// API is what a generated module is for, such as "widgets.example.com"; empty where a person wrote the module.
+	// Modules of equal text but for two APIs are no duplicates: they conflict.
+	API string
+	// Fault says why there is no DSL. The module is then rejected with it.
+	Fault string
+}
+
+// Defines reports whether the module, if it parses, defines a type.
+func (m Module) Defines(typ string) bool {
+	for _, line := range newEssence(m.DSL).lines {
+		if keyword, rest := nextWord(line); keyword == "type" {
+			if subject, _ := nextWord(rest); subject == typ {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (m Module) compare(n Module) int {

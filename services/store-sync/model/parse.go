@@ -12,8 +12,9 @@ import (
 // unit is one module, parsed.
 type unit struct {
 	Origin
-	// source is what the parser read.
+	// source is what the parser read, api what it was generated for.
 	source essence
+	api    string
 	// name is the name in the header.
 	name string
 	// original is the earlier unit of the same essence, if there is one; nothing below is set then.

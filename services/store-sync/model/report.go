@@ -37,8 +37,7 @@ func (g *graph) reason(i int, lives set) string {
 	var all problems
 	for _, n := range slices.SortedFunc(maps.Keys(g.units[i].claims), name.compare) {
 		if other := g.definer(n, lives); other != nil && !g.redundant(n, i, lives) {
-			all.add(fmt.Sprintf("%s%s is already defined by %s: rename it, or extend what is there",
-				g.units[i].source.find(n), n, other.Origin))
+			all.add(fmt.Sprintf("%s%s is already defined by %s: %s", g.units[i].source.find(n), n, other.Origin, g.units[i].evasion()))
 		}
 	}
 	with := slices.Clone(lives)
@@ -50,6 +49,14 @@ func (g *graph) reason(i int, lives set) string {
 		}
 	}
 	return all.String()
+}
+
+// evasion is what a person can do about a conflict. The names in a generated module are given by its API.
+func (u *unit) evasion() string {
+	if u.api != "" {
+		return "only one of the two can be in the store, as the names that " + u.api + " has here cannot be chosen"
+	}
+	return "rename it, or extend what is there"
 }
 
 // redundant reports whether a conflict over a relation goes without saying, because there is one over its type.

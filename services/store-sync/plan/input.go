@@ -23,6 +23,10 @@ type Input struct {
 	Change event.Change
 	// Modules are the AuthorizationModels that refer to the Store, in any order.
 	Modules []Module
+	// Discovered are the modules of the API server's own resources, for a Store that wants them;
+	// AccountType is the type that its core module must define for that.
+	Discovered  []model.Module
+	AccountType string
 	// Rivals are the other live Stores of the same name or with the same OpenFGA store.
 	Rivals []Rival
 	// Merged is what the modules of a live Store come to; MergeErr is set when that is no model.
@@ -49,15 +53,36 @@ type Rival struct {
 	Value *corev1alpha1.Store
 }
 
+// Discovers reports whether the Store wants to know the API server's own resources.
+func Discovers(s *corev1alpha1.Store) bool {
+	return s.Name != platformStore && s.Spec.Discovery != corev1alpha1.DiscoveryNone
+}
+
+// platformStore is the Store above those of organizations, which are all that it knows.
+const platformStore = "orgs"
+
 // Sources are the modules of the Store's model. Their origins give them one order, whatever
-// order the objects come in: the core module, then AuthorizationModels by cluster and name.
+// order the objects come in: the core module, then AuthorizationModels by cluster and name,
+// then discovered resources, unless an AuthorizationModel is for the same.
 func Sources(in Input) (core model.Module, others []model.Module) {
-	others = make([]model.Module, len(in.Modules))
-	for i, m := range in.Modules {
-		others[i] = model.Module{Origin: in.origin(m), DSL: m.Value.Spec.Model}
+	core = model.Module{DSL: in.Store.Spec.CoreModule}
+	known := map[string]bool{}
+	for _, m := range in.Modules {
+		api := m.Value.Annotations[corev1alpha1.ResourceAnnotation]
+		known[api] = true
+		others = append(others, model.Module{
+			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: api, Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation],
+		})
+	}
+	if len(in.Discovered) > 0 && core.Defines(in.AccountType) {
+		for _, m := range in.Discovered {
+			if !known[m.API] {
+				others = append(others, m)
+			}
+		}
 	}
 	slices.SortFunc(others, func(a, b model.Module) int { return a.Origin.Compare(b.Origin) })
-	return model.Module{DSL: in.Store.Spec.CoreModule}, others
+	return core, others
 }
 
 // origin names the cluster only of an AuthorizationModel that lives in another one than the Store.

@@ -82,8 +82,9 @@ func newCrowd(b *testing.B) *crowdBed {
 	if published != crowd {
 		b.Fatalf("published %d objects, want %d", published, crowd)
 	}
+	counts := map[string]int64{corev1alpha1.Stores: crowdStores, corev1alpha1.AuthorizationModels: crowdStores * crowdModules}
 	for _, kind := range topology.Kinds() {
-		c.mark(b, kind.GroupResource, map[string]int64{corev1alpha1.Stores: crowdStores}[kind.Resource])
+		c.mark(b, kind.GroupResource, counts[kind.Resource])
 	}
 	return c
 }
@@ -134,7 +135,7 @@ func (p *pattern) read(b *testing.B) error {
 		return fmt.Errorf("store is not at rest: %d modules", len(status.Modules))
 	}
 	p.objects = map[topology.Kind]map[string]string{}
-	for _, kind := range topology.Kinds() {
+	for _, kind := range []topology.Kind{topology.Stores(), topology.AuthorizationModels()} {
 		p.objects[kind] = map[string]string{}
 		found, err := p.bed.objects.Resource(resource(kind)).List(b.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -205,9 +206,6 @@ func (c *crowdBed) mark(b *testing.B, kind event.GroupResource, count int64) {
 	stream, err := c.js.Stream(b.Context(), topology.Changes)
 	if err != nil {
 		b.Fatal(err)
-	}
-	if count == 0 {
-		count = crowdStores * crowdModules
 	}
 	data, err := proto.Marshal(&eventv1.SnapshotMarker{
 		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "crowd", Count: count,

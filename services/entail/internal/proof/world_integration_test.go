@@ -166,7 +166,7 @@ func (w *world) quiet() error {
 
 func (w *world) versions() (map[string]string, error) {
 	versions := map[string]string{}
-	for _, kind := range topology.Kinds() {
+	for _, kind := range []topology.Kind{topology.Stores(), topology.AuthorizationModels()} {
 		found, err := w.objects.Resource(resource(kind)).List(w.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return nil, err

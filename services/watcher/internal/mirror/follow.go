@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/entail-dev/entail/services/watcher/internal/source"
@@ -14,8 +15,11 @@ var (
 	errDue   = errors.New("the time has come")
 )
 
-// absentInterval is how often a kind is looked for that the API server does not serve.
-const absentInterval = time.Second
+// How often a kind is looked for that the API server does not serve.
+const (
+	absentInterval         = time.Second
+	absentOptionalInterval = 15 * time.Second
+)
 
 // run follows the kind until ctx ends or going on would do harm.
 func (f *feed) run(ctx context.Context) error {
@@ -74,8 +78,12 @@ func (f *feed) followOnce(ctx context.Context) error {
 
 // await ends when the API server serves the kind; that is no error.
 func (f *feed) await(ctx context.Context) error {
-	f.Log.WarnContext(ctx, "the API server does not serve a kind; waiting for it", "kind", f.label(), "version", f.kind.Version)
-	for sleep(ctx, absentInterval) {
+	level, interval := slog.LevelWarn, absentInterval
+	if f.kind.Optional {
+		level, interval = slog.LevelInfo, absentOptionalInterval
+	}
+	f.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", f.label(), "version", f.kind.Version)
+	for sleep(ctx, interval) {
 		if _, err := f.Source.List(ctx, f.kind, ""); err == nil {
 			return nil
 		}

@@ -153,6 +153,9 @@ func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*sy
 			return nil, err
 		}
 		current := marker.GetStream() == bus.Incarnation
+		if kind.Optional && current && !marker.GetServed() {
+			continue // Nobody misses it.
+		}
 		response.Snapshots = append(response.Snapshots, &syncv1.Snapshot{Marker: marker, Current: current})
 	}
 	return response, nil

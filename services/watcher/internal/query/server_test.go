@@ -232,11 +232,17 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	if err := b.Publisher.Marker(t.Context(), marker); err != nil {
 		t.Fatal(err)
 	}
+	absent := topology.Bindings()
+	if err := b.Publisher.Marker(t.Context(), &eventv1.SnapshotMarker{
+		Cluster: "local", Group: absent.Group, Resource: absent.Resource, Stream: incarnation,
+	}); err != nil {
+		t.Fatal(err)
+	}
 	got, err := b.GetStatus(t.Context(), &syncv1.GetStatusRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.GetObjects() != 5 || got.GetLastSequence() != 6 || got.GetDeadLetters() != 1 || len(got.GetServices()) != 2 || len(got.GetSnapshots()) != 2 {
+	if got.GetObjects() != 5 || got.GetLastSequence() != 6 || got.GetDeadLetters() != 1 || len(got.GetServices()) != len(topology.Services()) || len(got.GetSnapshots()) != len(topology.Kinds())-1 {
 		t.Fatalf("status is %v", got)
 	}
 	if s := got.GetServices()[0]; s.GetName() != topology.StoreSync || s.GetPending() != 6 || s.GetDeadLetters() != 0 || s.GetLastAckAt() != nil {

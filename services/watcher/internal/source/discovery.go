@@ -13,8 +13,26 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
+// served is the kind in the version to ask for.
+func (s *Source) served(kind topology.Kind) topology.Kind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.older[kind.GroupResource] {
+		kind.Version, kind.Older = kind.Older, kind.Version
+	}
+	return kind
+}
+
+// change asks for the kind's other version from now on.
+func (s *Source) change(r event.GroupResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.older[r] = !s.older[r]
+}
+
 // confirmAbsence makes sure of a "not found": objects of a kind that is not served are
-// taken for deleted, so a doubt is an error.
+// taken for deleted, so a doubt is an error. So is that the API server has the kind in its
+// other version, which will be asked for from now on.
 func (s *Source) confirmAbsence(ctx context.Context, kind topology.Kind, cause error) error {
 	versions, err := s.versions(ctx, kind.GroupResource)
 	if err != nil {
@@ -28,6 +46,9 @@ func (s *Source) confirmAbsence(ctx context.Context, kind topology.Kind, cause e
 			return err
 		case found && version == kind.Version:
 			return fmt.Errorf("the API server is about to serve it, or about to stop: %w", cause)
+		case found && version == kind.Older:
+			s.change(kind.GroupResource)
+			return fmt.Errorf("the API server has it in version %s: %w", version, cause)
 		case found:
 			return fmt.Errorf("the API server has version %s of it, not %s: apply the CustomResourceDefinition of this release", version, kind.Version)
 		}
@@ -72,6 +93,6 @@ func (s *Source) describe(ctx context.Context, kind topology.Kind) (metav1.APIRe
 
 // ShortNames are what people may call the kind, as kubectl knows them.
 func (s *Source) ShortNames(ctx context.Context, kind topology.Kind) ([]string, error) {
-	resource, _, err := s.describe(ctx, kind)
+	resource, _, err := s.describe(ctx, s.served(kind))
 	return append(resource.ShortNames, resource.SingularName), err
 }

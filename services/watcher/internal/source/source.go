@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -49,6 +50,8 @@ type Source struct {
 
 	mu    sync.Mutex
 	epoch string
+	// older are the kinds to ask for in their older version.
+	older map[event.GroupResource]bool
 }
 
 // New makes a source for the cluster that the bus knows by the given name.
@@ -62,7 +65,7 @@ func New(cfg *rest.Config, cluster string) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
-	return &Source{api: api, cluster: cluster}, nil
+	return &Source{api: api, cluster: cluster, older: map[event.GroupResource]bool{}}, nil
 }
 
 // Epoch asks for the cluster's identity, the UID of its kube-system namespace. From
@@ -94,6 +97,7 @@ type Page struct {
 // List reads one page of what the cluster holds now, not of what some cache does. An
 // empty token asks for the first page.
 func (s *Source) List(ctx context.Context, kind topology.Kind, token string) (Page, error) {
+	kind = s.served(kind)
 	request := s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadataList")).
 		Param("limit", strconv.Itoa(pageSize))
 	if token != "" {
@@ -131,6 +135,7 @@ func (s *Source) Get(ctx context.Context, kind topology.Kind, namespace, name st
 	if _, err := s.Epoch(ctx); err != nil {
 		return Object{}, err
 	}
+	kind = s.served(kind)
 	request := s.api.Get().AbsPath(prefix(kind)).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
 		NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).Name(name)
 	var raw json.RawMessage

@@ -255,6 +255,35 @@ func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 	})
 }
 
+func TestAKindIsReadInItsOlderVersionWhereOnlyThatIsServed(t *testing.T) {
+	s, kube := connect(t)
+	crds := apiextensions.NewForConfigOrDie(kube.Admin()).CustomResourceDefinitions()
+	things := topology.Kind{GroupResource: event.GroupResource{Group: "older.entail.test", Resource: "things"}, Version: "v2", Older: "v1", Kind: "Thing"}
+	crd := definition(things, "v1")
+	crd.Spec.Scope = apiextensionsv1.ClusterScoped
+	if _, err := crds.Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = crds.Delete(context.WithoutCancel(t.Context()), crd.Name, metav1.DeleteOptions{}) })
+	testbed.Eventually(t, within, func() error {
+		_, err := s.List(t.Context(), things, "")
+		return err
+	})
+	older := things
+	older.Version = "v1"
+	kube.Apply(t, older, "one", map[string]any{})
+	page, err := s.List(t.Context(), things, "")
+	if err != nil || len(page.Objects) != 1 || page.Objects[0].Version != "v1" || !strings.Contains(string(page.Objects[0].Change.Object), `"older.entail.test/v1"`) {
+		t.Errorf("listed is %+v, %v", page.Objects, err)
+	}
+	if o, err := s.Get(t.Context(), things, "", "one"); err != nil || o.Version != "v1" {
+		t.Errorf("got %+v, %v", o.Change, err)
+	}
+	if short, err := s.ShortNames(t.Context(), things); err != nil || !slices.Contains(short, "thg") {
+		t.Errorf("short names are %q, %v", short, err)
+	}
+}
+
 func definition(kind topology.Kind, version string) *apiextensionsv1.CustomResourceDefinition {
 	open := true
 	return &apiextensionsv1.CustomResourceDefinition{

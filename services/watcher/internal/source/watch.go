@@ -46,6 +46,7 @@ func (s *Source) Watch(ctx context.Context, kind topology.Kind, version string) 
 }
 
 func (s *Source) watch(ctx context.Context, kind topology.Kind, version string, yield func(Event, error) bool) error {
+	kind = s.served(kind)
 	body, err := s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
 		Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.Itoa(int(watchTimeout.Seconds()))).Stream(ctx)

@@ -21,6 +21,26 @@ const (
 	StoreFinalizer = "core.platform-mesh.io/fga-store"
 	// TuplesFinalizer holds a Store or AuthorizationModel until tuple-sync has removed its tuples.
 	TuplesFinalizer = "core.platform-mesh.io/fga-tuples"
+	// BindingFinalizer holds a kcp APIBinding until store-sync has dealt with the AuthorizationModels made for it.
+	BindingFinalizer = "core.platform-mesh.io/apibinding-finalizer"
+)
+
+// Labels.
+const (
+	// StoreNameLabel on a CustomResourceDefinition names the Store whose model is to know its resource.
+	StoreNameLabel = "core.platform-mesh.io/store-name"
+	// AccountNameLabel on a Store names the account that everybody is to be a member of, where that is allowed.
+	AccountNameLabel = "core.platform-mesh.io/account-name"
+)
+
+// Annotations of an AuthorizationModel that store-sync made.
+const (
+	// ResourceAnnotation is the resource that it is for, such as "widgets.example.com".
+	ResourceAnnotation = "core.platform-mesh.io/resource"
+	// ExportAnnotation is the kcp APIExport that offers the resource, as cluster/name.
+	ExportAnnotation = "core.platform-mesh.io/apiexport"
+	// RejectedAnnotation says why there can be no module for the resource.
+	RejectedAnnotation = "core.platform-mesh.io/rejected"
 )
 
 // Condition types.

@@ -1,0 +1,33 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+const (
+	// AccountInfos is the resource of [AccountInfo].
+	AccountInfos = "accountinfos"
+	// AccountInfoName is that of the one AccountInfo of a workspace.
+	AccountInfoName = "account"
+	// AccountType is the type of accounts in models, unless services are told otherwise.
+	AccountType = "core_platform-mesh_io_account"
+)
+
+// AccountInfo is what is read of the object that tells to which account and organization
+// a kcp workspace belongs. Others define and write it.
+type AccountInfo struct {
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec AccountInfoSpec `json:"spec"`
+}
+
+// AccountInfoSpec is where a workspace belongs.
+type AccountInfoSpec struct {
+	Account      AccountLocation `json:"account"`
+	Organization AccountLocation `json:"organization"`
+}
+
+// AccountLocation is where an account is declared.
+type AccountLocation struct {
+	Name string `json:"name"`
+	// OriginCluster is the logical cluster that holds the account, and for an organization its Store.
+	OriginCluster string `json:"originClusterId"`
+}

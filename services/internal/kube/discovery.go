@@ -1,0 +1,40 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// Resources lists what the API server serves in a group-version, such as "apps/v1". It is
+// [ErrNotServed] when that is nothing.
+func (c *Client) Resources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error) {
+	prefix := "/apis"
+	if !strings.Contains(groupVersion, "/") {
+		prefix = "/api" // Of the core group, which has no name.
+	}
+	data, err := c.paths.Get().AbsPath(path.Join(prefix, groupVersion)).Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("discovering %s: %w", groupVersion, classify(err))
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("discovering %s: %w", groupVersion, err)
+	}
+	return list.APIResources, nil
+}
+
+// plain is a client of paths that are no objects.
+func plain(cfg *rest.Config) (rest.Interface, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.GroupVersion = &schema.GroupVersion{}
+	cfg.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return rest.UnversionedRESTClientFor(cfg)
+}

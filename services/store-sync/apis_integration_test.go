@@ -1,0 +1,388 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	storesync "github.com/entail-dev/entail/services/store-sync"
+)
+
+// accounts is a core module that generated modules build on.
+const accounts = `module core
+
+type user
+
+type role
+  relations
+    define assignee: [user, user:*]
+
+type core_platform-mesh_io_account
+  relations
+    define parent: [core_platform-mesh_io_account]
+    define owner: [role#assignee] or owner from parent
+    define member: [role#assignee] or owner or member from parent
+`
+
+func withAccounts(s *corev1alpha1.StoreSpec) { s.CoreModule = accounts }
+
+func ordinary(groupVersions ...string) func(*storesync.Config) {
+	return func(c *storesync.Config) { c.Discovery.Ordinary = groupVersions }
+}
+
+// unprivileged discovers nothing else.
+func unprivileged(c *storesync.Config) { c.Discovery.Privileged = nil }
+
+// definition is a CustomResourceDefinition of a cluster-scoped resource.
+type definition struct{ group, plural, kind, version, store string }
+
+func widgets(group, store string) definition {
+	return definition{group, "widgets", "Widget", "v1alpha1", store}
+}
+
+func (d definition) name() string { return d.plural + "." + d.group }
+
+// define applies definitions, which go with the test.
+func (b *bed) define(definitions ...definition) {
+	b.T.Helper()
+	for _, d := range definitions {
+		b.T.Cleanup(func() { b.undefine(d) })
+		metadata := map[string]any{"name": d.name(), "labels": map[string]any{}}
+		if d.store != "" {
+			metadata["labels"] = map[string]any{corev1alpha1.StoreNameLabel: d.store}
+		}
+		b.apply(topology.Definitions(), d.name(), map[string]any{"metadata": metadata, "spec": map[string]any{
+			"group": d.group, "scope": "Cluster",
+			"names": map[string]any{"plural": d.plural, "kind": d.kind, "singular": strings.ToLower(d.kind), "listKind": d.kind + "List"},
+			"versions": []any{map[string]any{
+				"name": d.version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		}})
+	}
+}
+
+// undefine waits for the end of a definition, so that the next test does not see it.
+func (b *bed) undefine(d definition) {
+	b.T.Helper()
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(b.T.Context()), calm/20, soon, true, func(ctx context.Context) (bool, error) {
+		err := b.Resource(topology.Definitions()).Delete(ctx, d.name(), metav1.DeleteOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	if err != nil {
+		b.T.Errorf("definition %s stays: %v", d.name(), err)
+	}
+}
+
+// apply makes an object be as a person wrote it.
+func (b *bed) apply(kind topology.Kind, name string, object map[string]any) {
+	b.T.Helper()
+	u := &unstructured.Unstructured{Object: object}
+	u.SetAPIVersion(strings.TrimPrefix(kind.Group+"/"+kind.Version, "/"))
+	u.SetKind(kind.Kind)
+	u.SetName(name)
+	data, err := u.MarshalJSON()
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	force := true
+	options := metav1.PatchOptions{FieldManager: "test", Force: &force}
+	testbed.Eventually(b.T, soon, func() error { // A kind that was just defined is not served at once.
+		_, err := b.Resource(kind).Patch(b.T.Context(), name, types.ApplyPatchType, data, options)
+		if err != nil && !apierrors.IsNotFound(err) {
+			b.T.Fatal(err)
+		}
+		return err
+	})
+}
+
+// awaitNoModule waits until an AuthorizationModel is gone.
+func (b *bed) awaitNoModule(name string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		var m corev1alpha1.AuthorizationModel
+		if err := b.get(topology.AuthorizationModels(), name, &m); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("AuthorizationModel %s is there (%w)", name, err)
+		}
+		return nil
+	})
+}
+
+// awaitTypes waits until the live model has these types, and not those with a minus in front.
+func (b *bed) awaitTypes(want ...string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		types := b.types()
+		for _, w := range want {
+			name, unwanted := strings.CutPrefix(w, "-")
+			if slices.Contains(types, name) == unwanted {
+				return fmt.Errorf("types are %v, want %v", types, want)
+			}
+		}
+		return nil
+	})
+}
+
+// may asks OpenFGA.
+func (b *bed) may(user, relation, object string) bool {
+	b.T.Helper()
+	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
+		StoreId: b.store("demo").Status.StoreID, TupleKey: &openfgav1.CheckRequestTupleKey{User: user, Relation: relation, Object: object},
+	})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return answer.GetAllowed()
+}
+
+func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary("v1", "apps/v1", "absent.example.com/v1"))
+	b.applyStore("demo", withAccounts)
+	s := b.await("demo", "ModelSynced=True/Merged")
+	const (
+		account   = "core_platform-mesh_io_account:local/acme"
+		namespace = "core_namespace:local/shop"
+		deploy    = "apps_deployment:local/web"
+		binding   = "rbac_authorization_k8s_io_rolebinding:local/admins"
+	)
+	var tuples []*openfgav1.TupleKey
+	for _, tuple := range [][3]string{
+		{"user:anne", "assignee", "role:owners"},
+		{"user:beth", "assignee", "role:members"},
+		{"role:owners#assignee", "owner", account},
+		{"role:members#assignee", "member", account},
+		{account, "parent", namespace},
+		{namespace, "parent", deploy},
+		{namespace, "parent", binding},
+	} {
+		tuples = append(tuples, &openfgav1.TupleKey{User: tuple[0], Relation: tuple[1], Object: tuple[2]})
+	}
+	if err := b.hand.Write(t.Context(), s.Status.StoreID, s.Status.AuthorizationModelID, tuples, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		relation, object     string
+		owner, member, other bool
+	}{
+		{"get", namespace, true, true, false},
+		{"list_core_namespaces", account, true, true, false},
+		{"create_core_namespaces", account, true, false, false},
+		{"get", deploy, true, true, false},
+		{"update", deploy, true, true, false},
+		{"create_apps_deployments", namespace, true, false, false},
+		{"get", binding, true, true, false},
+		{"update", binding, true, false, false},
+		{"bind", binding, true, false, false},
+		{"escalate", binding, true, false, false},
+		// The name as authorizers cut it.
+		{"create_ac_authorization_k8s_io_clusterrolebindings", account, true, false, false},
+		{"manage_iam_roles", deploy, true, false, false},
+		{"get_iam_users", deploy, true, true, false},
+	} {
+		for user, want := range map[string]bool{"anne": test.owner, "beth": test.member, "carl": test.other} {
+			if got := b.may("user:"+user, test.relation, test.object); got != want {
+				t.Errorf("%s has %s on %s: %t", user, test.relation, test.object, got)
+			}
+		}
+	}
+	var sources []string
+	for _, m := range s.Status.Modules {
+		sources = append(sources, m.Source)
+	}
+	if !slices.Contains(sources, "discovered/namespaces") || !slices.Contains(sources, "discovered/apps/deployments") ||
+		slices.ContainsFunc(sources, func(s string) bool { return strings.HasSuffix(s, "/status") }) {
+		t.Errorf("status.modules has %v", sources)
+	}
+}
+
+func TestStoresThatDoNotDiscoverKnowOnlyTheirModules(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.applyStore("orgs", withAccounts)
+	b.applyStore("demo", withAccounts, func(s *corev1alpha1.StoreSpec) { s.Discovery = corev1alpha1.DiscoveryNone })
+	b.applyStore("plain")
+	for _, name := range []string{"orgs", "demo", "plain"} {
+		if s := b.await(name, "ModelSynced=True/Merged"); len(s.Status.Modules) != 1 {
+			t.Errorf("%s has the modules %+v", name, s.Status.Modules)
+		}
+	}
+	b.applyStore("demo", withAccounts)
+	b.awaitTypes("core_namespace", "rbac_authorization_k8s_io_role")
+}
+
+func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
+	b.applyStore("demo", withAccounts)
+	b.await("demo", "ModelSynced=True/Merged")
+	b.Settled()
+	asked := b.Kube.CallsByOp()
+	b.Resync(topology.StoreSync)
+	b.applyModule("docs", "demo", dsl("folder"))
+	b.awaitModule("docs", "Merged=True/Merged")
+	b.define(widgets("example.com", ""))
+	b.Settled()
+	for op, n := range b.Kube.CallsByOp() {
+		if strings.HasPrefix(op, "GET /api") && n != asked[op] {
+			t.Errorf("%s was asked %d times although nothing it serves has changed", op, n-asked[op])
+		}
+	}
+	page := definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""}
+	b.define(page)
+	b.awaitTypes("ui_platform-mesh_io_page")
+	b.Delete(topology.Definitions(), page.name())
+	b.awaitTypes("-ui_platform-mesh_io_page")
+	b.define(page)
+	b.awaitTypes("ui_platform-mesh_io_page")
+}
+
+func TestAnOutageOfOneAPIHoldsUpNoStore(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary("v1", "ui.platform-mesh.io/v1alpha1"))
+	b.applyStore("demo", withAccounts)
+	b.awaitModuleCount("demo", 10)
+	b.define(definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""})
+	b.awaitTypes("ui_platform-mesh_io_page")
+	b.Kube.FailBefore(failing("GET /api/v1"))
+	b.define(definition{"ui.platform-mesh.io", "themes", "Theme", "v1alpha1", ""})
+	b.awaitTypes("ui_platform-mesh_io_theme", "core_namespace")
+	b.applyModule("docs", "demo", "module docs\n\ntype folder\n  relations\n    define reader: [user]\n")
+	b.awaitModule("docs", "Merged=True/Merged")
+	b.Kube.FailBefore(nil)
+}
+
+func (b *bed) awaitModuleCount(store string, least int) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		var s corev1alpha1.Store
+		if err := b.get(topology.Stores(), store, &s); err != nil {
+			return err
+		}
+		if len(s.Status.Modules) < least {
+			return fmt.Errorf("only %d modules", len(s.Status.Modules))
+		}
+		return nil
+	})
+}
+
+func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.applyStore("demo", withAccounts)
+	b.applyStore("other", withAccounts)
+	b.define(widgets("example.com", "demo"))
+	m := b.awaitModule("widgets-demo", "Merged=True/Merged")
+	if m.Spec.StoreRef != (corev1alpha1.StoreRef{Name: "demo"}) || !strings.HasPrefix(m.Spec.Model, "module widgets\n") {
+		t.Errorf("made is %+v", m.Spec)
+	}
+	b.awaitTypes("example_com_widget")
+	tuple := corev1alpha1.Tuple{User: "user:anne", Relation: "member", Object: "core_platform-mesh_io_account:local/acme"}
+	b.apply(topology.AuthorizationModels(), "widgets-demo", map[string]any{"spec": map[string]any{"tuples": []any{
+		map[string]any{"user": tuple.User, "relation": tuple.Relation, "object": tuple.Object},
+	}}})
+	b.apply(topology.AuthorizationModels(), "widgets-demo", map[string]any{"spec": map[string]any{
+		"model": "module edited\n", "storeRef": map[string]any{"name": "demo"},
+		"tuples": []any{map[string]any{"user": tuple.User, "relation": tuple.Relation, "object": tuple.Object}},
+	}})
+	testbed.Eventually(t, soon, func() error {
+		var m corev1alpha1.AuthorizationModel
+		err := b.get(topology.AuthorizationModels(), "widgets-demo", &m)
+		if err == nil && (!strings.HasPrefix(m.Spec.Model, "module widgets\n") || len(m.Spec.Tuples) != 1) {
+			err = fmt.Errorf("it has %+v", m.Spec)
+		}
+		return err
+	})
+	b.Settled()
+	b.Quiet("a resync", func() { b.Resync(topology.StoreSync) })
+
+	b.define(widgets("example.com", "other"))
+	b.awaitNoModule("widgets-demo")
+	b.awaitModule("widgets-other", "Merged=True/Merged")
+	b.define(widgets("example.com", "demo"), widgets("example.org", "demo"))
+	b.awaitModule("widgets-demo", "Merged=True/Merged")
+	b.awaitModule("widgets.example.org-demo", "Merged=True/Merged")
+	b.awaitTypes("example_com_widget", "example_org_widget")
+	b.awaitNoModule("widgets-other")
+	b.define(widgets("example.com", ""))
+	b.Delete(topology.Definitions(), "widgets.example.org")
+	b.awaitNoModule("widgets-demo")
+	b.awaitNoModule("widgets.example.org-demo")
+	b.awaitTypes("-example_com_widget", "-example_org_widget")
+}
+
+func TestADefinitionWithoutValidNamesIsRejectedAlone(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.applyStore("demo", withAccounts)
+	bad := definition{"3d.example.com", "relations", "Relation", "v1alpha1", "demo"}
+	b.define(bad, widgets("example.com", "demo"))
+	b.awaitModule("widgets-demo", "Merged=True/Merged")
+	m := b.awaitModule("relations-demo", "Merged=False/Rejected", "Ready=False/Rejected")
+	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "relations.3d.example.com") {
+		t.Errorf("the reason is %q", why)
+	}
+	b.await("demo", "ModelSynced=True/ModulesRejected")
+	b.Settled()
+	b.Quiet("a resync", func() { b.Resync(topology.StoreSync) })
+}
+
+func TestAPIsWhoseNamesAreTheSameOnceCutDoNotShareAType(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.applyStore("demo", withAccounts)
+	const plural = "veryspecialthingsindeed"
+	b.define(definition{"aaa.long.group.example.com", plural, "Thing", "v1alpha1", "demo"})
+	b.awaitModule(plural+"-demo", "Merged=True/Merged")
+	b.define(definition{"bbb.long.group.example.com", plural, "Thing", "v1alpha1", "demo"})
+	m := b.awaitModule(plural+".bbb.long.group.example.com-demo", "Merged=False/Rejected")
+	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "authorizationmodel/"+plural+"-demo") {
+		t.Errorf("the reason is %q", why)
+	}
+	b.awaitModule(plural+"-demo", "Merged=True/Merged")
+}
+
+func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.applyStore("demo", withAccounts)
+	b.define(widgets("example.com", "demo"))
+	b.awaitModule("widgets-demo", "Merged=True/Merged")
+	b.Delete(topology.Stores(), "demo")
+	b.await("demo", "Deleting=True/Blocked")
+	b.Delete(topology.AuthorizationModels(), "widgets-demo")
+	b.awaitGone("demo")
+}
+
+func failing(operation string) testbed.Fault {
+	err := errors.New("broken on purpose")
+	return func(_ context.Context, op string) error {
+		if op == operation {
+			return err
+		}
+		return nil
+	}
+}

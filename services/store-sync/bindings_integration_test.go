@@ -1,0 +1,183 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// kcp makes the API server serve kcp's kinds. Everything is in one logical cluster here.
+func (b *bed) kcp() {
+	b.T.Helper()
+	for _, kind := range []topology.Kind{topology.Bindings(), topology.Exports(), topology.ResourceSchemas(), topology.AccountInfos()} {
+		b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
+	}
+}
+
+func (b *bed) account(org string) {
+	b.T.Helper()
+	location := map[string]any{"name": org, "originClusterId": "local", "generatedClusterId": "generated"}
+	b.apply(topology.AccountInfos(), "account", map[string]any{"spec": map[string]any{"account": location, "organization": location}})
+}
+
+// export offers resources, each with a schema v1.<plural>.<group>.
+func (b *bed) export(name string, resources ...definition) {
+	b.T.Helper()
+	var listed []any
+	for _, d := range resources {
+		listed = append(listed, map[string]any{"group": d.group, "name": d.plural, "schema": "v1." + d.name()})
+		b.apply(topology.ResourceSchemas(), "v1."+d.name(), map[string]any{"spec": map[string]any{
+			"group": d.group, "scope": "Cluster", "names": map[string]any{"plural": d.plural, "singular": strings.ToLower(d.kind), "kind": d.kind},
+		}})
+	}
+	b.apply(topology.Exports(), name, map[string]any{"spec": map[string]any{"resources": listed}})
+}
+
+// bind binds an export, as kcp would.
+func (b *bed) bind(name, export string) {
+	b.T.Helper()
+	reference := map[string]any{"export": map[string]any{"path": "root:providers", "name": export}}
+	b.apply(topology.Bindings(), name, map[string]any{"spec": map[string]any{"reference": reference}})
+	patch := []byte(`{"status":{"apiExportClusterName":"local"}}`)
+	if _, err := b.Resource(topology.Bindings()).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func (b *bed) awaitHeld(binding string, want bool) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		u, err := b.Resource(topology.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
+		if err == nil && slices.Contains(u.GetFinalizers(), corev1alpha1.BindingFinalizer) != want {
+			err = fmt.Errorf("finalizers are %v", u.GetFinalizers())
+		}
+		return err
+	})
+}
+
+func (b *bed) awaitUnbound(binding string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		u, err := b.Resource(topology.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("binding is there, finalizers %v (%w)", u.GetFinalizers(), err)
+		}
+		return nil
+	})
+}
+
+// bound is a bed with the Store demo, whose organization has bound widgets twice.
+func bound(t *testing.T) *bed {
+	t.Helper()
+	b := newBed(t)
+	b.kcp()
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.applyStore("demo", withAccounts)
+	b.account("demo")
+	b.export("widgets.example.com", widgets("example.com", ""))
+	b.bind("one", "widgets.example.com")
+	b.bind("two", "widgets.example.com")
+	b.awaitModule("widgets-demo", "Merged=True/Merged")
+	b.awaitHeld("one", true)
+	b.awaitHeld("two", true)
+	return b
+}
+
+func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
+	b := bound(t)
+	b.awaitTypes("example_com_widget")
+	var m corev1alpha1.AuthorizationModel
+	if err := b.get(topology.AuthorizationModels(), "widgets-demo", &m); err != nil || m.Spec.StoreRef != (corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}) {
+		t.Errorf("it refers to %+v (%v)", m.Spec.StoreRef, err)
+	}
+	b.Settled()
+	b.Quiet("a resync", func() { b.Resync(topology.StoreSync) })
+
+	b.export("widgets.example.com", widgets("example.com", ""), definition{"example.com", "things", "Thing", "", ""})
+	b.awaitModule("things-demo", "Merged=True/Merged")
+	b.export("widgets.example.com", widgets("example.com", ""))
+	b.awaitNoModule("things-demo")
+	b.Delete(topology.Bindings(), "one")
+	b.awaitUnbound("one")
+	b.Settled()
+	b.awaitModule("widgets-demo", "Merged=True/Merged")
+	b.Delete(topology.Bindings(), "two")
+	b.awaitUnbound("two")
+	b.awaitNoModule("widgets-demo")
+	b.awaitTypes("-example_com_widget")
+}
+
+func TestNothingThatHasGoneHoldsUpADeletion(t *testing.T) {
+	gone := map[string]struct {
+		kind topology.Kind
+		name string
+	}{
+		"the export":      {topology.Exports(), "widgets.example.com"},
+		"the schema":      {topology.ResourceSchemas(), "v1.widgets.example.com"},
+		"the AccountInfo": {topology.AccountInfos(), "account"},
+	}
+	for name, test := range gone {
+		t.Run(name, func(t *testing.T) {
+			b := bound(t)
+			b.Delete(test.kind, test.name)
+			b.Settled()
+			b.awaitModule("widgets-demo", "Merged=True/Merged") // What is bound stays.
+			b.Delete(topology.Bindings(), "one")
+			b.Delete(topology.Bindings(), "two")
+			b.awaitUnbound("one")
+			b.awaitUnbound("two")
+			b.awaitNoModule("widgets-demo")
+		})
+	}
+}
+
+func TestADeletionWhileNobodyLookedLeavesNothing(t *testing.T) {
+	b := newBed(t)
+	b.kcp()
+	b.Mirror()
+	r := b.serve(ordinary(), unprivileged)
+	b.applyStore("demo", withAccounts)
+	b.account("demo")
+	b.export("widgets.example.com", widgets("example.com", ""))
+	b.bind("one", "widgets.example.com")
+	b.awaitModule("widgets-demo", "Merged=True/Merged")
+	b.awaitHeld("one", true)
+	r.Stop()
+	for kind, name := range map[topology.Kind]string{
+		topology.Bindings(): "one", topology.Exports(): "widgets.example.com", topology.AccountInfos(): "account",
+	} {
+		b.Delete(kind, name)
+	}
+	b.serve(ordinary(), unprivileged)
+	b.awaitUnbound("one")
+	b.awaitNoModule("widgets-demo")
+}
+
+func TestBindingsOfThePlatformAreLeftAlone(t *testing.T) {
+	b := bound(t)
+	b.export("tenancy.kcp.io", definition{"tenancy.kcp.io", "workspaces", "Workspace", "", ""})
+	b.bind("tenancy.kcp.io-x", "tenancy.kcp.io")
+	b.export("ui.platform-mesh.io", definition{"ui.platform-mesh.io", "pages", "Page", "", ""})
+	b.bind("ui.platform-mesh.io-x", "ui.platform-mesh.io")
+	b.awaitModule("pages-demo", "Merged=True/Merged")
+	b.Settled()
+	b.awaitHeld("tenancy.kcp.io-x", false)
+	b.awaitHeld("ui.platform-mesh.io-x", false)
+	b.awaitNoModule("workspaces-demo")
+	for _, name := range []string{"one", "two"} {
+		b.Delete(topology.Bindings(), name)
+		b.awaitUnbound(name)
+	}
+}

@@ -1,0 +1,219 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/store-sync/apimodel"
+)
+
+// part is the name of the i-th of many modules and of its type.
+func part(i int) string { return fmt.Sprintf("part%02d", i) }
+
+// brokenParts are modules that cannot live, each for a reason of its own.
+func brokenParts() map[int]struct{ text, says string } {
+	return map[int]struct{ text, says string }{
+		3:  {"module part03\n\ntype part03\n  relations\n    define reader [user]\n", "line 5:"},
+		30: {"module part30\n\ntype part29\n  relations\n    define writer: [user]\n", "type part29 is already defined by authorizationmodel/part29"},
+		59: {"module part59\n\ntype part59\n  relations\n    define reader: [nobody]\n", "type nobody, which no module defines"},
+	}
+}
+
+func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.applyStore("demo")
+	for i := range 60 {
+		b.applyModule(part(i), "demo", dsl(part(i)))
+	}
+	for i := range 60 {
+		b.awaitModule(part(i), "Merged=True/Merged")
+	}
+	b.Settled()
+	for i, broken := range brokenParts() {
+		began := time.Now()
+		b.applyModule(part(i), "demo", broken.text)
+		m := b.awaitModule(part(i), "Merged=False/Rejected")
+		took := time.Since(began)
+		if t.Logf("%s was told of after %s", part(i), took); took > time.Second {
+			t.Errorf("%s took too long", part(i))
+		}
+		if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, broken.says) {
+			t.Errorf("%s is rejected with %q, want %q", part(i), why, broken.says)
+		}
+	}
+	s := b.await("demo", "ModelSynced=True/ModulesRejected")
+	live := map[string]bool{}
+	for _, typ := range b.types() {
+		live[typ] = true
+	}
+	for i := range 60 {
+		if _, broken := brokenParts()[i]; live[part(i)] == broken {
+			t.Errorf("%s is live: %t", part(i), live[part(i)])
+		}
+	}
+	rejected := 0
+	for _, m := range s.Status.Modules {
+		if m.State == "Rejected" {
+			rejected++
+		}
+	}
+	if rejected != 3 || len(s.Status.Modules) != 61 {
+		t.Errorf("%d of %d modules are rejected", rejected, len(s.Status.Modules))
+	}
+	for i := range brokenParts() {
+		b.applyModule(part(i), "demo", dsl(part(i)))
+		b.awaitModule(part(i), "Merged=True/Merged")
+	}
+	b.await("demo", "ModelSynced=True/Merged")
+	b.awaitTypes(part(3), part(30), part(59))
+}
+
+// wide is a module whose model takes about as many bytes.
+func wide(name string, bytes int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "module %s\n\ntype %s\n  relations\n", name, name)
+	for i := 0; bytes > 0; i++ {
+		fmt.Fprintf(&text, "    define relation_of_some_length_%05d: [user]\n", i)
+		bytes -= 90
+	}
+	return text.String()
+}
+
+func TestAModelOverTheLimitsIsToldAndTheLastGoodOneStays(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.applyStore("demo")
+	for i := range 98 { // The core module has two.
+		b.applyModule(part(i), "demo", dsl(part(i)))
+	}
+	b.awaitModule(part(97), "Merged=True/Merged")
+	b.await("demo", "ModelSynced=True/Merged")
+	b.Settled()
+	good := b.store("demo").Status.AuthorizationModelID
+	b.applyModule("straw", "demo", dsl("straw"))
+	s := b.await("demo", "ModelSynced=False/LimitExceeded", "Ready=False/LimitExceeded")
+	if why := messageOf(s.Status.Conditions, corev1alpha1.ModelSynced); !strings.Contains(why, "101 types, of at most 100") || s.Status.AuthorizationModelID != good {
+		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
+	}
+	b.awaitModule("straw", "Merged=False/LimitExceeded")
+	b.awaitModule(part(5), "Merged=True/Merged")
+	b.Delete(topology.AuthorizationModels(), part(0))
+	b.awaitModule("straw", "Merged=True/Merged")
+	b.await("demo", "ModelSynced=True/Merged")
+	b.awaitTypes("straw", "-"+part(0))
+}
+
+func TestAModelIsWrittenUpToTheLastByteAndNotBeyond(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.applyStore("demo")
+	for i := range 4 {
+		b.applyModule(part(i), "demo", wide(part(i), 60<<10))
+	}
+	b.awaitModule(part(3), "Merged=True/Merged")
+	b.await("demo", "ModelSynced=True/Merged")
+	b.Settled()
+	good := b.store("demo").Status.AuthorizationModelID
+	b.applyModule("straw", "demo", wide("straw", 60<<10))
+	s := b.await("demo", "ModelSynced=False/LimitExceeded")
+	if why := messageOf(s.Status.Conditions, corev1alpha1.ModelSynced); !strings.Contains(why, "bytes, of at most 262144") || s.Status.AuthorizationModelID != good {
+		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
+	}
+	if n := b.OpenFGA.CallsByOp()["WriteAuthorizationModel"]; n > 5 {
+		t.Errorf("%d models were sent, one too large among them", n)
+	}
+	b.Delete(topology.AuthorizationModels(), "straw")
+	b.await("demo", "ModelSynced=True/Merged")
+}
+
+func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	const stores = 5
+	for i := range stores {
+		name := fmt.Sprintf("demo%d", i)
+		b.applyStore(name, withAccounts)
+		b.applyModule(part(i), name, dsl(part(i)))
+		b.awaitModule(part(i), "Merged=True/Merged")
+	}
+	b.Settled()
+	calls, writes := b.since()
+	before := b.Kube.CallsByOp()
+	b.Resync(topology.StoreSync)
+	testbed.Eventually(t, soon, func() error {
+		if n := calls()["ReadAuthorizationModels"]; n < stores {
+			return fmt.Errorf("%d models were read", n)
+		}
+		return nil
+	})
+	b.Settled()
+	// That a store is still there cannot be told from its model: OpenFGA serves those of deleted stores.
+	if got := calls(); got["ReadAuthorizationModels"] != stores || got["ListStores"] != stores || len(got) != 2 || writes() != 0 {
+		t.Errorf("calls are %v, and %d writes", got, writes())
+	}
+	for op, n := range b.Kube.CallsByOp() {
+		if n != before[op] && !strings.Contains(op, "leases") {
+			t.Errorf("%s was asked %d times", op, n-before[op])
+		}
+	}
+}
+
+// BenchmarkAChangeOfOneModuleInAHundred is from the change to the new model in OpenFGA. The
+// modules are such as are generated for APIs.
+func BenchmarkAChangeOfOneModuleInAHundred(b *testing.B) {
+	bed := &bed{Bed: testbed.NewBed(b)}
+	bed.hand = bed.OpenFGA.Client(b)
+	bed.Mirror()
+	bed.serve(ordinary(), unprivileged)
+	bed.applyStore("demo", withAccounts)
+	text := func(i int) string {
+		dsl, err := apimodel.Template{}.Module(apimodel.Resource{Group: "example.com", Plural: part(i) + "s", Singular: part(i)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return dsl
+	}
+	for i := range 97 {
+		bed.applyModule(part(i), "demo", text(i))
+	}
+	bed.awaitModule(part(96), "Merged=True/Merged")
+	bed.await("demo", "ModelSynced=True/Merged")
+	bed.Settled()
+	id := bed.store("demo").Status.StoreID
+	for round := 0; b.Loop(); round++ {
+		relation := fmt.Sprintf("round_%d", round)
+		bed.applyModule(part(50), "demo", text(50)+"    define "+relation+": owner\n")
+		bed.awaitRelation(id, "example_com_"+part(50), relation)
+		b.StopTimer()
+		bed.Settled()
+		b.StartTimer()
+	}
+}
+
+func (b *bed) awaitRelation(store, typ, relation string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		m, err := b.hand.LatestModel(b.T.Context(), store)
+		if err != nil {
+			return err
+		}
+		for _, t := range m.GetTypeDefinitions() {
+			if t.GetType() == typ && t.GetRelations()[relation] != nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("no %s of %s", relation, typ)
+	})
+}

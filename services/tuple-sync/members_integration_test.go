@@ -1,0 +1,56 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/topology"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
+)
+
+const accounts = `model
+  schema 1.1
+type user
+type role
+  relations
+    define assignee: [user, user:*]
+type core_platform-mesh_io_account
+  relations
+    define member: [role#assignee]
+`
+
+func TestEverybodyIsAMemberOfTheAccountInTheLabelWhileThatIsAllowed(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	allow := func(c *tuplesync.Config) { c.AllowMemberTuples = true }
+	r := b.serve(allow)
+	b.store("demo")
+	id := b.synced("demo", accounts)
+	label := func(value string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, corev1alpha1.AccountNameLabel, value)
+		if _, err := b.Resource(topology.Stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const authenticated = "role:authenticated#assignee@user:*"
+	label(`"acme"`)
+	b.awaitTuples(id, authenticated, "core_platform-mesh_io_account:local/acme#member@role:authenticated#assignee")
+	label(`"other"`)
+	b.awaitTuples(id, authenticated, "core_platform-mesh_io_account:local/other#member@role:authenticated#assignee")
+	label("null")
+	b.awaitTuples(id)
+	label(`"acme"`)
+	b.awaitTuples(id, authenticated, "core_platform-mesh_io_account:local/acme#member@role:authenticated#assignee")
+	b.Settled()
+	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+	r.Stop()
+	b.serve()
+	b.awaitTuples(id)
+}

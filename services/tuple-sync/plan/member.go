@@ -1,0 +1,36 @@
+package plan
+
+import corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+
+// Account is one that everybody is to be a member of.
+type Account struct{ Type, Cluster, Name string }
+
+// WithMembers adds to declared tuples what makes every authenticated user a member of
+// accounts. Of two that differ in their condition only, the declared one stays.
+func WithMembers(declared []Tuple, accounts ...Account) []Tuple {
+	if len(accounts) == 0 {
+		return declared
+	}
+	members := []Tuple{{ID: ID{Object: "role:authenticated", Relation: "assignee", User: "user:*"}}}
+	for _, a := range accounts {
+		members = append(members, Tuple{ID: ID{
+			Object: a.Type + ":" + a.Cluster + "/" + a.Name, Relation: "member", User: "role:authenticated#assignee",
+		}})
+	}
+	return union(declared, members)
+}
+
+// AccountsOf lists the accounts of a Store that everybody is to be a member of: the one
+// that its label names, and that of the kcp organization that it belongs to.
+func AccountsOf(accountType, cluster string, s *corev1alpha1.Store, infos []*corev1alpha1.AccountInfo) []Account {
+	var accounts []Account
+	if name := s.Labels[corev1alpha1.AccountNameLabel]; name != "" {
+		accounts = append(accounts, Account{accountType, cluster, name})
+	}
+	for _, i := range infos {
+		if i.Spec.Account == i.Spec.Organization {
+			accounts = append(accounts, Account{accountType, i.Spec.Account.OriginCluster, i.Spec.Account.Name})
+		}
+	}
+	return accounts
+}
