@@ -3,7 +3,6 @@ package storesync
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -89,10 +88,11 @@ func (r *reconciler) generate(ctx context.Context, store event.Key) ([]consume.R
 	var errs []error
 	if s, ok := r.stores.Get(store); !ok || s.Value.DeletionTimestamp == nil {
 		for i := range steps.Apply {
-			errs = append(errs, r.makeModule(ctx, g, &steps.Apply[i]))
+			m := &steps.Apply[i]
+			errs = append(errs, r.makeModule(ctx, g.made[m.Name], g.causes[m.Annotations[corev1alpha1.ResourceAnnotation]], m))
 		}
 	}
-	errs = append(errs, r.deleteModules(ctx, g, steps.Delete))
+	errs = append(errs, r.deleteModules(ctx, g.made, steps.Delete))
 	var results []consume.Result
 	for _, d := range g.definitions {
 		result := consume.Result{Change: d, Outcome: eventv1.Outcome_OUTCOME_APPLIED}
@@ -104,42 +104,6 @@ func (r *reconciler) generate(ctx context.Context, store event.Key) ([]consume.R
 		results = append(results, result)
 	}
 	return results, errors.Join(errs...)
-}
-
-// generated is what we say about an AuthorizationModel; everything else about it is for others to say.
-type generated struct {
-	Metadata struct {
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Spec corev1alpha1.AuthorizationModelSpec `json:"spec"`
-}
-
-func (r *reconciler) makeModule(ctx context.Context, g generation, m *corev1alpha1.AuthorizationModel) error {
-	was, exists := g.made[m.Name]
-	if !exists {
-		was.Key = r.module(m.Name)
-	}
-	object := generated{Spec: m.Spec}
-	object.Metadata.Annotations = m.Annotations
-	is, err := r.kube.Apply(ctx, topology.AuthorizationModels(), was, object)
-	if err != nil {
-		return err
-	}
-	r.log.InfoContext(ctx, "AuthorizationModel generated", slog.String("name", m.Name), slog.String("store", m.Spec.StoreRef.Name),
-		slog.String("resource", m.Annotations[corev1alpha1.ResourceAnnotation]))
-	return r.see(ctx, g.causes[m.Annotations[corev1alpha1.ResourceAnnotation]], is)
-}
-
-func (r *reconciler) deleteModules(ctx context.Context, g generation, names []string) error {
-	var errs []error
-	for _, name := range names {
-		if err := r.kube.Delete(ctx, topology.AuthorizationModels(), g.made[name]); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		r.log.InfoContext(ctx, "generated AuthorizationModel deleted", slog.String("name", name))
-	}
-	return errors.Join(errs...)
 }
 
 // discover makes sure that the resources of the API server are known where a Store wants them. What was known before does for now.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -28,6 +29,7 @@ type objects struct {
 	cluster   string
 	stores    *view.Table[corev1alpha1.Store]
 	modules   *view.Table[corev1alpha1.AuthorizationModel]
+	documents *view.Table[iaplv1alpha1.PolicyDocument]
 	discovery *discovery.Discovery
 }
 
@@ -45,12 +47,15 @@ func newObjects(v *view.View, cluster string, cfg discovery.Config, api discover
 				return []string{m.Annotations[corev1alpha1.ExportAnnotation]}
 			},
 		}),
+		documents: view.Register(v, topology.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
+			byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
+		}),
 	}
 }
 
 // Keys lists the Stores to look at when an object changed: a Store itself with those that its
-// name or its OpenFGA store may be refused to, the Store that an AuthorizationModel extends,
-// or those whose models an API belongs into.
+// name or its OpenFGA store may be refused to, the Store that an AuthorizationModel extends or
+// a PolicyDocument registers with, or those whose models an API belongs into.
 func (o objects) Keys(k event.Key) []event.Key {
 	switch k.GroupResource {
 	case topology.Stores().GroupResource:
@@ -58,6 +63,11 @@ func (o objects) Keys(k event.Key) []event.Key {
 	case topology.AuthorizationModels().GroupResource:
 		if m := last(o.modules, k); m != nil {
 			return []event.Key{storeOf(k, m)}
+		}
+		return nil
+	case topology.PolicyDocuments().GroupResource:
+		if d := last(o.documents, k); d != nil {
+			return []event.Key{o.store(d.Spec.StoreRef.Name, cmp.Or(d.Spec.StoreRef.Cluster, k.Cluster))}
 		}
 		return nil
 	case topology.Definitions().GroupResource:

@@ -27,8 +27,10 @@ type pass struct {
 	*reconciler
 	key    event.Key
 	resync bool
-	in     plan.Input
-	facts  plan.Facts
+	// documents are what the pass began with.
+	documents []plan.Document
+	in        plan.Input
+	facts     plan.Facts
 	// released means that the Store is no longer held by us.
 	released bool
 	// writes counts calls that changed something on behalf of the Store.
@@ -37,8 +39,8 @@ type pass struct {
 }
 
 // begin starts the conversation. What is no id names no store; a person wrote it there.
-func begin(r *reconciler, key event.Key, resync bool) *pass {
-	s := &pass{reconciler: r, key: key, resync: resync}
+func begin(r *reconciler, key event.Key, resync bool, documents []plan.Document) *pass {
+	s := &pass{reconciler: r, key: key, resync: resync, documents: documents}
 	if s.look(); s.in.Store != nil {
 		id := s.in.Store.Status.StoreID
 		if request := (&openfgav1.GetStoreRequest{StoreId: id}); id != "" && request.Validate() != nil {
@@ -51,7 +53,7 @@ func begin(r *reconciler, key event.Key, resync bool) *pass {
 // look takes the view's present word, all of it at once, so that what is decided next fits together.
 func (s *pass) look() {
 	s.in = s.input(s.key, s.facts)
-	s.in.Resync = s.resync
+	s.in.Resync, s.in.Documents = s.resync, s.documents
 	s.in.Now = metav1.Now().Rfc3339Copy()
 	s.in.NameErr = fga.ValidateStoreName(s.key.Name)
 	if s.in.Store != nil && s.in.Store.DeletionTimestamp == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/plan"
+	"github.com/entail-dev/entail/services/store-sync/policies"
 )
 
 // reconciler brings OpenFGA and the statuses to what the view says, one Store at a time.
@@ -23,6 +24,8 @@ type reconciler struct {
 	fga    *fga.Client
 	log    *slog.Logger
 	merges *merges
+	// policies remembers what became of PolicyDocuments.
+	policies memory[policies.Input, policies.Steps]
 	// announce tells caches of a new model.
 	announce func(context.Context, *eventv1.StoreChanged) error
 }
@@ -32,8 +35,8 @@ const maxSteps = 24
 
 var errEndless = errors.New("the pass does not come to an end")
 
-// Reconcile makes the AuthorizationModels that APIs ask for in a Store, and then brings the
-// Store in step. What fails for an API holds up nothing else.
+// Reconcile makes the AuthorizationModels that APIs and PolicyDocuments ask for in a Store, and
+// then brings the Store in step. What fails for one of them holds up nothing else.
 func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pass) ([]consume.Result, error) {
 	if key.GroupResource == topology.Bindings().GroupResource {
 		return r.holdBinding(ctx, key)
@@ -43,13 +46,13 @@ func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pas
 		return nil, discoverErr
 	}
 	made, makeErr := r.generate(ctx, key)
-	results, err := r.bring(ctx, key, p)
-	return append(made, results...), errors.Join(err, discoverErr, makeErr)
+	documents, registerErr := r.register(ctx, key)
+	results, err := r.bring(ctx, begin(r, key, p.Resync, documents))
+	return append(made, results...), errors.Join(err, discoverErr, makeErr, registerErr)
 }
 
 // bring asks package plan what to do about a Store and does it until there is nothing left.
-func (r *reconciler) bring(ctx context.Context, key event.Key, p consume.Pass) ([]consume.Result, error) {
-	s := begin(r, key, p.Resync)
+func (r *reconciler) bring(ctx context.Context, s *pass) ([]consume.Result, error) {
 	for range maxSteps {
 		action := plan.Next(s.in, s.facts)
 		err := s.do(ctx, action)

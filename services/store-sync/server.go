@@ -12,10 +12,12 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/plan"
+	"github.com/entail-dev/entail/services/store-sync/policies"
 )
 
 // server answers StoreService from the view, and from OpenFGA where a model is asked for.
@@ -79,6 +81,19 @@ func (s *server) find(name string) (*corev1alpha1.Store, error) {
 		return nil, rpc.NotFound("there is no Store %q", name)
 	}
 	return o.Value, nil
+}
+
+// registered are the PolicyDocuments of a Store, valid or not.
+func (s *server) registered(_ context.Context, name string) ([]*policy.Document, error) {
+	found, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	var documents []*policy.Document
+	for _, d := range s.registration(s.store(found.Name, "")).Documents {
+		documents = append(documents, policies.Read("policydocument/"+d.Name, d.Name, d.Present))
+	}
+	return documents, nil
 }
 
 func message(s *corev1alpha1.Store) *storev1.Store {

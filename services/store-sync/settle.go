@@ -30,13 +30,19 @@ func (s *pass) settle(ctx context.Context) error {
 		outcome, message := plan.StoreOutcome(status.Conditions)
 		s.report(in.Change, outcome, message, s.writes)
 	}
-	// The modules are judged by what was decided on, not by what the view has heard since.
+	// Modules and documents are judged by what was decided on, not by what the view has heard since.
 	for _, m := range in.Modules {
-		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != s.cluster {
-			continue
+		if m.Value.DeletionTimestamp == nil && m.Key.Cluster == s.cluster {
+			if err := s.settleModule(ctx, in, m); err != nil {
+				return err
+			}
 		}
-		if err := s.settleModule(ctx, in, m); err != nil {
-			return err
+	}
+	for _, d := range in.Documents {
+		if d.Value.DeletionTimestamp == nil && d.Key.Cluster == s.cluster {
+			if err := s.settleDocument(ctx, in, d); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -71,22 +77,50 @@ func (s *pass) writeStore(ctx context.Context, status corev1alpha1.StoreStatus) 
 	return nil
 }
 
-// settleModule writes what the status of one AuthorizationModel lacks, unless it vanished meanwhile.
 func (s *pass) settleModule(ctx context.Context, in plan.Input, m plan.Module) error {
-	status := plan.ModuleStatus(in, s.facts, m)
+	has, status := plan.OwnModuleStatus(m.Value.Status), plan.ModuleStatus(in, s.facts, m)
 	outcome, message := plan.ModuleOutcome(status.Conditions)
-	if equality.Semantic.DeepEqual(plan.OwnModuleStatus(m.Value.Status), status) {
-		s.report(m.Change, outcome, message, 0)
+	return s.conclude(ctx, conclusion{
+		kind: topology.AuthorizationModels(), about: m.Change, outcome: outcome, message: message,
+		status: status, same: equality.Semantic.DeepEqual(has, status), notes: plan.ModuleNotes(has.Conditions, status.Conditions),
+	})
+}
+
+func (s *pass) settleDocument(ctx context.Context, in plan.Input, d plan.Document) error {
+	has, status := plan.OwnDocumentStatus(d.Value.Status), plan.DocumentStatus(in, s.facts, d)
+	outcome, message := plan.DocumentOutcome(status.Conditions)
+	return s.conclude(ctx, conclusion{
+		kind: topology.PolicyDocuments(), about: d.Change, outcome: outcome, message: message,
+		status: status, same: equality.Semantic.DeepEqual(has, status), notes: plan.DocumentNotes(has.Conditions, status.Conditions),
+	})
+}
+
+// conclusion is what became of one object that a Store's model is made from.
+type conclusion struct {
+	kind    topology.Kind
+	about   event.Change
+	outcome eventv1.Outcome
+	message string
+	status  any
+	// same means that the object has this status.
+	same  bool
+	notes []plan.Note
+}
+
+// conclude writes what the status of an object lacks, unless it vanished meanwhile, and reports.
+func (s *pass) conclude(ctx context.Context, c conclusion) error {
+	if c.same {
+		s.report(c.about, c.outcome, c.message, 0)
 		return nil
 	}
-	is, err := s.kube.ApplyStatus(ctx, topology.AuthorizationModels(), m.Change, status, false)
+	is, err := s.kube.ApplyStatus(ctx, c.kind, c.about, c.status, false)
 	if errors.Is(err, kube.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	s.report(m.Change, outcome, message, 1)
-	s.tell(ctx, m.Change, plan.ModuleNotes(m.Value.Status.Conditions, status.Conditions))
-	return s.see(ctx, m.Change, is)
+	s.report(c.about, c.outcome, c.message, 1)
+	s.tell(ctx, c.about, c.notes)
+	return s.see(ctx, c.about, is)
 }

@@ -1,9 +1,11 @@
 // Package storesync keeps one OpenFGA store per Store in step with what Kubernetes declares:
 // that it exists, that its latest model is the merge of the Store's core module with all
-// AuthorizationModels that refer to it, and that it goes when the Store goes.
+// AuthorizationModels that refer to it, and that it goes when the Store goes. It makes
+// AuthorizationModels itself, of APIs and of PolicyDocuments.
 //
-// What to do is decided in package plan, how modules merge in package model; this package
-// carries it out, and answers questions about stores.
+// What to do is decided in package plan, how modules merge in package model, what is made of
+// APIs and of PolicyDocuments in packages apimodel and policies; this package carries it out,
+// and answers questions about stores.
 package storesync
 
 import (
@@ -11,6 +13,7 @@ import (
 	"fmt"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -20,6 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/internal/policyserver"
 )
 
 // Run runs store-sync until ctx ends or a part of it fails.
@@ -54,8 +58,12 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}
 	stores := &server{objects: r.objects, complete: v.Complete, fga: openFGA, merges: r.merges}
 	return service.App{
-		Handlers: []rpc.Handler{rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
-			storev1connect.StoreServiceHandler(stores), access())},
+		Handlers: []rpc.Handler{
+			rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
+				storev1connect.StoreServiceHandler(stores), access()),
+			rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,
+				policyv1connect.PolicyServiceHandler(policyserver.New(stores.registered)), policyserver.Access()),
+		},
 		Ready: []service.Check{{Name: "view", Err: v.Complete}},
 		Tasks: []func(context.Context) error{
 			v.Run,

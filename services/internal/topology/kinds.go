@@ -6,6 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 )
@@ -47,6 +48,15 @@ func Stores() Kind {
 // AuthorizationModels is the kind AuthorizationModel.
 func AuthorizationModels() Kind {
 	return platformMesh(corev1alpha1.AuthorizationModels, "AuthorizationModel")
+}
+
+// PolicyDocuments is the kind PolicyDocument.
+func PolicyDocuments() Kind {
+	gv := iaplv1alpha1.GroupVersion
+	return Kind{
+		GroupResource: event.GroupResource{Group: gv.Group, Resource: iaplv1alpha1.Resource},
+		Version:       gv.Version, Kind: "PolicyDocument", Status: true,
+	}
 }
 
 // ImpliedRoles is the kind ImpliedRoles.
@@ -130,7 +140,7 @@ func platformMesh(resource, kind string) Kind {
 // Kinds lists every kind that some service consumes.
 func Kinds() []Kind {
 	return []Kind{
-		Stores(), AuthorizationModels(), ImpliedRoles(), RoleBindings(), Roles(), ClusterRoles(),
+		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), Roles(), ClusterRoles(),
 		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
 	}
 }
@@ -141,12 +151,13 @@ func Services() []Service {
 	roles := []event.GroupResource{
 		ImpliedRoles().GroupResource, RoleBindings().GroupResource, Roles().GroupResource, ClusterRoles().GroupResource,
 	}
+	policies := []event.GroupResource{PolicyDocuments().GroupResource}
 	accounts := []event.GroupResource{AccountInfos().GroupResource}
 	apis := []event.GroupResource{
 		Definitions().GroupResource, Bindings().GroupResource, Exports().GroupResource, ResourceSchemas().GroupResource,
 	}
 	return []Service{
-		{Name: StoreSync, Kinds: slices.Concat(core, accounts, apis)},
+		{Name: StoreSync, Kinds: slices.Concat(core, policies, accounts, apis)},
 		{Name: TupleSync, Kinds: slices.Concat(core, accounts)},
 		{Name: ImpliedRole, Kinds: roles},
 	}

@@ -3,7 +3,6 @@ package apimodel
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +52,7 @@ func Plan(in Input) Steps {
 			}
 			named[object.Name] = true
 			steps.Apply = append(steps.Apply, object)
-		case old.DeletionTimestamp == nil && !holds(old, object):
+		case old.DeletionTimestamp == nil && !old.Holds(&object):
 			object.Name = old.Name
 			steps.Apply = append(steps.Apply, object)
 		}
@@ -121,15 +120,4 @@ func (in Input) object(w Wanted) corev1alpha1.AuthorizationModel {
 		o.Spec.Model = "# " + o.Annotations[corev1alpha1.RejectedAnnotation] + "\n"
 	}
 	return o
-}
-
-// holds reports whether an object has all that another says.
-func holds(has *corev1alpha1.AuthorizationModel, want corev1alpha1.AuthorizationModel) bool {
-	ours := maps.Clone(has.Annotations)
-	maps.DeleteFunc(ours, func(name, _ string) bool {
-		return name != corev1alpha1.ResourceAnnotation && name != corev1alpha1.ExportAnnotation && name != corev1alpha1.RejectedAnnotation
-	})
-	ref := has.Spec.StoreRef
-	return ref.Name == want.Spec.StoreRef.Name && (want.Spec.StoreRef.Cluster == "" || ref.Cluster == want.Spec.StoreRef.Cluster) &&
-		has.Spec.Model == want.Spec.Model && maps.Equal(ours, want.Annotations)
 }

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,10 +51,9 @@ func TestAModuleThatCouldNotBeMadeIsRejectedAlone(t *testing.T) {
 }
 
 func TestAModuleTellsWhatItDefines(t *testing.T) {
-	m := model.Module{DSL: core + "\n# type comment\nextend type guest\n  relations\n    define type: [user]\n"}
-	for typ, want := range map[string]bool{"account": true, "user": true, "guest": false, "comment": false, "accoun": false, "": false} {
-		if m.Defines(typ) != want {
-			t.Errorf("defines %q: %t", typ, !want)
-		}
+	m := model.Module{DSL: "module a\n\n# type comment\nextend type guest\n  relations\n    define type: [user]\n\ntype user # type end\n\n" +
+		"type last\n  relations\n    define reader: [user]\n    define define: reader\n"}
+	if got, want := m.Defines(), []string{"guest#type", "user", "last", "last#reader", "last#define"}; !slices.Equal(got, want) {
+		t.Errorf("defines %v, want %v", got, want)
 	}
 }

@@ -75,16 +75,28 @@ type Module struct {
 	Fault string
 }
 
-// Defines reports whether the module, if it parses, defines a type.
-func (m Module) Defines(typ string) bool {
+// Defines lists the types that the module defines, if it parses, and as type#relation their
+// relations and those that it adds to others.
+func (m Module) Defines() []string {
+	var names []string
+	typ := ""
 	for _, line := range newEssence(m.DSL).lines {
-		if keyword, rest := nextWord(line); keyword == "type" {
-			if subject, _ := nextWord(rest); subject == typ {
-				return true
+		keyword, rest := nextWord(line)
+		extends := keyword == "extend"
+		if extends {
+			keyword, rest = nextWord(rest)
+		}
+		subject, _ := nextWord(rest)
+		switch keyword {
+		case "type":
+			if typ = subject; !extends {
+				names = append(names, typ)
 			}
+		case "define":
+			names = append(names, typ+"#"+subject)
 		}
 	}
-	return false
+	return names
 }
 
 func (m Module) compare(n Module) int {

@@ -39,7 +39,8 @@ func hindrance(in Input) (finding, bool) {
 		}
 		slices.Sort(names)
 		return finding{corev1alpha1.Deleting, metav1.ConditionTrue, ReasonBlocked, clip(fmt.Sprintf(
-			"%d AuthorizationModels refer to this Store: delete them, or point their spec.storeRef elsewhere: %s", len(names), enumerate(names)))}, true
+			"%d AuthorizationModels refer to this Store: delete them or what they come from, or point its spec.storeRef elsewhere: %s",
+			len(names), enumerate(names)))}, true
 	}
 	if finalized(in.Store, corev1alpha1.TuplesFinalizer) {
 		return finding{

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"errors"
+	"path"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,6 +29,8 @@ type Input struct {
 	// AccountType is the type that its core module must define for that.
 	Discovered  []model.Module
 	AccountType string
+	// Documents are the PolicyDocuments that refer to the Store, in any order.
+	Documents []Document
 	// Rivals are the other live Stores of the same name or with the same OpenFGA store.
 	Rivals []Rival
 	// Merged is what the modules of a live Store come to; MergeErr is set when that is no model.
@@ -47,6 +51,12 @@ type Module struct {
 	Value *corev1alpha1.AuthorizationModel
 }
 
+// document is the PolicyDocument that the module was made of, "" if a person wrote it or an API asked for it.
+func (m Module) document() string { return m.Value.Annotations[corev1alpha1.DocumentAnnotation] }
+
+// empty reports whether the module was made of a document that declares nothing that a model has.
+func (m Module) empty() bool { return m.document() != "" && m.Value.Spec.Model == "" }
+
 // Rival is another live Store.
 type Rival struct {
 	event.Change
@@ -63,18 +73,21 @@ const platformStore = "orgs"
 
 // Sources are the modules of the Store's model. Their origins give them one order, whatever
 // order the objects come in: the core module, then AuthorizationModels by cluster and name,
-// then discovered resources, unless an AuthorizationModel is for the same.
+// then PolicyDocuments, then discovered resources, unless an AuthorizationModel is for the same.
 func Sources(in Input) (core model.Module, others []model.Module) {
 	core = model.Module{DSL: in.Store.Spec.CoreModule}
 	known := map[string]bool{}
 	for _, m := range in.Modules {
+		if m.empty() {
+			continue
+		}
 		api := m.Value.Annotations[corev1alpha1.ResourceAnnotation]
 		known[api] = true
 		others = append(others, model.Module{
 			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: api, Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation],
 		})
 	}
-	if len(in.Discovered) > 0 && core.Defines(in.AccountType) {
+	if len(in.Discovered) > 0 && slices.Contains(core.Defines(), in.AccountType) {
 		for _, m := range in.Discovered {
 			if !known[m.API] {
 				others = append(others, m)
@@ -87,6 +100,10 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 
 // origin names the cluster only of an AuthorizationModel that lives in another one than the Store.
 func (in Input) origin(m Module) model.Origin {
+	if document := m.document(); document != "" && m.Key.Cluster == in.Key.Cluster {
+		namespace, name := path.Split(document)
+		return model.Origin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
+	}
 	o := model.Origin{Kind: model.AuthorizationModel, Name: m.Key.Name}
 	if m.Key.Cluster != in.Key.Cluster {
 		o.Scope = m.Key.Cluster

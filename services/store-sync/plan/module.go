@@ -49,6 +49,9 @@ func mergedFinding(in Input, f Facts, m Module) finding {
 	case in.deleting():
 		return unlessLive(m, true, no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name))
 	}
+	if m.empty() {
+		return finding{corev1alpha1.Merged, metav1.ConditionTrue, ReasonMerged, "it declares nothing that a model has"}
+	}
 	c := resolve(in, f)
 	if p := modelProblem(in, f, c); p != nil {
 		latest, _ := f.latest(c.id)

@@ -101,7 +101,9 @@ func (m *model) parts() []*part {
 			}
 			return fragments[name]
 		}
-		add(t.Source).own = true
+		if !t.Synthesised() || !slices.Contains(m.options.Given, t.Name) {
+			add(t.Source).own = true
+		}
 		for _, d := range m.definitions[i] {
 			f := add(d.source())
 			f.definitions = append(f.definitions, d)
@@ -152,7 +154,7 @@ func isModuleName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
-		case i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-' || c == '/'):
+		case i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-'):
 		default:
 			return false
 		}

@@ -38,7 +38,8 @@ func TestModulesAreNamedForWhoProvidesThem(t *testing.T) {
 	}{
 		"one document, not known whose":    {text: foo + get + bind, want: "bar core"},
 		"a document with a comment":        {text: "# Provided by foo-api\n" + foo + get + bind, want: "core foo-api"},
-		"a comment before the mark":        {text: "# provided by foo/api\n---\n" + foo + get + bind, want: "core foo/api"},
+		"a comment before the mark":        {text: "# provided by foo_api\n---\n" + foo + get + bind, want: "core foo_api"},
+		"a provider that is a path":        {text: "# provided by foo/api\n---\n" + foo + get + bind, want: "bar core"},
 		"bindings in another document":     {text: foo + "---\n" + get + bind, want: "bar core foo-get"},
 		"actions in another document":      {text: "# Provided by a\n" + foo + "---\n# Provided by b\n" + get + "---\n# Provided by c\n" + bind, want: "a c core"},
 		"two documents of one provider":    {text: "# Provided by a\n" + foo + "---\n# Provided by a\n" + get + bind, want: "a core"},
@@ -58,6 +59,9 @@ func TestModulesAreNamedForWhoProvidesThem(t *testing.T) {
 			}
 			var names []string
 			for _, m := range modulesOf(t, test.options, test.text) {
+				if _, _, err := transformer.TransformModularDSLToProto(string(m.Content)); err != nil {
+					t.Errorf("OpenFGA cannot read module %s: %v", m.Name, err)
+				}
 				names = append(names, m.Name)
 				if m.File != m.Name+".fga" || len(m.Name) > 50 {
 					t.Errorf("module %s is in %s", m.Name, m.File)
@@ -72,7 +76,7 @@ func TestModulesAreNamedForWhoProvidesThem(t *testing.T) {
 
 func TestTheManifestIsWhatOpenFGAReads(t *testing.T) {
 	t.Parallel()
-	modules := modulesOf(t, policy.Options{}, "# Provided by b\nresourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n---\n# Provided by a/b\n"+
+	modules := modulesOf(t, policy.Options{}, "# Provided by b\nresourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n---\n# Provided by a-b\n"+
 		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")
 	manifest, err := transformer.TransformModFile(string(openfga.Manifest(modules)))
 	if err != nil {
@@ -82,10 +86,32 @@ func TestTheManifestIsWhatOpenFGAReads(t *testing.T) {
 	for _, f := range manifest.Contents.Value {
 		files = append(files, f.Value)
 	}
-	if !slices.Equal(files, []string{"a/b.fga", "b.fga", "core.fga"}) || manifest.Schema.Value != "1.2" {
+	if !slices.Equal(files, []string{"a-b.fga", "b.fga", "core.fga"}) || manifest.Schema.Value != "1.2" {
 		t.Errorf("manifest %+v", manifest)
 	}
 	if len(modules[0].Sources) != 1 || modules[0].Sources[0].Document != 2 || len(modules[2].Sources) != 0 {
 		t.Errorf("sources %+v", modules)
+	}
+}
+
+func TestSubjectsThatAreGivenAreInNoModule(t *testing.T) {
+	t.Parallel()
+	p, found := check.Files([]load.File{{Name: "p.yaml", Content: []byte("resourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n" +
+		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")}}, load.Limits{}, policy.Options{})
+	if p == nil {
+		t.Fatal(found)
+	}
+	for given, want := range map[string]string{
+		"":     "module core\n\ntype role\n  relations\n    define subject: [user]\n\ntype user\n",
+		"user": "module core\n\ntype role\n  relations\n    define subject: [user]\n",
+		"foo":  "module core\n\ntype role\n  relations\n    define subject: [user]\n\ntype user\n",
+	} {
+		modules, _ := openfga.Modules(p, openfga.Options{Given: []string{given}})
+		if len(modules) != 2 || string(modules[0].Content) != want {
+			t.Errorf("given %q: %q, want %q", given, modules[0].Content, want)
+		}
+		if len(modules) == 2 && !strings.Contains(string(modules[1].Content), "type foo") {
+			t.Errorf("given %q: the second module is %s", given, modules[1].Content)
+		}
 	}
 }

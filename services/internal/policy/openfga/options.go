@@ -13,6 +13,8 @@ type Options struct {
 	MaxBytes int
 	// CoreModule has the types of roles and subjects that no document declares, "core" by default.
 	CoreModule string
+	// Given are types of subjects that something else defines: no module does. They matter to Modules only.
+	Given []string
 	// SchemaVersion of DSL and JSON, "1.1" by default, or "1.2"; modules have the latter.
 	SchemaVersion string
 }
@@ -22,6 +24,7 @@ func (o Options) OrDefault() Options {
 	return Options{
 		MaxTypes: cmp.Or(o.MaxTypes, 100), MaxBytes: cmp.Or(o.MaxBytes, 256<<10),
 		CoreModule: cmp.Or(o.CoreModule, "core"), SchemaVersion: cmp.Or(o.SchemaVersion, "1.1"),
+		Given: o.Given,
 	}
 }
 
@@ -32,7 +35,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("schema version %.64q: use 1.1 or 1.2", o.SchemaVersion)
 	}
 	if !isModuleName(o.CoreModule) {
-		return fmt.Errorf("core module %.64q: use at most %d letters, digits, underscores, dashes and slashes, first a letter", o.CoreModule, maxModuleName)
+		return fmt.Errorf("core module %.64q: use at most %d letters, digits, underscores and dashes, first a letter", o.CoreModule, maxModuleName)
 	}
 	return nil
 }

@@ -63,6 +63,18 @@ type AuthorizationModel struct {
 	Status AuthorizationModelStatus `json:"status,omitempty"`
 }
 
+// Holds reports whether a generated object says what it must: what services write in its
+// spec and annotations. What others add to it is theirs.
+func (in *AuthorizationModel) Holds(want *AuthorizationModel) bool {
+	for _, name := range generatedAnnotations() {
+		if in.Annotations[name] != want.Annotations[name] {
+			return false
+		}
+	}
+	has, ref := in.Spec.StoreRef, want.Spec.StoreRef
+	return has.Name == ref.Name && (ref.Cluster == "" || has.Cluster == ref.Cluster) && in.Spec.Model == want.Spec.Model
+}
+
 // GetConditions are those of its status.
 func (in *AuthorizationModel) GetConditions() []metav1.Condition { return in.Status.Conditions }
 

@@ -41,7 +41,21 @@ const (
 	ExportAnnotation = "core.platform-mesh.io/apiexport"
 	// RejectedAnnotation says why there can be no module for the resource.
 	RejectedAnnotation = "core.platform-mesh.io/rejected"
+
+	// DocumentAnnotation is the PolicyDocument that it was made of, as namespace/name; of the one
+	// with the types that no document declares it is [Roles].
+	DocumentAnnotation = "core.platform-mesh.io/policydocument"
+	// PolicyAnnotation is what that document said when it was last valid, as JSON.
+	PolicyAnnotation = "core.platform-mesh.io/policy"
 )
+
+// generatedAnnotations are written by services alone.
+func generatedAnnotations() []string {
+	return []string{ResourceAnnotation, ExportAnnotation, RejectedAnnotation, DocumentAnnotation, PolicyAnnotation}
+}
+
+// Roles stands in the place of a document's name: no document declares the type of roles.
+const Roles = "roles"
 
 // Condition types.
 const (

@@ -40,12 +40,12 @@ func TestAMergeThatFailedFailsAgain(t *testing.T) {
 
 func TestOnlySoManyMergesAreRemembered(t *testing.T) {
 	m := newMerges(model.Limits{})
-	for i := range 2 * maxMerges {
+	for i := range 2 * maxRemembered {
 		if _, err := m.of(declared(strconv.Itoa(i), "module core\n\ntype user\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(m.kept) != maxMerges {
-		t.Errorf("%d merges are remembered", len(m.kept))
+	if len(m.memory.kept) != maxRemembered {
+		t.Errorf("%d merges are remembered", len(m.memory.kept))
 	}
 }

@@ -1,0 +1,102 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// heap are objects that make, repeat, contradict and miss one another, in any order.
+func (b *bed) heap() []func() {
+	define := func(d definition) func() { return func() { b.define(d) } }
+	declare := func(name, text string) func() { return func() { b.applyModule(name, "demo", text) } }
+	const long = "veryspecialthingsindeed"
+	objects := []func(){
+		func() { b.applyStore("demo", withAccounts) },
+		declare("docs", dsl("folder")),
+		declare("again", dsl("folder")),
+		declare("rival", "module rival\n\ntype folder\n"),
+		declare("wrong", "module wrong\n\ntype x\n  relations\n    define r: [nobody]\n"),
+		define(widgets("example.com", "demo")),
+		define(widgets("example.org", "demo")),
+		define(definition{"3d.example.com", "things", "Thing", "v1alpha1", "demo"}),
+		define(definition{"aaa.long.group.example.com", long, "Special", "v1alpha1", "demo"}),
+		define(definition{"bbb.long.group.example.com", long, "Special", "v1alpha1", "demo"}),
+	}
+	rand.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+	return objects
+}
+
+// published waits until the bus knows everything.
+func (b *bed) published() {
+	b.T.Helper()
+	var last uint64
+	since := time.Now()
+	testbed.Eventually(b.T, soon, func() error {
+		stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
+		if err != nil {
+			return err
+		}
+		if now := stream.CachedInfo().State.LastSeq; now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < calm {
+			return errors.New("still busy")
+		}
+		return nil
+	})
+}
+
+func TestTheSameObjectsInAnyOrderAreOneModelOfEqualBytes(t *testing.T) {
+	var first []byte
+	for name, running := range map[string]bool{"all before the start": false, "once more": false, "one after the other": true, "in another order": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.Mirror()
+			if running {
+				b.serve()
+			}
+			for _, apply := range b.heap() {
+				apply()
+			}
+			if b.published(); !running {
+				b.serve()
+			}
+			b.awaitTypes("folder", "example_com_widget", "example_org_widget", "core_namespace", "rbac_authorization_k8s_io_role")
+			b.Settled()
+			if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != 1 && !running {
+				t.Errorf("%d models were written, want 1", n)
+			}
+			data := b.bytes()
+			if first == nil {
+				first = data
+			}
+			if string(data) != string(first) {
+				t.Errorf("the model has other bytes: %d, of types %v", len(data), b.types())
+			}
+		})
+	}
+}
+
+// bytes are those of the live model of the Store demo, but for its id.
+func (b *bed) bytes() []byte {
+	b.T.Helper()
+	live, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	live.Id = ""
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(live)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return data
+}

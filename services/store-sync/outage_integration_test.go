@@ -1,0 +1,129 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestAnAPIThatDidNotAnswerIsAskedAgainWithoutAnotherChange(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
+	b.applyStore("demo", withAccounts)
+	b.define(definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""})
+	b.awaitTypes("ui_platform-mesh_io_page")
+	b.Settled()
+	b.Kube.FailBefore(failing("GET /apis/ui.platform-mesh.io/v1alpha1"))
+	b.define(definition{"ui.platform-mesh.io", "themes", "Theme", "v1alpha1", ""})
+	b.applyModule("docs", "demo", dsl("folder"))
+	b.awaitModule("docs", "Merged=True/Merged")
+	b.awaitTypes("ui_platform-mesh_io_page", "-ui_platform-mesh_io_theme")
+	b.Kube.FailBefore(nil)
+	b.awaitTypes("ui_platform-mesh_io_page", "ui_platform-mesh_io_theme", "folder")
+}
+
+func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
+	b := bound(t)
+	for kind, name := range map[topology.Kind]string{
+		topology.Exports(): "widgets.example.com", topology.ResourceSchemas(): "v1.widgets.example.com",
+		topology.AccountInfos(): "account", topology.Stores(): "demo",
+	} {
+		b.Delete(kind, name)
+	}
+	b.await("demo", "Deleting=True/Blocked")
+	b.Delete(topology.Bindings(), "one")
+	b.Delete(topology.Bindings(), "two")
+	b.awaitUnbound("one")
+	b.awaitUnbound("two")
+	b.awaitNoModule("widgets-demo")
+	b.awaitGone("demo")
+}
+
+func TestABindingOfWhatNeverWasIsLetGo(t *testing.T) {
+	b := newBed(t)
+	b.kcp()
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.bind("one", "nothing.example.com")
+	b.awaitHeld("one", true)
+	b.Delete(topology.Bindings(), "one")
+	b.awaitUnbound("one")
+}
+
+func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
+	b := newBed(t)
+	b.kcp()
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.bind("tenancy", "tenancy.kcp.io")
+	held := []byte(`{"metadata":{"finalizers":["` + corev1alpha1.BindingFinalizer + `"]}}`)
+	if _, err := b.Resource(topology.Bindings()).Patch(t.Context(), "tenancy", types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitHeld("tenancy", false)
+}
+
+// publish says on the bus how an object is now, as the watcher would.
+func (b *bed) publish(kind topology.Kind, name string) {
+	b.T.Helper()
+	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	api, err := kube.New(b.Kube.Admin(), "local", "test")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	epoch, err := api.Epoch(b.T.Context())
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	change, err := kube.Origin{Cluster: "local", Epoch: epoch}.Change(kind, u)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if _, err := publish.New(b.JS).Publish(b.T.Context(), change, 0, publish.Options{}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func TestABindingIsHeldAndLetGoWhereOnlyTheOlderVersionIsServed(t *testing.T) {
+	kind := topology.Bindings()
+	kind.Version = kind.Older
+	b := newBed(t)
+	b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.apply(kind, "one", map[string]any{"spec": map[string]any{
+		"reference": map[string]any{"export": map[string]any{"name": "widgets.example.com"}},
+	}})
+	b.publish(kind, "one")
+	testbed.Eventually(t, soon, func() error {
+		u, err := b.Resource(kind).Get(t.Context(), "one", metav1.GetOptions{})
+		if err == nil && !slices.Contains(u.GetFinalizers(), corev1alpha1.BindingFinalizer) {
+			err = fmt.Errorf("finalizers are %v", u.GetFinalizers())
+		}
+		return err
+	})
+	b.Delete(kind, "one")
+	b.publish(kind, "one")
+	testbed.Eventually(t, soon, func() error {
+		if _, err := b.Resource(kind).Get(t.Context(), "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the binding is there (%w)", err)
+		}
+		return nil
+	})
+}

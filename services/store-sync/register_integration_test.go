@@ -1,0 +1,238 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Parts of one policy, each by another service.
+const (
+	tenantPart = `
+resourceTypes:
+  - {name: tenant, idPrefix: idntten, relationships: [{relation: parent, targetTypes: [{name: tenant}]}]}`
+	projectPart = `
+resourceTypes:
+  - {name: project, idPrefix: entrprj, relationships: [{relation: parent, targetTypes: [{name: tenant}]}]}`
+	balancerPart = `
+resourceTypes:
+  - {name: loadbalancer, idPrefix: loadbal, relationships: [{relation: owner, targetTypes: [{name: resourceowner}]}]}
+unions:
+  - {name: resourceowner, resourceTypes: [{name: tenant}, {name: project}]}
+actions: [{name: loadbalancer_get}]
+actionBindings:
+  - actionName: loadbalancer_get
+    typeName: loadbalancer
+    conditions: [{roleBinding: {}}, {relationshipAction: {relation: owner, actionName: loadbalancer_get}}]
+  - actionName: loadbalancer_get
+    typeName: resourceowner
+    conditions: [{roleBinding: {}}, {relationshipAction: {relation: parent, actionName: loadbalancer_get}}]`
+)
+
+// document applies a PolicyDocument of the namespace default that registers with the Store demo.
+func (b *bed) document(name, policy string) {
+	b.T.Helper()
+	text := fmt.Sprintf("apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata: {name: %s, namespace: default}\nspec:\n"+
+		"  storeRef: {name: demo}%s\n", name, strings.ReplaceAll(policy, "\n", "\n  "))
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	force := true
+	if _, err := b.Resource(topology.PolicyDocuments()).Namespace("default").Patch(b.T.Context(), name, types.ApplyPatchType, data,
+		metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDocument {
+	b.T.Helper()
+	var d iaplv1alpha1.PolicyDocument
+	testbed.Eventually(b.T, soon, func() error {
+		u, err := b.Resource(topology.PolicyDocuments()).Namespace("default").Get(b.T.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		d = iaplv1alpha1.PolicyDocument{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
+			return err
+		}
+		return lacking(d.Status.Conditions, d.Generation, want)
+	})
+	return &d
+}
+
+func (b *bed) withdraw(name string) {
+	b.T.Helper()
+	if err := b.Resource(topology.PolicyDocuments()).Namespace("default").Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// models are the AuthorizationModels that there are.
+func (b *bed) models() []unstructured.Unstructured {
+	b.T.Helper()
+	return b.List(topology.AuthorizationModels()).Items
+}
+
+func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
+	b := newBed(t)
+	running := b.serve()
+	b.Mirror()
+	b.applyStore("demo")
+	b.await("demo", "ModelSynced=True/Merged")
+
+	// In the worst order: whoever needs something comes before it.
+	b.document("balancer", balancerPart)
+	b.awaitDocument("balancer", "Valid=False/Invalid", "Merged=False/Invalid", "Ready=False/Invalid")
+	b.document("project", projectPart)
+	refused := b.awaitDocument("project", "Valid=False/Invalid")
+	if f := refused.Status.Findings; len(f) != 1 || f[0].Code != "E-UNKNOWN-TYPE" || f[0].Path != "spec.resourceTypes[0].relationships[0].targetTypes[0]" || f[0].Hint == "" {
+		t.Errorf("findings are %+v", f)
+	}
+	b.expectTypes("user", "document")
+	b.document("tenant", tenantPart)
+	for _, name := range []string{"balancer", "project", "tenant"} {
+		d := b.awaitDocument(name, "Valid=True/Valid", "Merged=True/Merged", "Ready=True/Ready")
+		if len(d.Status.Findings) > 0 || d.Status.AuthorizationModel == "" {
+			t.Errorf("%s: status is %+v", name, d.Status)
+		}
+	}
+	whole := []string{"user", "document", "role", "tenant", "project", "loadbalancer"}
+	b.expectTypes(whole...)
+	s := b.await("demo", "ModelSynced=True/Merged")
+	if !slices.ContainsFunc(s.Status.Modules, func(m corev1alpha1.ModuleStatus) bool {
+		return m.Source == "policydocument/default/balancer" && m.Name == "default_balancer"
+	}) {
+		t.Errorf("modules are %+v", s.Status.Modules)
+	}
+	b.decide()
+
+	t.Run("another that conflicts is refused alone", func(t *testing.T) {
+		b.document("aaa", tenantPart)
+		d := b.awaitDocument("aaa", "Valid=False/Invalid", "Merged=False/Invalid")
+		if f := d.Status.Findings; !slices.ContainsFunc(f, func(f iaplv1alpha1.Finding) bool {
+			return f.Code == "E-DUP-TYPE" && strings.Contains(f.Message, "PolicyDocument default/tenant")
+		}) {
+			t.Errorf("findings are %+v", f)
+		}
+		for _, name := range []string{"balancer", "project", "tenant"} {
+			b.awaitDocument(name, "Ready=True/Ready")
+		}
+		b.expectTypes(whole...)
+		b.withdraw("aaa")
+	})
+	t.Run("an edit that is wrong leaves what was valid", func(*testing.T) {
+		b.document("balancer", strings.ReplaceAll(balancerPart, "relation: parent", "relation: nowhere"))
+		b.awaitDocument("balancer", "Valid=False/Invalid", "Merged=True/Merged", "Ready=False/Invalid")
+		b.decide()
+		b.document("balancer", balancerPart)
+		b.awaitDocument("balancer", "Ready=True/Ready")
+	})
+	t.Run("PolicyService knows what is registered", func(t *testing.T) {
+		client := policyv1connect.NewPolicyServiceClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, running.URL)
+		registered := &policyv1.Policy{Source: &policyv1.Policy_Store{Store: "demo"}}
+		got, err := client.CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: registered, Target: policyv1.Target_TARGET_OPENFGA_MODULES})
+		if err != nil || !slices.ContainsFunc(got.GetArtifacts(), func(a *policyv1.Artifact) bool { return a.GetName() == "default_balancer.fga" }) {
+			t.Errorf("compiled are %v, %v", got, err)
+		}
+		registered.Source = &policyv1.Policy_Store{Store: "none"}
+		if _, err := client.CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: registered}); connect.CodeOf(err) != connect.CodeNotFound {
+			t.Errorf("of a Store that does not exist: %v", err)
+		}
+	})
+	t.Run("what others need stays when it is deleted", func(*testing.T) {
+		running.Stop() // It goes while nobody looks.
+		b.withdraw("tenant")
+		b.serve()
+		b.awaitDocument("project", "Valid=False/Invalid", "Merged=True/Merged")
+		b.awaitDocument("balancer", "Valid=False/Invalid", "Merged=True/Merged")
+		b.expectTypes(whole...)
+		b.decide()
+		b.document("tenant", tenantPart)
+		for _, name := range []string{"balancer", "project", "tenant"} {
+			b.awaitDocument(name, "Ready=True/Ready")
+		}
+	})
+	t.Run("nothing is left to do", func(t *testing.T) {
+		b.Settled()
+		openFGA, kube := b.since()
+		b.Resync(topology.StoreSync)
+		b.Settled()
+		if calls := openFGA(); calls["Write"]+calls["WriteAuthorizationModel"]+calls["CreateStore"] > 0 || kube() > 0 {
+			t.Errorf("a resync writes: %v, %d to the API server", calls, kube())
+		}
+	})
+	t.Run("what nobody needs goes", func(t *testing.T) {
+		for _, name := range []string{"balancer", "project", "tenant"} {
+			b.withdraw(name)
+		}
+		testbed.Eventually(t, soon, func() error {
+			if left := b.models(); len(left) > 0 {
+				return fmt.Errorf("%d AuthorizationModels are left", len(left))
+			}
+			return nil
+		})
+		b.awaitTypes("user", "document", "-tenant", "-project", "-loadbalancer", "-role")
+	})
+}
+
+// decide asks OpenFGA what the registered policy means.
+func (b *bed) decide() {
+	b.T.Helper()
+	id := b.store("demo").Status.StoreID
+	tuples := []*openfgav1.TupleKey{
+		{Object: "role:viewers", Relation: "subject", User: "user:ann"},
+		{Object: "tenant:t", Relation: "loadbalancer_get_role", User: "role:viewers#subject"},
+		{Object: "project:p", Relation: "parent", User: "tenant:t"},
+		{Object: "loadbalancer:l", Relation: "owner", User: "project:p"},
+	}
+	if err := b.hand.Write(b.T.Context(), id, "", tuples, nil); err != nil {
+		b.T.Fatal(err)
+	}
+	if !b.may("user:ann", "loadbalancer_get", "loadbalancer:l") {
+		b.T.Error("ann may not get the load balancer")
+	}
+	if b.may("user:bob", "loadbalancer_get", "loadbalancer:l") {
+		b.T.Error("bob may get the load balancer")
+	}
+}
+
+func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
+	b := newBed(t)
+	b.serve()
+	b.Mirror()
+	b.document("tenant", tenantPart)
+	b.awaitDocument("tenant", "Valid=True/Valid", "Merged=False/StoreNotFound", "Ready=False/StoreNotFound")
+	b.applyStore("demo")
+	b.awaitDocument("tenant", "Ready=True/Ready")
+	b.Delete(topology.Stores(), "demo")
+	b.await("demo", "Deleting=True/Blocked")
+	b.withdraw("tenant")
+	testbed.Eventually(t, soon, func() error {
+		if _, err := b.Resource(topology.Stores()).Get(t.Context(), "demo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the Store is there (%w)", err)
+		}
+		return nil
+	})
+}
