@@ -112,38 +112,49 @@ func (c *choice) anyLive() int {
 // blame says whose changes must go: those with a finding of their own, else those that break
 // what did not change. Each is told why.
 func (c *choice) blame(found policy.Diagnostics) map[int]bool {
-	drop := map[int]bool{}
 	broken := byDocument(found)
 	for _, contested := range []bool{false, true} {
-		for at, findings := range broken {
-			if at == nobody {
-				at = c.last()
-			}
-			if c.pending[at] && c.contested(findings) == contested {
-				drop[at] = true
-				c.refuse(at, findings)
-			}
-		}
-		if len(drop) > 0 {
+		if drop := c.faulty(broken, contested); len(drop) > 0 {
 			return drop
 		}
 	}
-	if drop = c.culprits(); len(drop) == 0 {
+	drop := c.culprits()
+	if len(drop) == 0 {
 		drop = maps.Clone(c.pending)
 	}
 	for i := range drop {
 		if c.documents[i].Present != nil {
 			c.refuse(i, c.breaks(found))
-			continue
-		}
-		// Nobody is there to be told that a deletion must wait, but those that it would break.
-		for at, findings := range broken {
-			if at != nobody && !c.documents[at].changed {
-				c.refuse(at, findings)
-			}
+		} else {
+			c.tell(broken)
 		}
 	}
 	return drop
+}
+
+// faulty are the changes with findings of their own, which are or are not contested.
+func (c *choice) faulty(broken map[int]policy.Diagnostics, contested bool) map[int]bool {
+	drop := map[int]bool{}
+	for at, findings := range broken {
+		if at == nobody {
+			at = c.last()
+		}
+		if c.pending[at] && c.contested(findings) == contested {
+			drop[at] = true
+			c.refuse(at, findings)
+		}
+	}
+	return drop
+}
+
+// tell puts findings on documents that did not change: nobody else is there to be told that a
+// deletion must wait for them.
+func (c *choice) tell(broken map[int]policy.Diagnostics) {
+	for at, findings := range broken {
+		if at != nobody && !c.documents[at].changed {
+			c.refuse(at, findings)
+		}
+	}
 }
 
 // contested reports whether all findings on a document are about what others say that are as
