@@ -19,13 +19,14 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
@@ -49,7 +50,7 @@ func TestTheJourneyOfTheReadme(t *testing.T) {
 	stores, models := objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
 
 	begun := time.Now()
-	applySamples(t, objects, "store.yaml")
+	applySamples(t, m, "store.yaml")
 	eventually(t, soon, "both objects are ready", func(ctx context.Context) error {
 		return errors.Join(ready(ctx, stores, "demo"), ready(ctx, models, "demo-documents"))
 	})
@@ -215,8 +216,13 @@ func answers(ctx context.Context, m *machine, question string, want bool) error 
 }
 
 // applySamples applies the samples, as kubectl apply --server-side does.
-func applySamples(t *testing.T, objects dynamic.Interface, file string) {
+func applySamples(t *testing.T, m *machine, file string) {
 	t.Helper()
+	groups, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(m.config(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper, objects := restmapper.NewDiscoveryRESTMapper(groups), m.objects(t)
 	manifest, err := os.ReadFile(filepath.Join(root, "deploy", "samples", file))
 	if err != nil {
 		t.Fatal(err)
@@ -229,8 +235,13 @@ func applySamples(t *testing.T, objects dynamic.Interface, file string) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		kind, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-		if _, err := objects.Resource(kind).Namespace(object.GetNamespace()).Apply(t.Context(), object.GetName(), &object, metav1.ApplyOptions{FieldManager: "kubectl"}); err != nil {
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		api := objects.Resource(mapping.Resource).Namespace(object.GetNamespace())
+		if _, err := api.Apply(t.Context(), object.GetName(), &object, metav1.ApplyOptions{FieldManager: "kubectl"}); err != nil {
 			t.Fatal(err)
 		}
 	}

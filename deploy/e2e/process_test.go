@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
@@ -58,7 +59,7 @@ type machine struct {
 	words   *words
 	exited  chan error
 
-	Kubernetes, Kubeconfig, SyncService, TupleService, InferenceService, OpenFGAHTTP string
+	Kubernetes, Kubeconfig, SyncService, StoreService, TupleService, InferenceService, OpenFGAHTTP string
 
 	Seconds float64
 }
@@ -112,14 +113,20 @@ func (m *machine) stop(t *testing.T, signal os.Signal) {
 	}
 }
 
-// objects is the Kubernetes API.
-func (m *machine) objects(t *testing.T) dynamic.Interface {
+// config is how to reach the Kubernetes API.
+func (m *machine) config(t *testing.T) *rest.Config {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", m.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := dynamic.NewForConfig(cfg)
+	return cfg
+}
+
+// objects is the Kubernetes API.
+func (m *machine) objects(t *testing.T) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(m.config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +141,7 @@ func (m *machine) tuples() tuplev1connect.TupleServiceClient {
 func (m *machine) ask(t *testing.T, args ...string) (out []byte, code int) {
 	t.Helper()
 	cmd := entail(t, args...)
-	cmd.Env = append(os.Environ(), "ENTAIL_SERVER="+m.SyncService, "ENTAIL_INFERENCE_SERVER="+m.InferenceService)
+	cmd.Env = append(os.Environ(), "ENTAIL_SERVER="+m.SyncService, "ENTAIL_INFERENCE_SERVER="+m.InferenceService, "ENTAIL_STORE_SERVER="+m.StoreService)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
