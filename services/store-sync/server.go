@@ -83,17 +83,22 @@ func (s *server) find(name string) (*corev1alpha1.Store, error) {
 	return o.Value, nil
 }
 
-// registered are the PolicyDocuments of a Store, valid or not.
-func (s *server) registered(_ context.Context, name string) ([]*policy.Document, error) {
+// registered are the PolicyDocuments of a Store, valid or not, and the options of its policy.
+func (s *server) registered(_ context.Context, name string) ([]*policy.Document, policy.Options, error) {
 	found, err := s.find(name)
 	if err != nil {
-		return nil, err
+		return nil, policy.Options{}, err
 	}
-	var documents []*policy.Document
-	for _, d := range s.registration(s.store(found.Name, "")).Documents {
-		documents = append(documents, policies.Read("policydocument/"+d.Name, d.Name, d.Present))
+	g := s.registration(s.store(found.Name, ""))
+	documents := make([]*policy.Document, len(g.Documents))
+	for i, d := range g.Documents {
+		documents[i] = policies.Read("policydocument/"+d.Name, d.Name, d.Present)
 	}
-	return documents, nil
+	options, err := g.Options()
+	if err != nil {
+		return nil, options, rpc.Invalid("Store %s: %s", name, err)
+	}
+	return documents, options, nil
 }
 
 func message(s *corev1alpha1.Store) *storev1.Store {

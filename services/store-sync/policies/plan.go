@@ -53,7 +53,7 @@ const maxRounds = 8
 // Plan compares what documents say with what is live. It depends on neither's order. What was
 // refused is tried again beside what was accepted, so that another look finds nothing to do.
 func Plan(in Input) Steps {
-	options, wrong := in.options()
+	options, wrong := in.Options()
 	c := newChoice(in.known(), options, in.Defined)
 	if wrong != nil {
 		c.refuseAll(policy.Diagnostics{{
@@ -74,8 +74,8 @@ func Plan(in Input) Steps {
 	return in.steps(c, p)
 }
 
-// options are the language's, with the Store's own type of roles.
-func (in Input) options() (o policy.Options, err error) {
+// Options are the language's, with the Store's own type of roles.
+func (in Input) Options() (o policy.Options, err error) {
 	if in.Roles != "" {
 		typ, relation, found := strings.Cut(in.Roles, "#")
 		if !found || typ == "" || relation == "" {

@@ -316,8 +316,9 @@ type Policy struct {
 	//
 	//	*Policy_Files
 	//	*Policy_Store
-	Source        isPolicy_Source `protobuf_oneof:"source"`
-	Options       *Options        `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	Source isPolicy_Source `protobuf_oneof:"source"`
+	// Without them a Store's policy has the options of the Store, and files have the defaults.
+	Options       *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -121,13 +121,22 @@ func TestTheWorstOfAllChanges(t *testing.T) {
 	}
 }
 
+func TestARequestCanChooseOtherOptionsThanTheStore(t *testing.T) {
+	p := registered("demo")
+	p.Options = &policyv1.Options{RoleRelation: "holder"}
+	got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{Policy: p, Type: "loadbalancer", Action: "loadbalancer_get"}))(t)
+	if holder := got.GetNodes()[0].GetRole().GetHolder(); holder != "role#holder" {
+		t.Errorf("roles are held by %s", holder)
+	}
+}
+
 func TestAnExplanationIsATree(t *testing.T) {
 	got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{
 		Policy: registered("demo"), Type: "loadbalancer", Action: "loadbalancer_get",
 	}))(t)
 	nodes := got.GetNodes()
 	root := nodes[0]
-	if root.GetType() != "loadbalancer" || root.GetRole().GetRelation() != "loadbalancer_get_role" || root.GetRole().GetHolder() != "role#subject" ||
+	if root.GetType() != "loadbalancer" || root.GetRole().GetRelation() != "loadbalancer_get_role" || root.GetRole().GetHolder() != "role#assignee" ||
 		root.GetBound().GetOwner() != "load-balancer-api" || root.GetBound().GetPlace().GetFile() != "policydocument/team/lb" || root.GetNeverGranted() {
 		t.Errorf("the action in question: %v", root)
 	}

@@ -25,13 +25,22 @@ const (
 
 // read is the policy that a request means, nil where it has errors.
 func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
+	var documents []*policy.Document
+	var unreadable policy.Diagnostics
 	options := optionsOf(m.GetOptions())
+	if store := m.GetStore(); store != "" {
+		registered, own, err := s.registered(ctx, store)
+		if err != nil {
+			return nil, nil, err
+		}
+		if documents = registered; m.GetOptions() == nil {
+			options = own
+		}
+	} else {
+		documents, unreadable = documentsOf(m.GetFiles().GetFiles())
+	}
 	if err := options.Validate(); err != nil {
 		return nil, nil, rpc.Invalid("options: %s", err)
-	}
-	documents, unreadable, err := s.load(ctx, m)
-	if err != nil {
-		return nil, nil, err
 	}
 	p, wrong := check.Documents(documents, options)
 	found := unreadable.Join(wrong)
@@ -44,13 +53,9 @@ func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, 
 	return p, found, nil
 }
 
-func (s *Server) load(ctx context.Context, m *policyv1.Policy) ([]*policy.Document, policy.Diagnostics, error) {
-	if store := m.GetStore(); store != "" {
-		documents, err := s.documents(ctx, store)
-		return documents, nil, err
-	}
+func documentsOf(written []*policyv1.File) ([]*policy.Document, policy.Diagnostics) {
 	var files []load.File
-	for _, f := range m.GetFiles().GetFiles() {
+	for _, f := range written {
 		files = append(files, load.File{Name: f.GetName(), Content: f.GetContent()})
 	}
 	documents, found := load.Files(files, load.Limits{Bytes: maxBytes, Nodes: maxNodes})
@@ -59,7 +64,7 @@ func (s *Server) load(ctx context.Context, m *policyv1.Policy) ([]*policy.Docume
 			d.Source.Owner = strings.ToValidUTF8(owner[:maxOwner], "")
 		}
 	}
-	return documents, found, nil
+	return documents, found
 }
 
 func optionsOf(m *policyv1.Options) policy.Options {

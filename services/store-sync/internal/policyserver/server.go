@@ -19,14 +19,17 @@ const maxAtOnce = 2
 
 // Server implements PolicyService. It keeps nothing of a request.
 type Server struct {
-	documents func(ctx context.Context, store string) ([]*policy.Document, error)
-	turns     chan struct{}
+	registered Registered
+	turns      chan struct{}
 }
 
-// New makes one. The function gives the documents that are registered for a Store; its error
-// is what the caller gets.
-func New(documents func(ctx context.Context, store string) ([]*policy.Document, error)) *Server {
-	return &Server{documents: documents, turns: make(chan struct{}, maxAtOnce)}
+// Registered finds the documents that are registered for a Store, and the options that its model
+// asks for. Its error is what the caller gets.
+type Registered func(ctx context.Context, store string) ([]*policy.Document, policy.Options, error)
+
+// New makes one.
+func New(registered Registered) *Server {
+	return &Server{registered: registered, turns: make(chan struct{}, maxAtOnce)}
 }
 
 var _ policyv1connect.PolicyServiceHandler = (*Server)(nil)

@@ -183,10 +183,10 @@ func TestOptionsReachTheLanguage(t *testing.T) {
 
 func TestRequestsWaitForTheirTurn(t *testing.T) {
 	entered, goOn := make(chan struct{}), make(chan struct{})
-	s := New(func(context.Context, string) ([]*policy.Document, error) {
+	s := New(func(context.Context, string) ([]*policy.Document, policy.Options, error) {
 		entered <- struct{}{}
 		<-goOn
-		return nil, nil
+		return nil, policy.Options{}, nil
 	})
 	answers := make(chan error)
 	for range maxAtOnce {

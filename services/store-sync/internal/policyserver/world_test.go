@@ -53,15 +53,15 @@ func registered(store string) *policyv1.Policy {
 func newServer(t *testing.T) *Server {
 	t.Helper()
 	content := example(t)
-	return New(func(_ context.Context, store string) ([]*policy.Document, error) {
+	return New(func(_ context.Context, store string) ([]*policy.Document, policy.Options, error) {
 		if store != "demo" {
-			return nil, rpc.NotFound("there is no Store %q", store)
+			return nil, policy.Options{}, rpc.NotFound("there is no Store %q", store)
 		}
 		documents, found := load.Files([]load.File{{Name: "policydocument/team/lb", Content: []byte(content)}}, load.Limits{})
 		if len(found) > 0 {
 			t.Errorf("the example: %v", found)
 		}
-		return documents, nil
+		return documents, policy.Options{RoleRelation: "assignee"}, nil
 	})
 }
 
