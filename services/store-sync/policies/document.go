@@ -59,7 +59,7 @@ func size(d Document) policy.Diagnostics {
 // Read makes a document for the policy library of what the PolicyDocument of a name says.
 // File is what findings call it.
 func Read(file, name string, p *iaplv1alpha1.Policy) *policy.Document {
-	d := &policy.Document{Source: &policy.Source{File: file, Owner: owner(name)}}
+	d := &policy.Document{Source: &policy.Source{File: file, Owner: policy.OwnerOf(name)}}
 	for _, t := range p.ResourceTypes {
 		read := policy.ResourceType{Name: written(t.Name), IDPrefix: written(t.IDPrefix)}
 		for _, r := range t.Relationships {

@@ -73,20 +73,6 @@ func (in Input) nameOf(document string) string {
 	return fmt.Sprintf("policydocument.%s.%s", readable, hash(in.Store.Cluster, in.Store.Name, document))
 }
 
-// maxModule is how long the name of a module may be in OpenFGA.
-const maxModule = 50
-
-// owner is the name of the module for a document: namespace_name, with _ for each dot too, as
-// neither Kubernetes nor a module has both, or a hash where that cannot be one.
-func owner(document string) string {
-	module := strings.NewReplacer("/", "_", ".", "_").Replace(document)
-	foreign := strings.Count(document, "/") > 1
-	if first := module[0]; !foreign && len(module) <= maxModule && first >= 'a' && first <= 'z' {
-		return module
-	}
-	return "policy-" + hash(document)
-}
-
 func hash(parts ...string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(strings.Join(parts, "\x00"))) // It cannot fail.

@@ -50,6 +50,24 @@ func put(t *testing.T, file, content string) string {
 	return file
 }
 
+func TestPolicyReadsManifestsOfPolicyDocuments(t *testing.T) {
+	sample := filepath.Join("..", "..", "..", "..", "deploy", "samples", "policy", "documents.yaml")
+	if got := run(t, "check", sample); got.code != 0 || got.out+got.err != "" {
+		t.Errorf("check: %+v", got)
+	}
+	got := run(t, "compile", sample, "--target", "openfga-modules")
+	if got.code != 0 || !strings.Contains(got.out, "module default_load-balancer-api\n") {
+		t.Errorf("compile: %+v", got)
+	}
+	content, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, "fmt", sample); got.code != 0 || got.out != string(content) {
+		t.Errorf("fmt: %+v", got)
+	}
+}
+
 const brokenPolicy = `resourceTypes:
   - name: tenant
     idPrefix: idntten

@@ -15,7 +15,7 @@ type decoder struct {
 }
 
 func (d *decoder) decode(root tree.Node) {
-	top := d.fields(root, "a document", "resourceTypes", "unions", "actions", "actionBindings")
+	top := d.fields(d.unwrap(root), "a document", "resourceTypes", "unions", "actions", "actionBindings")
 	d.document.ResourceTypes = decodeEach(d, top[0], "resourceTypes", d.resourceType)
 	d.document.Unions = decodeEach(d, top[1], "unions", d.union)
 	d.document.Actions = decodeEach(d, top[2], "actions", func(n tree.Node) policy.Action {
