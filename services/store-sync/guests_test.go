@@ -2,13 +2,17 @@ package storesync
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/apimodel"
+	"github.com/entail-dev/entail/services/store-sync/plan"
 )
 
 func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
@@ -30,5 +34,25 @@ func TestABindingInAnotherClusterIsNotOursToHold(t *testing.T) {
 	r := &reconciler{objects: d.objects, view: d.view} // It has no API server to write to.
 	if results, err := r.holdBinding(t.Context(), binding); len(results) != 0 || err != nil {
 		t.Errorf("results %+v, %v", results, err)
+	}
+}
+
+func TestAModuleHereIsToldWhatBecameOfItInTheStoreOfAnotherCluster(t *testing.T) {
+	d := newDesk(t)
+	guest := d.module("guest", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"}, false)
+	for state, want := range map[corev1alpha1.ModuleState]string{"": plan.ReasonStorePending, "Merged": plan.ReasonMerged, "Rejected": plan.ReasonRejected} {
+		s := corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Status: corev1alpha1.StoreStatus{StoreID: "id1"}}
+		if state != "" {
+			s.Status.Modules = []corev1alpha1.ModuleStatus{{Source: "authorizationmodel/local/guest", State: state}}
+		}
+		foreign := d.put(topology.Stores(), "east", "demo", s, false)
+		if got := d.Keys(foreign); !slices.Equal(got, []event.Key{foreign}) || !slices.Equal(d.Keys(guest), got) {
+			t.Errorf("the Store touches %v, the module %v", got, d.Keys(guest))
+		}
+		in := d.input(foreign, plan.Facts{})
+		c := meta.FindStatusCondition(plan.ModuleStatus(in, plan.Facts{}, in.Modules[0]).Conditions, corev1alpha1.Merged)
+		if c.Reason != want || (c.Status == metav1.ConditionTrue) != (state == "Merged") {
+			t.Errorf("%s: %+v", state, c)
+		}
 	}
 }

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/store-sync/apimodel"
 )
 
 // part is the name of the i-th of many modules and of its type.
@@ -39,13 +37,8 @@ func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
 	}
 	b.Settled()
 	for i, broken := range brokenParts() {
-		began := time.Now()
 		b.applyModule(part(i), "demo", broken.text)
 		m := b.awaitModule(part(i), "Merged=False/Rejected")
-		took := time.Since(began)
-		if t.Logf("%s was told of after %s", part(i), took); took > time.Second {
-			t.Errorf("%s took too long", part(i))
-		}
 		if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, broken.says) {
 			t.Errorf("%s is rejected with %q, want %q", part(i), why, broken.says)
 		}
@@ -72,9 +65,9 @@ func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
 	for i := range brokenParts() {
 		b.applyModule(part(i), "demo", dsl(part(i)))
 		b.awaitModule(part(i), "Merged=True/Merged")
+		b.awaitTypes(part(i))
 	}
 	b.await("demo", "ModelSynced=True/Merged")
-	b.awaitTypes(part(3), part(30), part(59))
 }
 
 // wide is a module whose model takes about as many bytes.
@@ -113,7 +106,7 @@ func TestAModelOverTheLimitsIsToldAndTheLastGoodOneStays(t *testing.T) {
 	b.awaitTypes("straw", "-"+part(0))
 }
 
-func TestAModelIsWrittenUpToTheLastByteAndNotBeyond(t *testing.T) {
+func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 	b := newBed(t)
 	b.Mirror()
 	b.serve()
@@ -124,14 +117,20 @@ func TestAModelIsWrittenUpToTheLastByteAndNotBeyond(t *testing.T) {
 	b.awaitModule(part(3), "Merged=True/Merged")
 	b.await("demo", "ModelSynced=True/Merged")
 	b.Settled()
-	good := b.store("demo").Status.AuthorizationModelID
+	good, sent := b.store("demo").Status.AuthorizationModelID, b.OpenFGA.CallsByOp()["WriteAuthorizationModel"]
 	b.applyModule("straw", "demo", wide("straw", 60<<10))
 	s := b.await("demo", "ModelSynced=False/LimitExceeded")
 	if why := messageOf(s.Status.Conditions, corev1alpha1.ModelSynced); !strings.Contains(why, "bytes, of at most 262144") || s.Status.AuthorizationModelID != good {
 		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
 	}
-	if n := b.OpenFGA.CallsByOp()["WriteAuthorizationModel"]; n > 5 {
-		t.Errorf("%d models were sent, one too large among them", n)
+	b.awaitModule("straw", "Merged=False/LimitExceeded")
+	b.awaitModule(part(3), "Merged=True/Merged")
+	b.Settled()
+	if n := b.OpenFGA.CallsByOp()["WriteAuthorizationModel"] - sent; n != 0 {
+		t.Errorf("%d models were sent", n)
+	}
+	if latest, err := b.hand.LatestModel(t.Context(), s.Status.StoreID); err != nil || latest.GetId() != good {
+		t.Errorf("model %s is live (%v), want %s", latest.GetId(), err, good)
 	}
 	b.Delete(topology.AuthorizationModels(), "straw")
 	b.await("demo", "ModelSynced=True/Merged")
@@ -168,52 +167,4 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 			t.Errorf("%s was asked %d times", op, n-before[op])
 		}
 	}
-}
-
-// BenchmarkAChangeOfOneModuleInAHundred is from the change to the new model in OpenFGA. The
-// modules are such as are generated for APIs.
-func BenchmarkAChangeOfOneModuleInAHundred(b *testing.B) {
-	bed := &bed{Bed: testbed.NewBed(b)}
-	bed.hand = bed.OpenFGA.Client(b)
-	bed.Mirror()
-	bed.serve(ordinary(), unprivileged)
-	bed.applyStore("demo", withAccounts)
-	text := func(i int) string {
-		dsl, err := apimodel.Template{}.Module(apimodel.Resource{Group: "example.com", Plural: part(i) + "s", Singular: part(i)})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return dsl
-	}
-	for i := range 97 {
-		bed.applyModule(part(i), "demo", text(i))
-	}
-	bed.awaitModule(part(96), "Merged=True/Merged")
-	bed.await("demo", "ModelSynced=True/Merged")
-	bed.Settled()
-	id := bed.store("demo").Status.StoreID
-	for round := 0; b.Loop(); round++ {
-		relation := fmt.Sprintf("round_%d", round)
-		bed.applyModule(part(50), "demo", text(50)+"    define "+relation+": owner\n")
-		bed.awaitRelation(id, "example_com_"+part(50), relation)
-		b.StopTimer()
-		bed.Settled()
-		b.StartTimer()
-	}
-}
-
-func (b *bed) awaitRelation(store, typ, relation string) {
-	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		m, err := b.hand.LatestModel(b.T.Context(), store)
-		if err != nil {
-			return err
-		}
-		for _, t := range m.GetTypeDefinitions() {
-			if t.GetType() == typ && t.GetRelations()[relation] != nil {
-				return nil
-			}
-		}
-		return fmt.Errorf("no %s of %s", relation, typ)
-	})
 }

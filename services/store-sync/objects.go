@@ -98,7 +98,10 @@ func groupOf(definition event.Key) string {
 
 func (o objects) storeKeys(k event.Key) []event.Key {
 	var keys []event.Key
-	if k.Cluster == o.cluster {
+	here := func(m view.Object[corev1alpha1.AuthorizationModel]) bool {
+		return m.Key.Cluster == o.cluster && storeOf(m.Key, m.Value) == k
+	}
+	if k.Cluster == o.cluster || slices.ContainsFunc(o.modules.By(byStoreRef, k.Name), here) {
 		keys = append(keys, k)
 	}
 	s, _ := o.stores.Get(k)
@@ -121,6 +124,9 @@ func storeOf(k event.Key, m *corev1alpha1.AuthorizationModel) event.Key {
 // input gathers what the view holds about one Store. A Store of another cluster is none of ours.
 func (o objects) input(key event.Key, f plan.Facts) plan.Input {
 	in := plan.Input{Key: key}
+	if s, ok := o.stores.Get(key); ok && key.Cluster != o.cluster {
+		in.Elsewhere = s.Value
+	}
 	if key.Cluster == o.cluster {
 		if s, ok := o.stores.Get(key); ok {
 			in.Store, in.Change = s.Value, s.Change

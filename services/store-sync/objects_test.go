@@ -75,7 +75,7 @@ func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
 	}{
 		"a Store":                             {demo, []event.Key{demo}},
 		"a Store that shares its OpenFGA one": {other, []event.Key{other, twin}},
-		"a Store elsewhere of the name":       {foreign, []event.Key{demo}},
+		"a Store elsewhere of the name":       {foreign, []event.Key{foreign, demo}},
 		"a Store that nobody knows":           {storeKey("new"), []event.Key{storeKey("new")}},
 		"a module":                            {d.module("a", corev1alpha1.StoreRef{Name: "demo"}, false), []event.Key{demo}},
 		"a module of a Store elsewhere":       {d.module("b", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"}, false), []event.Key{foreign}},

@@ -35,6 +35,33 @@ func TestAnAPIThatDidNotAnswerIsAskedAgainWithoutAnotherChange(t *testing.T) {
 	b.awaitTypes("ui_platform-mesh_io_page", "ui_platform-mesh_io_theme", "folder")
 }
 
+func TestAModuleThatCannotBeMadeOrDeletedHoldsUpNoOther(t *testing.T) {
+	const first = " /apis/core.platform-mesh.io/v1alpha1/authorizationmodels/gadgets-demo"
+	gadgets := definition{"example.com", "gadgets", "Gadget", "v1alpha1", "demo"}
+	b := newBed(t)
+	b.Mirror()
+	b.serve(ordinary(), unprivileged)
+	b.applyStore("demo", withAccounts)
+	b.Kube.FailBefore(failing("PATCH" + first))
+	b.define(gadgets, widgets("example.com", "demo"))
+	b.applyModule("docs", "demo", dsl("folder"))
+	b.awaitTypes("example_com_widget", "folder", "-example_com_gadget")
+	b.Settled()
+	b.Kube.FailBefore(nil)
+	b.awaitTypes("example_com_gadget")
+	b.Settled()
+
+	b.Kube.FailBefore(failing("DELETE" + first))
+	gadgets.store = ""
+	b.define(gadgets, widgets("example.com", ""))
+	b.awaitNoModule("widgets-demo")
+	b.awaitTypes("-example_com_widget", "example_com_gadget")
+	b.Settled()
+	b.Kube.FailBefore(nil)
+	b.awaitNoModule("gadgets-demo")
+	b.awaitTypes("-example_com_gadget")
+}
+
 func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
 	b := bound(t)
 	for kind, name := range map[topology.Kind]string{

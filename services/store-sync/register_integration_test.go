@@ -49,11 +49,17 @@ actionBindings:
     conditions: [{roleBinding: {}}, {relationshipAction: {relation: parent, actionName: loadbalancer_get}}]`
 )
 
-// document applies a PolicyDocument of the namespace default that registers with the Store demo.
+// document registers a PolicyDocument with the Store demo.
 func (b *bed) document(name, policy string) {
 	b.T.Helper()
+	b.register(name, "demo", policy)
+}
+
+// register applies a PolicyDocument in the namespace default.
+func (b *bed) register(name, store, policy string) {
+	b.T.Helper()
 	text := fmt.Sprintf("apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata: {name: %s, namespace: default}\nspec:\n"+
-		"  storeRef: {name: demo}%s\n", name, strings.ReplaceAll(policy, "\n", "\n  "))
+		"  storeRef: {name: %s}%s\n", name, store, strings.ReplaceAll(policy, "\n", "\n  "))
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		b.T.Fatal(err)

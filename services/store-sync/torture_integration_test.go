@@ -16,12 +16,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/policies"
 )
 
 const (
@@ -29,6 +32,7 @@ const (
 	torturePace    = 25 * time.Millisecond
 	tortureStores  = 5
 	tortureModules = 12
+	tortureParts   = 4
 )
 
 // trouble fails calls: some, or all of them when the line is cut, which is what a crash looks like from outside.
@@ -91,7 +95,11 @@ func TestWhateverHappensOpenFGAEndsAsDeclared(t *testing.T) {
 func (b *bed) happen() {
 	b.T.Helper()
 	store, module := fmt.Sprintf("store-%d", rand.IntN(tortureStores)), fmt.Sprintf("module-%d", rand.IntN(tortureModules))
-	switch n := rand.IntN(10); {
+	switch n := rand.IntN(14); {
+	case n >= 12:
+		b.remove(topology.PolicyDocuments(), fmt.Sprintf("part-%d", rand.IntN(tortureParts)))
+	case n >= 10:
+		b.part(rand.IntN(tortureParts), store)
 	case n < 3:
 		b.applyStore(store, func(s *corev1alpha1.StoreSpec) {
 			s.CoreModule = []string{coreV1, coreV1 + "\ntype drawer\n", "module broken"}[rand.IntN(3)]
@@ -105,10 +113,22 @@ func (b *bed) happen() {
 	}
 }
 
+// part registers a part of a policy, in which each type leads to that of another part, or to none that there is.
+func (b *bed) part(i int, store string) {
+	b.T.Helper()
+	up := []int{i, (i + 1) % tortureParts, tortureParts}[rand.IntN(3)]
+	b.register(fmt.Sprintf("part-%d", i), store, fmt.Sprintf(
+		"\nresourceTypes:\n  - {name: part%d, idPrefix: part%d, relationships: [{relation: up, targetTypes: [{name: part%d}]}]}", i, i, up))
+}
+
 // remove deletes what may not be there.
 func (b *bed) remove(kind topology.Kind, name string) {
 	b.T.Helper()
-	err := b.Resource(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{})
+	var api dynamic.ResourceInterface = b.Resource(kind)
+	if kind == topology.PolicyDocuments() {
+		api = b.Resource(kind).Namespace("default")
+	}
+	err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		b.T.Fatal(err)
 	}
@@ -117,14 +137,31 @@ func (b *bed) remove(kind topology.Kind, name string) {
 // asDeclared compares every OpenFGA store with what the objects come to.
 func (b *bed) asDeclared() error {
 	b.T.Helper()
-	modules := map[string][]model.Module{}
+	modules, made := map[string][]model.Module{}, map[string]policies.Input{}
 	for _, u := range b.List(topology.AuthorizationModels()).Items {
 		var m corev1alpha1.AuthorizationModel
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
 			return err
 		}
-		modules[m.Spec.StoreRef.Name] = append(modules[m.Spec.StoreRef.Name],
-			model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: m.Name}, DSL: m.Spec.Model})
+		origin := model.Origin{Kind: model.AuthorizationModel, Name: m.Name}
+		if m.Annotations[corev1alpha1.DocumentAnnotation] != "" {
+			origin.Kind = model.Policy
+			policy := made[m.Spec.StoreRef.Name]
+			policy.Has = append(policy.Has, &m)
+			made[m.Spec.StoreRef.Name] = policy
+		}
+		modules[m.Spec.StoreRef.Name] = append(modules[m.Spec.StoreRef.Name], model.Module{Origin: origin, DSL: m.Spec.Model})
+	}
+	for _, u := range b.List(topology.PolicyDocuments()).Items {
+		var d iaplv1alpha1.PolicyDocument
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
+			return err
+		}
+		policy := made[d.Spec.StoreRef.Name]
+		policy.Documents = append(policy.Documents, policies.Document{
+			Name: d.Namespace + "/" + d.Name, Present: &d.Spec.Policy, Created: d.CreationTimestamp.Time,
+		})
+		made[d.Spec.StoreRef.Name] = policy
 	}
 	declared := map[string]corev1alpha1.Store{}
 	for _, u := range b.List(topology.Stores()).Items {
@@ -139,6 +176,11 @@ func (b *bed) asDeclared() error {
 		s, ok := declared[name]
 		if err := b.storeAsDeclared(name, s, ok, modules[name]); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		policy := made[name]
+		policy.Store.Name = name
+		if steps := policies.Plan(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
+			return fmt.Errorf("%s: the policy is not what is registered: %+v", name, steps)
 		}
 	}
 	return nil

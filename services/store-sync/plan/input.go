@@ -21,6 +21,8 @@ type Input struct {
 	Key event.Key
 	// Store is nil unless it is alive. Gone is then its last state, where one is known.
 	Store, Gone *corev1alpha1.Store
+	// Elsewhere is the Store if it lives in another cluster: what becomes of its modules is decided there.
+	Elsewhere *corev1alpha1.Store
 	// Change is the state of Store or Gone.
 	Change event.Change
 	// Modules are the AuthorizationModels that refer to the Store, in any order.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ const (
 	ReasonRejected      = "Rejected"
 	ReasonStoreNotFound = "StoreNotFound"
 	ReasonStoreDeleting = "StoreDeleting"
+	ReasonStorePending  = "StorePending"
 )
 
 func moduleConditions() []string { return []string{corev1alpha1.Merged, corev1alpha1.Ready} }
@@ -34,7 +36,7 @@ func ModuleStatus(in Input, f Facts, m Module) corev1alpha1.AuthorizationModelSt
 	b := newBoard(o.Status.Conditions, moduleConditions(), o.Generation, in.Now)
 	merged := mergedFinding(in, f, m)
 	b.set(merged)
-	moved := len(o.Spec.Tuples) > 0 && (in.Store == nil || o.Status.StoreID != resolve(in, f).id)
+	moved := len(o.Spec.Tuples) > 0 && o.Status.StoreID != in.storeID(f)
 	b.set(ready(merged, tuplesSynced(o.Status.Conditions, o, moved)))
 	return corev1alpha1.AuthorizationModelStatus{ObservedGeneration: o.Generation, Conditions: b.sorted()}
 }
@@ -44,6 +46,8 @@ func mergedFinding(in Input, f Facts, m Module) finding {
 		return finding{corev1alpha1.Merged, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 	}
 	switch {
+	case in.Elsewhere != nil:
+		return elsewhere(in, m)
 	case in.Store == nil:
 		return no(ReasonStoreNotFound, "there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster)
 	case in.deleting():
@@ -62,6 +66,38 @@ func mergedFinding(in Input, f Facts, m Module) finding {
 		return unlessLive(m, latest != nil, no(p.reason, "Store %q has no new model: %s", in.Key.Name, p.message))
 	}
 	return merged(in, m)
+}
+
+// storeID is the OpenFGA store that the module's tuples belong into, "" if there is none.
+func (in Input) storeID(f Facts) string {
+	switch {
+	case in.Elsewhere != nil:
+		return in.Elsewhere.Status.StoreID
+	case in.Store == nil:
+		return ""
+	}
+	return resolve(in, f).id
+}
+
+// elsewhere is the word of the Store's own cluster on a module of this one.
+func elsewhere(in Input, m Module) finding {
+	source := in.origin(m).String()
+	i := slices.IndexFunc(in.Elsewhere.Status.Modules, func(s corev1alpha1.ModuleStatus) bool { return s.Source == source })
+	if i < 0 {
+		return finding{
+			corev1alpha1.Merged, metav1.ConditionFalse, ReasonStorePending,
+			fmt.Sprintf("Store %q in cluster %q does not list this module yet", in.Key.Name, in.Key.Cluster),
+		}
+	}
+	is := finding{corev1alpha1.Merged, metav1.ConditionTrue, ReasonMerged, "part of the store's live model"}
+	switch s := in.Elsewhere.Status.Modules[i]; model.State(s.State) {
+	case model.Rejected:
+		return finding{corev1alpha1.Merged, metav1.ConditionFalse, ReasonRejected, s.Message}
+	case model.Duplicate:
+		is.reason, is.message = ReasonDuplicate, s.Message
+	case model.Merged:
+	}
+	return is
 }
 
 // merged is the finding on a module when the merge is live. It does not name the model, or

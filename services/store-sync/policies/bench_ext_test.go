@@ -32,8 +32,10 @@ func letters(i int) string {
 
 func BenchmarkPlan100Documents(b *testing.B) {
 	for name, edit := range map[string]func(w *world){
-		"in step":                      func(*world) {},
-		"one is edited":                func(w *world) { w.say("team/s050", serviceText(50)+"unions: [{name: u, resourceTypes: [{name: t1}, {name: t2}]}]\n") },
+		"in step": func(*world) {},
+		"one is edited": func(w *world) {
+			w.say("team/s050", serviceText(50)+"unions: [{name: u, resourceTypes: [{name: t1}, {name: t2}]}]\n")
+		},
 		"one is refused":               func(w *world) { w.say("team/new", serviceText(50)) },
 		"one that all need is deleted": func(w *world) { delete(w.documents, "team/s000") },
 		"20 are refused": func(w *world) {

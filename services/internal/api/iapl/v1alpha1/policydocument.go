@@ -8,7 +8,8 @@ type StoreRef struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Cluster holds the Store; empty means the cluster of this object.
+	// Cluster holds the Store; empty means the cluster of this object. What becomes of a document
+	// of another cluster is told in the status of the Store alone.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Cluster string `json:"cluster,omitempty"`

@@ -1,0 +1,171 @@
+//go:build integration
+
+package proof
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/store-sync/apimodel"
+)
+
+// accounts is a core module that generated modules build on. It has three types.
+const accounts = `module core
+
+type user
+
+type role
+  relations
+    define assignee: [user, user:*]
+
+type core_platform-mesh_io_account
+  relations
+    define parent: [core_platform-mesh_io_account]
+    define owner: [role#assignee] or owner from parent
+    define member: [role#assignee] or owner or member from parent
+`
+
+// manyModels is a Store with modules such as are generated for APIs.
+type manyModels struct {
+	*together
+	store string
+	texts []string
+}
+
+func startManyModels(b *testing.B, n int) *manyModels {
+	b.Helper()
+	s := &manyModels{together: startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)}
+	s.kube.Apply(b, topology.Stores(), "bench", corev1alpha1.StoreSpec{CoreModule: accounts, Discovery: corev1alpha1.DiscoveryNone})
+	for i := range n {
+		s.texts = append(s.texts, text(b, i))
+		s.apply(b, i, s.texts[i])
+	}
+	s.awaitModules(b)
+	return s
+}
+
+// text is the i-th module. A model may have a hundred types, so the last modules only extend one.
+func text(b *testing.B, i int) string {
+	b.Helper()
+	name := fmt.Sprintf("part%02d", i)
+	if i >= 97 {
+		return fmt.Sprintf("module %[1]s\n\nextend type core_platform-mesh_io_account\n  relations\n    define use_%[1]s: member\n", name)
+	}
+	text, err := apimodel.Template{}.Module(apimodel.Resource{Group: "example.com", Plural: name + "s", Singular: name})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return text
+}
+
+func (s *manyModels) apply(b *testing.B, i int, text string) {
+	b.Helper()
+	s.kube.Apply(b, topology.AuthorizationModels(), fmt.Sprintf("part%02d", i),
+		corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "bench"}, Model: text})
+}
+
+// awaitModules waits until everything is Ready.
+func (s *manyModels) awaitModules(b *testing.B) {
+	b.Helper()
+	testbed.Eventually(b, time.Minute, func() error {
+		modules, err := list[corev1alpha1.AuthorizationModel](b.Context(), s.objects, topology.AuthorizationModels())
+		for name, m := range modules {
+			if !ready(m.Status.Conditions, m.Generation) {
+				return fmt.Errorf("%s is not Ready: %+v", name, m.Status.Conditions)
+			}
+		}
+		if err != nil || len(modules) < len(s.texts) {
+			return fmt.Errorf("there are %d modules (%w)", len(modules), err)
+		}
+		stores, err := list[corev1alpha1.Store](b.Context(), s.objects, topology.Stores())
+		if err == nil && !ready(stores["bench"].Status.Conditions, stores["bench"].Generation) {
+			err = errors.New("the Store is not Ready")
+		}
+		s.store = stores["bench"].Status.StoreID
+		return err
+	})
+}
+
+// One module of a store of a hundred, the core module among them, is changed: from the answer to the person's request
+// to the new model in OpenFGA.
+func BenchmarkChangeToModel(b *testing.B) {
+	s := startManyModels(b, 99)
+	var took []time.Duration
+	for round := 0; b.Loop(); round++ {
+		relation := fmt.Sprintf("round_%d", round)
+		s.apply(b, 50, s.texts[50]+"    define "+relation+": owner\n")
+		took = append(took, until(b, func() (bool, error) {
+			m, err := s.openFGA.LatestModel(b.Context(), s.store)
+			for _, t := range m.GetTypeDefinitions() {
+				if t.GetType() == "example_com_part50" && t.GetRelations()[relation] != nil {
+					return true, err
+				}
+			}
+			return false, err
+		}))
+		b.StopTimer()
+		s.awaitModules(b)
+		b.StartTimer()
+	}
+	report(b, took)
+}
+
+// One module of sixty is broken: from the answer to the person's request to the reason in the status of its object.
+func BenchmarkChangeToRejection(b *testing.B) {
+	s := startManyModels(b, 60)
+	var took []time.Duration
+	for b.Loop() {
+		s.apply(b, 30, "module broken\n\ntype broken\n  relations\n    define reader [user]\n")
+		took = append(took, until(b, func() (bool, error) {
+			u, err := s.objects.Resource(resource(topology.AuthorizationModels())).Get(b.Context(), "part30", metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			var m corev1alpha1.AuthorizationModel
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m)
+			c := meta.FindStatusCondition(m.Status.Conditions, corev1alpha1.Merged)
+			return c != nil && c.Reason == "Rejected" && c.ObservedGeneration == m.Generation, err
+		}))
+		b.StopTimer()
+		s.apply(b, 30, s.texts[30])
+		s.awaitModules(b)
+		b.StartTimer()
+	}
+	report(b, took)
+}
+
+// until measures how long something takes to become so.
+func until(b *testing.B, is func() (bool, error)) time.Duration {
+	b.Helper()
+	begun := time.Now()
+	for {
+		done, err := is()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if done {
+			return time.Since(begun)
+		}
+		if time.Since(begun) > time.Minute {
+			b.Fatal("it does not come")
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func report(b *testing.B, took []time.Duration) {
+	b.Helper()
+	slices.Sort(took)
+	b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
+}
