@@ -26,7 +26,13 @@ type pass struct {
 	// writes counts what was done on behalf of each source.
 	writes  map[string]int
 	results map[event.Key]consume.Result
+	// warned counts the bindings that people were told of.
+	warned int
 }
+
+// maxWarnings bounds the Events of one pass: whoever makes many bindings that stand in the
+// way must not hold up the rest. Statuses tell of the others.
+const maxWarnings = 50
 
 // round looks at what is dirty, and does what is to be done. It reports whether something
 // else has become dirty meanwhile. Whatever is not done stays dirty, even after a panic.
@@ -94,6 +100,7 @@ func (p *pass) plan(sources []string) ([]infer.Step, map[string]finding) {
 			case infer.Wait:
 				f.troubles = append(f.troubles, infer.Trouble{Parent: s.Parent, Child: s.Child, Reason: infer.Pending, Message: fmt.Sprintf(
 					"RoleBinding %s is being deleted; it is made again when it has gone", s.Name)})
+			case infer.Hold: // The rules behind it say so.
 			default:
 				steps = append(steps, s)
 			}
@@ -133,7 +140,7 @@ func (p *pass) account(ctx context.Context, space *space, found map[string]findi
 // warn attaches a note to a binding.
 func (p *pass) warn(ctx context.Context, name, reason, message string) {
 	b, ok := p.Bindings.Get(p.BindingKey(p.namespace, name))
-	if !ok {
+	if p.warned++; !ok || p.warned > maxWarnings {
 		return
 	}
 	p.log.WarnContext(ctx, "a foreign RoleBinding stands in the way", slog.String("object", b.Key.String()), slog.String("reason", reason))
@@ -153,11 +160,7 @@ func (p *pass) conclude(d *dirt, found map[string]finding, undone map[string]str
 		if !ok || p.writes[source] == 0 && len(p.book.Direct(b.Value.Role)) == 0 {
 			continue
 		}
-		r := consume.Result{Change: b.Change, Outcome: eventv1.Outcome_OUTCOME_APPLIED, Writes: p.writes[source]}
-		if len(f.troubles) > 0 {
-			r.Outcome, r.Message = eventv1.Outcome_OUTCOME_PENDING, f.troubles[0].Message
-		}
-		p.results[b.Key] = r
+		p.results[b.Key] = applied(b.Change, p.writes[source], f)
 	}
 	for key := range d.gone {
 		if _, left := undone[key.Name]; left {
@@ -165,9 +168,18 @@ func (p *pass) conclude(d *dirt, found map[string]finding, undone map[string]str
 		}
 		delete(d.gone, key)
 		if change, ok := p.tombstone(key); ok {
-			p.results[key] = consume.Result{Change: change, Outcome: eventv1.Outcome_OUTCOME_APPLIED, Writes: p.writes[key.Name]}
+			p.results[key] = applied(change, p.writes[key.Name], found[key.Name])
 		}
 	}
+}
+
+// applied is what became of a source, unless something stands in the way.
+func applied(c event.Change, writes int, f finding) consume.Result {
+	r := consume.Result{Change: c, Outcome: eventv1.Outcome_OUTCOME_APPLIED, Writes: writes}
+	if len(f.troubles) > 0 {
+		r.Outcome, r.Message = eventv1.Outcome_OUTCOME_PENDING, f.troubles[0].Message
+	}
+	return r
 }
 
 func (p *pass) tombstone(key event.Key) (event.Change, bool) {

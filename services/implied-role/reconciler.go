@@ -76,6 +76,9 @@ func (r *reconciler) touchedBy(k event.Key) dirt {
 	}
 	if b.Value != nil {
 		d.sources[scene.SourceOf(b.Value)] = struct{}{}
+		if b.Value.Former != "" { // Somebody made it theirs; its source must know.
+			d.sources[b.Value.Former] = struct{}{}
+		}
 	}
 	if _, itself := d.sources[k.Name]; itself || b.Value == nil || r.GeneratedFrom(k.Namespace, k.Name) > 0 {
 		d.sources[k.Name] = struct{}{}

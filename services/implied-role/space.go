@@ -156,24 +156,37 @@ func (s *spaces) settle(namespace string, found map[string]finding) (changed boo
 	return changed
 }
 
-// troubles lists those of all sources of a namespace, each once, in order.
+// troubles lists those of all sources of a namespace in order, one of each kind between two
+// roles: there may be one for every binding.
 func (s *spaces) troubles(namespace string) []infer.Trouble {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := map[infer.Trouble]struct{}{}
+	first := map[infer.Trouble]infer.Trouble{}
 	for _, troubles := range s.of(namespace).troubles {
 		for _, t := range troubles {
-			seen[t] = struct{}{}
+			kind := t
+			kind.Message = ""
+			if known, ok := first[kind]; !ok || t.Compare(known) < 0 {
+				first[kind] = t
+			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(seen), infer.Trouble.Compare)
+	return slices.SortedFunc(maps.Values(first), infer.Trouble.Compare)
 }
+
+// maxWrote bounds what is remembered of a namespace's own writes: what the bus never says,
+// because something newer came in between, would stay for ever. Without it a source is looked
+// at once more.
+const maxWrote = 100_000
 
 // finish notes that everything in a namespace is as it must be; one without anything is forgotten.
 func (s *spaces) finish(namespace string, empty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sp := s.of(namespace)
+	if len(sp.wrote) > maxWrote {
+		clear(sp.wrote)
+	}
 	if sp.finished = time.Now(); empty && sp.clean() {
 		delete(s.all, namespace)
 	}

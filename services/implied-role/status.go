@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -17,14 +18,16 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const (
-	// maxChildren and maxChildBytes bound the list of child roles in a status; the API has them all.
+	// maxChildren and maxChildBytes bound the list of child roles in a status. The API server
+	// takes objects of 1.5 MiB, and writes each role down twice: whose field it is, too.
 	maxChildren   = 5000
-	maxChildBytes = 512 << 10
+	maxChildBytes = 256 << 10
 	// maxMessage bounds the message of a condition.
 	maxMessage = 1024
 )
@@ -32,16 +35,18 @@ const (
 // tell makes the status of every rule what it must be, and writes what differs.
 func (p *pass) tell(ctx context.Context) error {
 	facts := infer.Facts{Exists: p.Exists(p.namespace), Troubles: p.troubles(p.namespace)}
-	children := map[infer.Role][]string{}
-	var group sync.WaitGroup
-	errs := make([]error, len(p.rules))
-	for i, judged := range p.book.Rules() {
-		rule := p.rules[i]
-		s := p.book.Status(judged, facts)
-		if _, ok := children[s.Parent]; !ok {
-			children[s.Parent] = texts(s.Children)
+	var (
+		group    sync.WaitGroup
+		parent   infer.Role
+		children listed
+	)
+	judged, errs := p.book.Rules(), make([]error, len(p.rules))
+	for _, i := range byParent(judged) {
+		rule, s := p.rules[i], p.book.Standing(judged[i], facts)
+		if s.Parent != parent {
+			parent, children = s.Parent, list(p.book.Implied(s.Parent))
 		}
-		status := statusOf(rule, s, children[s.Parent])
+		status := statusOf(rule, s, children)
 		p.results[rule.Key] = resultOf(rule, s)
 		if equality.Semantic.DeepEqual(status, ours(rule.Value.Status)) {
 			continue
@@ -53,6 +58,21 @@ func (p *pass) tell(ctx context.Context) error {
 		})
 	}
 	group.Wait()
+	return p.refusals(ctx, errs)
+}
+
+// refusals joins errors that waiting may cure. Any other is the fault of one rule, and
+// concerns no other: it is noted, and the status is tried again at a resync.
+func (p *pass) refusals(ctx context.Context, errs []error) error {
+	for i, err := range errs {
+		if err == nil || fault.IsUnavailable(err) {
+			continue
+		}
+		rule := p.rules[i]
+		p.log.WarnContext(ctx, "the API server refuses the status of a rule", slog.String("object", rule.Key.String()), slog.Any("error", err))
+		p.results[rule.Key] = consume.Result{Change: rule.Change, Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "its status is refused: " + cause(err)}
+		errs[i] = nil
+	}
 	return errors.Join(errs...)
 }
 
@@ -68,26 +88,56 @@ func (p *pass) writeStatus(ctx context.Context, rule scene.Rule, status rolev1al
 	return p.view.Apply(ctx, now)
 }
 
-// texts are roles as a status lists them, sorted.
-func texts(roles []infer.Role) []string {
-	list, bytes := make([]string, 0, min(len(roles), maxChildren)), 0
+// byParent orders rules, by their numbers, such that those of one parent come together:
+// its children are then listed once, and those of all parents never at a time.
+func byParent(rules []infer.Judged) []int {
+	order := make([]int, len(rules))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rules[a].Parent.Compare(rules[b].Parent) })
+	return order
+}
+
+// listed is child roles as a status lists them, sorted, and how many are left out.
+type listed struct {
+	names []string
+	more  int
+}
+
+func list(roles []infer.Role) listed {
+	names, bytes := make([]string, 0, min(len(roles), maxChildren)), 0
 	for _, r := range roles {
-		text := r.String()
-		if bytes += len(text); len(list) == maxChildren || bytes > maxChildBytes {
+		name := r.String()
+		if bytes += encoded(name); len(names) == maxChildren || bytes > maxChildBytes {
 			break
 		}
-		list = append(list, text)
+		names = append(names, name)
 	}
-	slices.Sort(list)
-	return list
+	slices.Sort(names)
+	return listed{names, len(roles) - len(names)}
+}
+
+// encoded is about how long a text is in JSON: some letters are written as six.
+func encoded(text string) int {
+	n := len(text) + len(`"",`)
+	for _, letter := range []byte(text) {
+		if letter < ' ' || strings.IndexByte(`"\<>&`, letter) >= 0 {
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
 }
 
 // statusOf is s as the status of a rule. What time a condition changed is as before unless it did.
-func statusOf(rule scene.Rule, s infer.Status, children []string) rolev1alpha1.ImpliedRolesStatus {
+func statusOf(rule scene.Rule, s infer.Status, children listed) rolev1alpha1.ImpliedRolesStatus {
 	is := rule.Value.Status
+	if children.more > 0 && s.Accepted.OK {
+		s.Accepted.Message = fmt.Sprintf("%d further child roles follow and are not listed here: ask entail inferences", children.more)
+	}
 	status := rolev1alpha1.ImpliedRolesStatus{ObservedGeneration: rule.Generation}
 	if s.Parent.Name != "" {
-		status.Inferences = rolev1alpha1.RuleInferences{ParentRole: s.Parent.String(), ChildRoles: children}
+		status.Inferences = rolev1alpha1.RuleInferences{ParentRole: s.Parent.String(), ChildRoles: children.names}
 	}
 	for _, c := range []struct {
 		kind string

@@ -207,6 +207,12 @@ func (b *bed) forget() {
 func (b *bed) wipe(m *testbed.Mirror) {
 	b.T.Helper()
 	defer m.Hold()()
+	b.retell(m)
+}
+
+// retell is wipe while changes are held.
+func (b *bed) retell(m *testbed.Mirror) {
+	b.T.Helper()
 	for _, stream := range []string{topology.Changes, topology.Sync} {
 		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {
 			b.T.Fatal(err)

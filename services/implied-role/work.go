@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -80,7 +81,7 @@ func (w *work) all(ctx context.Context, steps []infer.Step) {
 		w.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-w.writers }()
-			w.note(s, w.carryOut(ctx, s))
+			w.note(ctx, s, w.carryOut(ctx, s))
 		})
 	}
 	group.Wait()
@@ -90,7 +91,7 @@ func (w *work) all(ctx context.Context, steps []infer.Step) {
 var errStale = errors.New("the binding is not as it was")
 
 // note keeps what became of a step.
-func (w *work) note(s infer.Step, err error) {
+func (w *work) note(ctx context.Context, s infer.Step, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.metrics.wrote(s.Verb, err)
@@ -111,6 +112,8 @@ func (w *work) note(s infer.Step, err error) {
 			w.err = err
 		}
 	default:
+		w.log.WarnContext(ctx, "the API server refuses a change of a RoleBinding", slog.String("object", w.BindingKey(w.namespace, s.Name).String()),
+			slog.String("verb", s.Verb.String()), slog.Any("error", err))
 		w.trouble(s, infer.Forbidden, fmt.Sprintf("the API server refuses RoleBinding %s: %s", s.Name, cause(err)))
 	}
 }

@@ -63,6 +63,28 @@ func (g *Graph[N]) trace(came []int32, to int32) []N {
 	return path
 }
 
+// Distances tells how many edges the shortest path from a node to one has: 0 from that
+// itself, -1 if there is none.
+func (g *Graph[N]) Distances(to N) func(N) int {
+	end, ok := g.index[to]
+	if !ok {
+		return func(n N) int {
+			if n == to {
+				return 0
+			}
+			return nowhere
+		}
+	}
+	s := &search[N]{Graph: g, to: end}
+	s.distances()
+	return func(n N) int {
+		if i, ok := g.index[n]; ok {
+			return int(s.distance[i])
+		}
+		return nowhere
+	}
+}
+
 // budget bounds the steps of one search for paths.
 const budget = 200_000
 

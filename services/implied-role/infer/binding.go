@@ -3,6 +3,7 @@ package infer
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"unique"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,6 +20,9 @@ type Binding struct {
 	Subjects        []rbacv1.Subject
 	// Source is the name of the binding that it was generated from; empty if people made it.
 	Source string
+	// Former is the name of the source that it was, or could have been, generated from, if
+	// it is somebody else's now: it has the name, and an annotation or an owner still says so.
+	Former string
 	// Labelled means that it claims to be generated, as anybody can.
 	Labelled bool
 	// Deleting means that its deletion has begun, Finalized that something may hold that up.
@@ -66,8 +70,25 @@ func (b *Binding) UnmarshalJSON(data []byte) error {
 	if owner, ours := owner(b, m.OwnerReferences); ours {
 		b.Source = shared(owner.Name)
 		b.dress = dressOf(m.Labels, m.Annotations, owner)
+	} else {
+		b.Former = former(b, m.Annotations[SourceAnnotation], m.OwnerReferences)
 	}
 	return nil
+}
+
+// former finds the source whose generated binding would have the name of b.
+func former(b *Binding, annotation string, owners []metav1.OwnerReference) string {
+	if !strings.HasPrefix(b.Name, prefix) {
+		return ""
+	}
+	sources := []string{annotation}
+	for _, o := range owners {
+		sources = append(sources, o.Name)
+	}
+	if i := slices.IndexFunc(sources, func(source string) bool { return b.Name == Name(source, b.Role) }); i >= 0 {
+		return shared(sources[i])
+	}
+	return ""
 }
 
 // shared is text held once, however many have it.

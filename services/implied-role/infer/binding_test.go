@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -186,6 +187,30 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 		want.UID = "u"
 		if got := read(t, object); !reflect.DeepEqual(got, want) || !wanted.is(got) {
 			t.Errorf("read %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestABindingThatWasGeneratedOnceIsKnownByItsName(t *testing.T) {
+	w := newWorld(t)
+	w.do("a>b B=a{x}")
+	w.settle()
+	ours := Name("B", role("b"))
+	for what, c := range map[string]struct {
+		change func(*rbacv1.RoleBinding)
+		former string
+	}{
+		"ours":                 {func(*rbacv1.RoleBinding) {}, ""},
+		"another label":        {func(b *rbacv1.RoleBinding) { b.Labels[ManagedByLabel] = "me" }, "B"},
+		"no owner":             {func(b *rbacv1.RoleBinding) { b.OwnerReferences = nil }, "B"},
+		"no label, annotation": {func(b *rbacv1.RoleBinding) { b.Labels, b.Annotations = nil, nil }, "B"},
+		"nothing of it":        {func(b *rbacv1.RoleBinding) { b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil }, ""},
+		"another name":         {func(b *rbacv1.RoleBinding) { b.Name = "ir-other" }, ""},
+	} {
+		object := w.bindings[ours].DeepCopy()
+		c.change(object)
+		if b := read(t, object); b.Former != c.former || b.Generated() != (what == "ours") {
+			t.Errorf("%s: generated %v, former source %q, want %q", what, b.Generated(), b.Former, c.former)
 		}
 	}
 }

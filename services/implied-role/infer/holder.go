@@ -2,6 +2,7 @@ package infer
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -145,32 +146,60 @@ type Reason struct {
 	Path []Role
 }
 
+// maxSearches bounds the roles whose paths are looked for to explain one.
+const maxSearches = 1000
+
 // Explain lists up to limit ways in which somebody has a role by the given bindings, shortest
 // first, then by path and binding. More means that there are, or may be, others.
 func (b *Rulebook) Explain(who Identity, role Role, bindings []*Binding, limit int) (reasons []Reason, more bool) {
-	for _, binding := range bindings {
-		subject, ok := who.In(binding.Subjects)
-		if !ok {
-			continue
+	trim := func() {
+		slices.SortFunc(reasons, Reason.compare)
+		if len(reasons) > limit {
+			clear(reasons[limit:])
+			reasons, more = reasons[:limit], true
 		}
-		explicit, implied := b.gives(binding, role)
-		if explicit {
-			reasons = append(reasons, Reason{binding, subject, []Role{role}})
+	}
+	byRole := b.entries(who, role, bindings)
+	distance := b.graph.Distances(role)
+	near := slices.SortedFunc(maps.Keys(byRole), func(x, y Role) int {
+		return cmp.Or(cmp.Compare(distance(x), distance(y)), x.Compare(y))
+	})
+	for i, r := range near {
+		if i == maxSearches || len(reasons) == limit && len(reasons[limit-1].Path) <= distance(r) {
+			return reasons, true
 		}
-		if implied {
-			paths, others := b.Paths(binding.Role, role, limit)
-			more = more || others
-			for _, path := range paths {
-				reasons = append(reasons, Reason{binding, subject, path})
+		paths, others := [][]Role{{role}}, false
+		if r != role {
+			paths, others = b.Paths(r, role, limit)
+		}
+		entries := byRole[r]
+		slices.SortFunc(entries, func(x, y Reason) int { return strings.Compare(x.Source.Name, y.Source.Name) })
+		for _, path := range paths {
+			for _, e := range entries[:min(len(entries), limit+1)] {
+				reasons = append(reasons, Reason{e.Source, e.Subject, path})
 			}
 		}
-	}
-	slices.SortFunc(reasons, func(x, y Reason) int {
-		return cmp.Or(cmp.Compare(len(x.Path), len(y.Path)), slices.CompareFunc(x.Path, y.Path, Role.Compare),
-			strings.Compare(x.Source.Name, y.Source.Name))
-	})
-	if len(reasons) > limit {
-		return reasons[:limit], true
+		more = more || others
+		trim()
 	}
 	return reasons, more
+}
+
+// entries lists by their role the bindings that give somebody a role, without a path.
+func (b *Rulebook) entries(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
+	byRole := map[Role][]Reason{}
+	for _, binding := range bindings {
+		if explicit, implied := b.gives(binding, role); !explicit && !implied {
+			continue
+		}
+		if subject, ok := who.In(binding.Subjects); ok {
+			byRole[binding.Role] = append(byRole[binding.Role], Reason{Source: binding, Subject: subject})
+		}
+	}
+	return byRole
+}
+
+func (r Reason) compare(other Reason) int {
+	return cmp.Or(cmp.Compare(len(r.Path), len(other.Path)), slices.CompareFunc(r.Path, other.Path, Role.Compare),
+		strings.Compare(r.Source.Name, other.Source.Name))
 }

@@ -2,11 +2,13 @@ package infer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 )
 
 func origin(h Holding) string {
@@ -90,4 +92,52 @@ func TestWhatASystemBindingGrantsImpliesNothing(t *testing.T) {
 	if got := o.Holders(role("b"), w.all()); len(got) != 0 {
 		t.Errorf("holders %v", got)
 	}
+}
+
+// TestReasonsAreTheFirstOfAll compares what is given with all ways there are, sorted.
+func TestReasonsAreTheFirstOfAll(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := newWorld(r)
+		for range rapid.IntRange(5, 30).Draw(r, "before") {
+			w.random(r)
+		}
+		o := w.infer()
+		who := Identify(subject(rapid.SampledFrom([]string{"x", "y", "z"}).Draw(r, "who")), nil)
+		role := rapid.SampledFrom(roles("a b c d e f")).Draw(r, "role")
+		bindings := w.all()
+		const plenty = 10_000
+		all, more := o.Explain(who, role, bindings, plenty)
+		if more {
+			r.Fatalf("more than %d reasons", plenty)
+		}
+		var naive []Reason
+		for _, b := range bindings {
+			subject, ok := who.In(b.Subjects)
+			if explicit, implied := o.gives(b, role); ok && explicit {
+				naive = append(naive, Reason{b, subject, []Role{role}})
+			} else if ok && implied {
+				paths, _ := o.Paths(b.Role, role, plenty)
+				for _, path := range paths {
+					naive = append(naive, Reason{b, subject, path})
+				}
+			}
+		}
+		slices.SortFunc(naive, Reason.compare)
+		if fmt.Sprint(texts(all)) != fmt.Sprint(texts(naive)) {
+			r.Fatalf("%v, want %v", texts(all), texts(naive))
+		}
+		limit := rapid.IntRange(1, 5).Draw(r, "limit")
+		some, more := o.Explain(who, role, bindings, limit)
+		if want := naive[:min(limit, len(naive))]; fmt.Sprint(texts(some)) != fmt.Sprint(texts(want)) || more != (len(naive) > limit) {
+			r.Fatalf("%v, more: %v; want %v", texts(some), more, texts(want))
+		}
+	})
+}
+
+func texts(reasons []Reason) []string {
+	var list []string
+	for _, r := range reasons {
+		list = append(list, fmt.Sprintf("%s %v", r.Source.Name, r.Path))
+	}
+	return list
 }

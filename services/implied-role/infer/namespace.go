@@ -1,5 +1,10 @@
 package infer
 
+import (
+	"iter"
+	"slices"
+)
+
 // Namespace is all there is in one.
 type Namespace struct {
 	Name  string
@@ -15,19 +20,23 @@ type Outcome struct {
 	Wanted map[string]Wanted
 }
 
-// Infer computes everything about a namespace. It is the definition of what the service
-// does; that the service computes only what a change may have touched must make no difference.
-func Infer(ns Namespace, p Policy) Outcome {
-	o := Outcome{Rulebook: NewRulebook(ns.Name, ns.Rules, p), Wanted: map[string]Wanted{}}
-	load, sources := map[Role]int{}, []*Binding{}
+// Judge is what the rules of a namespace say, with those paused that ask for too much.
+func Judge(ns Namespace, p Policy) *Rulebook {
+	load, sources := map[Role]int{}, 0
 	for _, b := range ns.Bindings {
 		if b.IsSource() {
 			load[b.Role]++
-			sources = append(sources, b)
+			sources++
 		}
 	}
-	o.Rulebook = o.Limited(len(sources), func(r Role) int { return load[r] })
-	for _, b := range sources {
+	return NewRulebook(ns.Name, ns.Rules, p).Limited(sources, func(r Role) int { return load[r] })
+}
+
+// Infer computes everything about a namespace. It is the definition of what the service
+// does; that the service computes only what a change may have touched must make no difference.
+func Infer(ns Namespace, p Policy) Outcome {
+	o := Outcome{Rulebook: Judge(ns, p), Wanted: map[string]Wanted{}}
+	for _, b := range ns.Bindings {
 		for _, w := range o.Rulebook.Wanted(b) {
 			o.Wanted[w.Name] = w
 		}
@@ -36,7 +45,11 @@ func Infer(ns Namespace, p Policy) Outcome {
 }
 
 // Steps lists what is to be done about the whole namespace, source by source.
-func (o Outcome) Steps(bindings []*Binding) []Step {
+func (o Outcome) Steps(bindings []*Binding) []Step { return slices.Collect(o.Plans(bindings)) }
+
+// Plans yields what is to be done about all bindings of a namespace, source by source. It
+// holds the steps of one source at a time: of all there may be too many.
+func (b *Rulebook) Plans(bindings []*Binding) iter.Seq[Step] {
 	stocks, names := map[string]*Stock{}, []string{}
 	byName := make(map[string]*Binding, len(bindings))
 	stock := func(name string) *Stock {
@@ -48,17 +61,21 @@ func (o Outcome) Steps(bindings []*Binding) []Step {
 		}
 		return s
 	}
-	for _, b := range bindings {
-		byName[b.Name] = b
-		if b.Generated() {
-			stock(b.Source).Generated = append(stock(b.Source).Generated, b)
+	for _, is := range bindings {
+		byName[is.Name] = is
+		if is.Generated() {
+			stock(is.Source).Generated = append(stock(is.Source).Generated, is)
 		} else {
-			stock(b.Name).Binding = b
+			stock(is.Name).Binding = is
 		}
 	}
-	var steps []Step
-	for _, name := range names {
-		steps = append(steps, o.Plan(*stocks[name])...)
+	return func(yield func(Step) bool) {
+		for _, name := range names {
+			for _, step := range b.Plan(*stocks[name]) {
+				if !yield(step) {
+					return
+				}
+			}
+		}
 	}
-	return steps
 }

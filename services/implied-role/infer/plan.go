@@ -86,9 +86,10 @@ func (b *Rulebook) Plan(s Stock) []Step {
 		is := has[w.Name]
 		delete(has, w.Name)
 		if verb := w.verb(is, s.Holder); verb != 0 {
+			want := *w // Not a part of the list, which may be long and would be kept.
 			step := Step{
 				Verb: verb, Name: w.Name, Source: s.Source, Parent: s.Binding.Role, Child: w.Child,
-				Want: w, Is: is, Subjects: s.Binding.Subjects,
+				Want: &want, Is: is, Subjects: s.Binding.Subjects,
 			}
 			if verb == Conflict {
 				step.Is = s.Holder(w.Name)

@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ type Delta struct {
 	// Steps create, update and delete generated bindings, by name. Hold means that one
 	// would not be made, for the rules behind it would be paused.
 	Steps []Step
+	// Verbs is how many steps there are of each kind, listed or not.
+	Verbs map[Verb]int
 	// Rows are the roles that would imply others than they do, in order.
 	Rows []RowChange
 	// Subjects gain and lose roles, in order.
@@ -26,6 +29,8 @@ type Delta struct {
 	Refused []Judged
 	// Statuses is how many rules would get another status.
 	Statuses int
+	// More means that there are steps, rows or subjects that are not listed.
+	More bool
 }
 
 // RowChange is how the roles that a role implies change.
@@ -51,26 +56,60 @@ type Comparison struct {
 	Exists func(Role) bool
 	// Holder finds the binding that people gave a name; nil if they did not.
 	Holder func(name string) *Binding
+	// Most is how many steps, rows and subjects are listed.
+	Most int
+}
+
+// maxLooks bounds the roles that are looked at for the rows of a delta, for its subjects, and for its statuses.
+const maxLooks = 5_000_000
+
+// looks is how many more roles may be looked at.
+type looks int
+
+// at reports whether that many may be.
+func (l *looks) at(roles int) bool {
+	*l -= looks(roles + 1)
+	return *l >= 0
 }
 
 // Compare computes what would be different afterwards.
 func Compare(c Comparison) Delta {
-	d := Delta{Steps: c.steps(), Subjects: c.subjects(), Refused: c.refused(), Statuses: c.statuses()}
-	for _, r := range c.After.Changed(c.Before) {
-		was, is := c.Before.Implied(r), c.After.Implied(r)
-		row := RowChange{r, without(is, was), without(was, is)}
-		if len(row.Added)+len(row.Removed) > 0 {
-			d.Rows = append(d.Rows, row)
-		}
-	}
+	d := Delta{Verbs: map[Verb]int{}, Refused: c.refused()}
+	c.steps(&d)
+	c.rows(&d)
+	c.subjects(&d)
+	c.statuses(&d)
 	same := func(cycles [][]Role) func([]Role) bool {
-		return func(cycle []Role) bool {
-			return slices.ContainsFunc(cycles, func(other []Role) bool { return slices.Equal(cycle, other) })
+		known := make(map[Role][]Role, len(cycles))
+		for _, cycle := range cycles {
+			known[cycle[0]] = cycle
 		}
+		return func(cycle []Role) bool { return slices.Equal(cycle, known[cycle[0]]) }
 	}
 	d.Begun = slices.DeleteFunc(c.After.Cycles(), same(c.Before.Cycles()))
 	d.Ended = slices.DeleteFunc(c.Before.Cycles(), same(c.After.Cycles()))
 	return d
+}
+
+// rows lists how the roles that others imply change.
+func (c Comparison) rows(d *Delta) {
+	left := looks(maxLooks)
+	for _, r := range c.After.Changed(c.Before) {
+		if !left.at(c.Before.Count(r) + c.After.Count(r)) {
+			d.More = true
+			return
+		}
+		was, is := c.Before.Implied(r), c.After.Implied(r)
+		row := RowChange{r, without(is, was), without(was, is)}
+		if len(row.Added)+len(row.Removed) == 0 {
+			continue
+		}
+		if len(d.Rows) == c.Most {
+			d.More = true
+			return
+		}
+		d.Rows = append(d.Rows, row)
+	}
 }
 
 // without lists those of all that some, sorted as well, lacks.
@@ -84,24 +123,43 @@ func without(all, some []Role) []Role {
 	return list
 }
 
-func (c Comparison) steps() []Step {
-	var steps []Step
-	for _, change := range c.Changes {
-		stock := Stock{Binding: change.After, Holder: c.Holder}
-		for _, b := range []*Binding{change.Before, change.After} {
-			if b != nil {
-				stock.Source = b.Name
-			}
+// steps lists and counts what would be done, without holding more than a few of all steps at a time.
+func (c Comparison) steps(d *Delta) {
+	trim := func() {
+		slices.SortFunc(d.Steps, func(a, b Step) int { return strings.Compare(a.Name, b.Name) })
+		if len(d.Steps) > c.Most {
+			clear(d.Steps[c.Most:])
+			d.Steps, d.More = d.Steps[:c.Most], true
 		}
-		for _, w := range c.Before.Wanted(change.Before) {
-			if !w.Held && c.Holder(w.Name) == nil {
-				stock.Generated = append(stock.Generated, w.Binding())
-			}
-		}
-		steps = append(steps, c.After.Plan(stock)...)
 	}
-	slices.SortFunc(steps, func(a, b Step) int { return strings.Compare(a.Name, b.Name) })
-	return steps
+	for _, change := range c.Changes {
+		for _, step := range c.After.Plan(c.stock(change)) {
+			d.Verbs[step.Verb]++
+			if d.Steps = append(d.Steps, step); len(d.Steps) > 2*c.Most+chunk {
+				trim()
+			}
+		}
+	}
+	trim()
+}
+
+// chunk is how many steps are taken in before some are left out.
+const chunk = 1000
+
+// stock is what there would be under the name of a binding, had everything before it been done.
+func (c Comparison) stock(change Change) Stock {
+	stock := Stock{Binding: change.After, Holder: c.Holder}
+	for _, b := range []*Binding{change.Before, change.After} {
+		if b != nil {
+			stock.Source = b.Name
+		}
+	}
+	for _, w := range c.Before.Wanted(change.Before) {
+		if !w.Held && c.Holder(w.Name) == nil {
+			stock.Generated = append(stock.Generated, w.Binding())
+		}
+	}
+	return stock
 }
 
 func (c Comparison) refused() []Judged {
@@ -125,26 +183,37 @@ func (c Comparison) refused() []Judged {
 	return list
 }
 
-func (c Comparison) statuses() int {
+// statuses counts the rules that would get another status.
+func (c Comparison) statuses(d *Delta) {
 	facts := Facts{Exists: c.Exists}
-	was := map[string]Status{}
+	was := make(map[string]Judged, len(c.Before.rules))
 	for _, r := range c.Before.rules {
-		was[r.Name] = c.Before.Status(r, facts)
+		was[r.Name] = r
 	}
-	n := 0
+	others := c.otherRows()
 	for _, r := range c.After.rules {
 		before, known := was[r.Name]
-		after := c.After.Status(r, facts)
-		if !known || !before.equal(after) {
-			n++
+		if known && before.Parent == r.Parent && !others(r.Parent) && c.Before.Standing(before, facts).equal(c.After.Standing(r, facts)) {
+			continue
 		}
+		d.Statuses++
 	}
-	return n
+}
+
+// otherRows tells whether a role would imply others than it does; that it might, when too
+// many roles would have to be looked at.
+func (c Comparison) otherRows() func(Role) bool {
+	left, known := looks(maxLooks), map[Role]bool{}
+	for _, r := range c.After.Changed(c.Before) {
+		n := c.After.Count(r)
+		known[r] = n != c.Before.Count(r) || !left.at(n) || !slices.Equal(c.Before.Implied(r), c.After.Implied(r))
+	}
+	return func(r Role) bool { return known[r] }
 }
 
 func (s Status) equal(other Status) bool {
-	return s.Parent == other.Parent && slices.Equal(s.Children, other.Children) && s.Accepted == other.Accepted &&
-		s.Acyclic == other.Acyclic && s.ChildRoleFound == other.ChildRoleFound && s.Synced == other.Synced
+	return s.Parent == other.Parent && s.Accepted == other.Accepted && s.Acyclic == other.Acyclic &&
+		s.ChildRoleFound == other.ChildRoleFound && s.Synced == other.Synced
 }
 
 // held is the roles that explicit bindings give, by subject.
@@ -182,7 +251,17 @@ func (h held) roles(s rbacv1.Subject, b *Rulebook) []Role {
 	return slices.Compact(all)
 }
 
-func (c Comparison) subjects() []SubjectChange {
+// count is how many roles those of a subject are, the same ones counted again.
+func (h held) count(s rbacv1.Subject, b *Rulebook) int {
+	n := 0
+	for _, g := range h[s] {
+		n += 1 + b.Count(g.role)
+	}
+	return n
+}
+
+// subjects lists who would gain and lose roles.
+func (c Comparison) subjects(d *Delta) {
 	touched, before, after := held{}, held{}, held{}
 	for _, change := range c.Changes {
 		touched.add(change.Before, nil)
@@ -196,13 +275,21 @@ func (c Comparison) subjects() []SubjectChange {
 		before.add(b, touched)
 		after.add(b, touched)
 	}
-	var list []SubjectChange
-	for s := range touched {
-		was, is := before.roles(s, c.Before), after.roles(s, c.After)
-		if sc := (SubjectChange{s, without(is, was), without(was, is)}); len(sc.Gained)+len(sc.Lost) > 0 {
-			list = append(list, sc)
+	left := looks(maxLooks)
+	for _, s := range slices.SortedFunc(maps.Keys(touched), CompareSubjects) {
+		if !left.at(before.count(s, c.Before) + after.count(s, c.After)) {
+			d.More = true
+			return
 		}
+		was, is := before.roles(s, c.Before), after.roles(s, c.After)
+		sc := SubjectChange{s, without(is, was), without(was, is)}
+		if len(sc.Gained)+len(sc.Lost) == 0 {
+			continue
+		}
+		if len(d.Subjects) == c.Most {
+			d.More = true
+			return
+		}
+		d.Subjects = append(d.Subjects, sc)
 	}
-	slices.SortFunc(list, func(a, b SubjectChange) int { return CompareSubjects(a.Subject, b.Subject) })
-	return list
 }

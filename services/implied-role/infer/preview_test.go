@@ -20,7 +20,7 @@ func (w *world) preview(ops func()) (Delta, *world) {
 	*after, *w = *w, before
 	was, is := w.infer(), after.infer()
 	changed := is.Changed(was.Rulebook)
-	c := Comparison{Before: was.Rulebook, After: is.Rulebook, Exists: everything, Holder: func(string) *Binding { return nil }}
+	c := Comparison{Before: was.Rulebook, After: is.Rulebook, Exists: everything, Holder: func(string) *Binding { return nil }, Most: 1000}
 	for name := range union(w.bindings, after.bindings) {
 		b, a := read(w.t, w.bindings[name]), read(w.t, after.bindings[name])
 		switch {
@@ -109,6 +109,80 @@ func TestAPreviewOfTooMuchSaysSo(t *testing.T) {
 	d, _ := w.preview(func() { w.do("a>b") })
 	if got := summary(d); got != "hold B1:b; hold B2:b; a +[b] -[]; x +[b] -[]; y +[b] -[]; a>b TooManyBindings; 1" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestAPreviewListsSomeAndCountsAll(t *testing.T) {
+	w := newWorld(t)
+	w.policy.MaxGenerated = 1 << 30
+	const roles, bindings, most = 60, 40, 7
+	for i := range roles - 1 {
+		w.do(fmt.Sprintf("r%02d>r%02d", i, i+1))
+	}
+	for i := range bindings {
+		w.do(fmt.Sprintf("B%02d=before{u%02d}", i, i))
+	}
+	was := w.infer()
+	w.do("before>r00")
+	is := w.infer()
+	c := Comparison{Before: was.Rulebook, After: is.Rulebook, Exists: everything, Holder: func(string) *Binding { return nil }, Most: 1 << 20}
+	for _, b := range w.all() {
+		c.Changes = append(c.Changes, Change{b, b})
+	}
+	all := Compare(c)
+	c.Most = most
+	d := Compare(c)
+	if all.More || len(all.Steps) != roles*bindings || len(all.Subjects) != bindings {
+		t.Fatalf("%d steps, %d subjects, more: %v", len(all.Steps), len(all.Subjects), all.More)
+	}
+	if !d.More || len(d.Steps) != most || len(d.Rows) != 1 || len(d.Subjects) != most || d.Verbs[Create] != roles*bindings || d.Statuses != all.Statuses {
+		t.Errorf("%d steps of %v, %d rows, %d subjects, %d statuses, more: %v", len(d.Steps), d.Verbs, len(d.Rows), len(d.Subjects), d.Statuses, d.More)
+	}
+	for i, s := range d.Steps {
+		if s.Name != all.Steps[i].Name {
+			t.Errorf("step %d is of %s, want %s", i, s.Name, all.Steps[i].Name)
+		}
+	}
+}
+
+func TestAPreviewOfAHugeChangeEnds(t *testing.T) {
+	w := newWorld(t)
+	const roles = 3500 // All of them together imply 6 million.
+	w.do("B=r0000{u}")
+	for i := range roles - 1 {
+		w.do(fmt.Sprintf("r%04d>r%04d", i, i+1))
+	}
+	was := w.infer()
+	w.do(fmt.Sprintf("r%04d>end", roles-1))
+	is := w.infer()
+	d := Compare(Comparison{Before: was.Rulebook, After: is.Rulebook, Exists: everything, Holder: func(string) *Binding { return nil }, Most: 1000})
+	if !d.More || len(d.Rows) == 0 || len(d.Rows) == roles || d.Statuses != roles {
+		t.Errorf("%d rows, %d statuses, more: %v", len(d.Rows), d.Statuses, d.More)
+	}
+}
+
+// TestWhatComesWithManyRolesIsNotAllKept asks for what comes with each of many roles.
+func TestWhatComesWithManyRolesIsNotAllKept(t *testing.T) {
+	w := newWorld(t)
+	const parents, children = 500, 500
+	for i := range parents {
+		w.do(fmt.Sprintf("p%d>hub", i))
+	}
+	for i := range children {
+		w.do(fmt.Sprintf("hub>c%d", i))
+	}
+	o := w.infer()
+	for i := range parents {
+		if n := len(o.offers(role(fmt.Sprintf("p%d", i)))); n != children+1 {
+			t.Fatalf("%d come with role %d", n, i)
+		}
+	}
+	kept := 0
+	for _, list := range o.offered {
+		kept += len(list)
+	}
+	if kept > maxOffers || kept != o.kept {
+		t.Errorf("%d are kept, and %d counted", kept, o.kept)
 	}
 }
 

@@ -24,6 +24,8 @@ type answers struct {
 	mu sync.Mutex
 	// offered is what comes with a role.
 	offered map[Role][]offer
+	// kept is how many offers these are.
+	kept int
 	// named are the rules that hold, by what they say.
 	named map[edge][]string
 }

@@ -38,7 +38,7 @@ type Status struct {
 
 // Trouble is why a binding that follows from a rule is not as it must be.
 type Trouble struct {
-	// Parent is the role of its source.
+	// Parent is the role of its source; none if the binding is to go.
 	Parent, Child Role
 	// Reason is Forbidden, NameConflict or Pending.
 	Reason, Message string
@@ -53,8 +53,15 @@ type Facts struct {
 
 // Status is what is to be said about one of the rules of [Rulebook.Rules].
 func (b *Rulebook) Status(r Judged, f Facts) Status {
+	s := b.Standing(r, f)
+	s.Children = b.Implied(r.Parent)
+	return s
+}
+
+// Standing is the status of a rule but for the children, which rules of one parent share.
+func (b *Rulebook) Standing(r Judged, f Facts) Status {
 	s := Status{
-		Parent: r.Parent, Children: b.Implied(r.Parent),
+		Parent:         r.Parent,
 		Accepted:       Condition{r.Reason == Accepted, r.Reason, r.Message},
 		Acyclic:        Condition{true, NoCycle, ""},
 		ChildRoleFound: Condition{true, RoleFound, ""},
@@ -81,7 +88,7 @@ func (b *Rulebook) synced(r Judged, troubles []Trouble) Condition {
 	}
 	worst := Trouble{}
 	for _, t := range troubles {
-		if (t.Parent == r.Parent || b.graph.Reaches(t.Parent, r.Parent)) && (t.Child == r.Child || b.graph.Reaches(r.Child, t.Child)) &&
+		if (t.Parent == r.Parent || t.Parent == Role{} || b.graph.Reaches(t.Parent, r.Parent)) && (t.Child == r.Child || b.graph.Reaches(r.Child, t.Child)) &&
 			(worst.Reason == "" || t.Compare(worst) < 0) {
 			worst = t
 		}

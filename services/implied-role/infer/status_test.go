@@ -171,6 +171,17 @@ func TestATroubleIsToldByEveryRuleBehindIt(t *testing.T) {
 	}
 }
 
+func TestARevocationThatFailsIsToldByEveryRuleThatLeadsToTheRole(t *testing.T) {
+	w := newWorld(t)
+	w.do("a>b b>c x>d")
+	f := Facts{Troubles: []Trouble{{Child: role("c"), Reason: Forbidden, Message: "no"}}}
+	for rule, want := range map[string]string{"a>b": Forbidden, "b>c": Forbidden, "x>d": Synced} {
+		if s := w.status(rule, f); s.Synced.Reason != want {
+			t.Errorf("%s: %+v, want %s", rule, s.Synced, want)
+		}
+	}
+}
+
 func TestARuleThatAsksForTooMuchIsPaused(t *testing.T) {
 	w := newWorld(t)
 	w.policy.MaxGenerated = 4

@@ -34,11 +34,14 @@ const bootstrapping = "kubernetes.io/bootstrapping"
 
 const kindRoleBinding = "RoleBinding"
 
+// prefix is what the names of generated bindings begin with.
+const prefix = "ir-"
+
 // Name is the name of the binding that the named source brings about for child. The hash
 // is over lengths and texts, so no two pairs share it; the rest is for people.
 func Name(source string, child Role) string {
 	const readable = 20
-	return "ir-" + legible(source, readable) + "-" + legible(child.Name, readable) + "-" + hash(source, child.Kind(), child.Name)
+	return prefix + legible(source, readable) + "-" + legible(child.Name, readable) + "-" + hash(source, child.Kind(), child.Name)
 }
 
 // legible is the beginning of a name, in letters that any name may have.
@@ -143,6 +146,9 @@ func (w Wanted) is(b *Binding) bool {
 	return slices.Equal(b.Subjects, w.Source.Subjects) && b.dress == w.dress()
 }
 
+// maxOffers is how many offers a rulebook keeps: of a chain of so many roles there are a hundred times more.
+const maxOffers = 200_000
+
 // offers lists what comes with a role, in order.
 func (b *Rulebook) offers(r Role) []offer {
 	b.mu.Lock()
@@ -151,6 +157,10 @@ func (b *Rulebook) offers(r Role) []offer {
 	if !ok {
 		for child, path := range b.graph.Paths(r) {
 			list = append(list, offer{Child: child, Via: via(path), hash: hash(child.Kind(), child.Name)})
+		}
+		if b.kept += len(list); b.kept > maxOffers {
+			clear(b.offered)
+			b.kept = len(list)
 		}
 		b.offered[r] = list
 	}

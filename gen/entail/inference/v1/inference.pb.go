@@ -525,7 +525,11 @@ type Inference struct {
 	// All that follow, sorted.
 	ChildRoles []*Role `protobuf:"bytes,4,rep,name=child_roles,json=childRoles,proto3" json:"child_roles,omitempty"`
 	// Names of the rules with this parent.
-	Rules         []string `protobuf:"bytes,5,rep,name=rules,proto3" json:"rules,omitempty"`
+	Rules []string `protobuf:"bytes,5,rep,name=rules,proto3" json:"rules,omitempty"`
+	// How many child roles there are, listed or not.
+	ChildRolesTotal int64 `protobuf:"varint,6,opt,name=child_roles_total,json=childRolesTotal,proto3" json:"child_roles_total,omitempty"`
+	// There are more roles or rules than are listed.
+	Truncated     bool `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -593,6 +597,20 @@ func (x *Inference) GetRules() []string {
 		return x.Rules
 	}
 	return nil
+}
+
+func (x *Inference) GetChildRolesTotal() int64 {
+	if x != nil {
+		return x.ChildRolesTotal
+	}
+	return 0
+}
+
+func (x *Inference) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
 }
 
 type ListRulesRequest struct {
@@ -1085,10 +1103,14 @@ func (x *ImplyingRole) GetDirect() bool {
 }
 
 type ListImplyingRolesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Roles         []*ImplyingRole        `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
-	Revision      string                 `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	Synced        bool                   `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Roles    []*ImplyingRole        `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
+	Revision string                 `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Synced   bool                   `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`
+	// There are more than are listed.
+	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// How many there are.
+	Total         int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1142,6 +1164,20 @@ func (x *ListImplyingRolesResponse) GetSynced() bool {
 		return x.Synced
 	}
 	return false
+}
+
+func (x *ListImplyingRolesResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+func (x *ListImplyingRolesResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
 }
 
 type ExplainRoleRequest struct {
@@ -1226,9 +1262,11 @@ func (x *ExplainRoleRequest) GetMaxPaths() int32 {
 type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names of the rules that say so.
-	Rules         []string `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
-	From          *Role    `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
-	To            *Role    `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	Rules []string `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	From  *Role    `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	To    *Role    `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	// How many rules say so, listed or not.
+	RulesTotal    int64 `protobuf:"varint,4,opt,name=rules_total,json=rulesTotal,proto3" json:"rules_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1284,6 +1322,13 @@ func (x *Step) GetTo() *Role {
 	return nil
 }
 
+func (x *Step) GetRulesTotal() int64 {
+	if x != nil {
+		return x.RulesTotal
+	}
+	return 0
+}
+
 // Reason is one way by which a subject holds a role.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1298,8 +1343,10 @@ type Reason struct {
 	// The RoleBinding that was generated because of it.
 	GeneratedBinding string       `protobuf:"bytes,5,opt,name=generated_binding,json=generatedBinding,proto3" json:"generated_binding,omitempty"`
 	State            BindingState `protobuf:"varint,6,opt,name=state,proto3,enum=entail.inference.v1.BindingState" json:"state,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The path has more steps than are listed.
+	Truncated     bool `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reason) Reset() {
@@ -1372,6 +1419,13 @@ func (x *Reason) GetState() BindingState {
 		return x.State
 	}
 	return BindingState_BINDING_STATE_UNSPECIFIED
+}
+
+func (x *Reason) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
 }
 
 type ExplainRoleResponse struct {
@@ -1519,9 +1573,11 @@ type ImpliedBinding struct {
 	Source string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	Role   *Role                  `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
 	// From the source's role to this one, both included.
-	Path          []*Role      `protobuf:"bytes,4,rep,name=path,proto3" json:"path,omitempty"`
-	State         BindingState `protobuf:"varint,5,opt,name=state,proto3,enum=entail.inference.v1.BindingState" json:"state,omitempty"`
-	Message       string       `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	Path    []*Role      `protobuf:"bytes,4,rep,name=path,proto3" json:"path,omitempty"`
+	State   BindingState `protobuf:"varint,5,opt,name=state,proto3,enum=entail.inference.v1.BindingState" json:"state,omitempty"`
+	Message string       `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	// The path has more roles than are listed.
+	Truncated     bool `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1598,6 +1654,13 @@ func (x *ImpliedBinding) GetMessage() string {
 	return ""
 }
 
+func (x *ImpliedBinding) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
 type ExplainBindingResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1612,9 +1675,11 @@ type ExplainBindingResponse struct {
 	// What it implies, when not.
 	Implied []*ImpliedBinding `protobuf:"bytes,8,rep,name=implied,proto3" json:"implied,omitempty"`
 	// There are more reasons or implied bindings.
-	Truncated     bool   `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	Revision      string `protobuf:"bytes,10,opt,name=revision,proto3" json:"revision,omitempty"`
-	Synced        bool   `protobuf:"varint,11,opt,name=synced,proto3" json:"synced,omitempty"`
+	Truncated bool   `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Revision  string `protobuf:"bytes,10,opt,name=revision,proto3" json:"revision,omitempty"`
+	Synced    bool   `protobuf:"varint,11,opt,name=synced,proto3" json:"synced,omitempty"`
+	// How many subjects there are, listed or not.
+	SubjectsTotal int64 `protobuf:"varint,12,opt,name=subjects_total,json=subjectsTotal,proto3" json:"subjects_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1726,6 +1791,13 @@ func (x *ExplainBindingResponse) GetSynced() bool {
 	return false
 }
 
+func (x *ExplainBindingResponse) GetSubjectsTotal() int64 {
+	if x != nil {
+		return x.SubjectsTotal
+	}
+	return 0
+}
+
 type WhoHasRoleRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1801,7 +1873,9 @@ type Holder struct {
 	Subject *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
 	Origin  Origin                 `protobuf:"varint,2,opt,name=origin,proto3,enum=entail.inference.v1.Origin" json:"origin,omitempty"`
 	// The RoleBindings that somebody made and that it follows from.
-	Bindings      []string `protobuf:"bytes,3,rep,name=bindings,proto3" json:"bindings,omitempty"`
+	Bindings []string `protobuf:"bytes,3,rep,name=bindings,proto3" json:"bindings,omitempty"`
+	// How many bindings there are, listed or not.
+	BindingsTotal int64 `protobuf:"varint,4,opt,name=bindings_total,json=bindingsTotal,proto3" json:"bindings_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1855,6 +1929,13 @@ func (x *Holder) GetBindings() []string {
 		return x.Bindings
 	}
 	return nil
+}
+
+func (x *Holder) GetBindingsTotal() int64 {
+	if x != nil {
+		return x.BindingsTotal
+	}
+	return 0
 }
 
 type WhoHasRoleResponse struct {
@@ -1993,7 +2074,9 @@ type EffectiveRole struct {
 	Role   *Role                  `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
 	Origin Origin                 `protobuf:"varint,2,opt,name=origin,proto3,enum=entail.inference.v1.Origin" json:"origin,omitempty"`
 	// The RoleBindings that somebody made and that it follows from.
-	Bindings      []string `protobuf:"bytes,3,rep,name=bindings,proto3" json:"bindings,omitempty"`
+	Bindings []string `protobuf:"bytes,3,rep,name=bindings,proto3" json:"bindings,omitempty"`
+	// How many bindings there are, listed or not.
+	BindingsTotal int64 `protobuf:"varint,4,opt,name=bindings_total,json=bindingsTotal,proto3" json:"bindings_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2049,11 +2132,22 @@ func (x *EffectiveRole) GetBindings() []string {
 	return nil
 }
 
+func (x *EffectiveRole) GetBindingsTotal() int64 {
+	if x != nil {
+		return x.BindingsTotal
+	}
+	return 0
+}
+
 type ListEffectiveRolesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Roles         []*EffectiveRole       `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
-	Revision      string                 `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	Synced        bool                   `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Roles    []*EffectiveRole       `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
+	Revision string                 `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Synced   bool                   `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`
+	// There are more than are listed.
+	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// How many there are.
+	Total         int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2107,6 +2201,20 @@ func (x *ListEffectiveRolesResponse) GetSynced() bool {
 		return x.Synced
 	}
 	return false
+}
+
+func (x *ListEffectiveRolesResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+func (x *ListEffectiveRolesResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
 }
 
 // RuleChange makes or replaces a rule, or removes it.
@@ -2446,7 +2554,7 @@ type Preview struct {
 	Refusals []*Refusal `protobuf:"bytes,9,rep,name=refusals,proto3" json:"refusals,omitempty"`
 	// Calls to the API server, statuses included.
 	Writes int64 `protobuf:"varint,10,opt,name=writes,proto3" json:"writes,omitempty"`
-	// There are more bindings or subjects.
+	// Some list has more rows than are given.
 	Truncated     bool `protobuf:"varint,11,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2561,10 +2669,13 @@ func (x *Preview) GetTruncated() bool {
 
 // InferenceChange is how one row changes.
 type InferenceChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Parent        *Role                  `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	Added         []*Role                `protobuf:"bytes,2,rep,name=added,proto3" json:"added,omitempty"`
-	Removed       []*Role                `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Parent  *Role                  `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	Added   []*Role                `protobuf:"bytes,2,rep,name=added,proto3" json:"added,omitempty"`
+	Removed []*Role                `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
+	// How many there are, listed or not.
+	AddedTotal    int64 `protobuf:"varint,4,opt,name=added_total,json=addedTotal,proto3" json:"added_total,omitempty"`
+	RemovedTotal  int64 `protobuf:"varint,5,opt,name=removed_total,json=removedTotal,proto3" json:"removed_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2620,14 +2731,30 @@ func (x *InferenceChange) GetRemoved() []*Role {
 	return nil
 }
 
+func (x *InferenceChange) GetAddedTotal() int64 {
+	if x != nil {
+		return x.AddedTotal
+	}
+	return 0
+}
+
+func (x *InferenceChange) GetRemovedTotal() int64 {
+	if x != nil {
+		return x.RemovedTotal
+	}
+	return 0
+}
+
 // BindingChange is what happens to one generated RoleBinding.
 type BindingChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Change        BindingChange_Change   `protobuf:"varint,1,opt,name=change,proto3,enum=entail.inference.v1.BindingChange_Change" json:"change,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Source        string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
-	Role          *Role                  `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
-	Subjects      []*Subject             `protobuf:"bytes,5,rep,name=subjects,proto3" json:"subjects,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Change   BindingChange_Change   `protobuf:"varint,1,opt,name=change,proto3,enum=entail.inference.v1.BindingChange_Change" json:"change,omitempty"`
+	Name     string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Source   string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	Role     *Role                  `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
+	Subjects []*Subject             `protobuf:"bytes,5,rep,name=subjects,proto3" json:"subjects,omitempty"`
+	// How many subjects there are, listed or not.
+	SubjectsTotal int64 `protobuf:"varint,6,opt,name=subjects_total,json=subjectsTotal,proto3" json:"subjects_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2697,12 +2824,22 @@ func (x *BindingChange) GetSubjects() []*Subject {
 	return nil
 }
 
+func (x *BindingChange) GetSubjectsTotal() int64 {
+	if x != nil {
+		return x.SubjectsTotal
+	}
+	return 0
+}
+
 // SubjectChange is what a change means to one subject.
 type SubjectChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Subject       *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
-	Gained        []*Role                `protobuf:"bytes,2,rep,name=gained,proto3" json:"gained,omitempty"`
-	Lost          []*Role                `protobuf:"bytes,3,rep,name=lost,proto3" json:"lost,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Subject *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	Gained  []*Role                `protobuf:"bytes,2,rep,name=gained,proto3" json:"gained,omitempty"`
+	Lost    []*Role                `protobuf:"bytes,3,rep,name=lost,proto3" json:"lost,omitempty"`
+	// How many there are, listed or not.
+	GainedTotal   int64 `protobuf:"varint,4,opt,name=gained_total,json=gainedTotal,proto3" json:"gained_total,omitempty"`
+	LostTotal     int64 `protobuf:"varint,5,opt,name=lost_total,json=lostTotal,proto3" json:"lost_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2758,10 +2895,26 @@ func (x *SubjectChange) GetLost() []*Role {
 	return nil
 }
 
+func (x *SubjectChange) GetGainedTotal() int64 {
+	if x != nil {
+		return x.GainedTotal
+	}
+	return 0
+}
+
+func (x *SubjectChange) GetLostTotal() int64 {
+	if x != nil {
+		return x.LostTotal
+	}
+	return 0
+}
+
 // Cycle is roles that imply each other.
 type Cycle struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Roles         []*Role                `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Roles []*Role                `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
+	// How many roles there are, listed or not.
+	RolesTotal    int64 `protobuf:"varint,2,opt,name=roles_total,json=rolesTotal,proto3" json:"roles_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2801,6 +2954,13 @@ func (x *Cycle) GetRoles() []*Role {
 		return x.Roles
 	}
 	return nil
+}
+
+func (x *Cycle) GetRolesTotal() int64 {
+	if x != nil {
+		return x.RolesTotal
+	}
+	return 0
 }
 
 // Refusal is a rule that would not count.
@@ -3188,12 +3348,14 @@ type NamespaceSync struct {
 	// RoleBindings that should be generated.
 	Wanted int64 `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	// Of these, and of those to go, what is not done yet.
-	Pending       int64                  `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
-	Conflicts     int64                  `protobuf:"varint,5,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
-	NotSynced     []*Rule                `protobuf:"bytes,6,rep,name=not_synced,json=notSynced,proto3" json:"not_synced,omitempty"`
-	LastPass      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_pass,json=lastPass,proto3" json:"last_pass,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Pending   int64                  `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
+	Conflicts int64                  `protobuf:"varint,5,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	NotSynced []*Rule                `protobuf:"bytes,6,rep,name=not_synced,json=notSynced,proto3" json:"not_synced,omitempty"`
+	LastPass  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_pass,json=lastPass,proto3" json:"last_pass,omitempty"`
+	// How many rules are not synced, listed or not.
+	NotSyncedTotal int64 `protobuf:"varint,8,opt,name=not_synced_total,json=notSyncedTotal,proto3" json:"not_synced_total,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *NamespaceSync) Reset() {
@@ -3273,6 +3435,13 @@ func (x *NamespaceSync) GetLastPass() *timestamppb.Timestamp {
 		return x.LastPass
 	}
 	return nil
+}
+
+func (x *NamespaceSync) GetNotSyncedTotal() int64 {
+	if x != nil {
+		return x.NotSyncedTotal
+	}
+	return 0
 }
 
 type GetSyncStatusResponse struct {
@@ -3389,16 +3558,23 @@ func (x *CheckDriftRequest) GetNamespace() string {
 }
 
 type CheckDriftResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	InStep        bool                   `protobuf:"varint,1,opt,name=in_step,json=inStep,proto3" json:"in_step,omitempty"`
-	Missing       []*BindingChange       `protobuf:"bytes,2,rep,name=missing,proto3" json:"missing,omitempty"`
-	Extra         []*BindingChange       `protobuf:"bytes,3,rep,name=extra,proto3" json:"extra,omitempty"`
-	Altered       []*BindingChange       `protobuf:"bytes,4,rep,name=altered,proto3" json:"altered,omitempty"`
-	Conflicts     []*BindingChange       `protobuf:"bytes,5,rep,name=conflicts,proto3" json:"conflicts,omitempty"`
-	Revision      string                 `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`
-	Synced        bool                   `protobuf:"varint,7,opt,name=synced,proto3" json:"synced,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	InStep    bool                   `protobuf:"varint,1,opt,name=in_step,json=inStep,proto3" json:"in_step,omitempty"`
+	Missing   []*BindingChange       `protobuf:"bytes,2,rep,name=missing,proto3" json:"missing,omitempty"`
+	Extra     []*BindingChange       `protobuf:"bytes,3,rep,name=extra,proto3" json:"extra,omitempty"`
+	Altered   []*BindingChange       `protobuf:"bytes,4,rep,name=altered,proto3" json:"altered,omitempty"`
+	Conflicts []*BindingChange       `protobuf:"bytes,5,rep,name=conflicts,proto3" json:"conflicts,omitempty"`
+	Revision  string                 `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	Synced    bool                   `protobuf:"varint,7,opt,name=synced,proto3" json:"synced,omitempty"`
+	// There are more differences than are listed.
+	Truncated bool `protobuf:"varint,8,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// How many there are of each, listed or not.
+	MissingTotal   int64 `protobuf:"varint,9,opt,name=missing_total,json=missingTotal,proto3" json:"missing_total,omitempty"`
+	ExtraTotal     int64 `protobuf:"varint,10,opt,name=extra_total,json=extraTotal,proto3" json:"extra_total,omitempty"`
+	AlteredTotal   int64 `protobuf:"varint,11,opt,name=altered_total,json=alteredTotal,proto3" json:"altered_total,omitempty"`
+	ConflictsTotal int64 `protobuf:"varint,12,opt,name=conflicts_total,json=conflictsTotal,proto3" json:"conflicts_total,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CheckDriftResponse) Reset() {
@@ -3480,6 +3656,41 @@ func (x *CheckDriftResponse) GetSynced() bool {
 	return false
 }
 
+func (x *CheckDriftResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+func (x *CheckDriftResponse) GetMissingTotal() int64 {
+	if x != nil {
+		return x.MissingTotal
+	}
+	return 0
+}
+
+func (x *CheckDriftResponse) GetExtraTotal() int64 {
+	if x != nil {
+		return x.ExtraTotal
+	}
+	return 0
+}
+
+func (x *CheckDriftResponse) GetAlteredTotal() int64 {
+	if x != nil {
+		return x.AlteredTotal
+	}
+	return 0
+}
+
+func (x *CheckDriftResponse) GetConflictsTotal() int64 {
+	if x != nil {
+		return x.ConflictsTotal
+	}
+	return 0
+}
+
 var File_entail_inference_v1_inference_proto protoreflect.FileDescriptor
 
 const file_entail_inference_v1_inference_proto_rawDesc = "" +
@@ -3509,14 +3720,16 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x06reason\x18\t \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\n" +
 	" \x01(\tR\amessage\x12\x16\n" +
-	"\x06synced\x18\v \x01(\bR\x06synced\"\xe1\x01\n" +
+	"\x06synced\x18\v \x01(\bR\x06synced\"\xab\x02\n" +
 	"\tInference\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x121\n" +
 	"\x06parent\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleR\x06parent\x121\n" +
 	"\x06direct\x18\x03 \x03(\v2\x19.entail.inference.v1.RoleR\x06direct\x12:\n" +
 	"\vchild_roles\x18\x04 \x03(\v2\x19.entail.inference.v1.RoleR\n" +
 	"childRoles\x12\x14\n" +
-	"\x05rules\x18\x05 \x03(\tR\x05rules\"\x8b\x01\n" +
+	"\x05rules\x18\x05 \x03(\tR\x05rules\x12*\n" +
+	"\x11child_roles_total\x18\x06 \x01(\x03R\x0fchildRolesTotal\x12\x1c\n" +
+	"\ttruncated\x18\a \x01(\bR\ttruncated\"\x8b\x01\n" +
 	"\x10ListRulesRequest\x12%\n" +
 	"\tnamespace\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\tnamespace\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -3554,28 +3767,33 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\"U\n" +
 	"\fImplyingRole\x12-\n" +
 	"\x04role\x18\x01 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x12\x16\n" +
-	"\x06direct\x18\x02 \x01(\bR\x06direct\"\x88\x01\n" +
+	"\x06direct\x18\x02 \x01(\bR\x06direct\"\xbc\x01\n" +
 	"\x19ListImplyingRolesResponse\x127\n" +
 	"\x05roles\x18\x01 \x03(\v2!.entail.inference.v1.ImplyingRoleR\x05roles\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x03 \x01(\bR\x06synced\"\x87\x02\n" +
+	"\x06synced\x18\x03 \x01(\bR\x06synced\x12\x1c\n" +
+	"\ttruncated\x18\x04 \x01(\bR\ttruncated\x12\x14\n" +
+	"\x05total\x18\x05 \x01(\x03R\x05total\"\x87\x02\n" +
 	"\x12ExplainRoleRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12>\n" +
 	"\asubject\x18\x02 \x01(\v2\x1c.entail.inference.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12)\n" +
 	"\x06groups\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\x80\bR\x06groups\x125\n" +
 	"\x04role\x18\x04 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\x12&\n" +
-	"\tmax_paths\x18\x05 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bmaxPaths\"v\n" +
+	"\tmax_paths\x18\x05 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bmaxPaths\"\x97\x01\n" +
 	"\x04Step\x12\x14\n" +
 	"\x05rules\x18\x01 \x03(\tR\x05rules\x12-\n" +
 	"\x04from\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleR\x04from\x12)\n" +
-	"\x02to\x18\x03 \x01(\v2\x19.entail.inference.v1.RoleR\x02to\"\x9e\x02\n" +
+	"\x02to\x18\x03 \x01(\v2\x19.entail.inference.v1.RoleR\x02to\x12\x1f\n" +
+	"\vrules_total\x18\x04 \x01(\x03R\n" +
+	"rulesTotal\"\xbc\x02\n" +
 	"\x06Reason\x12\x18\n" +
 	"\abinding\x18\x01 \x01(\tR\abinding\x12-\n" +
 	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x126\n" +
 	"\asubject\x18\x03 \x01(\v2\x1c.entail.inference.v1.SubjectR\asubject\x12-\n" +
 	"\x04path\x18\x04 \x03(\v2\x19.entail.inference.v1.StepR\x04path\x12+\n" +
 	"\x11generated_binding\x18\x05 \x01(\tR\x10generatedBinding\x127\n" +
-	"\x05state\x18\x06 \x01(\x0e2!.entail.inference.v1.BindingStateR\x05state\"\xb2\x01\n" +
+	"\x05state\x18\x06 \x01(\x0e2!.entail.inference.v1.BindingStateR\x05state\x12\x1c\n" +
+	"\ttruncated\x18\a \x01(\bR\ttruncated\"\xb2\x01\n" +
 	"\x13ExplainRoleResponse\x12\x12\n" +
 	"\x04held\x18\x01 \x01(\bR\x04held\x125\n" +
 	"\areasons\x18\x02 \x03(\v2\x1b.entail.inference.v1.ReasonR\areasons\x12\x1c\n" +
@@ -3586,14 +3804,15 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12\x1e\n" +
 	"\x04name\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12&\n" +
-	"\tmax_paths\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bmaxPaths\"\xed\x01\n" +
+	"\tmax_paths\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bmaxPaths\"\x8b\x02\n" +
 	"\x0eImpliedBinding\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12-\n" +
 	"\x04role\x18\x03 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x12-\n" +
 	"\x04path\x18\x04 \x03(\v2\x19.entail.inference.v1.RoleR\x04path\x127\n" +
 	"\x05state\x18\x05 \x01(\x0e2!.entail.inference.v1.BindingStateR\x05state\x12\x18\n" +
-	"\amessage\x18\x06 \x01(\tR\amessage\"\xcc\x03\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x12\x1c\n" +
+	"\ttruncated\x18\a \x01(\bR\ttruncated\"\xf3\x03\n" +
 	"\x16ExplainBindingResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12-\n" +
 	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x128\n" +
@@ -3606,18 +3825,20 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\ttruncated\x18\t \x01(\bR\ttruncated\x12\x1a\n" +
 	"\brevision\x18\n" +
 	" \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\v \x01(\bR\x06synced\"\xc5\x01\n" +
+	"\x06synced\x18\v \x01(\bR\x06synced\x12%\n" +
+	"\x0esubjects_total\x18\f \x01(\x03R\rsubjectsTotal\"\xc5\x01\n" +
 	"\x11WhoHasRoleRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x125\n" +
 	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\x12'\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\x91\x01\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\xb8\x01\n" +
 	"\x06Holder\x126\n" +
 	"\asubject\x18\x01 \x01(\v2\x1c.entail.inference.v1.SubjectR\asubject\x123\n" +
 	"\x06origin\x18\x02 \x01(\x0e2\x1b.entail.inference.v1.OriginR\x06origin\x12\x1a\n" +
-	"\bbindings\x18\x03 \x03(\tR\bbindings\"\xa7\x01\n" +
+	"\bbindings\x18\x03 \x03(\tR\bbindings\x12%\n" +
+	"\x0ebindings_total\x18\x04 \x01(\x03R\rbindingsTotal\"\xa7\x01\n" +
 	"\x12WhoHasRoleResponse\x125\n" +
 	"\aholders\x18\x01 \x03(\v2\x1b.entail.inference.v1.HolderR\aholders\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
@@ -3626,15 +3847,18 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x19ListEffectiveRolesRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12>\n" +
 	"\asubject\x18\x02 \x01(\v2\x1c.entail.inference.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12)\n" +
-	"\x06groups\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\x80\bR\x06groups\"\x8f\x01\n" +
+	"\x06groups\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\x80\bR\x06groups\"\xb6\x01\n" +
 	"\rEffectiveRole\x12-\n" +
 	"\x04role\x18\x01 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x123\n" +
 	"\x06origin\x18\x02 \x01(\x0e2\x1b.entail.inference.v1.OriginR\x06origin\x12\x1a\n" +
-	"\bbindings\x18\x03 \x03(\tR\bbindings\"\x8a\x01\n" +
+	"\bbindings\x18\x03 \x03(\tR\bbindings\x12%\n" +
+	"\x0ebindings_total\x18\x04 \x01(\x03R\rbindingsTotal\"\xbe\x01\n" +
 	"\x1aListEffectiveRolesResponse\x128\n" +
 	"\x05roles\x18\x01 \x03(\v2\".entail.inference.v1.EffectiveRoleR\x05roles\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x03 \x01(\bR\x06synced\"\xa8\x01\n" +
+	"\x06synced\x18\x03 \x01(\bR\x06synced\x12\x1c\n" +
+	"\ttruncated\x18\x04 \x01(\bR\ttruncated\x12\x14\n" +
+	"\x05total\x18\x05 \x01(\x03R\x05total\"\xa8\x01\n" +
 	"\n" +
 	"RuleChange\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
@@ -3675,30 +3899,39 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\brefusals\x18\t \x03(\v2\x1c.entail.inference.v1.RefusalR\brefusals\x12\x16\n" +
 	"\x06writes\x18\n" +
 	" \x01(\x03R\x06writes\x12\x1c\n" +
-	"\ttruncated\x18\v \x01(\bR\ttruncated\"\xaa\x01\n" +
+	"\ttruncated\x18\v \x01(\bR\ttruncated\"\xf0\x01\n" +
 	"\x0fInferenceChange\x121\n" +
 	"\x06parent\x18\x01 \x01(\v2\x19.entail.inference.v1.RoleR\x06parent\x12/\n" +
 	"\x05added\x18\x02 \x03(\v2\x19.entail.inference.v1.RoleR\x05added\x123\n" +
-	"\aremoved\x18\x03 \x03(\v2\x19.entail.inference.v1.RoleR\aremoved\"\xee\x02\n" +
+	"\aremoved\x18\x03 \x03(\v2\x19.entail.inference.v1.RoleR\aremoved\x12\x1f\n" +
+	"\vadded_total\x18\x04 \x01(\x03R\n" +
+	"addedTotal\x12#\n" +
+	"\rremoved_total\x18\x05 \x01(\x03R\fremovedTotal\"\x95\x03\n" +
 	"\rBindingChange\x12A\n" +
 	"\x06change\x18\x01 \x01(\x0e2).entail.inference.v1.BindingChange.ChangeR\x06change\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
 	"\x06source\x18\x03 \x01(\tR\x06source\x12-\n" +
 	"\x04role\x18\x04 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x128\n" +
-	"\bsubjects\x18\x05 \x03(\v2\x1c.entail.inference.v1.SubjectR\bsubjects\"\x84\x01\n" +
+	"\bsubjects\x18\x05 \x03(\v2\x1c.entail.inference.v1.SubjectR\bsubjects\x12%\n" +
+	"\x0esubjects_total\x18\x06 \x01(\x03R\rsubjectsTotal\"\x84\x01\n" +
 	"\x06Change\x12\x16\n" +
 	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eCHANGE_CREATED\x10\x01\x12\x12\n" +
 	"\x0eCHANGE_UPDATED\x10\x02\x12\x12\n" +
 	"\x0eCHANGE_DELETED\x10\x03\x12\x13\n" +
 	"\x0fCHANGE_CONFLICT\x10\x04\x12\x11\n" +
-	"\rCHANGE_PAUSED\x10\x05\"\xa9\x01\n" +
+	"\rCHANGE_PAUSED\x10\x05\"\xeb\x01\n" +
 	"\rSubjectChange\x126\n" +
 	"\asubject\x18\x01 \x01(\v2\x1c.entail.inference.v1.SubjectR\asubject\x121\n" +
 	"\x06gained\x18\x02 \x03(\v2\x19.entail.inference.v1.RoleR\x06gained\x12-\n" +
-	"\x04lost\x18\x03 \x03(\v2\x19.entail.inference.v1.RoleR\x04lost\"8\n" +
+	"\x04lost\x18\x03 \x03(\v2\x19.entail.inference.v1.RoleR\x04lost\x12!\n" +
+	"\fgained_total\x18\x04 \x01(\x03R\vgainedTotal\x12\x1d\n" +
+	"\n" +
+	"lost_total\x18\x05 \x01(\x03R\tlostTotal\"Y\n" +
 	"\x05Cycle\x12/\n" +
-	"\x05roles\x18\x01 \x03(\v2\x19.entail.inference.v1.RoleR\x05roles\"O\n" +
+	"\x05roles\x18\x01 \x03(\v2\x19.entail.inference.v1.RoleR\x05roles\x12\x1f\n" +
+	"\vroles_total\x18\x02 \x01(\x03R\n" +
+	"rolesTotal\"O\n" +
 	"\aRefusal\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
@@ -3731,7 +3964,7 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\x86\x02\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\xb0\x02\n" +
 	"\rNamespaceSync\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05rules\x18\x02 \x01(\x03R\x05rules\x12\x16\n" +
@@ -3740,7 +3973,8 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\tconflicts\x18\x05 \x01(\x03R\tconflicts\x128\n" +
 	"\n" +
 	"not_synced\x18\x06 \x03(\v2\x19.entail.inference.v1.RuleR\tnotSynced\x127\n" +
-	"\tlast_pass\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\blastPass\"\xb7\x01\n" +
+	"\tlast_pass\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\blastPass\x12(\n" +
+	"\x10not_synced_total\x18\b \x01(\x03R\x0enotSyncedTotal\"\xb7\x01\n" +
 	"\x15GetSyncStatusResponse\x12B\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\".entail.inference.v1.NamespaceSyncR\n" +
@@ -3749,7 +3983,7 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\brevision\x18\x03 \x01(\tR\brevision\x12\x16\n" +
 	"\x06synced\x18\x04 \x01(\bR\x06synced\"<\n" +
 	"\x11CheckDriftRequest\x12'\n" +
-	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\"\xd9\x02\n" +
+	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\"\x8b\x04\n" +
 	"\x12CheckDriftResponse\x12\x17\n" +
 	"\ain_step\x18\x01 \x01(\bR\x06inStep\x12<\n" +
 	"\amissing\x18\x02 \x03(\v2\".entail.inference.v1.BindingChangeR\amissing\x128\n" +
@@ -3757,7 +3991,14 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\aaltered\x18\x04 \x03(\v2\".entail.inference.v1.BindingChangeR\aaltered\x12@\n" +
 	"\tconflicts\x18\x05 \x03(\v2\".entail.inference.v1.BindingChangeR\tconflicts\x12\x1a\n" +
 	"\brevision\x18\x06 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\a \x01(\bR\x06synced*Z\n" +
+	"\x06synced\x18\a \x01(\bR\x06synced\x12\x1c\n" +
+	"\ttruncated\x18\b \x01(\bR\ttruncated\x12#\n" +
+	"\rmissing_total\x18\t \x01(\x03R\fmissingTotal\x12\x1f\n" +
+	"\vextra_total\x18\n" +
+	" \x01(\x03R\n" +
+	"extraTotal\x12#\n" +
+	"\raltered_total\x18\v \x01(\x03R\falteredTotal\x12'\n" +
+	"\x0fconflicts_total\x18\f \x01(\x03R\x0econflictsTotal*Z\n" +
 	"\x06Origin\x12\x16\n" +
 	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fORIGIN_EXPLICIT\x10\x01\x12\x12\n" +

@@ -143,6 +143,35 @@ func TestPreviewRulesSendsWhatTheFileSays(t *testing.T) {
 	}
 }
 
+func TestPreviewRulesReadsLists(t *testing.T) {
+	const (
+		one  = `{"apiVersion":"role.k8s.com/v1alpha1","kind":"ImpliedRoles","metadata":{"name":"one"},"spec":{"inference_rule":{"parent_role":"a","child_role":"b"}}}`
+		two  = `{"metadata":{"name":"two"},"spec":{"inference_rule":{"parent_role":"a","child_role":"c"}}}`
+		list = `{"apiVersion":"v1","kind":"List","items":[` + one + `]}`
+		kind = `{"apiVersion":"role.k8s.com/v1alpha1","kind":"ImpliedRolesList","items":[` + two + `]}`
+	)
+	first, _, _ := strings.Cut(ruleFile, "---")
+	for name, c := range map[string]struct{ file, want string }{
+		"a list of anything":           {list, "one"},
+		"a list of rules":              {kind, "two"},
+		"lists and rules":              {list + "\n---\n" + first + "---\n" + kind, "one one two"},
+		"an empty list and one of one": {"kind: List\nitems: []\n---\n# nothing\n---\n" + list, "one"},
+		"JSON after JSON":              {list + kind, "one two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var i inferences
+			got := i.ask(t, "preview", "rules", "-n", "team-a", "-f", written(t, strings.ReplaceAll(c.file, ", namespace: team-a", "")))
+			var names []string
+			for _, change := range i.previewed.GetChanges() {
+				names = append(names, change.GetName())
+			}
+			if strings.Join(names, " ") != c.want || got.code != 0 {
+				t.Errorf("asked for %q, want %q: %+v", names, c.want, got)
+			}
+		})
+	}
+}
+
 func TestPreviewRulesFailsWhenARuleWouldNotCount(t *testing.T) {
 	i := inferences{preview: &inferencev1.Preview{Refusals: []*inferencev1.Refusal{{Name: "one", Reason: "ProhibitedRole", Message: "m"}}}}
 	got := i.ask(t, "preview", "rules", "--remove", "x")
@@ -164,6 +193,9 @@ func TestPreviewRulesRefusesWhatItCannotRead(t *testing.T) {
 		"no YAML":                {[]string{"-f", written(t, "{")}, "document 1"},
 		"another kind":           {[]string{"-f", written(t, "kind: Store\nmetadata: {name: x}")}, `a "Store" named "x"`},
 		"no name":                {[]string{"-f", written(t, "kind: ImpliedRoles")}, `named ""`},
+		"another kind in a list": {[]string{"-f", written(t, "kind: List\nitems: [{kind: Store, metadata: {name: x}}]")}, `document 1 of the rules: item 1: a "Store" named "x"`},
+		"no kind in a list":      {[]string{"-f", written(t, "kind: List\nitems: [{metadata: {name: x}}]")}, `item 1: a "" named "x"`},
+		"a second document":      {[]string{"-f", written(t, "---\n# nothing\n---\nkind: ImpliedRoles\nmetadata: {name: x}\n---\nkind: Store")}, "document 3"},
 		"two namespaces":         {[]string{"-f", written(t, ruleFile)}, "one namespace at a time"},
 		"another than asked for": {[]string{"-n", "b", "-f", written(t, ruleFile)}, "one namespace at a time"},
 		"too much":               {[]string{"-f", written(t, strings.Repeat("#\n", 3<<20))}, "more than 4194304 bytes"},

@@ -3,12 +3,15 @@ package command
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
@@ -115,21 +118,62 @@ func readRules(in io.Reader, file string) ([]rolev1alpha1.ImpliedRoles, error) {
 	if len(data) > maxManifest {
 		return nil, fmt.Errorf("read rules: more than %d bytes", maxManifest)
 	}
+	return parseRules(data)
+}
+
+// parseRules reads the rules of all documents.
+func parseRules(data []byte) ([]rolev1alpha1.ImpliedRoles, error) {
 	var rules []rolev1alpha1.ImpliedRoles
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data))
-	for {
-		var rule rolev1alpha1.ImpliedRoles
-		if err := documents.Decode(&rule); errors.Is(err, io.EOF) {
+	for n := 1; ; n++ {
+		var document runtime.RawExtension
+		if err := documents.Decode(&document); errors.Is(err, io.EOF) {
 			return rules, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("document %d of the rules: %w", len(rules)+1, err)
+			return nil, fmt.Errorf("document %d of the rules: %w", n, err)
 		}
-		if rule.Kind == "" && rule.Name == "" {
+		if len(document.Raw) == 0 {
 			continue // What stands between two lines of ---.
 		}
-		if rule.Kind != "ImpliedRoles" || rule.Name == "" {
-			return nil, fmt.Errorf("document %d is a %q named %q, not a named ImpliedRoles", len(rules)+1, rule.Kind, rule.Name)
+		some, err := parseDocument(document.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("document %d of the rules: %w", n, err)
 		}
-		rules = append(rules, rule)
+		rules = append(rules, some...)
 	}
+}
+
+// parseDocument reads a rule, or the rules of a list.
+func parseDocument(data []byte) ([]rolev1alpha1.ImpliedRoles, error) {
+	var object struct {
+		Kind  string            `json:"kind"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, err
+	}
+	if object.Kind != "List" && object.Kind != "ImpliedRolesList" {
+		rule, err := parseRule(data, "")
+		return []rolev1alpha1.ImpliedRoles{rule}, err
+	}
+	rules := make([]rolev1alpha1.ImpliedRoles, len(object.Items))
+	for i, item := range object.Items {
+		var err error
+		if rules[i], err = parseRule(item, strings.TrimSuffix(object.Kind, "List")); err != nil {
+			return nil, fmt.Errorf("item %d: %w", i+1, err)
+		}
+	}
+	return rules, nil
+}
+
+// parseRule reads a rule, which need not say its kind if it is of a list of that kind.
+func parseRule(data []byte, kind string) (rolev1alpha1.ImpliedRoles, error) {
+	var rule rolev1alpha1.ImpliedRoles
+	if err := json.Unmarshal(data, &rule); err != nil {
+		return rule, err
+	}
+	if cmp.Or(rule.Kind, kind) != "ImpliedRoles" || rule.Name == "" {
+		return rule, fmt.Errorf("a %q named %q is not a named ImpliedRoles", rule.Kind, rule.Name)
+	}
+	return rule, nil
 }

@@ -16,7 +16,7 @@ func (p Page) Inferences(m *inferencev1.ListInferencesResponse) error {
 	}
 	rows := make([]row, len(m.GetInferences()))
 	for i, in := range m.GetInferences() {
-		rows[i] = row{cells: []string{in.GetNamespace(), roleName(in.GetParent()), roleNames(in.GetChildRoles())}}
+		rows[i] = row{cells: []string{in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal())}}
 	}
 	return p.table([]string{"NAMESPACE", "ROLE", "IMPLIES"}, rows)
 }
@@ -88,6 +88,8 @@ func (p Page) branch(t tree, drawn map[string]bool, w twig) error {
 	note := ""
 	if again {
 		note = " (above)"
+	} else if t[w.name].GetTruncated() {
+		note = " (not all that it implies)"
 	}
 	if err := p.line("%s%s%s%s", w.stem, w.joint, w.name, note); err != nil || again {
 		return err
@@ -113,7 +115,8 @@ func (p Page) branch(t tree, drawn map[string]bool, w twig) error {
 
 // Binding tells why a RoleBinding is there, or what it implies.
 func (p Page) Binding(m *inferencev1.ExplainBindingResponse) error {
-	if err := p.line("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()), subjectNames(m.GetSubjects())); err != nil {
+	if err := p.line("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
+		andMore(subjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal())); err != nil {
 		return err
 	}
 	if !m.GetGenerated() {
@@ -124,7 +127,8 @@ func (p Page) Binding(m *inferencev1.ExplainBindingResponse) error {
 	}
 	for _, reason := range m.GetReasons() {
 		for _, step := range reason.GetPath() {
-			if err := p.line("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()), strings.Join(step.GetRules(), ", ")); err != nil {
+			if err := p.line("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
+				andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal())); err != nil {
 				return err
 			}
 		}
@@ -169,7 +173,8 @@ func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) error {
 	rows := make([]row, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
 		origin := strings.ToLower(strings.TrimPrefix(h.GetOrigin().String(), "ORIGIN_"))
-		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin, strings.Join(h.GetBindings(), ", ")}}
+		bindings := andMore(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
+		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin, bindings}}
 	}
 	return p.table([]string{"SUBJECT", "HOW", "BY ROLEBINDING"}, rows)
 }
@@ -178,7 +183,9 @@ func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) error {
 func (p Page) Preview(m *inferencev1.Preview) error {
 	rows := make([]row, 0, len(m.GetSubjects()))
 	for _, s := range m.GetSubjects() {
-		rows = append(rows, row{cells: []string{subjectName(s.GetSubject()), roleNames(s.GetGained()), roleNames(s.GetLost())}})
+		rows = append(rows, row{cells: []string{
+			subjectName(s.GetSubject()), someRoles(s.GetGained(), s.GetGainedTotal()), someRoles(s.GetLost(), s.GetLostTotal()),
+		}})
 	}
 	if len(rows) > 0 {
 		if err := p.table([]string{"SUBJECT", "GAINS", "LOSES"}, rows); err != nil {
@@ -188,10 +195,10 @@ func (p Page) Preview(m *inferencev1.Preview) error {
 	lines := []string{fmt.Sprintf("%s to make, %d to change, %d to delete; %s to the API server.",
 		count(m.GetCreated(), "RoleBinding"), m.GetUpdated(), m.GetDeleted(), count(m.GetWrites(), "write"))}
 	for _, c := range m.GetNewCycles() {
-		lines = append(lines, "These would imply each other: "+roleNames(c.GetRoles()))
+		lines = append(lines, "These would imply each other: "+someRoles(c.GetRoles(), c.GetRolesTotal()))
 	}
 	for _, c := range m.GetResolvedCycles() {
-		lines = append(lines, "These would no longer imply each other: "+roleNames(c.GetRoles()))
+		lines = append(lines, "These would no longer imply each other: "+someRoles(c.GetRoles(), c.GetRolesTotal()))
 	}
 	for _, b := range m.GetBindings() {
 		if b.GetChange() == inferencev1.BindingChange_CHANGE_CONFLICT {
@@ -214,6 +221,19 @@ func roleName(r *inferencev1.Role) string {
 		return "clusterrole/" + r.GetName()
 	}
 	return r.GetName()
+}
+
+// andMore adds to a list how many of all are not in it.
+func andMore(list string, listed int, total int64) string {
+	if more := total - int64(listed); more > 0 {
+		return fmt.Sprintf("%s and %d more", list, more)
+	}
+	return list
+}
+
+// someRoles are those of all roles that are listed.
+func someRoles(roles []*inferencev1.Role, total int64) string {
+	return andMore(roleNames(roles), len(roles), total)
 }
 
 func roleNames(roles []*inferencev1.Role) string {

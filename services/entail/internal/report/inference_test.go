@@ -148,3 +148,25 @@ RoleBinding ir-9 would stay as it is: another object has this name.
 Rule bad would not count (ProhibitedRole): choose another child
 `)
 }
+
+func TestWhatIsNotListedIsCounted(t *testing.T) {
+	in := inference("a", []string{"b"}, []string{"b"})
+	in.ChildRolesTotal, in.Truncated = 7, true
+	m := &inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{in}}
+	same(t, write(t, func(p report.Page) error { return p.Inferences(m) }), `
+NAMESPACE   ROLE   IMPLIES
+team-a      a      b and 6 more
+`)
+	same(t, write(t, func(p report.Page) error { return p.InferenceTree(m) }), `
+team-a
+  a (not all that it implies)
+  └─ b
+`)
+	holders := &inferencev1.WhoHasRoleResponse{Holders: []*inferencev1.Holder{{
+		Subject: &inferencev1.Subject{Kind: "User", Name: "u"}, Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"B"}, BindingsTotal: 2,
+	}}}
+	same(t, write(t, func(p report.Page) error { return p.Holders(holders) }), `
+SUBJECT   HOW       BY ROLEBINDING
+user:u    implied   B and 1 more
+`)
+}

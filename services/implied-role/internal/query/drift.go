@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
@@ -13,7 +15,6 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -28,24 +29,19 @@ func (s *Server) GetSyncStatus(_ context.Context, r *inferencev1.GetSyncStatusRe
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := rpc.Page(s.in(r.GetNamespace()), func(namespace string) string { return namespace }, r.GetPageSize(), r.GetPageToken())
+	page, next, err := pageOf(s.in(r.GetNamespace()), func(namespace string) string { return namespace }, r, s.sync)
 	if err != nil {
 		return nil, err
 	}
-	response := &inferencev1.GetSyncStatusResponse{NextPageToken: next, Revision: revision, Synced: true}
-	for _, namespace := range page {
-		response.Namespaces = append(response.Namespaces, s.sync(namespace))
-	}
-	return response, nil
+	return &inferencev1.GetSyncStatusResponse{Namespaces: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
 func (s *Server) sync(namespace string) *inferencev1.NamespaceSync {
 	m := &inferencev1.NamespaceSync{Namespace: namespace}
-	for _, rule := range s.rulesOf(namespace) {
-		if m.Rules++; !rule.GetSynced() && len(m.GetNotSynced()) < maxListed {
-			m.NotSynced = append(m.NotSynced, rule)
-		}
-	}
+	rules := s.rulesOf(namespace)
+	m.Rules = int64(len(rules))
+	rules = slices.DeleteFunc(rules, standing.synced)
+	m.NotSynced, m.NotSyncedTotal = fit(rules[:min(maxListed, len(rules))], maxPart, standing.message), int64(len(rules))
 	book, _ := s.Scene.Rulebook(namespace)
 	for _, source := range s.Scene.Sources(namespace) {
 		stock := s.Scene.Stock(namespace, source)
@@ -64,49 +60,94 @@ func (s *Server) sync(namespace string) *inferencev1.NamespaceSync {
 	return m
 }
 
+// maxChecks is how many namespaces are read at a time to be checked, maxPreviews how many
+// previews are computed: others wait for their turn.
+const (
+	maxChecks   = 2
+	maxPreviews = 4
+)
+
+// enter waits for room, which leave gives back.
+func enter(ctx context.Context, room chan struct{}) (leave func(), err error) {
+	select {
+	case room <- struct{}{}:
+		return func() { <-room }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for others to be answered: %w", ctx.Err())
+	}
+}
+
 // CheckDrift implements InferenceService.
 func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
 	revision, err := s.ready()
 	if err != nil {
 		return nil, err
 	}
-	rules, err := read[rolev1alpha1.ImpliedRoles](ctx, s.Lister, topology.ImpliedRoles(), r.GetNamespace())
+	leave, err := enter(ctx, s.checks)
 	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	ns := infer.Namespace{Name: r.GetNamespace()}
-	for _, rule := range rules {
+	if err := s.readNamespace(ctx, &ns); err != nil {
+		return nil, err
+	}
+	m := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}
+	lists := map[infer.Verb]*differences{
+		infer.Create: {list: &m.Missing, total: &m.MissingTotal}, infer.Delete: {list: &m.Extra, total: &m.ExtraTotal},
+		infer.Update: {list: &m.Altered, total: &m.AlteredTotal}, infer.Conflict: {list: &m.Conflicts, total: &m.ConflictsTotal},
+	}
+	for step := range infer.Judge(ns, s.Scene.Policy).Plans(ns.Bindings) {
+		if d := lists[step.Verb]; d != nil {
+			m.Truncated = !d.add(step) || m.GetTruncated()
+		}
+	}
+	m.InStep = m.GetMissingTotal()+m.GetExtraTotal()+m.GetAlteredTotal()+m.GetConflictsTotal() == 0
+	return m, nil
+}
+
+// differences are those of one kind.
+type differences struct {
+	list  *[]*inferencev1.BindingChange
+	total *int64
+	bytes int
+}
+
+// add counts a difference, and lists it if there is room.
+func (d *differences) add(step infer.Step) (listed bool) {
+	*d.total++
+	if len(*d.list) == maxListed || d.bytes > maxList {
+		return false
+	}
+	m := bindingChange(step)
+	d.bytes += proto.Size(m) + framing
+	*d.list = append(*d.list, m)
+	return true
+}
+
+// readNamespace reads everything from the API server itself, and keeps what matters.
+func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
+	err := read(s.Lister.List(ctx, topology.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
 		if rule.DeletionTimestamp == nil {
 			ns.Rules = append(ns.Rules, scene.RuleOf(rule))
 		}
+	})
+	if err != nil {
+		return err
 	}
-	if ns.Bindings, err = read[infer.Binding](ctx, s.Lister, topology.RoleBindings(), r.GetNamespace()); err != nil {
-		return nil, err
-	}
-	response := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}
-	for _, step := range infer.Infer(ns, s.Scene.Policy).Steps(ns.Bindings) {
-		list := map[infer.Verb]*[]*inferencev1.BindingChange{
-			infer.Create: &response.Missing, infer.Delete: &response.Extra, infer.Update: &response.Altered, infer.Conflict: &response.Conflicts,
-		}[step.Verb]
-		if list != nil && len(*list) < maxListed {
-			*list = append(*list, bindingChange(step))
-		}
-	}
-	response.InStep = len(response.GetMissing())+len(response.GetExtra())+len(response.GetAltered())+len(response.GetConflicts()) == 0
-	return response, nil
+	return read(s.Lister.List(ctx, topology.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
 }
 
-func read[T any](ctx context.Context, from Lister, kind topology.Kind, namespace string) ([]*T, error) {
-	var all []*T
-	for change, err := range from.List(ctx, kind, namespace) {
+func read[T any](objects iter.Seq2[event.Change, error], take func(*T)) error {
+	for change, err := range objects {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		value := new(T)
 		if err := json.Unmarshal(change.Object, value); err != nil {
-			return nil, fmt.Errorf("decoding %s: %w", change.Key, err)
+			return fmt.Errorf("decoding %s: %w", change.Key, err)
 		}
-		all = append(all, value)
+		take(value)
 	}
-	return all, nil
+	return nil
 }

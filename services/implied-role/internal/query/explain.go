@@ -3,6 +3,9 @@ package query
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"slices"
+	"strings"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
@@ -24,10 +27,9 @@ func (s *Server) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleReques
 	book, _ := s.Scene.Rulebook(namespace)
 	who := infer.Identify(subjectOf(r.GetSubject(), namespace), r.GetGroups())
 	reasons, more := book.Explain(who, role, s.granting(namespace, role, book), limit(r.GetMaxPaths()))
-	response := &inferencev1.ExplainRoleResponse{Held: len(reasons) > 0, Truncated: more, Revision: revision, Synced: true}
-	for _, reason := range reasons {
-		response.Reasons = append(response.Reasons, s.reason(reason, role, book))
-	}
+	response := &inferencev1.ExplainRoleResponse{Held: len(reasons) > 0, Revision: revision, Synced: true}
+	response.Reasons = fit(reasons, maxAnswer, func(r infer.Reason) *inferencev1.Reason { return s.reason(r, role, book) })
+	response.Truncated = more || len(response.GetReasons()) < len(reasons)
 	return response, nil
 }
 
@@ -43,8 +45,9 @@ func (s *Server) granting(namespace string, role infer.Role, book *infer.Ruleboo
 func (s *Server) reason(r infer.Reason, role infer.Role, book *infer.Rulebook) *inferencev1.Reason {
 	m := &inferencev1.Reason{
 		Binding: r.Source.Name, Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
-		Path: steps(r.Path, book), State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
+		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
 	}
+	m.Path, m.Truncated = steps(r.Path, book)
 	if len(r.Path) > 1 {
 		m.GeneratedBinding = infer.Name(r.Source.Name, role)
 		m.State = state(s.verbs(r.Source.Namespace, r.Source.Name, book)[m.GetGeneratedBinding()])
@@ -74,7 +77,8 @@ func (s *Server) ExplainBinding(_ context.Context, r *inferencev1.ExplainBinding
 	book, _ := s.Scene.Rulebook(r.GetNamespace())
 	response := &inferencev1.ExplainBindingResponse{
 		Name: binding.Name, Role: roleMessage(binding.Role), Subjects: subjectMessages(binding.Subjects),
-		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT, Revision: revision, Synced: true,
+		SubjectsTotal: int64(len(binding.Subjects)),
+		State:         inferencev1.BindingState_BINDING_STATE_EXPLICIT, Revision: revision, Synced: true,
 	}
 	if binding.Generated() {
 		response.Generated, response.Source = true, binding.Source
@@ -93,21 +97,21 @@ func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infe
 		return
 	}
 	paths, more := book.Paths(source.Role, role, limit)
-	m.Truncated = more
-	for _, path := range paths {
-		m.Reasons = append(m.Reasons, s.reason(infer.Reason{Source: source, Path: path}, role, book))
-	}
+	m.Reasons = fit(paths, maxAnswer, func(path []infer.Role) *inferencev1.Reason {
+		return s.reason(infer.Reason{Source: source, Path: path}, role, book)
+	})
+	m.Truncated = more || len(m.GetReasons()) < len(paths)
 }
 
 // explainSource tells what follows from a binding.
 func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.Binding, book *infer.Rulebook, limit int) {
 	wanted, verbs := book.Wanted(b), s.verbs(b.Namespace, b.Name, book)
-	m.Truncated = len(wanted) > limit
-	for _, w := range wanted[:min(limit, len(wanted))] {
+	m.Implied = fit(wanted[:min(limit, len(wanted))], maxAnswer, func(w infer.Wanted) *inferencev1.ImpliedBinding {
+		path := book.Path(b.Role, w.Child)
 		implied := &inferencev1.ImpliedBinding{
-			Name: w.Name, Source: b.Name, Role: roleMessage(w.Child), State: state(verbs[w.Name]),
-			Path: roleMessages(book.Path(b.Role, w.Child)),
+			Name: w.Name, Source: b.Name, Role: roleMessage(w.Child), State: state(verbs[w.Name]), Path: roleMessages(path),
 		}
+		implied.Truncated = len(implied.GetPath()) < len(path)
 		switch verbs[w.Name] {
 		case infer.Conflict:
 			implied.Message = "another RoleBinding has its name: delete or rename that one"
@@ -115,8 +119,9 @@ func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.B
 			implied.Message = "the rules behind it ask for too many RoleBindings"
 		default:
 		}
-		m.Implied = append(m.Implied, implied)
-	}
+		return implied
+	})
+	m.Truncated = len(m.GetImplied()) < len(wanted)
 }
 
 // WhoHasRole implements InferenceService.
@@ -128,17 +133,29 @@ func (s *Server) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequest)
 	role := roleOf(r.GetRole())
 	book, _ := s.Scene.Rulebook(r.GetNamespace())
 	holders := book.Holders(role, s.granting(r.GetNamespace(), role, book))
-	page, next, err := rpc.Page(holders, func(h infer.Holding) string {
-		return key(h.Subject.Kind, h.Subject.Namespace, h.Subject.Name, h.Subject.APIGroup)
-	}, r.GetPageSize(), r.GetPageToken())
+	slices.SortFunc(holders, func(a, b infer.Holding) int { return strings.Compare(holderKey(a), holderKey(b)) })
+	page, next, err := pageOf(holders, holderKey, r, func(h infer.Holding) *inferencev1.Holder {
+		return &inferencev1.Holder{
+			Subject: subjectMessage(h.Subject), Origin: origin(h), Bindings: names(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	response := &inferencev1.WhoHasRoleResponse{NextPageToken: next, Revision: revision, Synced: true}
-	for _, h := range page {
-		response.Holders = append(response.Holders, &inferencev1.Holder{Subject: subjectMessage(h.Subject), Origin: origin(h), Bindings: h.Bindings})
+	return &inferencev1.WhoHasRoleResponse{Holders: page, NextPageToken: next, Revision: revision, Synced: true}, nil
+}
+
+// maxKey is how much of a subject's name a page token holds; Kubernetes does not bound it.
+const maxKey = 256
+
+// holderKey sorts holders, and differs for each.
+func holderKey(h infer.Holding) string {
+	name := h.Subject.Name
+	if len(name) > maxKey {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:maxKey] + string(sum[:])
 	}
-	return response, nil
+	return key(h.Subject.Kind, h.Subject.Namespace, name, h.Subject.APIGroup)
 }
 
 // ListEffectiveRoles implements InferenceService.
@@ -151,9 +168,13 @@ func (s *Server) ListEffectiveRoles(
 	}
 	book, _ := s.Scene.Rulebook(r.GetNamespace())
 	who := infer.Identify(subjectOf(r.GetSubject(), r.GetNamespace()), r.GetGroups())
-	response := &inferencev1.ListEffectiveRolesResponse{Revision: revision, Synced: true}
-	for _, h := range book.Effective(who, s.Scene.BindingsIn(r.GetNamespace())) {
-		response.Roles = append(response.Roles, &inferencev1.EffectiveRole{Role: roleMessage(h.Role), Origin: origin(h), Bindings: h.Bindings})
-	}
+	roles := book.Effective(who, s.Scene.BindingsIn(r.GetNamespace()))
+	response := &inferencev1.ListEffectiveRolesResponse{Total: int64(len(roles)), Revision: revision, Synced: true}
+	response.Roles = fit(roles, maxAnswer, func(h infer.Holding) *inferencev1.EffectiveRole {
+		return &inferencev1.EffectiveRole{
+			Role: roleMessage(h.Role), Origin: origin(h), Bindings: names(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
+		}
+	})
+	response.Truncated = len(response.GetRoles()) < len(roles)
 	return response, nil
 }

@@ -22,8 +22,12 @@ import (
 )
 
 const (
-	// maxLog is how many changes are kept for those who come back.
-	maxLog = 4096
+	// maxLog is how many changes are kept for those who come back, maxLogBytes how large they are together.
+	maxLog      = 4096
+	maxLogBytes = 32 << 20
+	// maxChange is how many roles are looked at to tell a change. Of a larger one nobody is
+	// told; they are sent all rows instead, which takes no memory.
+	maxChange = 200_000
 	// look is how often an incomplete view is looked at again.
 	look = 50 * time.Millisecond
 )
@@ -43,6 +47,7 @@ type Hub struct {
 	// shown is what the changes up to number last add up to; nil before the view was complete.
 	shown map[string]*infer.Rulebook
 	log   []change
+	bytes int
 	last  uint64
 	// news is closed at the next change, and when the hub has ended.
 	news  chan struct{}
@@ -56,6 +61,8 @@ type change struct {
 	upserted  []*inferencev1.Inference
 	removed   []*inferencev1.InferenceKey
 	causes    []*inferencev1.RuleKey
+	// bytes is about how large it is.
+	bytes int
 }
 
 var (
@@ -158,22 +165,45 @@ func (h *Hub) show(namespace string, book *infer.Rulebook) {
 	if h.shown[namespace] = book; len(book.Rules()) == 0 {
 		delete(h.shown, namespace)
 	}
-	c, differ := compare(namespace, before, book)
-	if !differ {
+	touched := book.Changed(before)
+	if weigh(touched, before, book) > maxChange {
+		h.last++
+		h.log, h.bytes = nil, 0
+	} else if c, differ := compare(row{namespace: namespace, book: book}, before, touched); differ {
+		h.keep(c)
+	} else {
 		return
 	}
-	h.last++
-	c.number = h.last
-	h.log = append(h.log, c)
-	h.log = h.log[max(0, len(h.log)-maxLog):]
 	close(h.news)
 	h.news = make(chan struct{})
 }
 
-// compare finds the rows that differ, and the rules that made the difference.
-func compare(namespace string, before, after *infer.Rulebook) (c change, differ bool) {
+// keep numbers a change, and forgets the oldest when there are too many.
+func (h *Hub) keep(c change) {
+	h.last++
+	c.number = h.last
+	h.log = append(h.log, c)
+	h.bytes += c.bytes
+	for len(h.log) > maxLog || h.bytes > maxLogBytes && len(h.log) > 1 {
+		h.bytes -= h.log[0].bytes
+		h.log = h.log[1:]
+	}
+}
+
+// weigh counts the roles that must be looked at to see what changed.
+func weigh(touched []infer.Role, before, after *infer.Rulebook) int {
+	n := len(touched)
+	for _, r := range touched {
+		n += before.Count(r) + after.Count(r)
+	}
+	return n
+}
+
+// compare finds the rows that differ among those of roles, and the rules that made the difference.
+func compare(now row, before *infer.Rulebook, roles []infer.Role) (c change, differ bool) {
+	namespace, after := now.namespace, now.book
 	c.namespace = namespace
-	for _, role := range after.Changed(before) {
+	for _, role := range roles {
 		was, is := inference(namespace, role, before), inference(namespace, role, after)
 		switch {
 		case proto.Equal(was, is):
@@ -181,8 +211,22 @@ func compare(namespace string, before, after *infer.Rulebook) (c change, differ 
 			c.removed = append(c.removed, &inferencev1.InferenceKey{Namespace: namespace, Parent: is.GetParent()})
 		default:
 			c.upserted = append(c.upserted, is)
+			c.bytes += proto.Size(is)
 		}
 	}
+	c.causes = causes(namespace, before, after)
+	c.bytes += (len(c.removed) + len(c.causes)) * rowBytes
+	return c, len(c.upserted)+len(c.removed) > 0
+}
+
+// rowBytes is about how large a key is, with what holds it.
+const rowBytes = 500
+
+// maxCauses is how many rules are named as those whose change it is.
+const maxCauses = 1000
+
+// causes are the rules that say something else, or have come or gone.
+func causes(namespace string, before, after *infer.Rulebook) []*inferencev1.RuleKey {
 	rules := map[string]infer.Judged{}
 	for _, r := range before.Rules() {
 		rules[r.Name] = r
@@ -194,10 +238,10 @@ func compare(namespace string, before, after *infer.Rulebook) (c change, differ 
 		}
 		delete(rules, r.Name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		c.causes = append(c.causes, &inferencev1.RuleKey{Namespace: namespace, Name: name})
-	}
-	return c, len(c.upserted)+len(c.removed) > 0
+	names := slices.Sorted(maps.Keys(rules))
+	return fit(names[:min(maxCauses, len(names))], maxList, func(name string) *inferencev1.RuleKey {
+		return &inferencev1.RuleKey{Namespace: namespace, Name: name}
+	})
 }
 
 // snapshot is everything there is, and the number of the change up to which it is that.

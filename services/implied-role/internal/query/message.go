@@ -21,13 +21,8 @@ func roleMessage(r infer.Role) *inferencev1.Role {
 	return &inferencev1.Role{Kind: r.Kind(), Name: r.Name}
 }
 
-func roleMessages(roles []infer.Role) []*inferencev1.Role {
-	list := make([]*inferencev1.Role, len(roles))
-	for i, r := range roles {
-		list[i] = roleMessage(r)
-	}
-	return list
-}
+// roleMessages are as many roles as a row may have.
+func roleMessages(roles []infer.Role) []*inferencev1.Role { return fit(roles, maxPart, roleMessage) }
 
 // subjectOf is a subject as RoleBindings hold it.
 func subjectOf(m *inferencev1.Subject, namespace string) rbacv1.Subject {
@@ -41,19 +36,19 @@ func subjectMessage(s rbacv1.Subject) *inferencev1.Subject {
 	return &inferencev1.Subject{Kind: s.Kind, ApiGroup: s.APIGroup, Name: s.Name, Namespace: s.Namespace}
 }
 
+// subjectMessages are as many subjects as a row may have.
 func subjectMessages(subjects []rbacv1.Subject) []*inferencev1.Subject {
-	list := make([]*inferencev1.Subject, len(subjects))
-	for i, s := range subjects {
-		list[i] = subjectMessage(s)
-	}
-	return list
+	return fit(subjects, maxPart, subjectMessage)
 }
 
 func inference(namespace string, parent infer.Role, b *infer.Rulebook) *inferencev1.Inference {
-	return &inferencev1.Inference{
-		Namespace: namespace, Parent: roleMessage(parent), Direct: roleMessages(b.Direct(parent)),
-		ChildRoles: roleMessages(b.Implied(parent)), Rules: b.With(parent),
+	direct, all, rules := b.Direct(parent), b.Implied(parent), b.With(parent)
+	m := &inferencev1.Inference{
+		Namespace: namespace, Parent: roleMessage(parent), Direct: roleMessages(direct),
+		ChildRoles: roleMessages(all), ChildRolesTotal: int64(len(all)), Rules: names(rules),
 	}
+	m.Truncated = len(m.GetDirect())+len(m.GetChildRoles())+len(m.GetRules()) < len(direct)+len(all)+len(rules)
+	return m
 }
 
 func ruleMessage(b *infer.Rulebook, r infer.Judged, object scene.Rule) *inferencev1.Rule {
@@ -62,8 +57,7 @@ func ruleMessage(b *infer.Rulebook, r infer.Judged, object scene.Rule) *inferenc
 		Parent: roleMessage(r.Parent), Child: roleMessage(r.Child),
 		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && b.Implies(r.Child, r.Parent),
 	}
-	synced := meta.FindStatusCondition(object.Value.Status.Conditions, rolev1alpha1.Synced)
-	known := synced != nil && synced.ObservedGeneration == object.Generation
+	synced, known := syncedOf(object)
 	m.Synced = known && synced.Status == metav1.ConditionTrue
 	switch {
 	case !m.GetAccepted():
@@ -74,6 +68,12 @@ func ruleMessage(b *infer.Rulebook, r infer.Judged, object scene.Rule) *inferenc
 		m.Reason, m.Message = synced.Reason, synced.Message
 	}
 	return m
+}
+
+// syncedOf is the condition that tells whether all that follows from a rule as it is now is there.
+func syncedOf(object scene.Rule) (c *metav1.Condition, known bool) {
+	c = meta.FindStatusCondition(object.Value.Status.Conditions, rolev1alpha1.Synced)
+	return c, c != nil && c.ObservedGeneration == object.Generation
 }
 
 func origin(h infer.Holding) inferencev1.Origin {
@@ -112,19 +112,28 @@ func bindingChange(s infer.Step) *inferencev1.BindingChange {
 	default:
 		m.Change = inferencev1.BindingChange_CHANGE_PAUSED
 	}
-	m.Subjects = subjectMessages(s.Subjects)
+	subjects := s.Subjects
 	if s.Verb == infer.Delete {
-		m.Subjects = subjectMessages(s.Is.Subjects)
+		subjects = s.Is.Subjects
 	}
+	m.Subjects, m.SubjectsTotal = subjectMessages(subjects), int64(len(subjects))
 	return m
 }
 
-func steps(path []infer.Role, b *infer.Rulebook) []*inferencev1.Step {
-	var list []*inferencev1.Step
-	for i := range len(path) - 1 {
-		list = append(list, &inferencev1.Step{
-			Rules: b.Between(path[i], path[i+1]), From: roleMessage(path[i]), To: roleMessage(path[i+1]),
-		})
+// maxNamed is how many rules are named that say the same.
+const maxNamed = 10
+
+// steps are as many steps of a path as a row may have.
+func steps(path []infer.Role, b *infer.Rulebook) (list []*inferencev1.Step, more bool) {
+	from := make([]int, len(path)-1)
+	for i := range from {
+		from[i] = i
 	}
-	return list
+	list = fit(from, maxPart, func(i int) *inferencev1.Step {
+		rules := b.Between(path[i], path[i+1])
+		return &inferencev1.Step{
+			Rules: rules[:min(maxNamed, len(rules))], RulesTotal: int64(len(rules)), From: roleMessage(path[i]), To: roleMessage(path[i+1]),
+		}
+	})
+	return list, len(list) < len(from)
 }

@@ -16,11 +16,16 @@ import (
 const maxListed = 1000
 
 // PreviewRules implements InferenceService.
-func (s *Server) PreviewRules(_ context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
+func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
 	revision, err := s.ready()
 	if err != nil {
 		return nil, err
 	}
+	leave, err := enter(ctx, s.previews)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	namespace := r.GetNamespace()
 	before, _ := s.Scene.Rulebook(namespace)
 	rules, err := changed(before.Rules(), r.GetChanges())
@@ -69,7 +74,7 @@ func changed(before []infer.Judged, changes []*inferencev1.RuleChange) ([]infer.
 }
 
 // PreviewBinding implements InferenceService.
-func (s *Server) PreviewBinding(_ context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
+func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
 	revision, err := s.ready()
 	if err != nil {
 		return nil, err
@@ -86,6 +91,11 @@ func (s *Server) PreviewBinding(_ context.Context, r *inferencev1.PreviewBinding
 	case !r.GetRemove():
 		change.After = asked(r, change.Before)
 	}
+	leave, err := enter(ctx, s.previews)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	before, _ := s.Scene.Rulebook(r.GetNamespace())
 	load := scene.Load{}
 	load.Add(change.Before, -1)
@@ -121,7 +131,7 @@ func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 			c.Others = append(c.Others, b)
 		}
 	}
-	c.Exists = s.Scene.Exists(namespace)
+	c.Exists, c.Most = s.Scene.Exists(namespace), maxListed
 	c.Holder = func(name string) *infer.Binding {
 		if b := s.Scene.Binding(namespace, name); b != nil && b.Grants() {
 			return b
@@ -132,42 +142,36 @@ func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 }
 
 func preview(d infer.Delta) *inferencev1.Preview {
-	m := &inferencev1.Preview{Truncated: len(d.Steps) > maxListed || len(d.Subjects) > maxListed, NewCycles: cycles(d.Begun), ResolvedCycles: cycles(d.Ended)}
-	for _, step := range d.Steps {
-		switch step.Verb {
-		case infer.Create:
-			m.Created++
-		case infer.Update:
-			m.Updated++
-		case infer.Delete:
-			m.Deleted++
-		default:
-		}
-		if len(m.GetBindings()) < maxListed {
-			m.Bindings = append(m.Bindings, bindingChange(step))
-		}
+	m := &inferencev1.Preview{
+		Created: int64(d.Verbs[infer.Create]), Updated: int64(d.Verbs[infer.Update]), Deleted: int64(d.Verbs[infer.Delete]),
+		Bindings: fit(d.Steps, maxList, bindingChange), Inferences: fit(d.Rows, maxList, rowChange), Subjects: fit(d.Subjects, maxList, subjectChange),
+		NewCycles: fit(d.Begun, maxList, cycle), ResolvedCycles: fit(d.Ended, maxList, cycle), Refusals: fit(d.Refused, maxList, refusal),
 	}
 	m.Writes = m.GetCreated() + m.GetUpdated() + m.GetDeleted() + int64(d.Statuses)
-	for _, row := range d.Rows {
-		m.Inferences = append(m.Inferences, &inferencev1.InferenceChange{
-			Parent: roleMessage(row.Parent), Added: roleMessages(row.Added), Removed: roleMessages(row.Removed),
-		})
-	}
-	for _, change := range d.Subjects[:min(maxListed, len(d.Subjects))] {
-		m.Subjects = append(m.Subjects, &inferencev1.SubjectChange{
-			Subject: subjectMessage(change.Subject), Gained: roleMessages(change.Gained), Lost: roleMessages(change.Lost),
-		})
-	}
-	for _, r := range d.Refused {
-		m.Refusals = append(m.Refusals, &inferencev1.Refusal{Name: r.Name, Reason: r.Reason, Message: strings.ToValidUTF8(r.Message, "")})
-	}
+	m.Truncated = d.More ||
+		len(m.GetBindings())+len(m.GetInferences())+len(m.GetSubjects()) < len(d.Steps)+len(d.Rows)+len(d.Subjects) ||
+		len(m.GetNewCycles())+len(m.GetResolvedCycles())+len(m.GetRefusals()) < len(d.Begun)+len(d.Ended)+len(d.Refused)
 	return m
 }
 
-func cycles(list [][]infer.Role) []*inferencev1.Cycle {
-	var messages []*inferencev1.Cycle
-	for _, roles := range list {
-		messages = append(messages, &inferencev1.Cycle{Roles: roleMessages(roles)})
+func rowChange(r infer.RowChange) *inferencev1.InferenceChange {
+	return &inferencev1.InferenceChange{
+		Parent: roleMessage(r.Parent), Added: roleMessages(r.Added), AddedTotal: int64(len(r.Added)),
+		Removed: roleMessages(r.Removed), RemovedTotal: int64(len(r.Removed)),
 	}
-	return messages
+}
+
+func subjectChange(c infer.SubjectChange) *inferencev1.SubjectChange {
+	return &inferencev1.SubjectChange{
+		Subject: subjectMessage(c.Subject), Gained: roleMessages(c.Gained), GainedTotal: int64(len(c.Gained)),
+		Lost: roleMessages(c.Lost), LostTotal: int64(len(c.Lost)),
+	}
+}
+
+func cycle(roles []infer.Role) *inferencev1.Cycle {
+	return &inferencev1.Cycle{Roles: roleMessages(roles), RolesTotal: int64(len(roles))}
+}
+
+func refusal(r infer.Judged) *inferencev1.Refusal {
+	return &inferencev1.Refusal{Name: r.Name, Reason: r.Reason, Message: strings.ToValidUTF8(r.Message, "")}
 }

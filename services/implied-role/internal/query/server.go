@@ -5,9 +5,10 @@ package query
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
@@ -30,10 +31,16 @@ type Config struct {
 }
 
 // Server implements InferenceService.
-type Server struct{ Config }
+type Server struct {
+	Config
+	// checks and previews have room for those that are made at a time.
+	checks, previews chan struct{}
+}
 
 // NewServer makes one.
-func NewServer(cfg Config) *Server { return &Server{cfg} }
+func NewServer(cfg Config) *Server {
+	return &Server{cfg, make(chan struct{}, maxChecks), make(chan struct{}, maxPreviews)}
+}
 
 var _ inferencev1connect.InferenceServiceHandler = (*Server)(nil)
 
@@ -93,39 +100,56 @@ func (s *Server) ListRules(_ context.Context, r *inferencev1.ListRulesRequest) (
 	if err != nil {
 		return nil, err
 	}
-	var all []*inferencev1.Rule
+	var all []standing
 	for _, namespace := range s.in(r.GetNamespace()) {
 		all = append(all, s.rulesOf(namespace)...)
 	}
-	page, next, err := rpc.Page(all, func(r *inferencev1.Rule) string { return key(r.GetNamespace(), r.GetName()) }, r.GetPageSize(), r.GetPageToken())
+	page, next, err := pageOf(all, func(r standing) string { return key(r.object.Key.Namespace, r.judged.Name) }, r, standing.message)
 	if err != nil {
 		return nil, err
 	}
 	return &inferencev1.ListRulesResponse{Rules: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
-func (s *Server) rulesOf(namespace string) []*inferencev1.Rule {
+// standing is a rule, and where it stands.
+type standing struct {
+	book   *infer.Rulebook
+	judged *infer.Judged
+	object *scene.Rule
+}
+
+func (r standing) synced() bool {
+	c, known := syncedOf(*r.object)
+	return known && c.Status == metav1.ConditionTrue
+}
+
+func (r standing) message() *inferencev1.Rule { return ruleMessage(r.book, *r.judged, *r.object) }
+
+func (s *Server) rulesOf(namespace string) []standing {
 	book, objects := s.Scene.Rulebook(namespace)
-	list := make([]*inferencev1.Rule, len(objects))
-	for i, judged := range book.Rules() {
-		list[i] = ruleMessage(book, judged, objects[i])
+	list := make([]standing, len(objects))
+	for i := range objects {
+		list[i] = standing{book, &book.Rules()[i], &objects[i]}
 	}
 	return list
 }
 
-// maxRoles is how many roles the rows of one page have together, but for a single row with more.
-const maxRoles = 20_000
+// row is what one role implies.
+type row struct {
+	namespace string
+	parent    infer.Role
+	book      *infer.Rulebook
+}
+
+func (r row) key() string { return key(r.namespace, roleKey(r.parent)) }
+
+func (r row) message() *inferencev1.Inference { return inference(r.namespace, r.parent, r.book) }
 
 // ListInferences implements InferenceService.
 func (s *Server) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
 	revision, err := s.ready()
 	if err != nil {
 		return nil, err
-	}
-	type row struct {
-		namespace string
-		parent    infer.Role
-		book      *infer.Rulebook
 	}
 	var all []row
 	for _, namespace := range s.in(r.GetNamespace()) {
@@ -136,27 +160,11 @@ func (s *Server) ListInferences(_ context.Context, r *inferencev1.ListInferences
 			}
 		}
 	}
-	keyOf := func(r row) string { return key(r.namespace, roleKey(r.parent)) }
-	page, next, err := rpc.Page(all, keyOf, r.GetPageSize(), r.GetPageToken())
+	page, next, err := pageOf(all, row.key, r, row.message)
 	if err != nil {
 		return nil, err
 	}
-	fits, roles := 0, 0
-	for ; fits < len(page); fits++ {
-		if roles += page[fits].book.Count(page[fits].parent); roles > maxRoles && fits > 0 {
-			break
-		}
-	}
-	if fits < len(page) {
-		if page, next, err = rpc.Page(all, keyOf, int32(fits), r.GetPageToken()); err != nil {
-			return nil, err
-		}
-	}
-	response := &inferencev1.ListInferencesResponse{NextPageToken: next, Revision: revision, Synced: true}
-	for _, r := range page {
-		response.Inferences = append(response.Inferences, inference(r.namespace, r.parent, r.book))
-	}
-	return response, nil
+	return &inferencev1.ListInferencesResponse{Inferences: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
 // GetInference implements InferenceService.
@@ -177,12 +185,12 @@ func (s *Server) ListImplyingRoles(_ context.Context, r *inferencev1.ListImplyin
 	}
 	book, _ := s.Scene.Rulebook(r.GetNamespace())
 	role := roleOf(r.GetRole())
-	response := &inferencev1.ListImplyingRolesResponse{Revision: revision, Synced: true}
-	for _, parent := range book.Implying(role) {
-		response.Roles = append(response.Roles, &inferencev1.ImplyingRole{
-			Role: roleMessage(parent), Direct: slices.Contains(book.Direct(parent), role),
-		})
-	}
+	parents := book.Implying(role)
+	response := &inferencev1.ListImplyingRolesResponse{Total: int64(len(parents)), Revision: revision, Synced: true}
+	response.Roles = fit(parents, maxAnswer, func(parent infer.Role) *inferencev1.ImplyingRole {
+		return &inferencev1.ImplyingRole{Role: roleMessage(parent), Direct: len(book.Between(parent, role)) > 0}
+	})
+	response.Truncated = len(response.GetRoles()) < len(parents)
 	return response, nil
 }
 

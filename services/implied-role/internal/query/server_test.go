@@ -144,23 +144,3 @@ func TestARuleIsListedWithItsStanding(t *testing.T) {
 		t.Errorf("%s\nwant %s", text, want)
 	}
 }
-
-func TestAPageHasSoManyRolesAtMost(t *testing.T) {
-	w := newWorld(t)
-	const long = 250
-	for i := range long {
-		w.do("team", fmt.Sprintf("r%03d>r%03d", i, i+1))
-	}
-	rows, pages, token := 0, 0, ""
-	for {
-		page := must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{PageSize: 1000, PageToken: token}))(t)
-		rows += len(page.GetInferences())
-		pages++
-		if token = page.GetNextPageToken(); token == "" {
-			break
-		}
-	}
-	if rows != long || pages != 2 { // 31,375 roles in all.
-		t.Errorf("%d rows on %d pages", rows, pages)
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/internal/rpc"
@@ -62,22 +63,20 @@ func (w *watcher) begin(token string) (err error) {
 		return connect.NewError(connect.CodeUnavailable, errors.New("the service has only just learned everything: try again"))
 	}
 	message := &inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT, Revision: revision, Synced: true}
-	flush := func(least int) error {
-		if len(message.GetUpserted()) < least {
-			return nil
-		}
-		err := w.send(message)
-		message.Upserted = nil
-		return err
-	}
+	bytes := 0
 	for row := range rows {
 		message.Upserted = append(message.Upserted, row)
-		if err := flush(rowsPerMessage); err != nil {
-			return err
+		if bytes += proto.Size(row); bytes > maxAnswer || len(message.GetUpserted()) == rowsPerMessage {
+			if err := w.send(message); err != nil {
+				return err
+			}
+			message.Upserted, bytes = nil, 0
 		}
 	}
-	if err := flush(1); err != nil {
-		return err
+	if len(message.GetUpserted()) > 0 {
+		if err := w.send(message); err != nil {
+			return err
+		}
 	}
 	w.number = number
 	return w.say(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
@@ -90,13 +89,7 @@ func (w *watcher) follow(ctx context.Context) error {
 		return err
 	}
 	for _, c := range changes {
-		w.number = c.number
-		if w.namespace != "" && w.namespace != c.namespace {
-			continue
-		}
-		if err := w.say(&inferencev1.WatchInferencesResponse{
-			Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE, Upserted: c.upserted, Removed: c.removed, Causes: c.causes,
-		}); err != nil {
+		if err := w.tell(c); err != nil {
 			return err
 		}
 	}
@@ -110,6 +103,27 @@ func (w *watcher) follow(ctx context.Context) error {
 		return w.say(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_BOOKMARK})
 	}
 }
+
+// tell sends a change, in parts if it is large. Whoever is cut off before the last part
+// gets all of them again.
+func (w *watcher) tell(c change) error {
+	for w.namespace == "" || w.namespace == c.namespace {
+		m := &inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE}
+		m.Upserted, m.Removed = fit(c.upserted, maxAnswer, same), fit(c.removed, maxAnswer, same)
+		c.upserted, c.removed = c.upserted[len(m.GetUpserted()):], c.removed[len(m.GetRemoved()):]
+		if len(c.upserted)+len(c.removed) == 0 {
+			w.number, m.Causes = c.number, c.causes
+			return w.say(m)
+		}
+		if err := w.say(m); err != nil {
+			return err
+		}
+	}
+	w.number = c.number
+	return nil
+}
+
+func same[M any](message M) M { return message }
 
 // say sends a message that one may go on after.
 func (w *watcher) say(m *inferencev1.WatchInferencesResponse) error {

@@ -1,0 +1,257 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	held   = `{"metadata":{"finalizers":["example.com/held"]}}`
+	unheld = `{"metadata":{"finalizers":null}}`
+)
+
+// generates waits for what is generated, whatever else is so.
+func (b *bed) generates(want string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if got := b.generated(); got != want {
+			return fmt.Errorf("generated %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+func (b *bed) patchRule(name, patch string) {
+	b.T.Helper()
+	if _, err := b.rules().Patch(b.T.Context(), ruleName(name), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot deletes while nothing is
+// published, and then publishes what there is.
+func TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot(t *testing.T) {
+	b := newBed(t)
+	m := b.Mirror()
+	b.serve()
+	b.do("a>b b>c x>y B1=a{u} B2=a{v} B3=x{w}")
+	b.becomes("B1:b{u} B1:c{u} B2:b{v} B2:c{v} B3:y{w}")
+	b.Settled()
+	release := m.Hold()
+	b.do("-b>c -x>y -B2")
+	b.retell(m)
+	b.becomes("B1:b{u}")
+	release()
+	b.becomes("B1:b{u}")
+}
+
+func TestAGeneratedBindingThatSomebodyAdoptsIsTheirs(t *testing.T) {
+	for what, c := range map[string]struct{ adopt, back string }{
+		"without our label": {`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"me"}}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"implied-role"}}}`},
+		"without its owner": {`{"metadata":{"ownerReferences":null}}`, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBed(t)
+			b.Mirror()
+			b.serve()
+			b.do("a>b b>c B=a{x}")
+			b.becomes("B:b{x} B:c{x}")
+			mine := name("B", "b")
+			b.patch(mine, c.adopt)
+			b.condition("a>b", "Synced", "NameConflict")
+			b.reported(mine, "NameConflict")
+			b.generates("B:c{x} " + mine + ":c{x}")
+			b.Settled()
+			was := b.get(mine)
+			b.do("-a>b")
+			b.generates(mine + ":c{x}")
+			b.Settled()
+			if now := b.get(mine); now == nil || now.ResourceVersion != was.ResourceVersion {
+				t.Errorf("the adopted binding became %+v", now)
+			}
+			if c.back == "" {
+				b.do("a>b -" + mine)
+			} else {
+				b.do("a>b")
+				b.patch(mine, c.back)
+			}
+			b.becomes("B:b{x} B:c{x}")
+		})
+	}
+}
+
+func TestWhatIsBeingDeletedImpliesNothingAnyMore(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.do("a>b a>c B1=a{x} B2=a{y}")
+	b.becomes("B1:b{x} B1:c{x} B2:b{y} B2:c{y}")
+	b.patchRule("a>c", held)
+	b.patch("B1", held)
+	b.do("-a>c -B1")
+	b.generates("B2:b{y}")
+	b.Quiet("a resync while they are held", func() { b.Resync(topology.ImpliedRole) })
+	b.patchRule("a>c", unheld)
+	b.patch("B1", unheld)
+	b.becomes("B2:b{y}")
+}
+
+func TestAGeneratedBindingThatCannotGoIsMadeAgainWhenItHasGone(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	b.do("a>b B=a{x}")
+	b.becomes("B:b{x}")
+	b.patch(name("B", "b"), held)
+	b.do("-" + name("B", "b"))
+	b.condition("a>b", "Synced", "Pending")
+	b.Quiet("a resync while it is held", func() { b.Resync(topology.ImpliedRole) })
+	b.patch(name("B", "b"), unheld)
+	b.becomes("B:b{x}")
+}
+
+func TestAClusterRoleThatGoesLeavesBindingsAndIsTold(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	going := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "going-cluster"}}
+	if _, err := b.typed.RbacV1().ClusterRoles().Create(t.Context(), going, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	other := b.in("other")
+	for _, b := range []*bed{b, other} {
+		b.do("a>ClusterRole/going-cluster B=a{x}")
+		b.becomes("B:ClusterRole/going-cluster{x}")
+		b.condition("a>ClusterRole/going-cluster", "ChildRoleFound", "RoleFound")
+	}
+	was := b.get(name("B", "ClusterRole/going-cluster"))
+	if err := b.typed.RbacV1().ClusterRoles().Delete(t.Context(), "going-cluster", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []*bed{b, other} {
+		b.condition("a>ClusterRole/going-cluster", "ChildRoleFound", "RoleMissing")
+		b.becomes("B:ClusterRole/going-cluster{x}")
+	}
+	b.do("B=a{x,y}")
+	b.becomes("B:ClusterRole/going-cluster{x,y}")
+	if now := b.get(was.Name); now.UID != was.UID {
+		t.Error("the binding was made anew")
+	}
+}
+
+func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	b.serve()
+	going := b.in("stuck")
+	going.do("a>b B1=a{x} B2=a{y}")
+	going.becomes("B1:b{x} B2:b{y}")
+	going.patch("B1", held)
+	going.patchRule("a>b", held)
+	if err := b.typed.CoreV1().Namespaces().Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	going.generates("")
+	b.Quiet("a resync while it is stuck", func() { b.Resync(topology.ImpliedRole) })
+	b.do("a>b B=a{x}")
+	b.becomes("B:b{x}")
+	going.patch("B1", unheld)
+	going.patchRule("a>b", unheld)
+	testbed.Eventually(t, soon, func() error {
+		if _, err := b.typed.CoreV1().Namespaces().Get(t.Context(), "stuck", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the namespace is still there: %w", err)
+		}
+		return nil
+	})
+}
+
+func refusal(r *http.Request) (*http.Response, error) {
+	return answer(r, apierrors.NewForbidden(schema.GroupResource{Resource: "something"}, "x", errors.New("refused on purpose")))
+}
+
+func TestARevocationThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	on, tried := b.obstruct(name("B1", "b"), refusal)
+	on.Store(false)
+	b.do("a>b c>b B1=a{x} B2=c{y}")
+	b.becomes("B1:b{x} B2:b{y}")
+	on.Store(true)
+	b.do("-a>b")
+	if c := b.condition("c>b", "Synced", "Forbidden"); !strings.Contains(c.Message, name("B1", "b")) {
+		t.Errorf("message %q does not say which", c.Message)
+	}
+	b.Settled()
+	if n := tried.Load(); n == 0 || n > 4 {
+		t.Errorf("it was tried %d times", n)
+	}
+	on.Store(false)
+	b.Resync(topology.ImpliedRole)
+	b.becomes("B2:b{y}")
+}
+
+func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	on, tried := b.obstruct(ruleName("a>b")+"/status", refusal)
+	b.do("a>b a>c x>y B1=a{u} B2=x{v}")
+	b.condition("a>c", "Synced", "Synced")
+	b.condition("x>y", "Synced", "Synced")
+	b.generates("B1:b{u} B1:c{u} B2:y{v}")
+	b.Settled()
+	before := tried.Load()
+	b.do("B2=x{v,w}")
+	b.generates("B1:b{u} B1:c{u} B2:y{v,w}")
+	b.Settled()
+	if n := tried.Load(); before == 0 || n > before+1 {
+		t.Errorf("it was tried %d times, and then %d, though nothing changed", before, n)
+	}
+	on.Store(false)
+	b.Resync(topology.ImpliedRole)
+	b.becomes("B1:b{u} B1:c{u} B2:y{v,w}")
+}
+
+// TestAStatusOfManyChildrenIsWhatTheAPIServerTakes makes a tree of roles whose names are
+// as long as can be, and longest in JSON.
+func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
+	b := newBed(t)
+	b.Mirror()
+	const roles = 400
+	long := func(i int) infer.Role {
+		text := fmt.Sprintf("%04d", i)
+		return infer.Role{Name: text + strings.Repeat(`"`, 250-len(text))}
+	}
+	for i := 1; i < roles; i++ {
+		b.rule(fmt.Sprintf("r%04d", i), long((i-1)/2), long(i), false)
+	}
+	b.serveWith(func(c *impliedrole.Config) { c.Policy.MaxGenerated = 10 })
+	c := b.condition("r0001", "Accepted", "Accepted")
+	b.condition(fmt.Sprintf("r%04d", roles-1), "Accepted", "Accepted")
+	b.condition("r0001", "Synced", "Synced")
+	for _, r := range b.allRules() {
+		if r.Name != "r0001" {
+			continue
+		}
+		listed := len(r.Status.Inferences.ChildRoles)
+		if listed == 0 || listed >= roles-1 || c.Message != fmt.Sprintf("%d further child roles follow and are not listed here: ask entail inferences", roles-1-listed) {
+			t.Errorf("%d of %d are listed, and it says %q", listed, roles-1, c.Message)
+		}
+	}
+	b.Quiet("a resync", func() { b.Resync(topology.ImpliedRole) })
+}
