@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/projection"
+	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/service"
 )
 
@@ -16,6 +18,12 @@ type Config struct {
 	Policy infer.Policy
 	// Writers is how many calls that change something are made at a time.
 	Writers int
+	// ProjectStore is the name of an OpenFGA store that is to hold the rules, too; empty for none.
+	ProjectStore string
+	// ProjectRoles is the type of roles in its model and their relation to who has them.
+	ProjectRoles string
+	// OpenFGA is where that store is.
+	OpenFGA fga.Config
 }
 
 // Bounds of settings.
@@ -26,7 +34,7 @@ const (
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: service.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters}
+	return Config{Config: service.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters, ProjectRoles: "role#assignee"}
 }
 
 // BindFlags makes every setting a flag.
@@ -37,6 +45,9 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Policy.Excluded, "exclude-namespaces", c.Policy.Excluded, "`namespaces` in which no rule holds")
 	fs.IntVar(&c.Policy.MaxGenerated, "max-generated", c.Policy.MaxGenerated, "how many RoleBindings one rule may bring about; beyond, it is paused")
 	fs.IntVar(&c.Policy.MaxRules, "max-rules", c.Policy.MaxRules, "how many rules of a namespace hold, the oldest first")
+	fs.StringVar(&c.ProjectStore, "project-store", c.ProjectStore, "`name` of an OpenFGA store in which checks shall see what roles imply")
+	fs.StringVar(&c.ProjectRoles, "project-roles", c.ProjectRoles, "`type#relation` of roles in its model: such a relation must take itself for its users")
+	c.OpenFGA.BindFlags(fs)
 	fs.IntVar(&c.Writers, "writers", c.Writers, "how many changes to make at the API server at a time")
 }
 
@@ -48,6 +59,12 @@ func (c *Config) Validate() error {
 	}
 	if c.Writers < 1 || c.Writers > maxWriters {
 		errs = append(errs, fmt.Errorf("--writers %d: use 1 to %d", c.Writers, maxWriters))
+	}
+	if c.ProjectStore != "" {
+		if _, ok := projection.ParseRoles(c.ProjectRoles); !ok {
+			errs = append(errs, fmt.Errorf("--project-roles %.100q: name a type and a relation, such as role#assignee", c.ProjectRoles))
+		}
+		errs = append(errs, c.OpenFGA.Validate())
 	}
 	return errors.Join(errs...)
 }

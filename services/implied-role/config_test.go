@@ -13,12 +13,12 @@ func TestSettingsComeFromFlags(t *testing.T) {
 	cfg := impliedrole.Defaults()
 	flags := pflag.NewFlagSet("implied-role", pflag.ContinueOnError)
 	cfg.BindFlags(flags)
-	if err := flags.Parse([]string{"--prohibited=ops-*,Role/root", "--exclude-namespaces=vault", "--max-generated=7", "--max-rules=8", "--writers=9", "--cluster=east"}); err != nil {
+	if err := flags.Parse([]string{"--prohibited=ops-*,Role/root", "--exclude-namespaces=vault", "--max-generated=7", "--max-rules=8", "--writers=9", "--cluster=east", "--project-store=demo", "--openfga-target=here:1"}); err != nil {
 		t.Fatal(err)
 	}
 	p := cfg.Policy
 	if strings.Join(p.Prohibited, " ") != "ops-* Role/root" || strings.Join(p.Excluded, " ") != "vault" ||
-		p.MaxGenerated != 7 || p.MaxRules != 8 || cfg.Writers != 9 || cfg.Cluster != "east" {
+		p.MaxGenerated != 7 || p.MaxRules != 8 || cfg.Writers != 9 || cfg.ProjectStore != "demo" || cfg.OpenFGA.Target != "here:1" || cfg.Cluster != "east" {
 		t.Errorf("got %+v", cfg)
 	}
 }
@@ -33,7 +33,11 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 		"--max-rules -1":    func(c *impliedrole.Config) { c.Policy.MaxRules = -1 },
 		"--writers 0":       func(c *impliedrole.Config) { c.Writers = 0 },
 		"--writers 2000":    func(c *impliedrole.Config) { c.Writers = 2000 },
-		"--cluster":         func(c *impliedrole.Config) { c.Cluster = "" },
+		"--project-roles \"role\"": func(c *impliedrole.Config) {
+			c.ProjectStore, c.ProjectRoles, c.OpenFGA.Target, c.OpenFGA.Timeout, c.OpenFGA.MaxTuples = "demo", "role", "127.0.0.1:8081", 1, 1
+		},
+		"--openfga-target": func(c *impliedrole.Config) { c.ProjectStore, c.OpenFGA.Target = "demo", "nowhere" },
+		"--cluster":        func(c *impliedrole.Config) { c.Cluster = "" },
 	} {
 		cfg := impliedrole.Defaults()
 		change(&cfg)

@@ -13,9 +13,12 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/query"
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
@@ -47,6 +50,19 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		Scene: s, spaces: newSpaces(), view: v, api: api, log: rt.Log,
 		metrics: newMetrics(rt.Metrics, s), writers: make(chan struct{}, cfg.Writers),
 	}
+	var closing func() error
+	if cfg.ProjectStore != "" {
+		openFGA, err := fga.Dial(cfg.OpenFGA)
+		if err != nil {
+			return service.App{}, err
+		}
+		closing = openFGA.Close
+		roles, _ := projection.ParseRoles(cfg.ProjectRoles)
+		r.projection = projection.New(projection.Config{
+			OpenFGA: openFGA, Store: cfg.ProjectStore, Roles: roles, Log: rt.Log,
+			Rules: func(namespace string) *infer.Rulebook { book, _ := s.Rulebook(namespace); return book },
+		})
+	}
 	named, _ := topology.ServiceNamed(topology.ImpliedRole)
 	engine := consume.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync, Deadline: deadline,
@@ -66,5 +82,6 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 			hub.Run,
 			func(ctx context.Context) error { return consume.Run(ctx, engine, r) },
 		},
+		Close: closing,
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -33,6 +34,8 @@ type reconciler struct {
 	api     cluster
 	log     *slog.Logger
 	metrics *metrics
+	// projection is nil unless rules are to be in OpenFGA, too.
+	projection *projection.Projection
 	// writers has room for the changes that are made at a time, whatever the namespace.
 	writers chan struct{}
 }
@@ -94,12 +97,16 @@ var errRestless = errors.New("objects keep changing")
 // Reconcile implements [consume.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, namespace string, how consume.Pass) ([]consume.Result, error) {
 	p := &pass{reconciler: r, namespace: namespace, writes: map[string]int{}, results: map[event.Key]consume.Result{}}
+	everything := how.Resync
 	for range maxRounds {
-		again, err := p.round(ctx, how.Resync)
+		again, err := p.round(ctx, everything)
+		if err == nil && !again && r.projection != nil {
+			err = r.projection.Sync(ctx, namespace, how.Resync)
+		}
 		if err != nil || !again {
 			return p.said(), err
 		}
-		how.Resync = false
+		everything = false
 	}
 	return p.said(), fault.Unavailable(fmt.Errorf("namespace %s: %w", namespace, errRestless))
 }

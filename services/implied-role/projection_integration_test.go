@@ -1,0 +1,101 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"fmt"
+	"testing"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/language/pkg/go/transformer"
+
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
+	b := newBed(t)
+	hand := b.OpenFGA.Client(t)
+	b.Mirror()
+	project := func(c *impliedrole.Config) { c.ProjectStore, c.OpenFGA = "roles", b.OpenFGA.Config() }
+	running := b.serveWith(project)
+	b.do("admin>editor editor>viewer")
+
+	// The store comes late: nothing is lost.
+	id, err := hand.CreateStore(t.Context(), "roles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := transformer.TransformDSLToProto("model\n  schema 1.1\ntype user\ntype role\n  relations\n    define assignee: [user, role#assignee]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hand.WriteModel(t.Context(), id, model); err != nil {
+		t.Fatal(err)
+	}
+	tuple := func(object, user string) *openfgav1.TupleKey {
+		return &openfgav1.TupleKey{Object: object, Relation: "assignee", User: user}
+	}
+	others := []*openfgav1.TupleKey{tuple("role:team/admin", "user:ann"), tuple("role:team/x", "role:y#assignee")}
+	if err := hand.Write(t.Context(), id, "", others, nil); err != nil {
+		t.Fatal(err)
+	}
+	awaitTuples := func(want int) {
+		t.Helper()
+		testbed.Eventually(t, soon, func() error {
+			found := 0
+			for _, err := range hand.ReadTuples(t.Context(), id) {
+				if err != nil {
+					return err
+				}
+				found++
+			}
+			if found != want+len(others) {
+				return fmt.Errorf("%d tuples, want %d and those of others", found, want)
+			}
+			return nil
+		})
+	}
+	expect := func(allowed bool) {
+		t.Helper()
+		answer, err := hand.Check(t.Context(), &openfgav1.CheckRequest{
+			StoreId: id, TupleKey: &openfgav1.CheckRequestTupleKey{Object: "role:team/viewer", Relation: "assignee", User: "user:ann"},
+		})
+		if err != nil || answer.GetAllowed() != allowed {
+			t.Errorf("ann has viewer: %v, %v; want %t", answer, err, allowed)
+		}
+	}
+	awaitTuples(2)
+	expect(true)
+
+	b.do("-editor>viewer")
+	awaitTuples(1)
+	expect(false)
+
+	t.Run("what was missed is made good by the next start", func(*testing.T) {
+		running.Stop()
+		b.do("-admin>editor admin>viewer")
+		left := []*openfgav1.TupleKey{tuple("role:gone/viewer", "role:gone/admin#assignee")}
+		if err := hand.Write(t.Context(), id, "", left, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.serveWith(project)
+		awaitTuples(1)
+		expect(true)
+	})
+	t.Run("what was changed behind our back is mended by a resync", func(t *testing.T) {
+		b.Settled()
+		if err := hand.Write(t.Context(), id, "", nil, []*openfgav1.TupleKey{tuple("role:team/viewer", "role:team/admin#assignee")}); err != nil {
+			t.Fatal(err)
+		}
+		expect(false)
+		b.Resync(topology.ImpliedRole)
+		awaitTuples(1)
+		expect(true)
+	})
+	t.Run("nothing is written twice", func(*testing.T) {
+		b.Settled()
+		b.Quiet("a resync", func() { b.Resync(topology.ImpliedRole) })
+	})
+}
