@@ -35,39 +35,45 @@ func (o objects) registration(store event.Key) registration {
 			g.documents = append(g.documents, d)
 		}
 	}
-	slices.SortFunc(g.documents, func(a, b view.Object[iaplv1alpha1.PolicyDocument]) int {
-		return cmp.Compare(a.Key.String(), b.Key.String())
-	})
-	for _, d := range g.documents {
+	for _, d := range inOrder(g.documents) {
 		name := documentName(store, d.Key)
 		g.causes[name] = d.Change
 		g.Documents = append(g.Documents, policies.Document{Name: name, Present: &d.Value.Spec.Policy, Created: d.Value.CreationTimestamp.Time})
 	}
-	g.Defined = map[string]bool{}
-	if s, ok := o.stores.Get(store); ok {
-		g.Roles = s.Value.Annotations[iaplv1alpha1.RolesAnnotation]
-		g.define(s.Value.Spec.CoreModule)
-	}
-	modules := o.modules.By(byStoreRef, store.Name)
-	slices.SortFunc(modules, func(a, b view.Object[corev1alpha1.AuthorizationModel]) int {
-		return cmp.Compare(a.Key.String(), b.Key.String())
-	})
-	for _, m := range modules {
+	var others []string
+	for _, m := range inOrder(o.modules.By(byStoreRef, store.Name)) {
 		switch {
 		case storeOf(m.Key, m.Value) != store:
 		case m.Value.Annotations[corev1alpha1.DocumentAnnotation] == "":
-			g.define(m.Value.Spec.Model)
+			others = append(others, m.Value.Spec.Model)
 		case m.Key.Cluster == o.cluster:
 			g.Has, g.made[m.Key.Name] = append(g.Has, bare(m.Value)), m.Change
 		}
 	}
+	if s, ok := o.stores.Get(store); ok {
+		g.Roles = s.Value.Annotations[iaplv1alpha1.RolesAnnotation]
+		others = append(others, s.Value.Spec.CoreModule)
+	}
+	if len(g.documents)+len(g.made) > 0 {
+		g.Defined = defined(others)
+	}
 	return g
 }
 
-func (g *registration) define(module string) {
-	for _, name := range (model.Module{DSL: module}).Defines() {
-		g.Defined[name] = true
+func inOrder[T any](all []view.Object[T]) []view.Object[T] {
+	slices.SortFunc(all, func(a, b view.Object[T]) int { return cmp.Compare(a.Key.String(), b.Key.String()) })
+	return all
+}
+
+// defined is all that modules define.
+func defined(modules []string) map[string]bool {
+	names := map[string]bool{}
+	for _, text := range modules {
+		for _, name := range (model.Module{DSL: text}).Defines() {
+			names[name] = true
+		}
 	}
+	return names
 }
 
 // bare is an AuthorizationModel without what has nothing to do with documents, such as its status.
