@@ -1776,6 +1776,103 @@ func (x *GraphPolicyResponse) GetFindings() *Findings {
 	return nil
 }
 
+type FormatPolicyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         *Files                 `protobuf:"bytes,1,opt,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FormatPolicyRequest) Reset() {
+	*x = FormatPolicyRequest{}
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FormatPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FormatPolicyRequest) ProtoMessage() {}
+
+func (x *FormatPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FormatPolicyRequest.ProtoReflect.Descriptor instead.
+func (*FormatPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_entail_policy_v1_policy_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *FormatPolicyRequest) GetFiles() *Files {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+type FormatPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Every file, under its name, if there are no errors.
+	Artifacts     []*Artifact `protobuf:"bytes,1,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	Findings      *Findings   `protobuf:"bytes,2,opt,name=findings,proto3" json:"findings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FormatPolicyResponse) Reset() {
+	*x = FormatPolicyResponse{}
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FormatPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FormatPolicyResponse) ProtoMessage() {}
+
+func (x *FormatPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FormatPolicyResponse.ProtoReflect.Descriptor instead.
+func (*FormatPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_entail_policy_v1_policy_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *FormatPolicyResponse) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
+	}
+	return nil
+}
+
+func (x *FormatPolicyResponse) GetFindings() *Findings {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
 // Related is another place that a finding speaks of.
 type Diagnostic_Related struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1787,7 +1884,7 @@ type Diagnostic_Related struct {
 
 func (x *Diagnostic_Related) Reset() {
 	*x = Diagnostic_Related{}
-	mi := &file_entail_policy_v1_policy_proto_msgTypes[21]
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +1896,7 @@ func (x *Diagnostic_Related) String() string {
 func (*Diagnostic_Related) ProtoMessage() {}
 
 func (x *Diagnostic_Related) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_policy_v1_policy_proto_msgTypes[21]
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +1939,7 @@ type Node_Role struct {
 
 func (x *Node_Role) Reset() {
 	*x = Node_Role{}
-	mi := &file_entail_policy_v1_policy_proto_msgTypes[22]
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +1951,7 @@ func (x *Node_Role) String() string {
 func (*Node_Role) ProtoMessage() {}
 
 func (x *Node_Role) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_policy_v1_policy_proto_msgTypes[22]
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +1999,7 @@ type Node_Step struct {
 
 func (x *Node_Step) Reset() {
 	*x = Node_Step{}
-	mi := &file_entail_policy_v1_policy_proto_msgTypes[23]
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2011,7 @@ func (x *Node_Step) String() string {
 func (*Node_Step) ProtoMessage() {}
 
 func (x *Node_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_policy_v1_policy_proto_msgTypes[23]
+	mi := &file_entail_policy_v1_policy_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2092,6 +2189,11 @@ const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"\x06owners\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06owners\"g\n" +
 	"\x13GraphPolicyResponse\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x126\n" +
+	"\bfindings\x18\x02 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"L\n" +
+	"\x13FormatPolicyRequest\x125\n" +
+	"\x05files\x18\x01 \x01(\v2\x17.entail.policy.v1.FilesB\x06\xbaH\x03\xc8\x01\x01R\x05files\"\x88\x01\n" +
+	"\x14FormatPolicyResponse\x128\n" +
+	"\tartifacts\x18\x01 \x03(\v2\x1a.entail.policy.v1.ArtifactR\tartifacts\x126\n" +
 	"\bfindings\x18\x02 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings*N\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
@@ -2124,13 +2226,14 @@ const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"FORMAT_SVG\x10\x01\x12\x0e\n" +
 	"\n" +
 	"FORMAT_DOT\x10\x02\x12\x12\n" +
-	"\x0eFORMAT_MERMAID\x10\x032\xea\x03\n" +
+	"\x0eFORMAT_MERMAID\x10\x032\xc9\x04\n" +
 	"\rPolicyService\x12Z\n" +
 	"\vCheckPolicy\x12$.entail.policy.v1.CheckPolicyRequest\x1a%.entail.policy.v1.CheckPolicyResponse\x12`\n" +
 	"\rCompilePolicy\x12&.entail.policy.v1.CompilePolicyRequest\x1a'.entail.policy.v1.CompilePolicyResponse\x12]\n" +
 	"\fDiffPolicies\x12%.entail.policy.v1.DiffPoliciesRequest\x1a&.entail.policy.v1.DiffPoliciesResponse\x12`\n" +
 	"\rExplainAction\x12&.entail.policy.v1.ExplainActionRequest\x1a'.entail.policy.v1.ExplainActionResponse\x12Z\n" +
-	"\vGraphPolicy\x12$.entail.policy.v1.GraphPolicyRequest\x1a%.entail.policy.v1.GraphPolicyResponseB<Z:github.com/entail-dev/entail/gen/entail/policy/v1;policyv1b\x06proto3"
+	"\vGraphPolicy\x12$.entail.policy.v1.GraphPolicyRequest\x1a%.entail.policy.v1.GraphPolicyResponse\x12]\n" +
+	"\fFormatPolicy\x12%.entail.policy.v1.FormatPolicyRequest\x1a&.entail.policy.v1.FormatPolicyResponseB<Z:github.com/entail-dev/entail/gen/entail/policy/v1;policyv1b\x06proto3"
 
 var (
 	file_entail_policy_v1_policy_proto_rawDescOnce sync.Once
@@ -2145,7 +2248,7 @@ func file_entail_policy_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_entail_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_entail_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_entail_policy_v1_policy_proto_goTypes = []any{
 	(Severity)(0),                 // 0: entail.policy.v1.Severity
 	(Target)(0),                   // 1: entail.policy.v1.Target
@@ -2173,9 +2276,11 @@ var file_entail_policy_v1_policy_proto_goTypes = []any{
 	(*ExplainActionResponse)(nil), // 23: entail.policy.v1.ExplainActionResponse
 	(*GraphPolicyRequest)(nil),    // 24: entail.policy.v1.GraphPolicyRequest
 	(*GraphPolicyResponse)(nil),   // 25: entail.policy.v1.GraphPolicyResponse
-	(*Diagnostic_Related)(nil),    // 26: entail.policy.v1.Diagnostic.Related
-	(*Node_Role)(nil),             // 27: entail.policy.v1.Node.Role
-	(*Node_Step)(nil),             // 28: entail.policy.v1.Node.Step
+	(*FormatPolicyRequest)(nil),   // 26: entail.policy.v1.FormatPolicyRequest
+	(*FormatPolicyResponse)(nil),  // 27: entail.policy.v1.FormatPolicyResponse
+	(*Diagnostic_Related)(nil),    // 28: entail.policy.v1.Diagnostic.Related
+	(*Node_Role)(nil),             // 29: entail.policy.v1.Node.Role
+	(*Node_Step)(nil),             // 30: entail.policy.v1.Node.Step
 }
 var file_entail_policy_v1_policy_proto_depIdxs = []int32{
 	6,  // 0: entail.policy.v1.Policy.files:type_name -> entail.policy.v1.Files
@@ -2183,7 +2288,7 @@ var file_entail_policy_v1_policy_proto_depIdxs = []int32{
 	7,  // 2: entail.policy.v1.Files.files:type_name -> entail.policy.v1.File
 	9,  // 3: entail.policy.v1.Diagnostic.place:type_name -> entail.policy.v1.Place
 	0,  // 4: entail.policy.v1.Diagnostic.severity:type_name -> entail.policy.v1.Severity
-	26, // 5: entail.policy.v1.Diagnostic.related:type_name -> entail.policy.v1.Diagnostic.Related
+	28, // 5: entail.policy.v1.Diagnostic.related:type_name -> entail.policy.v1.Diagnostic.Related
 	10, // 6: entail.policy.v1.Findings.diagnostics:type_name -> entail.policy.v1.Diagnostic
 	5,  // 7: entail.policy.v1.CheckPolicyRequest.policy:type_name -> entail.policy.v1.Policy
 	11, // 8: entail.policy.v1.CheckPolicyResponse.findings:type_name -> entail.policy.v1.Findings
@@ -2204,30 +2309,35 @@ var file_entail_policy_v1_policy_proto_depIdxs = []int32{
 	9,  // 23: entail.policy.v1.Origin.place:type_name -> entail.policy.v1.Place
 	3,  // 24: entail.policy.v1.Node.ending:type_name -> entail.policy.v1.Ending
 	21, // 25: entail.policy.v1.Node.bound:type_name -> entail.policy.v1.Origin
-	27, // 26: entail.policy.v1.Node.role:type_name -> entail.policy.v1.Node.Role
-	28, // 27: entail.policy.v1.Node.steps:type_name -> entail.policy.v1.Node.Step
+	29, // 26: entail.policy.v1.Node.role:type_name -> entail.policy.v1.Node.Role
+	30, // 27: entail.policy.v1.Node.steps:type_name -> entail.policy.v1.Node.Step
 	22, // 28: entail.policy.v1.ExplainActionResponse.nodes:type_name -> entail.policy.v1.Node
 	11, // 29: entail.policy.v1.ExplainActionResponse.findings:type_name -> entail.policy.v1.Findings
 	5,  // 30: entail.policy.v1.GraphPolicyRequest.policy:type_name -> entail.policy.v1.Policy
 	4,  // 31: entail.policy.v1.GraphPolicyRequest.format:type_name -> entail.policy.v1.Format
 	11, // 32: entail.policy.v1.GraphPolicyResponse.findings:type_name -> entail.policy.v1.Findings
-	9,  // 33: entail.policy.v1.Diagnostic.Related.place:type_name -> entail.policy.v1.Place
-	21, // 34: entail.policy.v1.Node.Step.declared:type_name -> entail.policy.v1.Origin
-	12, // 35: entail.policy.v1.PolicyService.CheckPolicy:input_type -> entail.policy.v1.CheckPolicyRequest
-	14, // 36: entail.policy.v1.PolicyService.CompilePolicy:input_type -> entail.policy.v1.CompilePolicyRequest
-	17, // 37: entail.policy.v1.PolicyService.DiffPolicies:input_type -> entail.policy.v1.DiffPoliciesRequest
-	20, // 38: entail.policy.v1.PolicyService.ExplainAction:input_type -> entail.policy.v1.ExplainActionRequest
-	24, // 39: entail.policy.v1.PolicyService.GraphPolicy:input_type -> entail.policy.v1.GraphPolicyRequest
-	13, // 40: entail.policy.v1.PolicyService.CheckPolicy:output_type -> entail.policy.v1.CheckPolicyResponse
-	16, // 41: entail.policy.v1.PolicyService.CompilePolicy:output_type -> entail.policy.v1.CompilePolicyResponse
-	19, // 42: entail.policy.v1.PolicyService.DiffPolicies:output_type -> entail.policy.v1.DiffPoliciesResponse
-	23, // 43: entail.policy.v1.PolicyService.ExplainAction:output_type -> entail.policy.v1.ExplainActionResponse
-	25, // 44: entail.policy.v1.PolicyService.GraphPolicy:output_type -> entail.policy.v1.GraphPolicyResponse
-	40, // [40:45] is the sub-list for method output_type
-	35, // [35:40] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	6,  // 33: entail.policy.v1.FormatPolicyRequest.files:type_name -> entail.policy.v1.Files
+	15, // 34: entail.policy.v1.FormatPolicyResponse.artifacts:type_name -> entail.policy.v1.Artifact
+	11, // 35: entail.policy.v1.FormatPolicyResponse.findings:type_name -> entail.policy.v1.Findings
+	9,  // 36: entail.policy.v1.Diagnostic.Related.place:type_name -> entail.policy.v1.Place
+	21, // 37: entail.policy.v1.Node.Step.declared:type_name -> entail.policy.v1.Origin
+	12, // 38: entail.policy.v1.PolicyService.CheckPolicy:input_type -> entail.policy.v1.CheckPolicyRequest
+	14, // 39: entail.policy.v1.PolicyService.CompilePolicy:input_type -> entail.policy.v1.CompilePolicyRequest
+	17, // 40: entail.policy.v1.PolicyService.DiffPolicies:input_type -> entail.policy.v1.DiffPoliciesRequest
+	20, // 41: entail.policy.v1.PolicyService.ExplainAction:input_type -> entail.policy.v1.ExplainActionRequest
+	24, // 42: entail.policy.v1.PolicyService.GraphPolicy:input_type -> entail.policy.v1.GraphPolicyRequest
+	26, // 43: entail.policy.v1.PolicyService.FormatPolicy:input_type -> entail.policy.v1.FormatPolicyRequest
+	13, // 44: entail.policy.v1.PolicyService.CheckPolicy:output_type -> entail.policy.v1.CheckPolicyResponse
+	16, // 45: entail.policy.v1.PolicyService.CompilePolicy:output_type -> entail.policy.v1.CompilePolicyResponse
+	19, // 46: entail.policy.v1.PolicyService.DiffPolicies:output_type -> entail.policy.v1.DiffPoliciesResponse
+	23, // 47: entail.policy.v1.PolicyService.ExplainAction:output_type -> entail.policy.v1.ExplainActionResponse
+	25, // 48: entail.policy.v1.PolicyService.GraphPolicy:output_type -> entail.policy.v1.GraphPolicyResponse
+	27, // 49: entail.policy.v1.PolicyService.FormatPolicy:output_type -> entail.policy.v1.FormatPolicyResponse
+	44, // [44:50] is the sub-list for method output_type
+	38, // [38:44] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_entail_policy_v1_policy_proto_init() }
@@ -2245,7 +2355,7 @@ func file_entail_policy_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_policy_v1_policy_proto_rawDesc), len(file_entail_policy_v1_policy_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ func Access() map[string]rpc.Access {
 		policyv1connect.PolicyServiceExplainActionProcedure: ofOne,
 		policyv1connect.PolicyServiceGraphPolicyProcedure:   ofOne,
 		policyv1connect.PolicyServiceDiffPoliciesProcedure:  ofTwo,
+		policyv1connect.PolicyServiceFormatPolicyProcedure:  rpc.CanPath("get", path),
 	}
 }
 

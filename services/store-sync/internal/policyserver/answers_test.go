@@ -209,3 +209,20 @@ func TestADrawingIsFiltered(t *testing.T) {
 		refused(t, err, connect.CodeInvalidArgument, field+"error parsing regexp")
 	}
 }
+
+func TestFilesAreWrittenInOneForm(t *testing.T) {
+	files := &policyv1.Files{Files: []*policyv1.File{
+		{Name: "a.yaml", Content: []byte("# ours\nresourcetypes: [{name: foo, IDPrefix: foo}]\n")},
+		{Name: "b.yaml", Content: []byte("actions:\n  - name: get\n")},
+	}}
+	got := must(newServer(t).FormatPolicy(t.Context(), &policyv1.FormatPolicyRequest{Files: files}))(t)
+	if a := got.GetArtifacts(); len(a) != 2 || a[0].GetName() != "a.yaml" || a[0].GetContent() != "# ours\nresourceTypes:\n  - name: foo\n    idPrefix: foo\n" ||
+		a[1].GetContent() != "actions:\n  - name: get\n" {
+		t.Errorf("formatted are %v", a)
+	}
+	files.Files[1].Content = []byte("acts: []\n")
+	got = must(newServer(t).FormatPolicy(t.Context(), &policyv1.FormatPolicyRequest{Files: files}))(t)
+	if len(got.GetArtifacts()) != 0 || !slices.Equal(codes(got.GetFindings()), []string{"E-UNKNOWN-KEY"}) {
+		t.Errorf("with a key that is wrong: %v", got)
+	}
+}

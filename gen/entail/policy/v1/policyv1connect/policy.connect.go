@@ -50,6 +50,9 @@ const (
 	// PolicyServiceGraphPolicyProcedure is the fully-qualified name of the PolicyService's GraphPolicy
 	// RPC.
 	PolicyServiceGraphPolicyProcedure = "/entail.policy.v1.PolicyService/GraphPolicy"
+	// PolicyServiceFormatPolicyProcedure is the fully-qualified name of the PolicyService's
+	// FormatPolicy RPC.
+	PolicyServiceFormatPolicyProcedure = "/entail.policy.v1.PolicyService/FormatPolicy"
 )
 
 // PolicyServiceClient is a client for the entail.policy.v1.PolicyService service.
@@ -64,6 +67,8 @@ type PolicyServiceClient interface {
 	ExplainAction(context.Context, *v1.ExplainActionRequest) (*v1.ExplainActionResponse, error)
 	// GraphPolicy draws types, relations, and the actions that flow along them.
 	GraphPolicy(context.Context, *v1.GraphPolicyRequest) (*v1.GraphPolicyResponse, error)
+	// FormatPolicy writes files in one form; comments stay.
+	FormatPolicy(context.Context, *v1.FormatPolicyRequest) (*v1.FormatPolicyResponse, error)
 }
 
 // NewPolicyServiceClient constructs a client for the entail.policy.v1.PolicyService service. By
@@ -107,6 +112,12 @@ func NewPolicyServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(policyServiceMethods.ByName("GraphPolicy")),
 			connect.WithClientOptions(opts...),
 		),
+		formatPolicy: connect.NewClient[v1.FormatPolicyRequest, v1.FormatPolicyResponse](
+			httpClient,
+			baseURL+PolicyServiceFormatPolicyProcedure,
+			connect.WithSchema(policyServiceMethods.ByName("FormatPolicy")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -117,6 +128,7 @@ type policyServiceClient struct {
 	diffPolicies  *connect.Client[v1.DiffPoliciesRequest, v1.DiffPoliciesResponse]
 	explainAction *connect.Client[v1.ExplainActionRequest, v1.ExplainActionResponse]
 	graphPolicy   *connect.Client[v1.GraphPolicyRequest, v1.GraphPolicyResponse]
+	formatPolicy  *connect.Client[v1.FormatPolicyRequest, v1.FormatPolicyResponse]
 }
 
 // CheckPolicy calls entail.policy.v1.PolicyService.CheckPolicy.
@@ -164,6 +176,15 @@ func (c *policyServiceClient) GraphPolicy(ctx context.Context, req *v1.GraphPoli
 	return nil, err
 }
 
+// FormatPolicy calls entail.policy.v1.PolicyService.FormatPolicy.
+func (c *policyServiceClient) FormatPolicy(ctx context.Context, req *v1.FormatPolicyRequest) (*v1.FormatPolicyResponse, error) {
+	response, err := c.formatPolicy.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // PolicyServiceHandler is an implementation of the entail.policy.v1.PolicyService service.
 type PolicyServiceHandler interface {
 	// CheckPolicy finds every error in a policy.
@@ -176,6 +197,8 @@ type PolicyServiceHandler interface {
 	ExplainAction(context.Context, *v1.ExplainActionRequest) (*v1.ExplainActionResponse, error)
 	// GraphPolicy draws types, relations, and the actions that flow along them.
 	GraphPolicy(context.Context, *v1.GraphPolicyRequest) (*v1.GraphPolicyResponse, error)
+	// FormatPolicy writes files in one form; comments stay.
+	FormatPolicy(context.Context, *v1.FormatPolicyRequest) (*v1.FormatPolicyResponse, error)
 }
 
 // NewPolicyServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -215,6 +238,12 @@ func NewPolicyServiceHandler(svc PolicyServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(policyServiceMethods.ByName("GraphPolicy")),
 		connect.WithHandlerOptions(opts...),
 	)
+	policyServiceFormatPolicyHandler := connect.NewUnaryHandlerSimple(
+		PolicyServiceFormatPolicyProcedure,
+		svc.FormatPolicy,
+		connect.WithSchema(policyServiceMethods.ByName("FormatPolicy")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/entail.policy.v1.PolicyService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case PolicyServiceCheckPolicyProcedure:
@@ -227,6 +256,8 @@ func NewPolicyServiceHandler(svc PolicyServiceHandler, opts ...connect.HandlerOp
 			policyServiceExplainActionHandler.ServeHTTP(w, r)
 		case PolicyServiceGraphPolicyProcedure:
 			policyServiceGraphPolicyHandler.ServeHTTP(w, r)
+		case PolicyServiceFormatPolicyProcedure:
+			policyServiceFormatPolicyHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -254,4 +285,8 @@ func (UnimplementedPolicyServiceHandler) ExplainAction(context.Context, *v1.Expl
 
 func (UnimplementedPolicyServiceHandler) GraphPolicy(context.Context, *v1.GraphPolicyRequest) (*v1.GraphPolicyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.policy.v1.PolicyService.GraphPolicy is not implemented"))
+}
+
+func (UnimplementedPolicyServiceHandler) FormatPolicy(context.Context, *v1.FormatPolicyRequest) (*v1.FormatPolicyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.policy.v1.PolicyService.FormatPolicy is not implemented"))
 }
