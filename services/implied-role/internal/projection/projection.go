@@ -52,8 +52,8 @@ type Projection struct {
 func New(cfg Config) *Projection { return &Projection{cfg: cfg, seen: map[string]int{}} }
 
 // Sync makes OpenFGA say what the rules of a namespace do. A thorough one, and the first, read
-// all that OpenFGA has, and set right other namespaces, too. That OpenFGA or the store is not
-// there is an error that waits; that the model has no such roles is told in the log.
+// all that OpenFGA has, and set right other namespaces, too. That OpenFGA, the store or its
+// model is not there is an error that waits; that the model has no such roles is told in the log.
 func (p *Projection) Sync(ctx context.Context, namespace string, thorough bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,8 +122,8 @@ func (p *Projection) write(ctx context.Context, namespace string) error {
 		p.cfg.Log.WarnContext(ctx, "the model of the OpenFGA store cannot hold rules: let roles be assigned to roles, or correct --project-roles",
 			slog.String("namespace", namespace), slog.String("store", p.cfg.Store), slog.Any("error", err))
 		return nil
-	case errors.Is(err, fga.ErrStoreNotFound):
-		return fault.Unavailable(err)
+	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):
+		return fault.Unavailable(err) // Both may yet be made.
 	case err != nil:
 		return err
 	}
