@@ -40,7 +40,7 @@ func FuzzPolicy(f *testing.F) {
 			return
 		}
 		lint.Policy(p)
-		canonical := format.Canonical(p)
+		canonical := policytest.Canonical(p)
 		same, found := check.Files([]load.File{{Content: canonical}}, load.Limits{}, policy.Options{})
 		if same == nil {
 			t.Fatalf("the canonical form has errors:\n%s%v", canonical, found)
@@ -59,7 +59,7 @@ func compilers() map[string]func(*policy.Policy) ([]byte, policy.Diagnostics) {
 		"schema":    func(p *policy.Policy) ([]byte, policy.Diagnostics) { return spicedb.Schema(p, spicedb.Options{}) },
 		"DSL":       func(p *policy.Policy) ([]byte, policy.Diagnostics) { return openfga.DSL(p, openfga.Options{}) },
 		"JSON":      func(p *policy.Policy) ([]byte, policy.Diagnostics) { return openfga.JSON(p, openfga.Options{}) },
-		"canonical": func(p *policy.Policy) ([]byte, policy.Diagnostics) { return format.Canonical(p), nil },
+		"canonical": func(p *policy.Policy) ([]byte, policy.Diagnostics) { return policytest.Canonical(p), nil },
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/policy/check"
-	"github.com/entail-dev/entail/services/internal/policy/format"
 	"github.com/entail-dev/entail/services/internal/policy/load"
 	"github.com/entail-dev/entail/services/internal/policy/openfga"
+	"github.com/entail-dev/entail/services/internal/policy/policytest"
 	"github.com/entail-dev/entail/services/internal/policy/spicedb"
 )
 
@@ -21,7 +21,7 @@ const fixture = "testdata/loadbalancer"
 // compiled is everything that a policy compiles to, by the names of the files in testdata.
 func compiled(t *testing.T, p *policy.Policy) map[string][]byte {
 	t.Helper()
-	out := map[string][]byte{"canonical.yaml": format.Canonical(p)}
+	out := map[string][]byte{"canonical.yaml": policytest.Canonical(p)}
 	keep := func(name string, content []byte, found policy.Diagnostics) {
 		t.Helper()
 		if len(found) > 0 {

@@ -39,24 +39,12 @@ func checkPolicy(in io.Reader, paths []string, o policy.Options) (*policy.Policy
 	if err := o.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	documents, found, err := loadPolicy(in, paths)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, more := check.Documents(documents, o)
-	if found = found.Join(more); found.HasErrors() {
-		return nil, found, nil
-	}
-	return p, found, nil
-}
-
-func loadPolicy(in io.Reader, paths []string) ([]*policy.Document, policy.Diagnostics, error) {
 	files, err := policyFiles(in, paths)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	documents, found := load.Files(files, load.Limits{})
-	return documents, found, nil
+	p, found := check.Files(files, load.Limits{}, o)
+	return p, found, nil
 }
 
 // policyFiles reads files, every *.yaml and *.yml below folders, and standard input for -.

@@ -1,3 +1,3 @@
-// Package format writes policies the one way: [Source] one file, as its author arranged it and with
-// its comments, [Canonical] a whole policy as one sorted document.
+// Package format writes the files of policies the one way, as their authors arranged them and with
+// their comments.
 package format
