@@ -41,10 +41,8 @@ type Steps struct {
 type Verdict struct {
 	// Findings are the errors; none if it is valid.
 	Findings []iaplv1alpha1.Finding
-	// AuthorizationModel is the one that holds its module; empty if nothing of it is live.
+	// AuthorizationModel is the one that holds its module, if only of an earlier text; empty if nothing of it is live.
 	AuthorizationModel string
-	// Stale means that this module is of an earlier text.
-	Stale bool
 }
 
 // maxRounds bounds how often what was refused is looked at again.
@@ -143,7 +141,7 @@ func (in Input) steps(c *choice, p *policy.Policy) Steps {
 		if d.Present == nil {
 			continue
 		}
-		v := Verdict{Findings: c.findings(i), Stale: d.changed && (p == nil || !c.pending[i])}
+		v := Verdict{Findings: c.findings(i)}
 		if name := in.nameOf(d.Name); kept[name] {
 			v.AuthorizationModel = name
 		}

@@ -166,6 +166,15 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 		if _, err := client.CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: registered}); connect.CodeOf(err) != connect.CodeNotFound {
 			t.Errorf("of a Store that does not exist: %v", err)
 		}
+		for name, p := range map[string]*policyv1.Policy{
+			"none": nil, "no source": {}, "no files": {Source: &policyv1.Policy_Files{Files: &policyv1.Files{}}},
+			"two files of one name":   {Source: &policyv1.Policy_Files{Files: &policyv1.Files{Files: []*policyv1.File{{Name: "a"}, {Name: "a"}}}}},
+			"a name that is too long": {Source: &policyv1.Policy_Store{Store: strings.Repeat("a", 254)}},
+		} {
+			if _, err := client.CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p}); connect.CodeOf(err) != connect.CodeInvalidArgument {
+				t.Errorf("a policy with %s: %v, want InvalidArgument", name, err)
+			}
+		}
 	})
 	t.Run("what others need stays when it is deleted", func(*testing.T) {
 		running.Stop() // It goes while nobody looks.
