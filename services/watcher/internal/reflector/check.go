@@ -1,4 +1,4 @@
-package mirror
+package reflector
 
 import (
 	"context"
@@ -12,23 +12,23 @@ import (
 
 // check looks at the stream from outside until ctx ends. Someone may delete, purge or
 // replace it, and nobody would be told.
-func (m *mirror) check(ctx context.Context) {
-	for sleep(ctx, m.CheckInterval) {
-		if err := m.checkOnce(ctx); err != nil && ctx.Err() == nil {
-			m.grumble.Do(func() { m.Log.WarnContext(ctx, "stream cannot be checked", "error", err) })
+func (r *reflector) check(ctx context.Context) {
+	for sleep(ctx, r.cfg.CheckInterval) {
+		if err := r.checkOnce(ctx); err != nil && ctx.Err() == nil {
+			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "stream cannot be checked", "error", err) })
 		}
 	}
 }
 
-func (m *mirror) checkOnce(ctx context.Context) error {
+func (r *reflector) checkOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	incarnation, err := m.incarnation(ctx)
+	incarnation, err := r.incarnation(ctx)
 	if err != nil {
 		return err
 	}
-	for _, f := range m.feeds {
-		if err := f.check(ctx, incarnation); err != nil {
+	for _, k := range r.kinds {
+		if err := k.check(ctx, incarnation); err != nil {
 			return err
 		}
 	}
@@ -37,11 +37,11 @@ func (m *mirror) checkOnce(ctx context.Context) error {
 
 // check makes sure of the marker, and of one object taken at random: of a stream that
 // was purged each is missing.
-func (f *feed) check(ctx context.Context, incarnation string) error {
-	f.mu.Lock()
-	synced, stream, restart, due := f.sweep == nil && f.stream != "", f.stream, f.restart, time.Now().After(f.due)
-	name, probe := f.probe()
-	f.mu.Unlock()
+func (k *kindReflector) check(ctx context.Context, incarnation string) error {
+	k.mu.Lock()
+	synced, stream, restart, due := k.sweep == nil && k.stream != "", k.stream, k.restart, time.Now().After(k.due)
+	name, probe := k.probe()
+	k.mu.Unlock()
 	if !synced {
 		return nil
 	}
@@ -53,10 +53,10 @@ func (f *feed) check(ctx context.Context, incarnation string) error {
 		restart(errAgain)
 		return nil
 	}
-	written, err := f.Publisher.LastMarker(ctx, f.Cluster, f.kind.GroupResource)
+	written, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	switch {
 	case errors.Is(err, publish.ErrNone):
-		if err := f.Publisher.Ensure(ctx, f.StreamReplicas); err != nil {
+		if err := k.cfg.Publisher.Ensure(ctx, k.cfg.StreamReplicas); err != nil {
 			return err
 		}
 		restart(errAgain)
@@ -67,15 +67,15 @@ func (f *feed) check(ctx context.Context, incarnation string) error {
 	case err != nil || name.Name == "":
 		return err
 	}
-	return f.verify(ctx, name, probe)
+	return k.verify(ctx, name, probe)
 }
 
 // probe picks an object: the one under suspicion, or any.
-func (f *feed) probe() (types.NamespacedName, head) {
-	if h, ok := f.heads[f.suspect]; ok {
-		return f.suspect, h
+func (k *kindReflector) probe() (types.NamespacedName, head) {
+	if h, ok := k.heads[k.suspect]; ok {
+		return k.suspect, h
 	}
-	for name, h := range f.heads {
+	for name, h := range k.heads {
 		return name, h
 	}
 	return types.NamespacedName{}, head{}
@@ -83,25 +83,25 @@ func (f *feed) probe() (types.NamespacedName, head) {
 
 // verify sweeps again when the message of an object is missing twice: once may be a
 // replica of the stream that lags, or a deletion that just expired.
-func (f *feed) verify(ctx context.Context, name types.NamespacedName, probe head) error {
-	last, err := f.Publisher.Last(ctx, f.key(name))
+func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, probe head) error {
+	last, err := k.cfg.Publisher.Last(ctx, k.key(name))
 	missing := errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence
 	if err != nil && !missing {
 		return err
 	}
-	f.mu.Lock()
-	before := f.suspect
-	f.suspect = types.NamespacedName{}
-	missing = missing && f.heads[name] == probe
+	k.mu.Lock()
+	before := k.suspect
+	k.suspect = types.NamespacedName{}
+	missing = missing && k.heads[name] == probe
 	if missing && before != name {
-		f.suspect, missing = name, false
+		k.suspect, missing = name, false
 	}
-	restart := f.restart
-	f.mu.Unlock()
+	restart := k.restart
+	k.mu.Unlock()
 	if !missing {
 		return nil
 	}
-	if err := f.Publisher.Unmark(ctx, f.Cluster, f.kind.GroupResource); err != nil {
+	if err := k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
 		return err
 	}
 	restart(errAgain)
