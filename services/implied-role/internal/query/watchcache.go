@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const (
@@ -81,7 +81,7 @@ func NewWatchCache(s *state.State, id string, complete func() error) *WatchCache
 
 // Changed is told of every change of the view.
 func (w *WatchCache) Changed(k event.Key) {
-	if k.GroupResource == topology.ImpliedRoles().GroupResource {
+	if k.GroupResource == kinds.ImpliedRoles().GroupResource {
 		w.mark(k.Namespace)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
@@ -19,7 +19,7 @@ import (
 type kindReflector struct {
 	cfg       Config
 	reflector *reflector
-	kind      topology.Kind
+	kind      kinds.Kind
 
 	mu sync.Mutex
 	// heads is what the stream holds of living objects.
@@ -60,7 +60,7 @@ type state struct {
 	order  uint64
 }
 
-func newKindReflector(r *reflector, kind topology.Kind) *kindReflector {
+func newKindReflector(r *reflector, kind kinds.Kind) *kindReflector {
 	return &kindReflector{
 		cfg: r.cfg, reflector: r, kind: kind, restart: func(error) {},
 		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{},
