@@ -7,13 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
 // check looks at the stream from outside until ctx ends. Someone may delete, purge or
 // replace it, and nobody would be told.
 func (r *reflector) check(ctx context.Context) {
-	for sleep(ctx, r.cfg.CheckInterval) {
+	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
 		if err := r.checkOnce(ctx); err != nil && ctx.Err() == nil {
 			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "stream cannot be checked", "error", err) })
 		}

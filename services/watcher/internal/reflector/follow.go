@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // run follows the kind until ctx ends or going on would do harm.
 func (k *kindReflector) run(ctx context.Context) error {
-	for attempt := 0; ; attempt++ {
+	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		err := k.follow(ctx)
 		switch {
@@ -33,13 +34,13 @@ func (k *kindReflector) run(ctx context.Context) error {
 			return err
 		}
 		if time.Since(began) > 2*maxRetry {
-			attempt = 0
+			attempt = 1
 		}
 		if err == nil || errors.Is(err, errDue) {
 			continue
 		}
 		k.cfg.Log.WarnContext(ctx, "sweeping again", "kind", k.label(), "cause", err)
-		if !pause(ctx, attempt) {
+		if !retries().Wait(ctx, attempt) {
 			return nil
 		}
 	}
@@ -83,7 +84,7 @@ func (k *kindReflector) await(ctx context.Context) error {
 		level, interval = slog.LevelInfo, absentOptionalInterval
 	}
 	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version)
-	for sleep(ctx, interval) {
+	for backoff.Sleep(ctx, interval) {
 		if _, err := k.cfg.Source.List(ctx, k.kind, ""); err == nil {
 			return nil
 		}
@@ -93,20 +94,20 @@ func (k *kindReflector) await(ctx context.Context) error {
 
 // watch goes on from version until that is no longer possible.
 func (k *kindReflector) watch(ctx context.Context, version string) error {
-	for attempt := 0; ; attempt++ {
+	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		next, err := k.watchOnce(ctx, version)
 		if err != nil && (ctx.Err() != nil || errors.Is(err, source.ErrExpired)) {
 			return err
 		}
 		if next != version || time.Since(began) > 2*maxRetry {
-			attempt = 0
+			attempt = 1
 		}
 		version = next
 		if err != nil {
 			k.cfg.Log.InfoContext(ctx, "watch interrupted; going on", "kind", k.label(), "version", version, "error", err)
 		}
-		if !pause(ctx, attempt) {
+		if !retries().Wait(ctx, attempt) {
 			return ctx.Err()
 		}
 	}

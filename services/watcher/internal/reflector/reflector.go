@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -113,7 +114,7 @@ func Run(ctx context.Context, cfg Config) error {
 
 // run starts everything else once it is clear that nothing of it can do harm.
 func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
-	for attempt := 0; ; attempt++ {
+	for attempt := 1; ; attempt++ {
 		err := r.identify(ctx)
 		if err == nil {
 			break
@@ -121,8 +122,8 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 		if fatal(err) {
 			return err
 		}
-		r.cfg.Log.WarnContext(ctx, "cluster or stream cannot be identified; trying again", "attempt", attempt+1, "error", err)
-		if !pause(ctx, attempt) {
+		r.cfg.Log.WarnContext(ctx, "cluster or stream cannot be identified; trying again", "attempt", attempt, "error", err)
+		if !retries().Wait(ctx, attempt) {
 			return nil
 		}
 	}
@@ -171,7 +172,7 @@ func (r *reflector) checkEpoch(head publish.Head) error {
 // name mixes up their files, and acknowledges nothing any more.
 func (r *reflector) incarnation(ctx context.Context) (string, error) {
 	incarnation, err := r.cfg.Publisher.Incarnation(ctx)
-	if errors.Is(err, publish.ErrNone) && sleep(ctx, settling) {
+	if errors.Is(err, publish.ErrNone) && backoff.Sleep(ctx, settling) {
 		incarnation, err = r.cfg.Publisher.Incarnation(ctx)
 	}
 	if !errors.Is(err, publish.ErrNone) {
@@ -204,6 +205,9 @@ func (r *reflector) work(ctx context.Context) {
 		r.queue.Done(t)
 	}
 }
+
+// retries is how long to wait before something is tried again.
+func retries() backoff.Backoff { return backoff.Backoff{Min: minRetry, Max: maxRetry} }
 
 // fatal errors are not cured by trying again.
 func fatal(err error) bool {
