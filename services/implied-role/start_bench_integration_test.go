@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -130,15 +131,14 @@ func (b *bed) publishInStep(namespaces, sources int) {
 		namespace := fmt.Sprintf("many-%d", i)
 		var rules []infer.Rule
 		for d := range depth {
-			rule := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("rule-%d", d)}}
-			parent, child := fmt.Sprintf("role-%d", d), fmt.Sprintf("role-%d", d+1)
-			rule.Spec.InferenceRule = rolev1alpha1.InferenceRule{ParentRole: parent, ChildRole: child}
-			put(kinds.ImpliedRoles(), rule)
-			rules = append(rules, infer.Rule{Name: rule.Name, Parent: role(parent), Child: role(child)})
+			rules = append(rules, infer.Rule{Name: fmt.Sprintf("rule-%d", d), Parent: role(fmt.Sprintf("role-%d", d)), Child: role(fmt.Sprintf("role-%d", d+1))})
 		}
 		policy := infer.DefaultPolicy()
 		policy.MaxGenerated = 1 << 40
 		ruleSet := infer.NewRuleSet(namespace, rules, policy)
+		for _, r := range ruleSet.Rules() {
+			put(kinds.ImpliedRoles(), inStep(namespace, r, ruleSet))
+		}
 		for j := range sources {
 			source := &rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("source-%d", j)},
@@ -155,6 +155,31 @@ func (b *bed) publishInStep(namespaces, sources int) {
 	b.mark(map[kinds.Kind]int{
 		kinds.ImpliedRoles(): namespaces * depth, kinds.RoleBindings(): namespaces * sources * (1 + depth), kinds.Roles(): 0, kinds.ClusterRoles(): 0,
 	})
+}
+
+// inStep is a rule whose status is what it must be when no Role exists.
+func inStep(namespace string, r infer.EvaluatedRule, ruleSet *infer.RuleSet) *rolev1alpha1.ImpliedRoles {
+	rule := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
+	rule.Spec.InferenceRule = rolev1alpha1.InferenceRule{ParentRole: r.Parent.Name, ChildRole: r.Child.Name}
+	want := ruleSet.Status(r, infer.StatusInput{Exists: func(infer.Role) bool { return false }})
+	rule.Status.ObservedGeneration = 1
+	rule.Status.Inferences = rolev1alpha1.RuleInferences{ParentRole: want.Parent.String(), ChildRoles: strings.Fields(texts(want.Children))}
+	for _, c := range []struct {
+		kind string
+		infer.Condition
+	}{
+		{rolev1alpha1.Accepted, want.Accepted}, {rolev1alpha1.Acyclic, want.Acyclic},
+		{rolev1alpha1.ChildRoleFound, want.ChildRoleFound}, {rolev1alpha1.Synced, want.Synced},
+	} {
+		status := metav1.ConditionFalse
+		if c.OK {
+			status = metav1.ConditionTrue
+		}
+		rule.Status.Conditions = append(rule.Status.Conditions, metav1.Condition{
+			Type: c.kind, Status: status, Reason: c.Reason, Message: c.Message, ObservedGeneration: 1, LastTransitionTime: metav1.Now(),
+		})
+	}
+	return rule
 }
 
 // mark says that all of some kinds is on the bus.
