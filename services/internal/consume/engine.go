@@ -40,6 +40,8 @@ type engine[K comparable] struct {
 type request struct {
 	deliveries []*delivery
 	resync     bool
+	// enqueued means that another pass asked for the key: messages alone would not bring it back.
+	enqueued bool
 }
 
 func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
@@ -124,6 +126,7 @@ func (e *engine[K]) fanOut(p *Pass[K], r *request, err error) {
 	}
 	for key, priority := range p.enqueued {
 		e.ask(key, priority, waiting, false)
+		e.request(key).enqueued = true
 		for _, d := range waiting {
 			d.keys++
 		}
