@@ -56,15 +56,9 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 		e.dispose(ctx, d)
 		return
 	}
-	keys := e.route(d.change.Key)
-	if !d.replay {
-		keys = others(e.echoes, d.change, keys)
-	}
-	if len(keys) == 0 {
+	if !e.attach(d, e.route(d.change.Key)) {
 		e.dispose(ctx, d)
-		return
 	}
-	e.attach(d, keys)
 }
 
 func (e *engine[K]) read(ctx context.Context, d *delivery) error {

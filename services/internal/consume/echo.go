@@ -1,7 +1,6 @@
 package consume
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -38,12 +37,14 @@ func newEchoes() *echoes { return &echoes{cache.NewLRUExpireCache(maxEchoes)} }
 // expect notes that key wrote a state.
 func (e *echoes) expect(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
 
-// others are keys without the one that wrote the state itself.
-func others[K comparable](e *echoes, c event.Change, keys []K) []K {
-	writer, ok := e.states.Get(stateOf(c))
-	if !ok {
-		return keys
+// take tells which key wrote the state that a message tells of, once. A replay is never an echo.
+func (e *echoes) take(d *delivery) (writer any, ok bool) {
+	if d.replay {
+		return nil, false
 	}
-	e.states.Remove(stateOf(c))
-	return slices.DeleteFunc(keys, func(k K) bool { return any(k) == writer })
+	s := stateOf(d.change)
+	if writer, ok = e.states.Get(s); ok {
+		e.states.Remove(s)
+	}
+	return writer, ok
 }

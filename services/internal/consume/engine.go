@@ -28,6 +28,8 @@ type engine[K comparable] struct {
 	mu sync.Mutex
 	// requests are why each key is to be reconciled, since its last reconciliation began.
 	requests map[K]*request
+	// running are the requests that are being reconciled.
+	running map[K]*request
 	// routes is what each object touched when it was last looked at.
 	routes map[event.Key][]K
 	// retries holds the keys whose last reconciliation failed.
@@ -42,6 +44,14 @@ type request struct {
 	resync     bool
 }
 
+// traceparent is that of the newest change that asked.
+func (r *request) traceparent() string {
+	if len(r.deliveries) == 0 {
+		return ""
+	}
+	return r.deliveries[len(r.deliveries)-1].change.Traceparent
+}
+
 func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 	e := &engine[K]{
 		cfg: cfg, reconciler: reconciler,
@@ -50,7 +60,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
 		echoes:    newEchoes(),
 		unsettled: unsettled{open: map[*delivery]struct{}{}, delayed: map[uint64]time.Time{}},
-		requests:  map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
+		requests:  map[K]*request{}, running: map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
 	e.queue = newQueue(e.priority)
 	cfg.View.OnReload(func() { e.everything(false) })
@@ -118,15 +128,28 @@ func union[K comparable](first, second []K) []K {
 	return all
 }
 
-// attach makes d wait for keys.
-func (e *engine[K]) attach(d *delivery, keys []K) {
-	e.unsettled.take(d)
+// attach makes d wait for keys, if there are any. The event of a state that one of them wrote
+// itself is no news to that one: while its pass lasts, d just shares the fate of the pass, and
+// once that has failed, d is as good as any message to bring the key back.
+func (e *engine[K]) attach(d *delivery, keys []K) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d.keys = len(keys)
+	if writer, ok := e.echoes.take(d); ok {
+		key, _ := writer.(K)
+		_, failed := e.retries[key]
+		if r := e.running[key]; r != nil && slices.Contains(keys, key) {
+			r.deliveries = append(r.deliveries, d)
+			d.keys++
+		}
+		if !failed || d.keys > 0 {
+			keys = slices.DeleteFunc(keys, func(k K) bool { return k == key })
+		}
+	}
+	d.keys += len(keys)
 	for _, key := range keys {
 		e.ask(key, e.priority(key), []*delivery{d}, d.replay)
 	}
+	return d.keys > 0
 }
 
 // fanOut asks for the keys that a pass enqueued, and makes the messages that it was for wait for
@@ -187,18 +210,21 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	e.mu.Lock()
 	r, ok := e.requests[key]
 	delete(e.requests, key)
-	draining := e.draining
-	e.mu.Unlock()
-	switch {
-	case !ok:
-	case draining:
-		e.settle(ctx, key, r, errDraining)
-	default:
-		p := NewPass(e.cfg.View, key, r.resync)
-		p.engine = e
-		err := e.attempt(ctx, p, r)
-		e.conclude(ctx, p, r, err)
+	if !ok {
+		e.mu.Unlock()
+		return
 	}
+	e.running[key] = r
+	draining, traceparent := e.draining, r.traceparent()
+	e.mu.Unlock()
+	if draining {
+		e.settle(ctx, key, r, errDraining)
+		return
+	}
+	p := NewPass(e.cfg.View, key, r.resync)
+	p.engine = e
+	err := e.attempt(ctx, p, traceparent)
+	e.conclude(ctx, p, r, err)
 }
 
 // conclude tells what a pass came to, and settles what it was for.

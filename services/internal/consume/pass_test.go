@@ -75,6 +75,34 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 	}
 }
 
+// The bus keeps the newest state of an object only: what we hand back is gone once it tells of
+// our own write.
+func TestAPassThatFailsAfterItsOwnWriteIsTriedAgain(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.awake()
+	var failures atomic.Int32
+	s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+		o, live := s.table.Get(storeKey("a"))
+		if live && o.ResourceVersion == "1" {
+			now := o.Change
+			now.ResourceVersion, now.Object = "2", []byte(`{"group":"g"}`)
+			if err := p.Wrote(ctx, o.Change, now); err != nil {
+				return err
+			}
+			b.put(now)
+			b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumPending == 0 })
+		}
+		if live && failures.Add(1) <= 2 {
+			return fault.Unavailable(errors.New("connection refused"))
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@2 ")
+}
+
 func TestAReplayWakesWhoWroteTheState(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
