@@ -27,24 +27,19 @@ type state struct {
 
 func stateOf(c event.Change) state {
 	if c.Deleted {
-		return state{key: c.Key, uid: c.UID}
+		c.ResourceVersion = ""
 	}
 	return state{c.Key, c.UID, c.ResourceVersion}
 }
 
-func newEchoes() *echoes { return &echoes{cache.NewLRUExpireCache(maxEchoes)} }
-
 // expect notes that key wrote a state.
-func (e *echoes) expect(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
+func (e echoes) expect(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
 
 // take tells which key wrote the state that a message tells of, once. A replay is never an echo.
-func (e *echoes) take(d *delivery) (writer any, ok bool) {
-	if d.replay {
-		return nil, false
-	}
-	s := stateOf(d.change)
-	if writer, ok = e.states.Get(s); ok {
-		e.states.Remove(s)
+func (e echoes) take(d *delivery) (writer any, ok bool) {
+	if !d.replay {
+		writer, ok = e.states.Get(stateOf(d.change))
+		e.states.Remove(stateOf(d.change))
 	}
 	return writer, ok
 }

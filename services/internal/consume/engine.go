@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
+
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/publish"
@@ -19,7 +21,7 @@ type engine[K comparable] struct {
 	backoff    backoff.Backoff
 	metrics    metrics
 	results    *publish.Results
-	echoes     *echoes
+	echoes     echoes
 	turn       turn
 	unsettled  unsettled
 	// observing are the observations in progress.
@@ -58,8 +60,8 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
 		metrics:   newMetrics(cfg.Metrics, cfg.Service.Name),
 		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
-		echoes:    newEchoes(),
-		unsettled: unsettled{open: map[*delivery]struct{}{}, delayed: map[uint64]time.Time{}},
+		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
+		unsettled: unsettled{open: map[*delivery]struct{}{}},
 		requests:  map[K]*request{}, running: map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
 	e.queue = newQueue(e.priority)

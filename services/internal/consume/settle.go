@@ -150,6 +150,6 @@ func (e *engine[K]) tellServer(ctx context.Context, d *delivery) (outcome string
 }
 
 func (e *engine[K]) comeAgain(d *delivery, delay time.Duration) error {
-	e.unsettled.delay(d, delay)
+	e.unsettled.delay(delay)
 	return d.msg.NakWithDelay(delay)
 }
