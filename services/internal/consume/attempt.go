@@ -16,12 +16,9 @@ var (
 	errPanic    = errors.New("reconciler panicked")
 )
 
-// attempt makes one pass, as part of the trace of the newest change that asked for it.
-func (e *engine[K]) attempt(ctx context.Context, p *Pass[K], r *request) error {
-	if n := len(r.deliveries); n > 0 {
-		carrier := propagation.MapCarrier{"traceparent": r.deliveries[n-1].change.Traceparent}
-		ctx = propagation.TraceContext{}.Extract(ctx, carrier)
-	}
+// attempt makes one pass, as part of the trace of the change that asked for it.
+func (e *engine[K]) attempt(ctx context.Context, p *Pass[K], traceparent string) error {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
 	err := e.within(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) })
 	if err != nil {
 		return fmt.Errorf("reconcile %v: %w", p.Key, err)

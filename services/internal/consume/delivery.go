@@ -17,23 +17,13 @@ import (
 
 // delivery is one message on its way through the engine.
 type delivery struct {
-	msg jetstream.Msg
-	// sequence is its place in the stream, attempt how often it has come.
-	sequence, attempt uint64
-	change            event.Change
+	msg    jetstream.Msg
+	change event.Change
 	// replay asks for a thorough look although nothing changed.
 	replay bool
 	// keys is how many keys are still to be reconciled; worst the worst disposition so far.
 	keys  int
 	worst disposition
-}
-
-func newDelivery(msg jetstream.Msg) *delivery {
-	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
-	if meta, err := msg.Metadata(); err == nil {
-		d.sequence, d.attempt = meta.Sequence.Stream, meta.NumDelivered
-	}
-	return d
 }
 
 // receive takes one message: what it says goes into the view, what it touches into the queue.
@@ -42,7 +32,7 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 		// Looking at everything finds what the replica before us left half-done.
 		e.everything(false)
 	}
-	d := newDelivery(msg)
+	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
 	e.unsettled.take(d)
 	if msg.Subject() == topology.WakeSubject(e.cfg.Service.Name) {
 		e.wake(ctx, d)
@@ -56,15 +46,9 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 		e.dispose(ctx, d)
 		return
 	}
-	keys := e.route(d.change.Key)
-	if !d.replay {
-		keys = others(e.echoes, d.change, keys)
-	}
-	if len(keys) == 0 {
+	if !e.attach(d, e.route(d.change.Key)) {
 		e.dispose(ctx, d)
-		return
 	}
-	e.attach(d, keys)
 }
 
 func (e *engine[K]) read(ctx context.Context, d *delivery) error {

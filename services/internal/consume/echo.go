@@ -1,7 +1,6 @@
 package consume
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -16,8 +15,7 @@ const (
 	echoTTL   = 10 * time.Minute
 )
 
-// echoes remembers which key wrote a state, until the event comes that tells of it. Nil
-// remembers nothing.
+// echoes remembers which key wrote a state, until the event comes that tells of it.
 type echoes struct{ states *cache.LRUExpireCache }
 
 // state tells a state of an object from others. Of a deletion there is no more to tell than
@@ -29,26 +27,19 @@ type state struct {
 
 func stateOf(c event.Change) state {
 	if c.Deleted {
-		return state{key: c.Key, uid: c.UID}
+		c.ResourceVersion = ""
 	}
 	return state{c.Key, c.UID, c.ResourceVersion}
 }
 
-func newEchoes() *echoes { return &echoes{cache.NewLRUExpireCache(maxEchoes)} }
-
 // expect notes that key wrote a state.
-func (e *echoes) expect(c event.Change, key any) {
-	if e != nil {
-		e.states.Add(stateOf(c), key, echoTTL)
-	}
-}
+func (e echoes) expect(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
 
-// others are keys without the one that wrote the state itself.
-func others[K comparable](e *echoes, c event.Change, keys []K) []K {
-	writer, ok := e.states.Get(stateOf(c))
-	if !ok {
-		return keys
+// take tells which key wrote the state that a message tells of, once. A replay is never an echo.
+func (e echoes) take(d *delivery) (writer any, ok bool) {
+	if !d.replay {
+		writer, ok = e.states.Get(stateOf(d.change))
+		e.states.Remove(stateOf(d.change))
 	}
-	e.states.Remove(stateOf(c))
-	return slices.DeleteFunc(keys, func(k K) bool { return any(k) == writer })
+	return writer, ok
 }

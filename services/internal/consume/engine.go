@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
+
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/publish"
@@ -19,7 +21,7 @@ type engine[K comparable] struct {
 	backoff    backoff.Backoff
 	metrics    metrics
 	results    *publish.Results
-	echoes     *echoes
+	echoes     echoes
 	turn       turn
 	unsettled  unsettled
 	// observing are the observations in progress.
@@ -28,6 +30,8 @@ type engine[K comparable] struct {
 	mu sync.Mutex
 	// requests are why each key is to be reconciled, since its last reconciliation began.
 	requests map[K]*request
+	// running are the requests that are being reconciled.
+	running map[K]*request
 	// routes is what each object touched when it was last looked at.
 	routes map[event.Key][]K
 	// retries holds the keys whose last reconciliation failed.
@@ -44,15 +48,23 @@ type request struct {
 	enqueued bool
 }
 
+// traceparent is that of the newest change that asked.
+func (r *request) traceparent() string {
+	if len(r.deliveries) == 0 {
+		return ""
+	}
+	return r.deliveries[len(r.deliveries)-1].change.Traceparent
+}
+
 func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 	e := &engine[K]{
 		cfg: cfg, reconciler: reconciler,
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
 		metrics:   newMetrics(cfg.Metrics, cfg.Service.Name),
 		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
-		echoes:    newEchoes(),
-		unsettled: unsettled{open: map[*delivery]struct{}{}, delayed: map[uint64]time.Time{}},
-		requests:  map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
+		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
+		unsettled: unsettled{open: map[*delivery]struct{}{}},
+		requests:  map[K]*request{}, running: map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
 	e.queue = newQueue(e.priority)
 	cfg.View.OnReload(func() { e.everything(false) })
@@ -82,20 +94,10 @@ func (e *engine[K]) everything(resync bool) {
 
 // route tells which keys an object touches, or did when it was last looked at.
 func (e *engine[K]) route(object event.Key) []K {
-	var now []K
-	for _, key := range e.reconciler.Keys(object) {
-		if !slices.Contains(now, key) {
-			now = append(now, key)
-		}
-	}
+	now := union(e.reconciler.Keys(object), nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	touched := slices.Clone(now)
-	for _, key := range e.routes[object] {
-		if !slices.Contains(touched, key) {
-			touched = append(touched, key)
-		}
-	}
+	touched := union(now, e.routes[object])
 	if len(now) == 0 {
 		delete(e.routes, object)
 	} else {
@@ -104,15 +106,54 @@ func (e *engine[K]) route(object event.Key) []K {
 	return touched
 }
 
-// attach makes d wait for keys.
-func (e *engine[K]) attach(d *delivery, keys []K) {
-	e.unsettled.take(d)
+// watch makes objects touch key, and reports whether any did not before.
+func (e *engine[K]) watch(key K, objects []event.Key) (again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d.keys = len(keys)
+	for _, object := range objects {
+		if !slices.Contains(e.routes[object], key) {
+			e.routes[object] = append(slices.Clip(e.routes[object]), key)
+			again = true
+		}
+	}
+	return again
+}
+
+// union is first, and what of second is not in it, each once.
+func union[K comparable](first, second []K) []K {
+	var all []K
+	for _, keys := range [][]K{first, second} {
+		for _, key := range keys {
+			if !slices.Contains(all, key) {
+				all = append(all, key)
+			}
+		}
+	}
+	return all
+}
+
+// attach makes d wait for keys, if there are any. The event of a state that one of them wrote
+// itself is no news to that one: while its pass lasts, d just shares the fate of the pass, and
+// once that has failed, d is as good as any message to bring the key back.
+func (e *engine[K]) attach(d *delivery, keys []K) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if writer, ok := e.echoes.take(d); ok {
+		key, _ := writer.(K)
+		_, failed := e.retries[key]
+		if r := e.running[key]; r != nil && slices.Contains(keys, key) {
+			r.deliveries = append(r.deliveries, d)
+			d.keys++
+		}
+		if !failed || d.keys > 0 {
+			keys = slices.DeleteFunc(keys, func(k K) bool { return k == key })
+		}
+	}
+	d.keys += len(keys)
 	for _, key := range keys {
 		e.ask(key, e.priority(key), []*delivery{d}, d.replay)
 	}
+	return d.keys > 0
 }
 
 // fanOut asks for the keys that a pass enqueued, and makes the messages that it was for wait for
@@ -174,17 +215,21 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	e.mu.Lock()
 	r, ok := e.requests[key]
 	delete(e.requests, key)
-	draining := e.draining
-	e.mu.Unlock()
-	switch {
-	case !ok:
-	case draining:
-		e.settle(ctx, key, r, errDraining)
-	default:
-		p := newPass(e.cfg.View, e.echoes, key, r.resync)
-		err := e.attempt(ctx, p, r)
-		e.conclude(ctx, p, r, err)
+	if !ok {
+		e.mu.Unlock()
+		return
 	}
+	e.running[key] = r
+	draining, traceparent := e.draining, r.traceparent()
+	e.mu.Unlock()
+	if draining {
+		e.settle(ctx, key, r, errDraining)
+		return
+	}
+	p := NewPass(e.cfg.View, key, r.resync)
+	p.engine = e
+	err := e.attempt(ctx, p, traceparent)
+	e.conclude(ctx, p, r, err)
 }
 
 // conclude tells what a pass came to, and settles what it was for.

@@ -75,6 +75,34 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 	}
 }
 
+// The bus keeps the newest state of an object only: what we hand back is gone once it tells of
+// our own write.
+func TestAPassThatFailsAfterItsOwnWriteIsTriedAgain(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.awake()
+	var failures atomic.Int32
+	s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+		o, live := s.table.Get(storeKey("a"))
+		if live && o.ResourceVersion == "1" {
+			now := o.Change
+			now.ResourceVersion, now.Object = "2", []byte(`{"group":"g"}`)
+			if err := p.Wrote(ctx, o.Change, now); err != nil {
+				return err
+			}
+			b.put(now)
+			b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumPending == 0 })
+		}
+		if live && failures.Add(1) <= 2 {
+			return fault.Unavailable(errors.New("connection refused"))
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@2 ")
+}
+
 func TestAReplayWakesWhoWroteTheState(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -344,5 +372,35 @@ func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want[i]) {
 			t.Errorf("got %+v, want %+v", got, want[i])
 		}
+	}
+}
+
+func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.awake()
+	var again []bool
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Key == "h" {
+			again = append(again, p.Watch(storeKey("a")), p.Watch(storeKey("a")))
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@1 ")
+	b.publish("b", "h", 2)
+	s.becomes(t, "h", "b@2 ")
+	b.settled()
+	b.publish("a", "i", 3) // From g to i; h has nothing to do with it but that it was watched.
+	s.becomes(t, "i", "a@3 ")
+	b.settled()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.passes["h"] != 2 || s.passes["g"] != 2 || s.passes["i"] != 1 {
+		t.Errorf("passes: %v", s.passes)
+	}
+	if want := []bool{true, false, true, false}; !slices.Equal(again, want) {
+		t.Errorf("watching told to look again: %v, want %v", again, want)
 	}
 }

@@ -52,10 +52,12 @@ func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 	}
 }
 
-// dispositionOf turns the error of a reconciliation into what becomes of its messages.
+// dispositionOf turns the error of a reconciliation into what becomes of its messages. No more
+// messages join them from then on.
 func (e *engine[K]) dispositionOf(key K, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	delete(e.running, key)
 	switch {
 	case err == nil:
 		delete(e.retries, key)
@@ -149,6 +151,6 @@ func (e *engine[K]) tellServer(ctx context.Context, d *delivery) (outcome string
 }
 
 func (e *engine[K]) comeAgain(d *delivery, delay time.Duration) error {
-	e.unsettled.delay(d, delay)
+	e.unsettled.delay(delay)
 	return d.msg.NakWithDelay(delay)
 }

@@ -3,6 +3,8 @@ package consume
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,60 +17,45 @@ type unsettled struct {
 	mu sync.Mutex
 	// open messages are held by us; their leases are renewed.
 	open map[*delivery]struct{}
-	// delayed messages were handed back, to come again at the given time; by sequence.
-	delayed map[uint64]time.Time
+	// delayed counts those that were handed back to come again later.
+	delayed int
 }
 
-// take adds a message that is to be held.
 func (u *unsettled) take(d *delivery) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open[d] = struct{}{}
-	delete(u.delayed, d.sequence)
 }
 
-// drop removes a message that is dealt with.
 func (u *unsettled) drop(d *delivery) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.open, d)
-	delete(u.delayed, d.sequence)
 }
 
-// delay notes that a message comes again later.
-func (u *unsettled) delay(d *delivery, delay time.Duration) {
+// delay notes that a message comes again after a while, unless a newer state has replaced it.
+func (u *unsettled) delay(d time.Duration) {
+	u.add(1)
+	time.AfterFunc(d, func() { u.add(-1) })
+}
+
+func (u *unsettled) add(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.delayed[d.sequence] = time.Now().Add(delay)
+	u.delayed += n
 }
 
-// crowded reports whether half of what the server bears is unsettled. What is long overdue was
-// replaced by a newer state, and does not come again.
+// crowded reports whether half of what the server bears is unsettled.
 func (u *unsettled) crowded() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	const most = topology.MaxAckPending / 2
-	if len(u.open)+len(u.delayed) <= most {
-		return false
-	}
-	overdue := time.Now().Add(-topology.AckWait)
-	for sequence, at := range u.delayed {
-		if at.Before(overdue) {
-			delete(u.delayed, sequence)
-		}
-	}
-	return len(u.open)+len(u.delayed) > most
+	return len(u.open)+u.delayed > topology.MaxAckPending/2
 }
 
-// all are the messages that are held.
 func (u *unsettled) all() []*delivery {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	held := make([]*delivery, 0, len(u.open))
-	for d := range u.open {
-		held = append(held, d)
-	}
-	return held
+	return slices.Collect(maps.Keys(u.open))
 }
 
 // renew renews the leases on all that is held until ctx ends.

@@ -41,7 +41,7 @@ func (e *engine[K]) wake(ctx context.Context, d *delivery) {
 	e.observing.Go(func() {
 		if err := e.observe(ctx, observer); err != nil {
 			e.cfg.Log.WarnContext(ctx, "observation of the backend failed", slog.Any("error", err))
-			d.worst = disposition{verdict: again, delay: e.backoff.Delay(int(d.attempt)), err: err}
+			d.worst = disposition{verdict: again, delay: e.cfg.MaxDelay, err: err}
 		}
 		e.dispose(ctx, d)
 	})
