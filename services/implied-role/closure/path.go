@@ -75,7 +75,7 @@ func (g *Graph[N]) Distances(to N) func(N) int {
 			return nowhere
 		}
 	}
-	s := &search[N]{Graph: g, to: end}
+	s := &search[N]{graph: g, to: end}
 	s.distances()
 	return func(n N) int {
 		if i, ok := g.index[n]; ok {
@@ -94,7 +94,7 @@ func (g *Graph[N]) AllPaths(from, to N, limit int) (paths [][]N, more bool) {
 	if !g.Reaches(from, to) || limit <= 0 {
 		return nil, limit <= 0 && g.Reaches(from, to)
 	}
-	s := &search[N]{Graph: g, to: g.index[to], limit: limit + 1, left: budget, on: make([]bool, len(g.nodes))}
+	s := &search[N]{graph: g, to: g.index[to], limit: limit + 1, left: budget, on: make([]bool, len(g.nodes))}
 	s.distances()
 	start := g.index[from]
 	// Each round finds the paths of one length, until none was cut short by it.
@@ -113,7 +113,7 @@ func (g *Graph[N]) AllPaths(from, to N, limit int) (paths [][]N, more bool) {
 
 // search looks for the paths of one length at a time.
 type search[N comparable] struct {
-	*Graph[N]
+	graph       *Graph[N]
 	to          int32
 	limit, left int
 	// distance of each node to the end.
@@ -127,14 +127,14 @@ type search[N comparable] struct {
 }
 
 func (s *search[N]) distances() {
-	s.distance = make([]int32, len(s.nodes))
+	s.distance = make([]int32, len(s.graph.nodes))
 	for i := range s.distance {
 		s.distance[i] = nowhere
 	}
 	s.distance[s.to] = 0
 	queue := []int32{s.to}
 	for head := 0; head < len(queue); head++ {
-		for _, w := range s.in.of(queue[head]) {
+		for _, w := range s.graph.in.of(queue[head]) {
 			if s.distance[w] == nowhere {
 				s.distance[w] = s.distance[queue[head]] + 1
 				queue = append(queue, w)
@@ -154,7 +154,7 @@ func (s *search[N]) visit(v, steps int32) {
 		}
 		return
 	}
-	for _, w := range s.out.of(v) {
+	for _, w := range s.graph.out.of(v) {
 		if s.left <= 0 || len(s.found) >= s.limit {
 			return
 		}
@@ -179,7 +179,7 @@ func (s *search[N]) shortest(length int32) {
 func (s *search[N]) take() {
 	path := make([]N, len(s.path))
 	for i, v := range s.path {
-		path[i] = s.nodes[v]
+		path[i] = s.graph.nodes[v]
 	}
 	s.found = append(s.found, path)
 }

@@ -61,21 +61,11 @@ func (s *Server) sync(namespace string) *inferencev1.NamespaceSync {
 }
 
 // maxChecks is how many namespaces are read at a time to be checked, maxPreviews how many
-// previews are computed: others wait for their turn.
+// previews are computed.
 const (
 	maxChecks   = 2
 	maxPreviews = 4
 )
-
-// enter waits for room, which leave gives back.
-func enter(ctx context.Context, room chan struct{}) (leave func(), err error) {
-	select {
-	case room <- struct{}{}:
-		return func() { <-room }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for others to be answered: %w", ctx.Err())
-	}
-}
 
 // CheckDrift implements InferenceService.
 func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
@@ -83,7 +73,7 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 	if err != nil {
 		return nil, err
 	}
-	leave, err := enter(ctx, s.checks)
+	leave, err := s.checks.Take(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRe
 	if err != nil {
 		return nil, err
 	}
-	leave, err := enter(ctx, s.previews)
+	leave, err := s.previews.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 	case !r.GetRemove():
 		change.After = requested(r, change.Before)
 	}
-	leave, err := enter(ctx, s.previews)
+	leave, err := s.previews.Take(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -33,13 +33,13 @@ type Config struct {
 // Server implements InferenceService.
 type Server struct {
 	cfg Config
-	// checks and previews have room for those that are made at a time.
-	checks, previews chan struct{}
+	// checks and previews are costly.
+	checks, previews rpc.Turns
 }
 
 // NewServer makes one.
 func NewServer(cfg Config) *Server {
-	return &Server{cfg, make(chan struct{}, maxChecks), make(chan struct{}, maxPreviews)}
+	return &Server{cfg, rpc.NewTurns(maxChecks), rpc.NewTurns(maxPreviews)}
 }
 
 var _ inferencev1connect.InferenceServiceHandler = (*Server)(nil)
