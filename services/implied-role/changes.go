@@ -29,6 +29,12 @@ func (s changeSet) add(sources ...string) {
 	}
 }
 
+// merge adds what other changes concern.
+func (s changeSet) merge(other changeSet) {
+	maps.Copy(s.sources, other.sources)
+	maps.Copy(s.gone, other.gone)
+}
+
 // Changed is told of every change of the view.
 func (m *memory) Changed(k event.Key) {
 	n := m.known(k.Namespace)
@@ -117,8 +123,7 @@ func (n *namespace) restore(left changeSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes.all = n.changes.all || left.all
-	maps.Copy(n.changes.sources, left.sources)
-	maps.Copy(n.changes.gone, left.gone)
+	n.changes.merge(left)
 }
 
 // pending reports whether there are changes that no pass has taken.

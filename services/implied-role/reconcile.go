@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
@@ -122,8 +123,7 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 			p.Enqueue(statusesLast, Key{Namespace: namespace, Statuses: true})
 		}
 	}()
-	r.concern(namespace, ruleSet, before, &todo)
-	plans := r.plans(namespace, ruleSet, todo)
+	plans := r.plan(n, ruleSet, before, &todo)
 	done := r.applier.apply(ctx, p, n, plans, func() bool {
 		now, _ := r.state.RuleSet(namespace)
 		return n.pending() || !now.Same(ruleSet)
@@ -145,36 +145,47 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 	return nil
 }
 
-// concern adds to todo the sources to which it matters what changed since the last pass.
-func (r *reconciler) concern(namespace string, ruleSet, before *infer.RuleSet, todo *changeSet) {
-	if todo.all || before == nil {
-		todo.add(r.state.Sources(namespace)...)
-		for _, key := range r.state.Gone(namespace) {
-			todo.gone[key] = struct{}{}
-		}
+// maxTakes bounds how often changes are taken that come while a pass plans.
+const maxTakes = 8
+
+// plan makes the plans of the sources that are to do, and of those that changes concern which
+// come meanwhile: what is taken from somebody by one may be given by the other.
+func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *changeSet) []infer.Plan {
+	plans, next := map[string]infer.Plan{}, *todo
+	for takes := 1; ; takes++ {
+		r.concern(n, ruleSet, before, &next)
 		todo.all = false
+		todo.merge(next)
+		for source := range next.sources {
+			plan := ruleSet.Plan(r.state.Snapshot(n.name, source))
+			plan.Obstacles = slices.DeleteFunc(plan.Obstacles, func(o infer.Obstacle) bool { return o.Reason == infer.TooManyBindings }) // Of which the rules tell.
+			plans[source] = plan
+		}
+		if takes == maxTakes || !n.pending() {
+			return slices.SortedFunc(maps.Values(plans), func(a, b infer.Plan) int { return strings.Compare(a.Name, b.Name) })
+		}
+		before, next = ruleSet, n.take()
+	}
+}
+
+// concern adds to changes the sources to which they matter.
+func (r *reconciler) concern(n *namespace, ruleSet, before *infer.RuleSet, changes *changeSet) {
+	if changes.all || before == nil {
+		changes.add(r.state.Sources(n.name)...)
+		for _, key := range r.state.Gone(n.name) {
+			changes.gone[key] = struct{}{}
+		}
 		return
 	}
-	todo.add(r.memory.of(namespace).waitingFor(todo.bindings)...)
+	changes.add(n.waitingFor(changes.bindings)...)
 	if ruleSet.Same(before) {
 		return
 	}
 	for _, role := range ruleSet.Changed(before) {
-		for _, b := range r.state.BindingsTo(namespace, role) {
-			todo.add(b.Name)
+		for _, b := range r.state.BindingsTo(n.name, role) {
+			changes.add(b.Name)
 		}
 	}
-}
-
-// plans makes the plan for each source, in order.
-func (r *reconciler) plans(namespace string, ruleSet *infer.RuleSet, todo changeSet) []infer.Plan {
-	plans := make([]infer.Plan, 0, len(todo.sources))
-	for _, source := range slices.Sorted(maps.Keys(todo.sources)) {
-		plan := ruleSet.Plan(r.state.Snapshot(namespace, source))
-		plan.Obstacles = slices.DeleteFunc(plan.Obstacles, func(o infer.Obstacle) bool { return o.Reason == infer.TooManyBindings }) // Of which the rules tell.
-		plans = append(plans, plan)
-	}
-	return plans
 }
 
 // conclude remembers what stands in the way, tells of that and of what was done, and takes it
