@@ -54,7 +54,7 @@ type applied struct {
 	withheld map[infer.Role]struct{}
 }
 
-// chunk is how many bindings are made before something more urgent is looked for.
+// chunk is how many bindings are made before something more urgent may go first.
 const chunk = 256
 
 // apply carries plans out in the order of [infer.Schedule]. When something urgent has come

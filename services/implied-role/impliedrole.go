@@ -33,7 +33,7 @@ func Run(ctx context.Context, cfg Config) error {
 	})
 }
 
-// deadline bounds one look at a namespace, which may have to make many bindings.
+// deadline bounds one pass over a namespace, which may have to make many bindings.
 const deadline = 10 * time.Minute
 
 func build(cfg Config, rt *service.Runtime) (service.App, error) {

@@ -116,10 +116,10 @@ func (n *namespace) end(e ending) (statuses bool) {
 	return n.due && !n.busy
 }
 
-// settled is the obstacles of all sources in order, one of each kind between two roles: there may
+// list is the obstacles of all sources in order, one of each kind between two roles: there may
 // be one for every binding. While that may change, or if other rules have come, it is not known,
 // and statuses are to be written later.
-func (n *namespace) settled(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, known bool) {
+func (n *namespace) list(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.due = n.busy || !ruleSet.Same(n.ruleSet); n.due {

@@ -22,7 +22,7 @@ func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
 		}
 	}
 	n.end(ending{})
-	got, known := n.settled(rules)
+	got, known := n.list(rules)
 	if !known || len(got) != 2 || got[0].Reason != infer.Forbidden || got[0].Message != "000" || got[1].Message != "000" {
 		t.Errorf("got %v", got)
 	}
@@ -30,7 +30,7 @@ func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
 
 func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
 	n, rules := newMemory(nil).of("ns"), noRules()
-	told := func() bool { _, known := n.settled(rules); return known }
+	told := func() bool { _, known := n.list(rules); return known }
 	if told() {
 		t.Error("told of a namespace that nobody has planned for")
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// obstacle refuses changes of one binding.
-type obstacle struct {
+// refuser refuses changes of one binding.
+type refuser struct {
 	next   http.RoundTripper
 	name   string
 	refuse func(*http.Request) (*http.Response, error)
@@ -27,7 +27,7 @@ type obstacle struct {
 }
 
 // RoundTrip is one request.
-func (o obstacle) RoundTrip(r *http.Request) (*http.Response, error) {
+func (o refuser) RoundTrip(r *http.Request) (*http.Response, error) {
 	if o.on.Load() && r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+o.name) {
 		o.tried.Add(1)
 		return o.refuse(r)
@@ -41,7 +41,7 @@ func (b *bed) obstruct(name string, refuse func(*http.Request) (*http.Response, 
 	on, tried = &atomic.Bool{}, &atomic.Int32{}
 	on.Store(true)
 	b.serveWith(func(c *impliedrole.Config) {
-		c.Embed.Kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return obstacle{next, name, refuse, on, tried} })
+		c.Embed.Kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return refuser{next, name, refuse, on, tried} })
 	})
 	return on, tried
 }

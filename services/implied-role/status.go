@@ -43,7 +43,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		return nil
 	}
 	ruleSet, rules := r.state.RuleSet(namespace)
-	obstacles, known := n.settled(ruleSet)
+	obstacles, known := n.list(ruleSet)
 	if !known {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 	for _, i := range byParent(evaluated) {
 		status := ruleSet.RuleStatus(evaluated[i], in)
 		if status.Parent != parent {
-			parent, children = status.Parent, list(ruleSet.Implied(status.Parent))
+			parent, children = status.Parent, newChildList(ruleSet.Implied(status.Parent))
 		}
 		write := statusOf(rules[i], status, children)
 		if write.Same {
@@ -105,7 +105,7 @@ type childList struct {
 	more  int
 }
 
-func list(roles []infer.Role) childList {
+func newChildList(roles []infer.Role) childList {
 	names, bytes := make([]string, 0, min(len(roles), maxChildren)), 0
 	for _, r := range roles {
 		name := r.String()

@@ -35,7 +35,7 @@ func TestAStatusListsAsManyChildrenAsTheAPIServerTakes(t *testing.T) {
 				text := fmt.Sprintf("%05d", i)
 				roles = append(roles, infer.Role{Name: text + strings.Repeat(c.letter, c.length-len(text))})
 			}
-			l := list(roles)
+			l := newChildList(roles)
 			write := statusOf(state.Rule{Value: &rolev1alpha1.ImpliedRoles{}}, infer.Status{
 				Parent: infer.Role{Name: "a"}, Accepted: condition.New(rolev1alpha1.Accepted, true, infer.Accepted, ""),
 			}, l)

@@ -140,7 +140,7 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 		return nil
 	}
 	k.record(ack)
-	k.settle(name, s)
+	k.dequeue(name, s)
 	return nil
 }
 
@@ -160,8 +160,8 @@ func (k *kindReflector) record(h publish.Head) {
 	k.cfg.Metrics.objects.WithLabelValues(k.label()).Set(float64(len(k.heads)))
 }
 
-// settle takes s off the list, unless a newer state came meanwhile.
-func (k *kindReflector) settle(name types.NamespacedName, s state) {
+// dequeue takes s off the list, unless a newer state came meanwhile.
+func (k *kindReflector) dequeue(name types.NamespacedName, s state) {
 	if newest := k.waiting[name]; newest.order == s.order {
 		k.reflector.backlog.Release(weight(newest.Object))
 		delete(k.waiting, name)
