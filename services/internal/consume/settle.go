@@ -120,15 +120,15 @@ func (e *engine[K]) finish(ctx context.Context, d *delivery, with disposition) {
 // message stays and comes again.
 func (e *engine[K]) dispose(ctx context.Context, d *delivery) {
 	e.unsettled.drop(d)
-	outcome, err := e.tellServer(ctx, d)
+	outcome, err := e.answer(ctx, d)
 	e.metrics.handled.WithLabelValues(outcome).Inc()
 	if err != nil {
 		e.cfg.Log.WarnContext(ctx, "message not settled; it will come again", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
 	}
 }
 
-// tellServer also says what to count it as.
-func (e *engine[K]) tellServer(ctx context.Context, d *delivery) (outcome string, err error) {
+// answer says what became of d, to the server and for the count.
+func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, err error) {
 	switch d.worst.verdict {
 	case again:
 		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
