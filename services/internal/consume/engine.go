@@ -59,15 +59,24 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 // everything looks at all objects that the view or the engine has ever known.
 func (e *engine[K]) everything(resync bool) {
 	for _, object := range e.cfg.View.Keys() {
-		e.route(object)
+		touched := e.route(object) // What it touched before, too: nobody else may have looked at that yet.
+		e.mu.Lock()
+		e.enqueue(touched, resync)
+		e.mu.Unlock()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, keys := range e.routes {
-		for _, key := range keys {
-			e.wait(key).resync = e.wait(key).resync || resync
-			e.queue.Add(key)
-		}
+		e.enqueue(keys, resync)
+	}
+}
+
+// enqueue asks for keys without any message; the caller holds the lock.
+func (e *engine[K]) enqueue(keys []K, resync bool) {
+	for _, key := range keys {
+		b := e.wait(key)
+		b.resync = b.resync || resync
+		e.queue.Add(key)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -36,7 +37,20 @@ func (e *engine[K]) settle(ctx context.Context, key K, b *batch, err error) {
 		e.requeue(key, true)
 	}
 	for _, d := range b.deliveries {
+		if v == again {
+			e.retain(d.change.Key, key)
+		}
 		e.finish(ctx, d, ruling{v, delay, err})
+	}
+}
+
+// retain makes an object touch key once more: when its message comes again, or a newer one in its
+// place, what has failed is tried again, even if the object has long moved elsewhere.
+func (e *engine[K]) retain(object event.Key, key K) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Contains(e.routes[object], key) {
+		e.routes[object] = append(slices.Clone(e.routes[object]), key)
 	}
 }
 
