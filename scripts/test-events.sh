@@ -21,6 +21,11 @@ for module in "$@"; do
 	deploy/e2e)
 		[[ $suites != *,e2e,* ]] || run "$module" -count=1 -tags e2e
 		;;
+	deploy/chaos) # Everything there but its e2e tests needs no server.
+		tags=()
+		[[ $suites != *,e2e,* ]] || tags=(-count=1 -tags e2e)
+		run "$module" "${race[@]}" "${tags[@]}"
+		;;
 	deploy/local) # Kubernetes is compiled once: with the flags of its build.sh, without the race detector.
 		CGO_ENABLED=0 GOFLAGS=-trimpath run "$module" "${suite[@]}"
 		;;
