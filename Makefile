@@ -18,8 +18,8 @@ TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
 # The modules of go.work, shared ones first, and those that stand alone: what they require is nobody else's business.
-WORK_MODULES   := gen services/internal services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
-MODULES        := $(WORK_MODULES) services/internal/policy/conformance deploy/local
+WORK_MODULES   := gen services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
+MODULES        := $(WORK_MODULES) services/policy/conformance deploy/local
 
 # What `make up` gives to `entail up`.
 ARGS           ?=

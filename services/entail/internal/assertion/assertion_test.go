@@ -11,15 +11,15 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/entail-dev/entail/services/entail/internal/assertion"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/check"
-	"github.com/entail-dev/entail/services/internal/policy/load"
-	"github.com/entail-dev/entail/services/internal/policy/openfga"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/openfga"
 )
 
 func subject(t *testing.T) assertion.Subject {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "policy", "testdata", "loadbalancer", "policy.yaml"))
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "policy", "testdata", "loadbalancer", "policy.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

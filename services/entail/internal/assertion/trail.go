@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 )
 
 // maxTrail bounds how many lines an explanation has.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/format"
-	"github.com/entail-dev/entail/services/internal/policy/load"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/format"
+	"github.com/entail-dev/entail/services/policy/load"
 )
 
 // FormatPolicy implements PolicyService.

@@ -10,15 +10,15 @@ import (
 	"connectrpc.com/connect"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/load"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/load"
 )
 
 // golden is a file of what the policy library is tested by.
 func golden(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "policy", "testdata", "loadbalancer", name))
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "policy", "testdata", "loadbalancer", name))
 	if err != nil {
 		t.Fatal(err)
 	}

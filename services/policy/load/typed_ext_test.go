@@ -1,0 +1,56 @@
+package load_test
+
+import (
+	"testing"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/load"
+)
+
+func TestFieldsOfObjectsHavePaths(t *testing.T) {
+	t.Parallel()
+	d := &policy.Document{
+		Source: &policy.Source{File: "policydocument/team/lb"},
+		ResourceTypes: []policy.ResourceType{{
+			Name: policy.Name{Text: "foo"}, IDPrefix: policy.Name{Text: "permfoo"},
+			Relationships: []policy.Relationship{{Relation: policy.Name{Text: "own"}, Targets: []policy.Name{{Text: "foo"}, {Text: "bar"}}}},
+		}},
+		Unions:  []policy.Union{{Name: policy.Name{Text: "u"}, Members: []policy.Name{{Text: "foo"}}}},
+		Actions: []policy.Action{{Name: policy.Name{Text: "get"}}},
+		Bindings: []policy.Binding{{
+			Action: policy.Name{Text: "get"}, Type: policy.Name{Text: "foo"},
+			Conditions: []policy.Condition{
+				{RoleBinding: true},
+				{RelationshipAction: &policy.RelationshipAction{Relation: policy.Name{Text: "own"}, Action: policy.Name{Text: "get"}}},
+			},
+		}},
+	}
+	load.Typed(d, "spec")
+	binding := d.Bindings[0]
+	for want, at := range map[string]policy.Position{
+		"spec":                                                               {},
+		"spec.resourceTypes[0]":                                              d.ResourceTypes[0].At,
+		"spec.resourceTypes[0].name":                                         d.ResourceTypes[0].Name.At,
+		"spec.resourceTypes[0].idPrefix":                                     d.ResourceTypes[0].IDPrefix.At,
+		"spec.resourceTypes[0].relationships[0]":                             d.ResourceTypes[0].Relationships[0].At,
+		"spec.resourceTypes[0].relationships[0].relation":                    d.ResourceTypes[0].Relationships[0].Relation.At,
+		"spec.resourceTypes[0].relationships[0].targetTypes[1]":              d.ResourceTypes[0].Relationships[0].Targets[1].At,
+		"spec.unions[0].name":                                                d.Unions[0].Name.At,
+		"spec.unions[0].resourceTypes[0]":                                    d.Unions[0].Members[0].At,
+		"spec.actions[0].name":                                               d.Actions[0].Name.At,
+		"spec.actionBindings[0]":                                             binding.At,
+		"spec.actionBindings[0].typeName":                                    binding.Type.At,
+		"spec.actionBindings[0].conditions[0]":                               binding.Conditions[0].At,
+		"spec.actionBindings[0].conditions[1].relationshipAction":            binding.Conditions[1].RelationshipAction.At,
+		"spec.actionBindings[0].conditions[1].relationshipAction.relation":   binding.Conditions[1].RelationshipAction.Relation.At,
+		"spec.actionBindings[0].conditions[1].relationshipAction.actionName": binding.Conditions[1].RelationshipAction.Action.At,
+	} {
+		place := d.Source.At(at)
+		if place.Path != want || place.Line != 0 || place.Column != 0 {
+			t.Errorf("%+v, want %s", place, want)
+		}
+		if text := place.String(); text != "policydocument/team/lb: "+want {
+			t.Errorf("it is called %s", text)
+		}
+	}
+}
