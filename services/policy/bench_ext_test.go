@@ -7,9 +7,9 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
 	"github.com/entail-dev/entail/services/policy/openfga"
 	"github.com/entail-dev/entail/services/policy/spicedb"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // BenchmarkCompile goes from the bytes of a file to the outputs for both engines.
@@ -31,7 +31,7 @@ func BenchmarkCompile(b *testing.B) {
 
 func compileBoth(b *testing.B, text []byte) {
 	b.Helper()
-	p, found := check.Files([]load.File{{Content: text}}, load.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Content: text}}, syntax.Limits{}, policy.Options{})
 	if found.HasErrors() {
 		b.Fatal(found)
 	}

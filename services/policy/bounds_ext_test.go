@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // fill repeats a text up to the size that files may have.
@@ -80,7 +80,7 @@ func testHostile(t *testing.T, test hostile) {
 	runtime.ReadMemStats(&before)
 	done := make(chan policy.Diagnostics, 1)
 	go func() {
-		p, found := check.Files([]load.File{{Name: "hostile.yaml", Content: []byte(test.text)}}, load.Limits{}, policy.Options{})
+		p, found := check.Files([]syntax.File{{Name: "hostile.yaml", Content: []byte(test.text)}}, syntax.Limits{}, policy.Options{})
 		if p != nil {
 			found = nil
 		}

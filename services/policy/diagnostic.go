@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -69,45 +68,4 @@ func (d Diagnostic) compare(o Diagnostic) int {
 		d.Place.compare(o.Place), cmp.Compare(d.Code, o.Code), cmp.Compare(d.Message, o.Message),
 		slices.CompareFunc(d.Related, o.Related, func(a, b Related) int { return a.Place.compare(b.Place) }),
 	)
-}
-
-// MaxDiagnostics is how many findings one step reports: beyond it nobody reads them.
-const MaxDiagnostics = 10_000
-
-// Findings collects diagnostics. The zero value is ready for use.
-type Findings struct {
-	found Diagnostics
-	full  bool
-}
-
-// Add reports a finding; its severity is that of the code. The result may be used until the next call.
-func (f *Findings) Add(place Place, code Code, message, hint string) *Diagnostic {
-	if len(f.found) == MaxDiagnostics {
-		f.full = true
-		return &Diagnostic{}
-	}
-	f.found = append(f.found, Diagnostic{Place: place, Code: code, Severity: code.Severity(), Message: message, Hint: hint})
-	return &f.found[len(f.found)-1]
-}
-
-// Also names another place that the finding speaks of.
-func (d *Diagnostic) Also(place Place, message string) *Diagnostic {
-	d.Related = append(d.Related, Related{Place: place, Message: message})
-	return d
-}
-
-// HaveErrors reports whether one of the findings forbids the policy.
-func (f *Findings) HaveErrors() bool { return f.found.HasErrors() }
-
-// Diagnostics returns what was found.
-func (f *Findings) Diagnostics() Diagnostics {
-	found := Diagnostics{}.Join(f.found)
-	if f.full {
-		found = append(found, Diagnostic{
-			Code: CodeLimit, Severity: Error,
-			Message: fmt.Sprintf("there are more than %d findings", MaxDiagnostics),
-			Hint:    "mend those that are listed, then look again",
-		})
-	}
-	return found
 }

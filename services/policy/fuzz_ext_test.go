@@ -9,10 +9,10 @@ import (
 	"github.com/entail-dev/entail/services/policy/format"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
 	"github.com/entail-dev/entail/services/policy/lint"
-	"github.com/entail-dev/entail/services/policy/load"
 	"github.com/entail-dev/entail/services/policy/openfga"
 	"github.com/entail-dev/entail/services/policy/report"
 	"github.com/entail-dev/entail/services/policy/spicedb"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // FuzzPolicy feeds any bytes to everything. What is accepted has a canonical form that is accepted too and compiles to the same.
@@ -23,7 +23,7 @@ func FuzzPolicy(f *testing.F) {
 		f.Add([]byte(concat(policytest.Generate(seed))))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		p, found := check.Files([]load.File{{Name: "fuzz.yaml", Content: content}}, load.Limits{}, policy.Options{Strict: true})
+		p, found := check.Files([]syntax.File{{Name: "fuzz.yaml", Content: content}}, syntax.Limits{}, policy.Options{Strict: true})
 		if (p == nil) != found.HasErrors() {
 			t.Fatalf("policy %v with %v", p, found)
 		}
@@ -31,8 +31,8 @@ func FuzzPolicy(f *testing.F) {
 		if _, err := report.SARIF(found); err != nil {
 			t.Fatal(err)
 		}
-		if formatted, found := format.Source(load.File{Content: content}); !found.HasErrors() {
-			if again, found := format.Source(load.File{Content: formatted}); !bytes.Equal(formatted, again) {
+		if formatted, found := format.Source(syntax.File{Content: content}); !found.HasErrors() {
+			if again, found := format.Source(syntax.File{Content: formatted}); !bytes.Equal(formatted, again) {
 				t.Fatalf("formatted\n%s\nand again\n%s%v", formatted, again, found)
 			}
 		}
@@ -41,7 +41,7 @@ func FuzzPolicy(f *testing.F) {
 		}
 		lint.Policy(p)
 		canonical := policytest.Canonical(p)
-		same, found := check.Files([]load.File{{Content: canonical}}, load.Limits{}, policy.Options{})
+		same, found := check.Files([]syntax.File{{Content: canonical}}, syntax.Limits{}, policy.Options{})
 		if same == nil {
 			t.Fatalf("the canonical form has errors:\n%s%v", canonical, found)
 		}

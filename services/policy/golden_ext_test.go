@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
 	"github.com/entail-dev/entail/services/policy/openfga"
 	"github.com/entail-dev/entail/services/policy/spicedb"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 const fixture = "testdata/loadbalancer"
@@ -52,9 +52,9 @@ func readFixture(t *testing.T, name string) []byte {
 	return content
 }
 
-func expectGolden(t *testing.T, files []load.File) {
+func expectGolden(t *testing.T, files []syntax.File) {
 	t.Helper()
-	p, found := check.Files(files, load.Limits{}, policy.Options{})
+	p, found := check.Files(files, syntax.Limits{}, policy.Options{})
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
@@ -91,10 +91,10 @@ func TestTheExampleCompilesToTheSameInEveryOrderAndCase(t *testing.T) {
 			for _, i := range order {
 				texts = append(texts, respelt(documents[i], spell))
 			}
-			expectGolden(t, []load.File{{Name: "stream-" + name, Content: []byte(strings.Join(texts, "---\n"))}})
-			var files []load.File
+			expectGolden(t, []syntax.File{{Name: "stream-" + name, Content: []byte(strings.Join(texts, "---\n"))}})
+			var files []syntax.File
 			for i, text := range texts {
-				files = append(files, load.File{Name: string(rune('d' - i)), Content: []byte(text)})
+				files = append(files, syntax.File{Name: string(rune('d' - i)), Content: []byte(text)})
 			}
 			expectGolden(t, files)
 		}
@@ -103,7 +103,7 @@ func TestTheExampleCompilesToTheSameInEveryOrderAndCase(t *testing.T) {
 
 func TestTheOrderOfListsMakesNoDifference(t *testing.T) {
 	t.Parallel()
-	documents, _ := load.Files([]load.File{{Content: readFixture(t, "policy.yaml")}}, load.Limits{})
+	documents, _ := syntax.Parse([]syntax.File{{Content: readFixture(t, "policy.yaml")}}, syntax.Limits{})
 	want := outputsOf(t, documents)
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 100 {
@@ -130,7 +130,7 @@ func TestTheOrderOfListsMakesNoDifference(t *testing.T) {
 
 func TestTheCanonicalFormSaysTheSame(t *testing.T) {
 	t.Parallel()
-	p, found := check.Files([]load.File{{Content: readFixture(t, "canonical.yaml")}}, load.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Content: readFixture(t, "canonical.yaml")}}, syntax.Limits{}, policy.Options{})
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
@@ -141,7 +141,7 @@ func TestTheCanonicalFormSaysTheSame(t *testing.T) {
 	}
 }
 
-func outputsOf(t *testing.T, documents []*policy.Document) map[string][]byte {
+func outputsOf(t *testing.T, documents []*syntax.Document) map[string][]byte {
 	t.Helper()
 	p, found := check.Documents(documents, policy.Options{})
 	if len(found) > 0 {

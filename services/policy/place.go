@@ -5,22 +5,32 @@ import (
 	"strconv"
 )
 
-// Source says where a document comes from.
+// Source says where a document comes from: a file, or an object that holds it.
 type Source struct {
-	// File is the path as given, or the name of the object that holds the document.
+	// File is the path as given, or the name of the object.
 	File string
 	// Document counts the documents of a file from 1; it is 0 for an object.
 	Document int
 	// Owner is who provides the document, if that is known.
 	Owner string
-	// Paths are the fields of an object, which has no lines: a position's column is an index into them.
-	Paths []string
+	// fields are those of an object, as far as they have a position.
+	fields []string
 }
 
-// Position is a place in a document: line and column from 1. In an object Line is 0
-// and Column counts its fields. The zero Position is the document as a whole.
+// Position is a place within a source; [Source.At] tells which one. The zero Position is the document as a whole.
 type Position struct {
-	Line, Column int32
+	// In an object, which has no lines, line is 0 and column counts its fields.
+	line, column int32
+}
+
+// TextPosition is the position at a line and column of a file, both from 1.
+func TextPosition(line, column int32) Position { return Position{line, column} }
+
+// Field returns the position of a field of an object, such as "spec.actions[0]". Positions are ordered as the
+// calls were; the first is that of the document as a whole.
+func (s *Source) Field(path string) Position {
+	s.fields = append(s.fields, path)
+	return Position{column: int32(len(s.fields) - 1)}
 }
 
 // Place is a position as people and programs see it.
@@ -40,11 +50,11 @@ func (s *Source) At(p Position) Place {
 	if s == nil {
 		return Place{}
 	}
-	place := Place{File: s.File, Document: s.Document, Line: int(p.Line), Column: int(p.Column)}
-	if p.Line == 0 {
-		place.Column, place.order = 0, int(p.Column)
-		if place.order < len(s.Paths) {
-			place.Path = s.Paths[place.order]
+	place := Place{File: s.File, Document: s.Document, Line: int(p.line), Column: int(p.column)}
+	if p.line == 0 {
+		place.Column, place.order = 0, int(p.column)
+		if place.order < len(s.fields) {
+			place.Path = s.fields[place.order]
 		}
 	}
 	return place

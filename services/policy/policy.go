@@ -12,8 +12,8 @@ type Policy struct {
 	Options Options
 	// Types are those of the documents, and the types of roles and subjects where nobody declares them.
 	Types   []*Type
-	Unions  []*UnionType
-	Actions []*DeclaredAction
+	Unions  []*Union
+	Actions []*Action
 	Sources []*Source
 	// Ungranted are the actions that nobody can ever have: no role binding is on any way to them.
 	Ungranted []Grant
@@ -25,7 +25,7 @@ type Type struct {
 	// Relations are sorted by name.
 	Relations []*Relation
 	// Bindings are sorted by action. The members of a union share what is bound to it.
-	Bindings []*Bound
+	Bindings []*Binding
 	// Source is nil for a type that nobody declares.
 	Source *Source
 	At     Position
@@ -39,14 +39,20 @@ type Relation struct {
 	Name string
 	// Targets are sorted by name, each once. Relations to the same union share them.
 	Targets []*Type
-	// Written are the targets as they stand in the document.
-	Written []Name
-	Source  *Source
-	At      Position
+	// References are what the document names as targets: types and unions.
+	References []Reference
+	Source     *Source
+	At         Position
 }
 
-// Bound is an action binding as it was written. It stands in every type that it binds.
-type Bound struct {
+// Reference is the name of a type or union where a document refers to it.
+type Reference struct {
+	Name string
+	At   Position
+}
+
+// Binding says who may take an action, as it was written. It stands in every type that it binds.
+type Binding struct {
 	Action string
 	// On is the type or union that the binding names.
 	On string
@@ -64,8 +70,8 @@ type Step struct {
 	At               Position
 }
 
-// UnionType is a name for several types.
-type UnionType struct {
+// Union is a name for several types.
+type Union struct {
 	Name string
 	// Members are sorted by name.
 	Members []*Type
@@ -73,8 +79,8 @@ type UnionType struct {
 	At      Position
 }
 
-// DeclaredAction is an action that bindings may name.
-type DeclaredAction struct {
+// Action is an action that bindings may name.
+type Action struct {
 	Name   string
 	Source *Source
 	At     Position
@@ -82,8 +88,8 @@ type DeclaredAction struct {
 
 // Grant is an action on a type.
 type Grant struct {
-	Type  *Type
-	Bound *Bound
+	Type    *Type
+	Binding *Binding
 }
 
 // Type returns the type of that name, or nil.
@@ -92,8 +98,8 @@ func (p *Policy) Type(name string) *Type {
 }
 
 // Union returns the union of that name, or nil.
-func (p *Policy) Union(name string) *UnionType {
-	return find(p.Unions, name, func(u *UnionType) string { return u.Name })
+func (p *Policy) Union(name string) *Union {
+	return find(p.Unions, name, func(u *Union) string { return u.Name })
 }
 
 // Relation returns the relation of that name, or nil.
@@ -102,8 +108,8 @@ func (t *Type) Relation(name string) *Relation {
 }
 
 // Binding returns what is bound to the type for the action, or nil.
-func (t *Type) Binding(action string) *Bound {
-	return find(t.Bindings, action, func(b *Bound) string { return b.Action })
+func (t *Type) Binding(action string) *Binding {
+	return find(t.Bindings, action, func(b *Binding) string { return b.Action })
 }
 
 func find[T any](sorted []*T, name string, nameOf func(*T) string) *T {

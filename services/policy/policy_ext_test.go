@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -10,21 +9,21 @@ import (
 
 func TestFindingsAreSortedAndEachIsThereOnce(t *testing.T) {
 	t.Parallel()
-	source := func(file string, document int) *policy.Source {
-		return &policy.Source{File: file, Document: document, Paths: []string{"x", "a", "b"}}
-	}
-	var f policy.Findings
+	source := func(file string, document int) *policy.Source { return &policy.Source{File: file, Document: document} }
+	object := source("a", 0)
+	_, first, second := object.Field("x"), object.Field("a"), object.Field("b")
+	var c policy.Collector
 	for _, place := range []policy.Place{
-		source("b", 1).At(policy.Position{Line: 1, Column: 1}), source("a", 2).At(policy.Position{Line: 9, Column: 1}),
-		source("a", 1).At(policy.Position{Line: 10, Column: 2}), source("a", 1).At(policy.Position{Line: 10, Column: 1}),
-		source("a", 1).At(policy.Position{Line: 9, Column: 9}), source("a", 0).At(policy.Position{Column: 2}), source("a", 0).At(policy.Position{Column: 1}),
-		(*policy.Source)(nil).At(policy.Position{}), source("a", 1).At(policy.Position{Line: 9, Column: 9}),
+		source("b", 1).At(policy.TextPosition(1, 1)), source("a", 2).At(policy.TextPosition(9, 1)),
+		source("a", 1).At(policy.TextPosition(10, 2)), source("a", 1).At(policy.TextPosition(10, 1)),
+		source("a", 1).At(policy.TextPosition(9, 9)), object.At(second), object.At(first),
+		(*policy.Source)(nil).At(policy.Position{}), source("a", 1).At(policy.TextPosition(9, 9)),
 	} {
-		f.Add(place, policy.CodeName, "m", "h")
+		c.Add(place, policy.CodeName, "m", "h")
 	}
-	f.Add(source("a", 1).At(policy.Position{Line: 9, Column: 9}), policy.CodeMissing, "m", "h")
+	c.Add(source("a", 1).At(policy.TextPosition(9, 9)), policy.CodeMissing, "m", "h")
 	var got []string
-	for _, d := range f.Diagnostics() {
+	for _, d := range c.Diagnostics() {
 		got = append(got, d.String())
 	}
 	want := "E-NAME m|a: a: E-NAME m|a: b: E-NAME m|a:9:9: E-MISSING m|a:9:9: E-NAME m|a:10:1: E-NAME m|a:10:2: E-NAME m|a:9:1: E-NAME m|b:1:1: E-NAME m"
@@ -35,11 +34,11 @@ func TestFindingsAreSortedAndEachIsThereOnce(t *testing.T) {
 
 func TestNobodyIsShownMoreFindingsThanAnybodyReads(t *testing.T) {
 	t.Parallel()
-	var f policy.Findings
+	var c policy.Collector
 	for i := range policy.MaxDiagnostics + 100 {
-		f.Add(policy.Place{File: "a", Line: i + 1}, policy.CodeUnusedType, "m", "h").Also(policy.Place{}, "x")
+		c.Add(policy.Place{File: "a", Line: i + 1}, policy.CodeUnusedType, "m", "h").Also(policy.Place{}, "x")
 	}
-	found := f.Diagnostics()
+	found := c.Diagnostics()
 	if len(found) != policy.MaxDiagnostics+1 || found[policy.MaxDiagnostics].Code != policy.CodeLimit || !found.HasErrors() {
 		t.Errorf("there are %d, the last is %v", len(found), found[len(found)-1])
 	}
@@ -104,14 +103,4 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 			}
 		})
 	}
-}
-
-func ExampleDiagnostic() {
-	source := &policy.Source{File: "lb.yaml", Document: 1}
-	var found policy.Findings
-	found.Add(source.At(policy.Position{Line: 3, Column: 9}), policy.CodeUnknownType, `target "tenat" is not declared`, "correct the name")
-	for _, d := range found.Diagnostics() {
-		fmt.Println(d)
-	}
-	// Output: lb.yaml:3:9: E-UNKNOWN-TYPE target "tenat" is not declared
 }

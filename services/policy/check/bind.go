@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // binding is an action binding under construction.
 type binding struct {
-	*policy.Bound
+	*policy.Binding
 	// action is nil if nobody declares it.
 	action *action
 	// members are the types that it binds.
@@ -49,8 +50,8 @@ func (c *checker) expandBindings() bool {
 	return true
 }
 
-func (c *checker) binding(source *policy.Source, written policy.Binding) *binding {
-	b := &binding{Bound: &policy.Bound{Action: written.Action.Text, On: written.Type.Text, Source: source, At: written.At}}
+func (c *checker) binding(source *policy.Source, written syntax.Binding) *binding {
+	b := &binding{Binding: &policy.Binding{Action: written.Action.Text, On: written.Type.Text, Source: source, At: written.At}}
 	if c.required(source, written.Action, "actionName", written.At) {
 		b.action = c.action(source, written.Action)
 	}
@@ -71,7 +72,7 @@ func (c *checker) binding(source *policy.Source, written policy.Binding) *bindin
 }
 
 // action returns a declared action, or nil.
-func (c *checker) action(source *policy.Source, name policy.Name) *action {
+func (c *checker) action(source *policy.Source, name syntax.Name) *action {
 	a := c.actions[name.Text]
 	if a == nil {
 		c.absent(source.At(name.At), policy.CodeUnknownAction, "action "+quote(name.Text)+" is not declared", "declare it under actions, or correct the name")
@@ -81,7 +82,7 @@ func (c *checker) action(source *policy.Source, name policy.Name) *action {
 	return a
 }
 
-func (c *checker) conditions(b *binding, written policy.Binding) {
+func (c *checker) conditions(b *binding, written syntax.Binding) {
 	if len(written.Conditions) == 0 {
 		c.absent(b.Source.At(written.At), policy.CodeNoConditions, "the binding of "+quote(b.Action)+" to "+quote(b.On)+" has no conditions",
 			"add `roleBinding: {}` or a relationshipAction: without one nobody is allowed")
@@ -117,7 +118,7 @@ func (c *checker) conditions(b *binding, written policy.Binding) {
 	}
 }
 
-func (c *checker) step(b *binding, written *policy.RelationshipAction) {
+func (c *checker) step(b *binding, written *syntax.RelationshipAction) {
 	hasRelation := c.required(b.Source, written.Relation, "relation", written.At)
 	if !c.required(b.Source, written.Action, "actionName", written.At) || !hasRelation {
 		return
@@ -130,7 +131,7 @@ func (c *checker) step(b *binding, written *policy.RelationshipAction) {
 
 // bind puts a binding on each of its types, unless another one for the action is there.
 func (c *checker) bind(b *binding) {
-	others := map[*policy.Bound][]string{}
+	others := map[*policy.Binding][]string{}
 	for _, t := range b.members {
 		if t.bound == nil {
 			t.bound, t.granted = newBits(len(c.allActions)), newBits(len(c.allActions))
@@ -145,7 +146,7 @@ func (c *checker) bind(b *binding) {
 		if b.RoleBinding {
 			t.granted.add(b.action.number)
 		}
-		t.Bindings = append(t.Bindings, b.Bound)
+		t.Bindings = append(t.Bindings, b.Binding)
 	}
 	for other, names := range others {
 		c.findings.Add(b.Source.At(b.At), policy.CodeDupBinding,

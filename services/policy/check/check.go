@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/entail-dev/entail/services/policy"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // Files reads files and checks what is in them. There is a policy unless the findings have errors.
-func Files(files []load.File, limits load.Limits, options policy.Options) (*policy.Policy, policy.Diagnostics) {
-	documents, unreadable := load.Files(files, limits)
+func Files(files []syntax.File, limits syntax.Limits, options policy.Options) (*policy.Policy, policy.Diagnostics) {
+	documents, unreadable := syntax.Parse(files, limits)
 	p, wrong := Documents(documents, options)
 	found := unreadable.Join(wrong)
 	if found.HasErrors() {
@@ -21,22 +21,25 @@ func Files(files []load.File, limits load.Limits, options policy.Options) (*poli
 	return p, found
 }
 
-// Documents checks documents. There is a policy unless the findings have errors, or a document is damaged.
-func Documents(documents []*policy.Document, options policy.Options) (*policy.Policy, policy.Diagnostics) {
+// Documents checks documents. There is a policy unless the findings have errors, or a document is not valid by itself.
+func Documents(documents []*syntax.Document, options policy.Options) (*policy.Policy, policy.Diagnostics) {
 	c := &checker{
-		options: options.OrDefault(), documents: slices.Clone(documents),
+		options: options.OrDefault(), documents: slices.Clone(documents), valid: true, complete: true,
 		types: map[string]*typ{}, unions: map[string]*union{}, actions: map[string]*action{}, prefixes: map[string]*typ{},
 	}
-	slices.SortStableFunc(c.documents, func(a, b *policy.Document) int {
+	slices.SortStableFunc(c.documents, func(a, b *syntax.Document) int {
 		return cmp.Or(cmp.Compare(a.Source.File, b.Source.File), cmp.Compare(a.Source.Document, b.Source.Document))
 	})
+	for _, d := range documents {
+		c.valid, c.complete = c.valid && d.Valid(), c.complete && d.Complete()
+	}
 	if err := options.Validate(); err != nil {
 		c.findings.Add(policy.Place{}, policy.CodeOption, err.Error(), "correct the option")
 	} else {
 		c.check()
 	}
 	found := c.findings.Diagnostics()
-	if found.HasErrors() || c.damage != policy.Intact {
+	if found.HasErrors() || !c.valid {
 		return nil, found
 	}
 	return c.policy(), found
@@ -45,9 +48,10 @@ func Documents(documents []*policy.Document, options policy.Options) (*policy.Po
 // checker holds what is known so far. Its types are those of the policy to be, and what the checks need besides.
 type checker struct {
 	options   policy.Options
-	documents []*policy.Document
-	damage    policy.Damage
-	findings  policy.Findings
+	documents []*syntax.Document
+	// valid says that all documents were read without errors, complete that no part of them is missing.
+	valid, complete bool
+	findings        policy.Collector
 
 	types    map[string]*typ
 	unions   map[string]*union
@@ -67,9 +71,6 @@ type checker struct {
 }
 
 func (c *checker) check() {
-	for _, d := range c.documents {
-		c.damage = max(c.damage, d.Damage)
-	}
 	c.declare()
 	if len(c.allTypes) == 0 {
 		c.absent(policy.Place{}, policy.CodeEmpty, "there is no policy: no document declares a resource type",
@@ -82,7 +83,7 @@ func (c *checker) check() {
 	c.findCollisions()
 	c.addRoles()
 	// Of a policy that has errors, it would be too early to tell what it lacks.
-	if c.damage == policy.Intact && !c.findings.HaveErrors() {
+	if c.valid && !c.findings.HasErrors() {
 		c.findUngranted()
 		c.warn()
 	}
@@ -120,13 +121,13 @@ func (c *checker) affordable() bool {
 
 // absent reports something that is missing, unless it may be in what could not be read.
 func (c *checker) absent(place policy.Place, code policy.Code, message, hint string) {
-	if c.damage != policy.Incomplete {
+	if c.complete {
 		c.findings.Add(place, code, message, hint)
 	}
 }
 
 // required reports a name that is missing.
-func (c *checker) required(source *policy.Source, name policy.Name, key string, of policy.Position) bool {
+func (c *checker) required(source *policy.Source, name syntax.Name, key string, of policy.Position) bool {
 	if name.Text != "" {
 		return true
 	}
@@ -143,13 +144,13 @@ func (c *checker) policy() *policy.Policy {
 		p.Types = append(p.Types, t.Type)
 	}
 	for _, u := range c.allUnions {
-		p.Unions = append(p.Unions, u.UnionType)
+		p.Unions = append(p.Unions, u.Union)
 	}
 	for _, a := range c.allActions {
-		p.Actions = append(p.Actions, a.DeclaredAction)
+		p.Actions = append(p.Actions, a.Action)
 	}
 	slices.SortFunc(p.Types, func(a, b *policy.Type) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(p.Unions, func(a, b *policy.UnionType) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(p.Actions, func(a, b *policy.DeclaredAction) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(p.Unions, func(a, b *policy.Union) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(p.Actions, func(a, b *policy.Action) int { return strings.Compare(a.Name, b.Name) })
 	return p
 }

@@ -38,7 +38,7 @@ func (c *checker) relationCollides(t *typ, r *relation) {
 	}
 }
 
-func (c *checker) collides(place policy.Place, t *typ, message string, other *policy.Bound) {
+func (c *checker) collides(place policy.Place, t *typ, message string, other *policy.Binding) {
 	found := c.findings.Add(place, policy.CodeCollision, "in type "+quote(t.Name)+" "+message, "rename one of them")
 	if other != nil {
 		found.Also(other.Source.At(other.At), "the binding of the action")

@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // typ is a type under construction.
 type typ struct {
 	*policy.Type
-	declared policy.ResourceType
+	declared syntax.ResourceType
 	// relations are those of the type, sorted by name.
 	relations []*relation
 	// bound are the actions bound to the type, granted those that somebody can have.
@@ -26,8 +27,8 @@ type typ struct {
 
 // union is a union under construction.
 type union struct {
-	*policy.UnionType
-	written []policy.Name
+	*policy.Union
+	written []syntax.Name
 	members []*typ
 	// all are the actions bound to every member, any those that somebody can have on one.
 	all, any bits
@@ -37,7 +38,7 @@ type union struct {
 
 // action is an action under construction. Actions are numbered in the order of their names.
 type action struct {
-	*policy.DeclaredAction
+	*policy.Action
 	number int
 	used   bool
 }
@@ -66,7 +67,7 @@ func (c *checker) declare() {
 	}
 }
 
-func (c *checker) declareType(source *policy.Source, written policy.ResourceType) {
+func (c *checker) declareType(source *policy.Source, written syntax.ResourceType) {
 	t := &typ{declared: written, Type: &policy.Type{
 		Name: written.Name.Text, IDPrefix: written.IDPrefix.Text, Source: source, At: written.Name.At,
 	}}
@@ -108,8 +109,8 @@ func (c *checker) checkIDPrefix(t *typ) {
 	}
 }
 
-func (c *checker) declareUnion(source *policy.Source, written policy.Union) {
-	u := &union{written: written.Members, UnionType: &policy.UnionType{Name: written.Name.Text, Source: source, At: written.Name.At}}
+func (c *checker) declareUnion(source *policy.Source, written syntax.Union) {
+	u := &union{written: written.Members, Union: &policy.Union{Name: written.Name.Text, Source: source, At: written.Name.At}}
 	c.allUnions = append(c.allUnions, u)
 	if len(written.Members) == 0 {
 		c.absent(source.At(written.At), policy.CodeEmptyUnion, "union "+quote(u.Name)+" has no members", "list types under resourceTypes, or remove the union")
@@ -127,8 +128,8 @@ func (c *checker) declareUnion(source *policy.Source, written policy.Union) {
 	c.unions[u.Name] = u
 }
 
-func (c *checker) declareAction(source *policy.Source, written policy.Action) {
-	a := &action{DeclaredAction: &policy.DeclaredAction{Name: written.Name.Text, Source: source, At: written.Name.At}}
+func (c *checker) declareAction(source *policy.Source, written syntax.Action) {
+	a := &action{Action: &policy.Action{Name: written.Name.Text, Source: source, At: written.Name.At}}
 	c.allActions = append(c.allActions, a)
 	if !c.required(source, written.Name, "name", written.At) {
 		return

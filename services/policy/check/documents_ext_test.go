@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func TestAllErrorsAreReportedInOrder(t *testing.T) {
@@ -37,8 +37,8 @@ actionBindings:
 	want := expectation(places, strings.Fields("E-ID-PREFIX E-UNKNOWN-TYPE E-DUP-RELATION E-DUP-ACTION E-UNKNOWN-ACTION E-UNKNOWN-TYPE E-CONDITION E-UNKNOWN-KEY E-UNKNOWN-RELATION"))
 	second := "unions: [{name: foo, resourceTypes: [foo]}]\n"
 	want += "\nq.yaml:1:17 E-TYPE-IS-UNION"
-	for _, all := range [][]load.File{files(first, second), {files(first, second)[1], files(first, second)[0]}} {
-		if _, found := check.Files(all, load.Limits{}, policy.Options{}); summary(found) != want {
+	for _, all := range [][]syntax.File{files(first, second), {files(first, second)[1], files(first, second)[0]}} {
+		if _, found := check.Files(all, syntax.Limits{}, policy.Options{}); summary(found) != want {
 			t.Errorf("found\n%s\nwant\n%s", detail(found), want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestWhatMayBeInAnUnreadableDocumentIsNotMissed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, found := check.Files(files(base, test.text), load.Limits{}, policy.Options{})
+			p, found := check.Files(files(base, test.text), syntax.Limits{}, policy.Options{})
 			var codes []string
 			for _, d := range found {
 				codes = append(codes, string(d.Code))
@@ -80,7 +80,7 @@ func TestFindingsAreTheSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
 	for seed := range uint64(300) {
-		documents, _ := load.Files(files(policytest.Generate(seed)...), load.Limits{})
+		documents, _ := syntax.Parse(files(policytest.Generate(seed)...), syntax.Limits{})
 		spoil(random, documents)
 		_, want := check.Documents(documents, policy.Options{Strict: true})
 		random.Shuffle(len(documents), func(i, j int) { documents[i], documents[j] = documents[j], documents[i] })
@@ -92,13 +92,13 @@ func TestFindingsAreTheSameInAnyOrder(t *testing.T) {
 
 func TestDocumentsThatAreObjectsAreOnePolicyToo(t *testing.T) {
 	t.Parallel()
-	object := func(name, text string) *policy.Document {
-		documents, _ := load.Files(files(text), load.Limits{})
+	object := func(name, text string) *syntax.Document {
+		documents, _ := syntax.Parse(files(text), syntax.Limits{})
 		documents[0].Source = &policy.Source{File: name, Owner: name}
-		load.Typed(documents[0], "spec")
+		syntax.FromObject(documents[0], "spec")
 		return documents[0]
 	}
-	parts := []*policy.Document{
+	parts := []*syntax.Document{
 		object("z/types", "resourceTypes: [{name: foo, idPrefix: foo}]"),
 		object("b/actions", "actions: [{name: get}]"),
 		object("a/bindings", "actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]"),

@@ -5,61 +5,45 @@ import (
 
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
-	"github.com/entail-dev/entail/services/policy/load"
-	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
+// Each service has its part in a file of its own; they refer to each other.
 func ExampleFiles() {
-	const text = `
-resourceTypes:
-  - name: folder
-    idPrefix: fldr
-    relationships:
-      - relation: parent
-        targetTypes:
-          - name: folder
-actions:
-  - name: open
+	const tenants = `
+resourceTypes: [{name: tenant, idPrefix: tnnt}]
+actions: [{name: tenant_get}]
 actionBindings:
-  - actionName: open
+  - {actionName: tenant_get, typeName: tenant, conditions: [{roleBinding: {}}]}
+`
+	const folders = `
+resourceTypes:
+  - {name: folder, idPrefix: fldr, relationships: [{relation: owner, targetTypes: [tenant]}]}
+actions: [{name: folder_get}]
+actionBindings:
+  - actionName: folder_get
     typeName: folder
     conditions:
-      - roleBinding: {}
-      - relationshipAction:
-          relation: parent
-          actionName: open
+      - relationshipAction: {relation: owner, actionName: tenant_gte}
 `
-	p, found := check.Files([]load.File{{Name: "folder.yaml", Content: []byte(text)}}, load.Limits{}, policy.Options{})
-	if p == nil {
-		fmt.Println(found)
-		return
+	files := []syntax.File{{Name: "tenants.yaml", Content: []byte(tenants)}, {Name: "folders.yaml", Content: []byte(folders)}}
+	p, found := check.Files(files, syntax.Limits{}, policy.Options{})
+	fmt.Println("there is a policy:", p != nil)
+	for _, d := range found {
+		fmt.Println(d)
 	}
-	model, _ := openfga.DSL(p, openfga.Options{})
-	fmt.Printf("%s", model)
 	// Output:
-	// model
-	//   schema 1.1
-	//
-	// type folder
-	//   relations
-	//     define open: open_role or open from parent
-	//     define open_role: [role#subject]
-	//     define parent: [folder]
-	//
-	// type role
-	//   relations
-	//     define subject: [user]
-	//
-	// type user
+	// there is a policy: false
+	// folders.yaml:9:59: E-UNKNOWN-ACTION action "tenant_gte" is not declared
 }
 
+// Documents need not come from files.
 func ExampleDocuments() {
-	object := &policy.Document{
-		Source:  &policy.Source{File: "policydocument/storage/folders", Owner: "storage/folders"},
-		Actions: []policy.Action{{Name: policy.Name{Text: "Open"}}},
-	}
-	load.Typed(object, "spec")
-	_, found := check.Documents([]*policy.Document{object}, policy.Options{})
+	object := syntax.FromObject(&syntax.Document{
+		Source:  &policy.Source{File: "policydocument/storage/folders", Owner: "storage"},
+		Actions: []syntax.Action{{Name: syntax.Name{Text: "Open"}}},
+	}, "spec")
+	_, found := check.Documents([]*syntax.Document{object}, policy.Options{})
 	for _, d := range found {
 		fmt.Println(d)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 const (
@@ -56,7 +57,7 @@ func (r ref) compare(o ref) int {
 
 func (c *checker) expandUnions() {
 	for _, u := range c.allUnions {
-		first := map[string]policy.Name{}
+		first := map[string]syntax.Name{}
 		for _, written := range u.written {
 			if !c.required(u.Source, written, "name", u.At) {
 				continue
@@ -120,9 +121,9 @@ func (c *checker) expandTargets() bool {
 	return true
 }
 
-func (c *checker) relation(t *typ, written policy.Relationship) *relation {
+func (c *checker) relation(t *typ, written syntax.Relationship) *relation {
 	r := &relation{of: t, Relation: &policy.Relation{
-		Name: written.Relation.Text, Written: written.Targets, Source: t.Source, At: written.Relation.At,
+		Name: written.Relation.Text, Source: t.Source, At: written.Relation.At,
 	}}
 	if c.required(t.Source, written.Relation, "relation", written.At) {
 		place := t.Source.At(r.At)
@@ -141,8 +142,9 @@ func (c *checker) relation(t *typ, written policy.Relationship) *relation {
 }
 
 // resolve finds the targets of a relation and puts them in one sorted list. Who names one union shares its members.
-func (c *checker) resolve(r *relation, written policy.Relationship) {
-	first := map[string]policy.Name{}
+func (c *checker) resolve(r *relation, written syntax.Relationship) {
+	first := map[string]syntax.Name{}
+	r.References = make([]policy.Reference, 0, len(written.Targets))
 	for _, target := range written.Targets {
 		if !c.required(r.Source, target, "name", written.At) {
 			continue
@@ -154,6 +156,7 @@ func (c *checker) resolve(r *relation, written policy.Relationship) {
 			continue
 		}
 		first[target.Text] = target
+		r.References = append(r.References, policy.Reference{Name: target.Text, At: target.At})
 		switch t, u := c.types[target.Text], c.unions[target.Text]; {
 		case t != nil:
 			t.used = true
@@ -174,7 +177,7 @@ func (c *checker) resolve(r *relation, written policy.Relationship) {
 
 // merge returns the members of all targets, each once, and warns of targets that add none. Large unions
 // come first and types last, so that what is written in any order is judged the same.
-func (c *checker) merge(r *relation, written map[string]policy.Name) []*policy.Type {
+func (c *checker) merge(r *relation, written map[string]syntax.Name) []*policy.Type {
 	var all []*typ
 	c.stamp++
 	for _, target := range slices.SortedFunc(slices.Values(r.refs), ref.compare) {
@@ -193,7 +196,7 @@ func (c *checker) merge(r *relation, written map[string]policy.Name) []*policy.T
 	return types(all)
 }
 
-func (c *checker) warnRedundant(r *relation, written map[string]policy.Name, target ref) {
+func (c *checker) warnRedundant(r *relation, written map[string]syntax.Name, target ref) {
 	c.findings.Add(r.Source.At(written[target.name()].At), policy.CodeRedundantTarget,
 		"target "+quote(target.name())+" of relation "+quote(r.Name)+" is there already, through a union", "remove it")
 }

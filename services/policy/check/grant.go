@@ -108,7 +108,7 @@ func (c *checker) noteUngranted() {
 		for _, t := range b.members {
 			if !t.granted.has(b.action.number) {
 				names = append(names, quote(t.Name))
-				c.ungranted = append(c.ungranted, policy.Grant{Type: t.Type, Bound: b.Bound})
+				c.ungranted = append(c.ungranted, policy.Grant{Type: t.Type, Binding: b.Binding})
 			}
 		}
 		if len(names) > 0 {

@@ -4,17 +4,18 @@ import (
 	"slices"
 
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // reference decides about policies by the algorithm of the language's description, step by step and without any
 // cleverness; slip says which of the mistakes to make that are easily made with it.
 type reference struct {
 	slip    string
-	types   map[string]policy.ResourceType
-	unions  map[string]policy.Union
+	types   map[string]syntax.ResourceType
+	unions  map[string]syntax.Union
 	actions map[string]bool
 	// bound has the bindings by type and action, targets the expanded ones by type and relation.
-	bound   map[[2]string]policy.Binding
+	bound   map[[2]string]syntax.Binding
 	targets map[[2]string][]string
 	valid   bool
 }
@@ -23,12 +24,12 @@ func (r *reference) assert(ok bool) { r.valid = r.valid && ok }
 
 func (r *reference) does(slip string) bool { return r.slip == slip }
 
-func accepts(documents []*policy.Document, slip string) bool {
+func accepts(documents []*syntax.Document, slip string) bool {
 	r := &reference{
-		slip: slip, types: map[string]policy.ResourceType{}, unions: map[string]policy.Union{}, actions: map[string]bool{},
-		bound: map[[2]string]policy.Binding{}, targets: map[[2]string][]string{}, valid: true,
+		slip: slip, types: map[string]syntax.ResourceType{}, unions: map[string]syntax.Union{}, actions: map[string]bool{},
+		bound: map[[2]string]syntax.Binding{}, targets: map[[2]string][]string{}, valid: true,
 	}
-	var all policy.Document
+	var all syntax.Document
 	for _, d := range documents {
 		all.ResourceTypes = append(all.ResourceTypes, d.ResourceTypes...)
 		all.Unions = append(all.Unions, d.Unions...)
@@ -50,7 +51,7 @@ func accepts(documents []*policy.Document, slip string) bool {
 	return r.valid
 }
 
-func (r *reference) declare(all policy.Document) {
+func (r *reference) declare(all syntax.Document) {
 	prefixes := map[string]bool{}
 	r.assert(len(all.ResourceTypes) > 0)
 	for _, t := range all.ResourceTypes {
@@ -76,7 +77,7 @@ func (r *reference) declare(all policy.Document) {
 	r.assert(len(all.Actions) == 0 || !r.does("1: the loop has another variable"))
 }
 
-func (r *reference) members(name policy.Name) []string {
+func (r *reference) members(name syntax.Name) []string {
 	u, isUnion := r.unions[name.Text]
 	if !isUnion || r.does("9: a mapping is looked up among names") {
 		return []string{name.Text}
@@ -89,7 +90,7 @@ func (r *reference) members(name policy.Name) []string {
 	return members
 }
 
-func (r *reference) expand(all policy.Document) {
+func (r *reference) expand(all syntax.Document) {
 	for _, b := range all.Bindings {
 		_, isUnion := r.unions[b.Type.Text]
 		r.assert(isUnion || !r.does("7: every binding of a type fails"))
@@ -117,7 +118,7 @@ func (r *reference) expand(all policy.Document) {
 	}
 }
 
-func unique(names []policy.Name) bool {
+func unique(names []syntax.Name) bool {
 	var texts []string
 	for _, n := range names {
 		texts = append(texts, n.Text)
@@ -126,7 +127,7 @@ func unique(names []policy.Name) bool {
 	return len(slices.Compact(texts)) == len(names)
 }
 
-func (r *reference) checkUnion(u policy.Union) {
+func (r *reference) checkUnion(u syntax.Union) {
 	r.assert(len(u.Members) > 0 || r.does("18: empty lists are not checked"))
 	r.assert(unique(u.Members))
 	for _, m := range u.Members {
@@ -136,8 +137,8 @@ func (r *reference) checkUnion(u policy.Union) {
 	}
 }
 
-func (r *reference) checkType(t policy.ResourceType) {
-	var relations []policy.Name
+func (r *reference) checkType(t syntax.ResourceType) {
+	var relations []syntax.Name
 	for _, rel := range t.Relationships {
 		relations = append(relations, rel.Relation)
 		r.assert(policy.IsRelationName(rel.Relation.Text) || r.does("18: names are not checked"))
@@ -151,20 +152,20 @@ func (r *reference) checkType(t policy.ResourceType) {
 	r.assert(unique(relations) || r.does("18: duplicates inside are not checked"))
 }
 
-func (r *reference) checkBinding(typeName string, b policy.Binding) {
+func (r *reference) checkBinding(typeName string, b syntax.Binding) {
 	_, isType := r.types[typeName]
 	r.assert(isType && r.actions[b.Action.Text])
 	r.assert(len(b.Conditions) > 0 || r.does("18: empty lists are not checked"))
-	var seen []policy.Name
+	var seen []syntax.Name
 	for _, c := range b.Conditions {
 		step := c.RelationshipAction
 		r.assert(c.RoleBinding && !r.does("15: an empty mapping is false") || step != nil)
 		r.assert(!c.RoleBinding || step == nil)
 		if step == nil {
-			seen = append(seen, policy.Name{Text: "roleBinding"})
+			seen = append(seen, syntax.Name{Text: "roleBinding"})
 			continue
 		}
-		seen = append(seen, policy.Name{Text: step.Relation.Text + " " + step.Action.Text})
+		seen = append(seen, syntax.Name{Text: step.Relation.Text + " " + step.Action.Text})
 		targets, found := r.targets[[2]string{typeName, step.Relation.Text}]
 		r.assert(found && !r.does("16: the condition itself has no relation") && r.actions[step.Action.Text])
 		action := step.Action.Text
@@ -183,7 +184,7 @@ func (r *reference) checkBinding(typeName string, b policy.Binding) {
 func (r *reference) checkNames() {
 	roles := false
 	for key, b := range r.bound {
-		role := slices.ContainsFunc(b.Conditions, func(c policy.Condition) bool { return c.RoleBinding })
+		role := slices.ContainsFunc(b.Conditions, func(c syntax.Condition) bool { return c.RoleBinding })
 		roles = roles || role
 		_, isRelation := r.targets[key]
 		_, roleIsRelation := r.targets[[2]string{key[0], key[1] + "_role"}]

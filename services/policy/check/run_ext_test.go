@@ -7,14 +7,14 @@ import (
 
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // files gives texts the names p.yaml, q.yaml and so on.
-func files(texts ...string) []load.File {
-	all := make([]load.File, len(texts))
+func files(texts ...string) []syntax.File {
+	all := make([]syntax.File, len(texts))
 	for i, text := range texts {
-		all[i] = load.File{Name: string(rune('p'+i)) + ".yaml", Content: []byte(text)}
+		all[i] = syntax.File{Name: string(rune('p'+i)) + ".yaml", Content: []byte(text)}
 	}
 	return all
 }
@@ -30,7 +30,7 @@ func testRefusals(t *testing.T, refusals map[string]refusal) {
 				text = base + "---\n" + test.text
 			}
 			text, places := unmark(text)
-			p, found := check.Files(files(text), load.Limits{}, test.options)
+			p, found := check.Files(files(text), syntax.Limits{}, test.options)
 			if got, want := summary(found), expectation(places, strings.Fields(test.want)); got != want {
 				t.Errorf("found\n%swant\n%s\nin\n%s", detail(found), want, text)
 			}

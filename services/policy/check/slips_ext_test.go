@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // slips are mistakes that are easily made with the algorithm, by number and with what is mistaken.
@@ -59,7 +59,7 @@ func TestTheCheckerDecidesAsTheDescriptionDoes(t *testing.T) {
 }
 
 // corpus are the example, the cases of the other tests, and generated policies as they are and spoilt.
-func corpus(t *testing.T) [][]*policy.Document {
+func corpus(t *testing.T) [][]*syntax.Document {
 	t.Helper()
 	fixture, err := os.ReadFile("../testdata/loadbalancer/policy.yaml")
 	if err != nil {
@@ -75,15 +75,15 @@ func corpus(t *testing.T) [][]*policy.Document {
 	for seed := range uint64(2000) {
 		texts = append(texts, policytest.Generate(seed))
 	}
-	var all [][]*policy.Document
+	var all [][]*syntax.Document
 	for _, text := range texts {
-		if documents, found := load.Files(files(text...), load.Limits{}); !found.HasErrors() {
+		if documents, found := syntax.Parse(files(text...), syntax.Limits{}); !found.HasErrors() {
 			all = append(all, documents)
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	for seed := range uint64(4000) {
-		documents, _ := load.Files(files(policytest.Generate(seed)...), load.Limits{})
+		documents, _ := syntax.Parse(files(policytest.Generate(seed)...), syntax.Limits{})
 		spoil(random, documents)
 		all = append(all, documents)
 	}
@@ -91,7 +91,7 @@ func corpus(t *testing.T) [][]*policy.Document {
 }
 
 // spoil changes one thing, which often makes the policy invalid.
-func spoil(random *rand.Rand, documents []*policy.Document) {
+func spoil(random *rand.Rand, documents []*syntax.Document) {
 	d := documents[random.IntN(len(documents))]
 	switch n := random.IntN(4); {
 	case n == 0 && len(d.ResourceTypes) > 0:
@@ -117,7 +117,7 @@ func spoil(random *rand.Rand, documents []*policy.Document) {
 	}
 }
 
-func spoilType(random *rand.Rand, d *policy.Document) {
+func spoilType(random *rand.Rand, d *syntax.Document) {
 	i := random.IntN(len(d.ResourceTypes))
 	t := &d.ResourceTypes[i]
 	changes := []func(){
@@ -137,7 +137,7 @@ func spoilType(random *rand.Rand, d *policy.Document) {
 	changes[random.IntN(len(changes))]()
 }
 
-func spoilBinding(random *rand.Rand, d *policy.Document) {
+func spoilBinding(random *rand.Rand, d *syntax.Document) {
 	i := random.IntN(len(d.Bindings))
 	b := &d.Bindings[i]
 	changes := []func(){
@@ -146,8 +146,8 @@ func spoilBinding(random *rand.Rand, d *policy.Document) {
 		func() { b.Action.Text = spoilt(random, b.Action.Text) },
 		func() { b.Type.Text = spoilt(random, b.Type.Text) },
 		func() { b.Conditions = nil },
-		func() { b.Conditions = append(b.Conditions, policy.Condition{}) },
-		func() { b.Conditions = append(b.Conditions, policy.Condition{RoleBinding: true}) },
+		func() { b.Conditions = append(b.Conditions, syntax.Condition{}) },
+		func() { b.Conditions = append(b.Conditions, syntax.Condition{RoleBinding: true}) },
 	}
 	for j := range b.Conditions {
 		c := &b.Conditions[j]
@@ -169,7 +169,7 @@ func spoilt(random *rand.Rand, name string) string {
 	return names[random.IntN(len(names))]
 }
 
-func spoilNames(random *rand.Rand, names []policy.Name) []policy.Name {
+func spoilNames(random *rand.Rand, names []syntax.Name) []syntax.Name {
 	switch i := random.IntN(len(names)); random.IntN(3) {
 	case 0:
 		return append(slices.Clone(names), names[i])

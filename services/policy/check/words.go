@@ -1,12 +1,13 @@
 package check
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
-// quote returns a name as findings show it, whatever somebody wrote there.
-func quote(name string) string { return fmt.Sprintf("%.64q", name) }
+// quote returns a name as findings show it.
+func quote(name string) string { return words.Quote(name) }
 
 // mostWords is how many of a kind a finding shows.
 const mostWords = 5

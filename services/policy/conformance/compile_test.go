@@ -9,7 +9,7 @@ import (
 
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // compile does what SpiceDB does before it takes a schema: compile it and validate its types.
@@ -31,11 +31,11 @@ func compile(t *testing.T, text string) (definitions int, err error) {
 // valid makes a policy of the texts of files.
 func valid(t *testing.T, o policy.Options, texts ...string) *policy.Policy {
 	t.Helper()
-	var files []load.File
+	var files []syntax.File
 	for i, text := range texts {
-		files = append(files, load.File{Name: string(rune('p'+i)) + ".yaml", Content: []byte(text)})
+		files = append(files, syntax.File{Name: string(rune('p'+i)) + ".yaml", Content: []byte(text)})
 	}
-	p, found := check.Files(files, load.Limits{}, o)
+	p, found := check.Files(files, syntax.Limits{}, o)
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, texts)
 	}

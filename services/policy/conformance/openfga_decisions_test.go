@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
 	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // models returns the model of the example in every form.
@@ -24,7 +24,7 @@ func models(t *testing.T) map[string]*openfgav1.AuthorizationModel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, found := check.Files([]load.File{{Content: text}}, load.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Content: text}}, syntax.Limits{}, policy.Options{})
 	if p == nil {
 		t.Fatal(found)
 	}

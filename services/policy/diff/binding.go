@@ -6,15 +6,16 @@ import (
 	"strings"
 
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
 func (d *differ) bindings(o, n *policy.Type) {
-	for was, is := range pairs(o.Bindings, n.Bindings, func(b *policy.Bound) string { return b.Action }) {
+	for was, is := range pairs(o.Bindings, n.Bindings, func(b *policy.Binding) string { return b.Action }) {
 		switch {
 		case was == nil:
 			d.add(Change{
 				Class: Widening, What: Binding, Type: n.Name, Name: is.Action, New: is.Source.At(is.At),
-				Message: fmt.Sprintf("%s can be allowed on %s: %s", is.Action, n.Name, join(ways(conditions(is, d.after.Options)))),
+				Message: fmt.Sprintf("%s can be allowed on %s: %s", is.Action, n.Name, words.List(ways(conditions(is, d.after.Options)), "or")),
 			})
 		case is == nil:
 			d.unbound(o, was)
@@ -24,7 +25,7 @@ func (d *differ) bindings(o, n *policy.Type) {
 	}
 }
 
-func (d *differ) unbound(t *policy.Type, was *policy.Bound) {
+func (d *differ) unbound(t *policy.Type, was *policy.Binding) {
 	c := Change{
 		Class: Narrowing, What: Binding, Type: t.Name, Name: was.Action, Old: was.Source.At(was.At),
 		Message: fmt.Sprintf("nobody has %s on %s any more", was.Action, t.Name),
@@ -41,7 +42,7 @@ func orphans(relation string) string {
 	return fmt.Sprintf(", and role bindings that are stored in %s would be orphaned", relation)
 }
 
-func (d *differ) conditions(typeName string, o, n *policy.Bound) {
+func (d *differ) conditions(typeName string, o, n *policy.Binding) {
 	older, newer := conditions(o, d.before.Options), conditions(n, d.after.Options)
 	for was, is := range pairs(older, newer, func(c *condition) string { return c.key }) {
 		c := Change{What: Condition, Type: typeName}
@@ -72,7 +73,7 @@ type condition struct {
 }
 
 // conditions returns those of a binding, sorted by key.
-func conditions(b *policy.Bound, o policy.Options) []*condition {
+func conditions(b *policy.Binding, o policy.Options) []*condition {
 	var all []*condition
 	if b.RoleBinding {
 		relation := o.RoleRelationOf(b.Action)

@@ -3,7 +3,6 @@ package diff
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/entail-dev/entail/services/policy"
 )
@@ -15,10 +14,10 @@ func Policies(before, after *policy.Policy) []Change {
 	for o, n := range pairs(before.Types, after.Types, func(t *policy.Type) string { return t.Name }) {
 		d.types(o, n)
 	}
-	for o, n := range pairs(before.Unions, after.Unions, func(u *policy.UnionType) string { return u.Name }) {
+	for o, n := range pairs(before.Unions, after.Unions, func(u *policy.Union) string { return u.Name }) {
 		d.unions(o, n)
 	}
-	for o, n := range pairs(before.Actions, after.Actions, func(a *policy.DeclaredAction) string { return a.Name }) {
+	for o, n := range pairs(before.Actions, after.Actions, func(a *policy.Action) string { return a.Name }) {
 		d.actions(o, n)
 	}
 	slices.SortFunc(d.changes, Change.compare)
@@ -64,7 +63,7 @@ func (d *differ) idPrefixes(o, n *policy.Type) {
 	})
 }
 
-func (d *differ) unions(o, n *policy.UnionType) {
+func (d *differ) unions(o, n *policy.Union) {
 	// A union that is new or gone is but another way to write what its users mean; that is compared.
 	if o == nil || n == nil {
 		return
@@ -86,7 +85,7 @@ func (d *differ) unions(o, n *policy.UnionType) {
 	}
 }
 
-func (d *differ) actions(o, n *policy.DeclaredAction) {
+func (d *differ) actions(o, n *policy.Action) {
 	switch {
 	case o == nil:
 		d.add(Change{
@@ -110,13 +109,4 @@ func count(n int, what string) string {
 	default:
 		return fmt.Sprintf("%d %ss", n, what)
 	}
-}
-
-// join is "a, b or c".
-func join(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

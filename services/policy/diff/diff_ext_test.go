@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/diff"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 const base = `
@@ -43,11 +43,11 @@ actionBindings:
 
 func parse(t *testing.T, o policy.Options, documents ...string) *policy.Policy {
 	t.Helper()
-	var files []load.File
+	var files []syntax.File
 	for i, d := range documents {
-		files = append(files, load.File{Name: fmt.Sprintf("%d.yaml", i), Content: []byte(d)})
+		files = append(files, syntax.File{Name: fmt.Sprintf("%d.yaml", i), Content: []byte(d)})
 	}
-	p, found := check.Files(files, load.Limits{}, o)
+	p, found := check.Files(files, syntax.Limits{}, o)
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, strings.Join(documents, "\n---\n"))
 	}

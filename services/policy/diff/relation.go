@@ -55,9 +55,9 @@ func placeOf(r *policy.Relation, target string, there *policy.Type) policy.Place
 	if there == nil {
 		return policy.Place{}
 	}
-	for _, written := range r.Written {
-		if written.Text == target {
-			return r.Source.At(written.At)
+	for _, reference := range r.References {
+		if reference.Name == target {
+			return r.Source.At(reference.At)
 		}
 	}
 	return r.Source.At(r.At)

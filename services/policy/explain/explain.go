@@ -17,7 +17,7 @@ func Action(p *policy.Policy, typeName, action string) (*Tree, error) {
 	}
 	e := explainer{policy: p, states: map[node]state{}, ungranted: map[node]bool{}}
 	for _, g := range p.Ungranted {
-		e.ungranted[node{g.Type, g.Bound.Action}] = true
+		e.ungranted[node{g.Type, g.Binding.Action}] = true
 	}
 	return e.tree(t, action), nil
 }
@@ -67,7 +67,7 @@ func (e *explainer) tree(t *policy.Type, action string) *Tree {
 	return tree
 }
 
-func (e *explainer) ways(tree *Tree, t *policy.Type, b *policy.Bound) {
+func (e *explainer) ways(tree *Tree, t *policy.Type, b *policy.Binding) {
 	if b.RoleBinding {
 		o := e.policy.Options
 		tree.Role = &Role{Relation: o.RoleRelationOf(b.Action), Holder: o.RoleType + "#" + o.RoleRelation}

@@ -10,12 +10,12 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/explain"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func parse(t *testing.T, document string) *policy.Policy {
 	t.Helper()
-	p, found := check.Files([]load.File{{Name: "p.yaml", Content: []byte(document)}}, load.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(document)}}, syntax.Limits{}, policy.Options{})
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, document)
 	}

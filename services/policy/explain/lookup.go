@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
 // lookup finds the type, and sees that the action is bound to it.
@@ -13,15 +14,15 @@ func lookup(p *policy.Policy, typeName, action string) (*policy.Type, error) {
 	t := p.Type(typeName)
 	if t == nil {
 		if u := p.Union(typeName); u != nil {
-			return nil, fmt.Errorf("%s is a union: name one of its types: %s", u.Name, some(names(u.Members, nameOfType)))
+			return nil, fmt.Errorf("%s is a union: name one of its types: %s", u.Name, words.Some(names(u.Members, nameOfType), mostNames))
 		}
 		return nil, fmt.Errorf("there is no type %.64q: %s", typeName, suggest(typeName, "types", names(p.Types, nameOfType)))
 	}
 	if t.Binding(action) != nil {
 		return t, nil
 	}
-	bound := names(t.Bindings, func(b *policy.Bound) string { return b.Action })
-	declared := names(p.Actions, func(a *policy.DeclaredAction) string { return a.Name })
+	bound := names(t.Bindings, func(b *policy.Binding) string { return b.Action })
+	declared := names(p.Actions, func(a *policy.Action) string { return a.Name })
 	switch {
 	case slices.Contains(declared, action):
 		return nil, fmt.Errorf("action %s is not bound to type %s: %s, and %s", action, t.Name, has(t.Name, bound), boundTo(p, action))
@@ -36,7 +37,7 @@ func has(typeName string, actions []string) string {
 	if len(actions) == 0 {
 		return "nothing is bound to " + typeName
 	}
-	return typeName + " has " + some(actions)
+	return typeName + " has " + words.Some(actions, mostNames)
 }
 
 func boundTo(p *policy.Policy, action string) string {
@@ -49,7 +50,7 @@ func boundTo(p *policy.Policy, action string) string {
 	if len(types) == 0 {
 		return "the action is bound to nothing"
 	}
-	return "the action is bound to " + some(types)
+	return "the action is bound to " + words.Some(types, mostNames)
 }
 
 // suggest names what was probably meant, else some of what there is.
@@ -60,19 +61,12 @@ func suggest(name, what string, known []string) string {
 	case len(known) == 0:
 		return "there are no " + what
 	default:
-		return "the " + what + " are " + some(known)
+		return "the " + what + " are " + words.Some(known, mostNames)
 	}
 }
 
 // mostNames is how many names an error lists.
 const mostNames = 8
-
-func some(names []string) string {
-	if len(names) > mostNames {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
-	}
-	return strings.Join(names, ", ")
-}
 
 func names[T any](items []T, name func(T) string) []string {
 	all := make([]string, len(items))
@@ -92,7 +86,10 @@ func nearest(name string, known []string) []string {
 	}
 	best, near := min(len(name)/2, 3)+1, []string(nil)
 	for _, k := range known {
-		switch d := distance(name, k, best); {
+		if max(len(k)-len(name), len(name)-len(k)) > best {
+			continue
+		}
+		switch d := words.Distance(name, k); {
 		case d < best:
 			best, near = d, []string{k}
 		case d == best && len(near) > 0 && len(near) < most:
@@ -100,28 +97,4 @@ func nearest(name string, known []string) []string {
 		}
 	}
 	return near
-}
-
-// distance is how many letters one adds, removes or replaces to make b of a; more than limit stands for any larger number.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		previous := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := previous
-			if a[i] != b[j] {
-				replaced++
-			}
-			previous = row[j+1]
-			row[j+1] = min(replaced, previous+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -4,18 +4,18 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // same reports whether documents say the same, wherever that stands.
-func same(a, b []*policy.Document) bool {
-	return slices.EqualFunc(a, b, func(a, b *policy.Document) bool {
+func same(a, b []*syntax.Document) bool {
+	return slices.EqualFunc(a, b, func(a, b *syntax.Document) bool {
 		return reflect.DeepEqual(unplaced(a), unplaced(b))
 	})
 }
 
 // unplaced returns what a document says, without positions.
-func unplaced(d *policy.Document) any {
+func unplaced(d *syntax.Document) any {
 	var says []any
 	for _, t := range d.ResourceTypes {
 		says = append(says, t.Name.Text, t.IDPrefix.Text)
@@ -41,7 +41,7 @@ func unplaced(d *policy.Document) any {
 	return append(says, d.Source.Owner, len(d.ResourceTypes), len(d.Unions), len(d.Actions), len(d.Bindings))
 }
 
-func texts(names []policy.Name) []string {
+func texts(names []syntax.Name) []string {
 	all := make([]string, len(names))
 	for i, n := range names {
 		all[i] = n.Text

@@ -9,7 +9,7 @@ import (
 
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/internal/tree"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // maxBytes bounds the file: comments are kept by a YAML library, which takes a quarter of a second for each MiB.
@@ -17,7 +17,7 @@ const maxBytes = 4 << 20
 
 // Source formats one file: keys as the language spells them and in its order, block style, two spaces of
 // indentation. Documents, items and comments stay where they are. There is a text unless the findings have errors.
-func Source(file load.File) ([]byte, policy.Diagnostics) {
+func Source(file syntax.File) ([]byte, policy.Diagnostics) {
 	before, found := documents(file.Name, file.Content)
 	if found.HasErrors() {
 		return nil, found
@@ -30,7 +30,7 @@ func Source(file load.File) ([]byte, policy.Diagnostics) {
 		err = verify(before, out)
 	}
 	if err != nil {
-		var findings policy.Findings
+		var findings policy.Collector
 		findings.Add((&policy.Source{File: file.Name}).At(policy.Position{}), policy.CodeFormat,
 			"the file cannot be formatted: "+err.Error(), "give comments lines of their own, and write plain lists and mappings")
 		return nil, findings.Diagnostics()
@@ -38,13 +38,13 @@ func Source(file load.File) ([]byte, policy.Diagnostics) {
 	return out, found
 }
 
-func documents(name string, content []byte) ([]*policy.Document, policy.Diagnostics) {
-	return load.Files([]load.File{{Name: name, Content: content}}, load.Limits{Bytes: maxBytes, GeneralBytes: maxBytes})
+func documents(name string, content []byte) ([]*syntax.Document, policy.Diagnostics) {
+	return syntax.Parse([]syntax.File{{Name: name, Content: content}}, syntax.Limits{Bytes: maxBytes, GeneralBytes: maxBytes})
 }
 
 // verify sees to it that what was written says the same, and would be written so again: the library
 // sometimes moves comments.
-func verify(before []*policy.Document, out []byte) error {
+func verify(before []*syntax.Document, out []byte) error {
 	after, found := documents("", out)
 	if found.HasErrors() || !same(before, after) {
 		return errors.New("it would not say the same")

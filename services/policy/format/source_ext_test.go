@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/format"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func TestFilesAreFormattedOneWay(t *testing.T) {
@@ -43,7 +43,7 @@ func TestFilesAreFormattedOneWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, found := format.Source(load.File{Name: "p.yaml", Content: []byte(test.text)})
+			out, found := format.Source(syntax.File{Name: "p.yaml", Content: []byte(test.text)})
 			if string(out) != test.want || len(found) > 0 {
 				t.Errorf("got\n%s\nwant\n%s\n%v", out, test.want, found)
 			}
@@ -57,7 +57,7 @@ func TestTheExampleIsFormattedButForItsCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, found := format.Source(load.File{Name: "p.yaml", Content: text})
+	out, found := format.Source(syntax.File{Name: "p.yaml", Content: text})
 	if want := strings.ReplaceAll(string(text), "targettypes", "targetTypes"); string(out) != want || len(found) > 0 {
 		t.Errorf("got\n%s\n%v", out, found)
 	}
@@ -67,11 +67,11 @@ func TestWhatIsFormattedStaysSo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		for _, text := range policytest.Generate(seed) {
-			once, found := format.Source(load.File{Content: []byte(text)})
+			once, found := format.Source(syntax.File{Content: []byte(text)})
 			if found.HasErrors() {
 				t.Fatalf("%v in\n%s", found, text)
 			}
-			if twice, _ := format.Source(load.File{Content: once}); string(twice) != string(once) {
+			if twice, _ := format.Source(syntax.File{Content: once}); string(twice) != string(once) {
 				t.Fatalf("formatted\n%s\nand again\n%s", once, twice)
 			}
 		}
@@ -84,7 +84,7 @@ func TestFilesWithErrorsAreNotFormatted(t *testing.T) {
 		"actions: [\n": policy.CodeSyntax, "action: []\n": policy.CodeUnknownKey, "- a\n": policy.CodeKind,
 		"unions: [{resourceTypes: &a [foo], name: u}, {name: &b v, resourceTypes: *a}, {resourceTypes: [*b], name: &b w}]\n": policy.CodeFormat,
 	} {
-		out, found := format.Source(load.File{Name: "p.yaml", Content: []byte(text)})
+		out, found := format.Source(syntax.File{Name: "p.yaml", Content: []byte(text)})
 		if out != nil || len(found) == 0 || found[0].Code != want || found[0].Hint == "" {
 			t.Errorf("%q gives %q with %v, want %s", text, out, found, want)
 		}

@@ -12,20 +12,20 @@ const maxDOT = 4 << 20
 func (g *Graph) DOT() ([]byte, error) {
 	b := strings.Builder{}
 	b.WriteString("digraph policy {\n  rankdir=LR;\n  node [shape=box, fontname=\"Helvetica\"];\n  edge [fontname=\"Helvetica\", fontsize=11];\n")
-	for _, box := range g.Boxes {
+	for _, n := range g.Nodes {
 		style := ""
-		if box.Beside {
+		if n.Beside {
 			style = ", style=dashed"
 		}
-		fmt.Fprintf(&b, "  \"%s\" [label=\"%s\"%s];\n", box.Name, dotLabel(box), style)
+		fmt.Fprintf(&b, "  \"%s\" [label=\"%s\"%s];\n", n.Name, dotLabel(n), style)
 		if b.Len() > maxDOT {
 			return nil, errTooLarge("Graphviz", maxDOT)
 		}
 	}
-	for _, a := range g.Arrows {
-		label := strings.Join(dotLines(append([]string{a.Relation}, lines(a.Flows)...)), `\n`)
-		for _, to := range a.To {
-			fmt.Fprintf(&b, "  \"%s\" -> \"%s\" [label=\"%s\"];\n", a.From.Name, to.Name, label)
+	for _, e := range g.Edges {
+		label := strings.Join(dotLines(append([]string{e.Relation}, lines(e.Flows)...)), `\n`)
+		for _, to := range e.To {
+			fmt.Fprintf(&b, "  \"%s\" -> \"%s\" [label=\"%s\"];\n", e.From.Name, to.Name, label)
 			if b.Len() > maxDOT {
 				return nil, errTooLarge("Graphviz", maxDOT)
 			}
@@ -35,14 +35,14 @@ func (g *Graph) DOT() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// dotLabel is the text of a box. The escape \n ends a line in the middle, \l one at the left.
-func dotLabel(box *Box) string {
-	label := dotEscape(box.Name) + `\n`
-	if box.Owner != "" {
-		label += dotEscape(box.Owner) + `\n`
+// dotLabel is the text of a n. The escape \n ends a line in the middle, \l one at the left.
+func dotLabel(n *Node) string {
+	label := dotEscape(n.Name) + `\n`
+	if n.Owner != "" {
+		label += dotEscape(n.Owner) + `\n`
 	}
-	if len(box.Actions) > 0 {
-		label += strings.Join(dotLines(lines(box.Actions)), `\l`) + `\l`
+	if len(n.Actions) > 0 {
+		label += strings.Join(dotLines(lines(n.Actions)), `\l`) + `\l`
 	}
 	return label
 }

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// maxBoxes is how many types a drawing has at most, and maxNodes how many arrows, lines, boxes, labels and bends each.
-	maxBoxes = 200
-	maxNodes = 10_000
+	// maxBoxes is how many types a drawing has at most, and maxVertices how many arrows, lines, boxes, labels and bends each.
+	maxBoxes    = 200
+	maxVertices = 10_000
 )
 
 // Measures of a drawing, in pixels.
@@ -27,35 +27,36 @@ const (
 // drawing is a graph in columns. Boxes stand in the even ones, the labels of arrows between them; a line
 // that passes a column has a bend there.
 type drawing struct {
-	boxes   map[*Box]*node
-	nodes   []*node
-	columns [][]*node
+	// of has the box of each node.
+	of       map[*Node]*vertex
+	vertices []*vertex
+	columns  [][]*vertex
 	// lone are the boxes that are connected with no other. They stand in no column, but below all.
-	lone  []*node
+	lone  []*vertex
 	lines []*line
 }
 
-// node is a box, a label, or a bend, which has neither.
-type node struct {
-	box   *Box
-	label *Arrow
+// vertex is a box, which is drawn of a node, a label, which is drawn of an edge, or a bend, which is neither.
+type vertex struct {
+	box   *Node
+	label *Edge
 	// loops are arrows of the box to itself. They are drawn below it.
-	loops []*Arrow
+	loops []*Edge
 
 	column, row int
 	x, y        int
 	width       int
 	// height is all the room it takes, body that of the box without its loops.
 	height, body int
-	left, right  []*node
+	left, right  []*vertex
 }
 
 // middle is where lines meet it.
-func (n *node) middle() int { return n.y + n.body/2 }
+func (n *vertex) middle() int { return n.y + n.body/2 }
 
-// line is what is drawn of an arrow from one box or label to the next. All nodes between are bends.
+// line is what is drawn of an arrow from one box or label to the next. All vertices between are bends.
 type line struct {
-	nodes []*node
+	vertices []*vertex
 	// tip says that it ends in the head of the arrow.
 	tip bool
 	// from and to are the heights of its ends.
@@ -63,17 +64,17 @@ type line struct {
 }
 
 func newDrawing(g *Graph) (*drawing, error) {
-	if len(g.Boxes) > maxBoxes {
-		return nil, fmt.Errorf("the graph has %d types, and a drawing at most %d: filter by type, action or owner", len(g.Boxes), maxBoxes)
+	if len(g.Nodes) > maxBoxes {
+		return nil, fmt.Errorf("the graph has %d types, and a drawing at most %d: filter by type, action or owner", len(g.Nodes), maxBoxes)
 	}
-	d := &drawing{boxes: map[*Box]*node{}}
-	for _, b := range g.Boxes {
-		d.boxes[b] = d.add(&node{box: b})
+	d := &drawing{of: map[*Node]*vertex{}}
+	for _, b := range g.Nodes {
+		d.of[b] = d.add(&vertex{box: b})
 	}
 	back := d.layer(g)
-	for i, a := range g.Arrows {
+	for i, a := range g.Edges {
 		d.arrow(a, back)
-		if max(i, len(d.lines), len(d.nodes)) > maxNodes {
+		if max(i, len(d.lines), len(d.vertices)) > maxVertices {
 			return nil, errors.New("the graph has too many arrows to draw them: filter by type, action or owner")
 		}
 	}
@@ -81,9 +82,9 @@ func newDrawing(g *Graph) (*drawing, error) {
 	return d, nil
 }
 
-// fill puts the nodes into their columns.
+// fill puts the vertices into their columns.
 func (d *drawing) fill() {
-	for _, n := range d.nodes {
+	for _, n := range d.vertices {
 		n.measure()
 		if len(n.left)+len(n.right) == 0 {
 			d.lone = append(d.lone, n)
@@ -97,24 +98,24 @@ func (d *drawing) fill() {
 	}
 }
 
-func (d *drawing) add(n *node) *node {
-	d.nodes = append(d.nodes, n)
+func (d *drawing) add(n *vertex) *vertex {
+	d.vertices = append(d.vertices, n)
 	return n
 }
 
 // arrow adds a label for the targets to the right, one for those to the left, and the lines.
-func (d *drawing) arrow(a *Arrow, back map[edge]bool) {
-	from := d.boxes[a.From]
-	labels := map[bool]*node{}
+func (d *drawing) arrow(a *Edge, back map[arc]bool) {
+	from := d.of[a.From]
+	labels := map[bool]*vertex{}
 	for _, b := range a.To {
-		to := d.boxes[b]
+		to := d.of[b]
 		if to == from {
 			from.loops = append(from.loops, a)
 			continue
 		}
-		leftwards := back[edge{from, to}]
+		leftwards := back[arc{from, to}]
 		if labels[leftwards] == nil {
-			labels[leftwards] = d.add(&node{label: a, column: from.column + step(leftwards)})
+			labels[leftwards] = d.add(&vertex{label: a, column: from.column + step(leftwards)})
 			d.line(from, labels[leftwards], step(leftwards)).tip = false
 		}
 		d.line(labels[leftwards], to, step(leftwards)).tip = true
@@ -128,30 +129,30 @@ func step(leftwards bool) int {
 	return 1
 }
 
-func (d *drawing) line(from, to *node, step int) *line {
-	l := &line{nodes: []*node{from}}
+func (d *drawing) line(from, to *vertex, step int) *line {
+	l := &line{vertices: []*vertex{from}}
 	for last := from; last != to; {
 		next := to
 		if column := last.column + step; column != to.column {
-			next = d.add(&node{column: column})
+			next = d.add(&vertex{column: column})
 		}
 		connect(last, next)
-		l.nodes = append(l.nodes, next)
+		l.vertices = append(l.vertices, next)
 		last = next
 	}
 	d.lines = append(d.lines, l)
 	return l
 }
 
-func connect(a, b *node) {
+func connect(a, b *vertex) {
 	if a.column > b.column {
 		a, b = b, a
 	}
 	a.right, b.left = append(a.right, b), append(b.left, a)
 }
 
-// measure finds out how much room a node takes.
-func (n *node) measure() {
+// measure finds out how much room a vertex takes.
+func (n *vertex) measure() {
 	switch {
 	case n.label != nil:
 		n.width, n.height = n.label.size()
@@ -177,7 +178,7 @@ func (n *node) measure() {
 }
 
 // size is that of an arrow's label.
-func (a *Arrow) size() (int, int) {
+func (a *Edge) size() (int, int) {
 	w, h := width(a.Relation, letterTenths), lineHeight
 	for _, line := range lines(a.Flows) {
 		w, h = max(w, width(line, letterTenths)), h+lineHeight

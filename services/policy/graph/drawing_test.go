@@ -12,15 +12,15 @@ func anyGraph(r *rand.Rand) *Graph {
 	g := &Graph{}
 	owners := []string{"", "iam", "a-very-long-owner-indeed"}
 	for i := range 1 + r.IntN(25) {
-		g.Boxes = append(g.Boxes, &Box{
+		g.Nodes = append(g.Nodes, &Node{
 			Name: fmt.Sprintf("t%d", i), Owner: owners[r.IntN(len(owners))], Actions: slices.Repeat([]Action{{Name: "view"}}, r.IntN(21)),
 		})
 	}
 	for range r.IntN(41) {
-		to := slices.Clone(g.Boxes)
+		to := slices.Clone(g.Nodes)
 		r.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
-		g.Arrows = append(g.Arrows, &Arrow{
-			Relation: "parent", From: g.Boxes[r.IntN(len(g.Boxes))], To: to[:1+r.IntN(min(4, len(to)))],
+		g.Edges = append(g.Edges, &Edge{
+			Relation: "parent", From: g.Nodes[r.IntN(len(g.Nodes))], To: to[:1+r.IntN(min(4, len(to)))],
 			Flows: slices.Repeat([]Flow{{"view", "edit"}}, r.IntN(16)),
 		})
 	}
@@ -47,11 +47,11 @@ func TestNothingInADrawingOverlaps(t *testing.T) {
 	forAnyGraph(t, func(t *testing.T, _ *Graph, d *drawing) {
 		d.order()
 		d.place()
-		for i, a := range d.nodes {
+		for i, a := range d.vertices {
 			if a.x < margin || a.y < margin {
 				t.Errorf("node %d is at %d, %d", i, a.x, a.y)
 			}
-			for j, b := range d.nodes[:i] {
+			for j, b := range d.vertices[:i] {
 				if a.x < b.x+b.width && b.x < a.x+a.width && a.y < b.y+b.height+rowGap && b.y < a.y+a.height+rowGap {
 					t.Errorf("nodes %d and %d overlap: %+v, %+v", i, j, a, b)
 				}
@@ -66,27 +66,27 @@ func TestEveryArrowReachesEachOfItsTargetsOnce(t *testing.T) {
 		d.order()
 		d.place()
 		var want, got []string
-		for i, a := range g.Arrows {
+		for i, a := range g.Edges {
 			for _, to := range a.To {
 				want = append(want, fmt.Sprintf("%d %s", i, to.Name))
 			}
 		}
-		for _, n := range d.nodes {
+		for _, n := range d.vertices {
 			for _, a := range n.loops {
-				got = append(got, fmt.Sprintf("%d %s", slices.Index(g.Arrows, a), n.box.Name))
+				got = append(got, fmt.Sprintf("%d %s", slices.Index(g.Edges, a), n.box.Name))
 			}
 		}
 		for _, l := range d.lines {
-			first, last := l.nodes[0], l.nodes[len(l.nodes)-1]
+			first, last := l.vertices[0], l.vertices[len(l.vertices)-1]
 			if l.tip {
-				got = append(got, fmt.Sprintf("%d %s", slices.Index(g.Arrows, first.label), last.box.Name))
+				got = append(got, fmt.Sprintf("%d %s", slices.Index(g.Edges, first.label), last.box.Name))
 			}
 			if l.from < first.y || l.from > first.y+first.body || l.to < last.y || l.to > last.y+last.body {
 				t.Errorf("a line from %d to %d misses %+v or %+v", l.from, l.to, first, last)
 			}
-			for i, n := range l.nodes[1:] {
-				if distance := n.column - l.nodes[i].column; distance*distance != 1 {
-					t.Errorf("a line skips columns: %d to %d", l.nodes[i].column, n.column)
+			for i, n := range l.vertices[1:] {
+				if distance := n.column - l.vertices[i].column; distance*distance != 1 {
+					t.Errorf("a line skips columns: %d to %d", l.vertices[i].column, n.column)
 				}
 			}
 		}
@@ -139,13 +139,13 @@ func crossingsOneByOne(d *drawing) int {
 
 func TestCrossingsThatCanBeAvoidedAre(t *testing.T) {
 	t.Parallel()
-	var boxes []*Box
+	var boxes []*Node
 	for i := range 8 {
-		boxes = append(boxes, &Box{Name: fmt.Sprint(i)})
+		boxes = append(boxes, &Node{Name: fmt.Sprint(i)})
 	}
-	g := &Graph{Boxes: boxes}
+	g := &Graph{Nodes: boxes}
 	for i := range 4 {
-		g.Arrows = append(g.Arrows, &Arrow{Relation: "r", From: boxes[i], To: []*Box{boxes[7-i]}})
+		g.Edges = append(g.Edges, &Edge{Relation: "r", From: boxes[i], To: []*Node{boxes[7-i]}})
 	}
 	d, err := newDrawing(g)
 	if err != nil {
@@ -161,14 +161,14 @@ func TestCrossingsThatCanBeAvoidedAre(t *testing.T) {
 func chain(length int) *Graph {
 	g := &Graph{}
 	for i := range length {
-		g.Boxes = append(g.Boxes, &Box{Name: fmt.Sprint(i)})
+		g.Nodes = append(g.Nodes, &Node{Name: fmt.Sprint(i)})
 	}
-	for i, b := range g.Boxes[1:] {
-		g.Arrows = append(g.Arrows, &Arrow{Relation: "r", From: g.Boxes[i], To: []*Box{b}})
+	for i, b := range g.Nodes[1:] {
+		g.Edges = append(g.Edges, &Edge{Relation: "r", From: g.Nodes[i], To: []*Node{b}})
 	}
-	near := &Box{Name: "near"}
-	g.Arrows = append(g.Arrows, &Arrow{Relation: "r", From: near, To: []*Box{g.Boxes[length-1]}})
-	g.Boxes = append(g.Boxes, near)
+	near := &Node{Name: "near"}
+	g.Edges = append(g.Edges, &Edge{Relation: "r", From: near, To: []*Node{g.Nodes[length-1]}})
+	g.Nodes = append(g.Nodes, near)
 	return g
 }
 
@@ -180,8 +180,8 @@ func TestABoxStandsNearToWhatItLeadsTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int{0, 2, 4, 6, 8, 6} {
-		if got := d.boxes[g.Boxes[i]].column; got != want {
-			t.Errorf("%s is in column %d, not %d", g.Boxes[i].Name, got, want)
+		if got := d.of[g.Nodes[i]].column; got != want {
+			t.Errorf("%s is in column %d, not %d", g.Nodes[i].Name, got, want)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestLoneBoxesStandInRowsBelow(t *testing.T) {
 	t.Parallel()
 	g := chain(2)
 	for i := range 100 {
-		g.Boxes = append(g.Boxes, &Box{Name: fmt.Sprintf("lone%d", i)})
+		g.Nodes = append(g.Nodes, &Node{Name: fmt.Sprintf("lone%d", i)})
 	}
 	d, err := newDrawing(g)
 	if err != nil {
@@ -202,8 +202,8 @@ func TestLoneBoxesStandInRowsBelow(t *testing.T) {
 	for _, n := range slices.Concat(d.columns...) {
 		bottom = max(bottom, n.y+n.height)
 	}
-	for _, b := range g.Boxes[3:] {
-		if n := d.boxes[b]; n.y < bottom+rowGap || n.x+n.width > leastWidth {
+	for _, b := range g.Nodes[3:] {
+		if n := d.of[b]; n.y < bottom+rowGap || n.x+n.width > leastWidth {
 			t.Errorf("%s is at %d, %d; the others end at %d", b.Name, n.x, n.y, bottom)
 		}
 	}

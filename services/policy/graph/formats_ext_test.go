@@ -14,18 +14,18 @@ import (
 
 // hostile is a graph with names that mean something to the formats, and texts that no document can be kept from.
 func hostile() *graph.Graph {
-	end := &graph.Box{
+	end := &graph.Node{
 		Name: "end", Owner: "\"]; <script>a(1)</script> & #quot; `md` %% \\n \x00\u202e]|{}",
 		Actions: []graph.Action{{Name: "view", ByRole: true}, {Name: strings.Repeat("é", 200)}},
 	}
-	beside := &graph.Box{Name: "subgraph", Beside: true}
+	beside := &graph.Node{Name: "subgraph", Beside: true}
 	flows := make([]graph.Flow, 20)
 	for i := range flows {
 		flows[i] = graph.Flow{Tail: "view", Head: "edit"}
 	}
-	return &graph.Graph{Boxes: []*graph.Box{end, beside}, Arrows: []*graph.Arrow{
-		{Relation: "click", From: end, To: []*graph.Box{end, beside}, Flows: flows},
-		{Relation: "up", From: beside, To: []*graph.Box{end, beside}},
+	return &graph.Graph{Nodes: []*graph.Node{end, beside}, Edges: []*graph.Edge{
+		{Relation: "click", From: end, To: []*graph.Node{end, beside}, Flows: flows},
+		{Relation: "up", From: beside, To: []*graph.Node{end, beside}},
 	}}
 }
 
@@ -117,11 +117,11 @@ func TestSVGIsXMLThatShowsEverythingAndRunsNothing(t *testing.T) {
 func web(boxes, arrows int) *graph.Graph {
 	g := &graph.Graph{}
 	for i := range boxes {
-		g.Boxes = append(g.Boxes, &graph.Box{Name: fmt.Sprintf("type%d", i)})
+		g.Nodes = append(g.Nodes, &graph.Node{Name: fmt.Sprintf("type%d", i)})
 	}
-	for i, from := range g.Boxes {
+	for i, from := range g.Nodes {
 		for j := range arrows {
-			g.Arrows = append(g.Arrows, &graph.Arrow{Relation: "relation", From: from, To: []*graph.Box{g.Boxes[(i+j+1)%boxes]}})
+			g.Edges = append(g.Edges, &graph.Edge{Relation: "relation", From: from, To: []*graph.Node{g.Nodes[(i+j+1)%boxes]}})
 		}
 	}
 	return g

@@ -9,12 +9,12 @@ import (
 
 // Graph is what is drawn of a policy. Everything in it is sorted by name.
 type Graph struct {
-	Boxes  []*Box
-	Arrows []*Arrow
+	Nodes []*Node
+	Edges []*Edge
 }
 
-// Box is a type.
-type Box struct {
+// Node is a type.
+type Node struct {
 	Name, Owner string
 	Actions     []Action
 	// Beside says that the filter does not choose the type, but something that it is connected with.
@@ -28,15 +28,15 @@ type Action struct {
 	ByRole bool
 }
 
-// Arrow is a relation of a type to some of its targets.
-type Arrow struct {
+// Edge is a relation of a type to some of its targets.
+type Edge struct {
 	Relation string
-	From     *Box
-	To       []*Box
+	From     *Node
+	To       []*Node
 	Flows    []Flow
 }
 
-// Flow allows, at the tail of an arrow, an action to who may take another at its head. Mostly it is the same one.
+// Flow allows, at the tail of an edge, an action to who may take another at its head. Mostly it is the same one.
 type Flow struct{ Tail, Head string }
 
 // String is the action, or "tail <- head" if it changes on the way.
@@ -49,27 +49,27 @@ func (f Flow) String() string {
 
 // Of returns what a filter chooses of a policy.
 func Of(p *policy.Policy, f Filter) *Graph {
-	b := builder{filter: f, boxes: map[*policy.Type]*box{}}
+	b := builder{filter: f, nodes: map[*policy.Type]*node{}}
 	for _, t := range p.Types {
 		if !t.Synthesised() {
-			b.boxes[t] = b.box(t)
+			b.nodes[t] = b.node(t)
 		}
 	}
 	g := &Graph{}
 	for _, t := range p.Types {
-		if b.boxes[t] == nil {
+		if b.nodes[t] == nil {
 			continue
 		}
 		for _, r := range t.Relations {
-			if a := b.arrow(t, r); a != nil {
-				g.Arrows = append(g.Arrows, a)
+			if e := b.edge(t, r); e != nil {
+				g.Edges = append(g.Edges, e)
 			}
 		}
 	}
 	for _, t := range p.Types {
-		if box := b.boxes[t]; box != nil && (!box.Beside || box.connected) {
-			box.list(t)
-			g.Boxes = append(g.Boxes, &box.Box)
+		if n := b.nodes[t]; n != nil && (!n.Beside || n.connected) {
+			n.list(t)
+			g.Nodes = append(g.Nodes, &n.Node)
 		}
 	}
 	return g
@@ -77,64 +77,64 @@ func Of(p *policy.Policy, f Filter) *Graph {
 
 type builder struct {
 	filter Filter
-	boxes  map[*policy.Type]*box
+	nodes  map[*policy.Type]*node
 }
 
-// box is a box under construction.
-type box struct {
-	Box
+// node is a node under construction.
+type node struct {
+	Node
 
 	actions   map[string]bool
 	connected bool
 }
 
-func (b *builder) box(t *policy.Type) *box {
+func (b *builder) node(t *policy.Type) *node {
 	f := b.filter
-	box := &box{Box: Box{Name: t.Name, Owner: t.Source.Owner}, actions: map[string]bool{}}
+	n := &node{Node: Node{Name: t.Name, Owner: t.Source.Owner}, actions: map[string]bool{}}
 	for _, bound := range t.Bindings {
 		if f.action(bound.Action) && f.owner(t.Source, bound.Source) {
-			box.actions[bound.Action] = true
+			n.actions[bound.Action] = true
 		}
 	}
-	wanted := f.typeName(t) && (len(box.actions) > 0 || f.Actions == nil && f.owner(t.Source))
+	wanted := f.typeName(t) && (len(n.actions) > 0 || f.Actions == nil && f.owner(t.Source))
 	if !wanted {
-		box.Beside = true
-		clear(box.actions)
+		n.Beside = true
+		clear(n.actions)
 	}
-	return box
+	return n
 }
 
 // list makes the list of actions from those that were noted.
-func (x *box) list(t *policy.Type) {
+func (n *node) list(t *policy.Type) {
 	for _, bound := range t.Bindings {
-		if x.actions[bound.Action] {
-			x.Actions = append(x.Actions, Action{Name: bound.Action, ByRole: bound.RoleBinding})
+		if n.actions[bound.Action] {
+			n.Actions = append(n.Actions, Action{Name: bound.Action, ByRole: bound.RoleBinding})
 		}
 	}
 }
 
-// arrow returns what the filter chooses of a relation, or nil.
-func (b *builder) arrow(t *policy.Type, r *policy.Relation) *Arrow {
-	from := b.boxes[t]
-	a := &Arrow{Relation: r.Name, From: &from.Box, Flows: b.flows(t, r)}
-	if len(a.Flows) == 0 && (b.filter.Actions != nil || !b.filter.owner(r.Source)) {
+// edge returns what the filter chooses of a relation, or nil.
+func (b *builder) edge(t *policy.Type, r *policy.Relation) *Edge {
+	from := b.nodes[t]
+	e := &Edge{Relation: r.Name, From: &from.Node, Flows: b.flows(t, r)}
+	if len(e.Flows) == 0 && (b.filter.Actions != nil || !b.filter.owner(r.Source)) {
 		return nil
 	}
 	for _, target := range r.Targets {
-		to := b.boxes[target]
+		to := b.nodes[target]
 		if to == nil || !b.filter.typeName(t) && !b.filter.typeName(target) {
 			continue
 		}
 		from.connected, to.connected = true, true
-		a.To = append(a.To, &to.Box)
-		for _, flow := range a.Flows {
+		e.To = append(e.To, &to.Node)
+		for _, flow := range e.Flows {
 			from.actions[flow.Tail], to.actions[flow.Head] = true, true
 		}
 	}
-	if len(a.To) == 0 {
+	if len(e.To) == 0 {
 		return nil
 	}
-	return a
+	return e
 }
 
 func (b *builder) flows(t *policy.Type, r *policy.Relation) []Flow {

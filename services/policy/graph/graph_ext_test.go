@@ -13,13 +13,13 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/graph"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func parse(t *testing.T, documents ...string) *policy.Policy {
 	t.Helper()
 	content := strings.Join(documents, "\n---\n")
-	p, found := check.Files([]load.File{{Name: "p.yaml", Content: []byte(content)}}, load.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(content)}}, syntax.Limits{}, policy.Options{})
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, content)
 	}
@@ -86,7 +86,7 @@ func TestTheOrderOfDocumentsIsNotVisible(t *testing.T) {
 // summary shows a graph in short: "name(actions)", in brackets if it is beside, and "from relation[flows] to".
 func summary(g *graph.Graph) []string {
 	var all []string
-	for _, b := range g.Boxes {
+	for _, b := range g.Nodes {
 		var actions []string
 		for _, a := range b.Actions {
 			actions = append(actions, a.Name)
@@ -97,7 +97,7 @@ func summary(g *graph.Graph) []string {
 		}
 		all = append(all, s)
 	}
-	for _, a := range g.Arrows {
+	for _, a := range g.Edges {
 		var to []string
 		for _, b := range a.To {
 			to = append(to, b.Name)

@@ -2,22 +2,22 @@ package graph
 
 import "slices"
 
-// edge leads from a box to another one.
-type edge struct{ from, to *node }
+// arc leads from a box to another one.
+type arc struct{ from, to *vertex }
 
 // layer gives every box its column, such that arrows lead to the right except for one in each cycle,
 // and returns those that lead back.
-func (d *drawing) layer(g *Graph) map[edge]bool {
-	l := layering{targets: map[*node][]*node{}, state: map[*node]int{}, back: map[edge]bool{}}
-	for _, a := range g.Arrows {
-		from := d.boxes[a.From]
+func (d *drawing) layer(g *Graph) map[arc]bool {
+	l := layering{targets: map[*vertex][]*vertex{}, state: map[*vertex]int{}, back: map[arc]bool{}}
+	for _, a := range g.Edges {
+		from := d.of[a.From]
 		for _, b := range a.To {
-			if to := d.boxes[b]; to != from {
+			if to := d.of[b]; to != from {
 				l.targets[from] = append(l.targets[from], to)
 			}
 		}
 	}
-	for _, n := range d.nodes {
+	for _, n := range d.vertices {
 		l.visit(n)
 	}
 	l.columns()
@@ -26,22 +26,22 @@ func (d *drawing) layer(g *Graph) map[edge]bool {
 
 // layering walks the boxes depth first.
 type layering struct {
-	targets map[*node][]*node
+	targets map[*vertex][]*vertex
 	// state of a box is 0 at first, 1 while the walk is beyond it, 2 when it has returned.
-	state map[*node]int
-	back  map[edge]bool
+	state map[*vertex]int
+	back  map[arc]bool
 	// sorted are the boxes, each after all those that it leads to.
-	sorted []*node
+	sorted []*vertex
 }
 
-func (l *layering) visit(n *node) {
+func (l *layering) visit(n *vertex) {
 	if l.state[n] != 0 {
 		return
 	}
 	l.state[n] = 1
 	for _, to := range l.targets[n] {
 		if l.state[to] == 1 {
-			l.back[edge{n, to}] = true
+			l.back[arc{n, to}] = true
 		}
 		l.visit(to)
 	}
@@ -51,10 +51,10 @@ func (l *layering) visit(n *node) {
 
 // columns puts every box two columns to the right of the last one that leads to it, and one to which nothing leads near to its targets.
 func (l *layering) columns() {
-	entered := map[*node]bool{}
+	entered := map[*vertex]bool{}
 	for _, n := range slices.Backward(l.sorted) {
 		for _, to := range l.targets[n] {
-			if !l.back[edge{n, to}] {
+			if !l.back[arc{n, to}] {
 				entered[to] = true
 				to.column = max(to.column, n.column+2)
 			}

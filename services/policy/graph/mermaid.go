@@ -16,23 +16,23 @@ const (
 func (g *Graph) Mermaid() ([]byte, error) {
 	b, arrows := strings.Builder{}, 0
 	b.WriteString("flowchart LR\n")
-	for _, box := range g.Boxes {
+	for _, n := range g.Nodes {
 		class := ""
-		if box.Beside {
+		if n.Beside {
 			class = ":::beside"
 		}
-		fmt.Fprintf(&b, "  %s[\"%s\"]%s\n", mermaidID(box), mermaidBox(box), class)
+		fmt.Fprintf(&b, "  %s[\"%s\"]%s\n", mermaidID(n), mermaidNode(n), class)
 		if b.Len() > maxMermaidBytes {
 			return nil, errTooLarge("Mermaid", maxMermaidBytes)
 		}
 	}
-	for _, a := range g.Arrows {
-		label := mermaidArrow(a)
-		if arrows += len(a.To); arrows > maxMermaidArrows {
+	for _, e := range g.Edges {
+		label := mermaidEdge(e)
+		if arrows += len(e.To); arrows > maxMermaidArrows {
 			return nil, fmt.Errorf("the graph has more than %d arrows for Mermaid: filter by type, action or owner", maxMermaidArrows)
 		}
-		for _, to := range a.To {
-			fmt.Fprintf(&b, "  %s -->|\"%s\"| %s\n", mermaidID(a.From), label, mermaidID(to))
+		for _, to := range e.To {
+			fmt.Fprintf(&b, "  %s -->|\"%s\"| %s\n", mermaidID(e.From), label, mermaidID(to))
 		}
 		if b.Len() > maxMermaidBytes {
 			return nil, errTooLarge("Mermaid", maxMermaidBytes)
@@ -42,27 +42,27 @@ func (g *Graph) Mermaid() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-func mermaidBox(box *Box) string {
-	words := []string{"<b>" + mermaidEscape(box.Name) + "</b>"}
-	if box.Owner != "" {
-		words = append(words, "<i>"+mermaidEscape(box.Owner)+"</i>")
+func mermaidNode(n *Node) string {
+	words := []string{"<b>" + mermaidEscape(n.Name) + "</b>"}
+	if n.Owner != "" {
+		words = append(words, "<i>"+mermaidEscape(n.Owner)+"</i>")
 	}
-	for _, line := range lines(box.Actions) {
+	for _, line := range lines(n.Actions) {
 		words = append(words, mermaidEscape(line))
 	}
 	return strings.Join(words, "<br/>")
 }
 
-func mermaidArrow(a *Arrow) string {
-	words := []string{"<i>" + mermaidEscape(a.Relation) + "</i>"}
-	for _, line := range lines(a.Flows) {
+func mermaidEdge(e *Edge) string {
+	words := []string{"<i>" + mermaidEscape(e.Relation) + "</i>"}
+	for _, line := range lines(e.Flows) {
 		words = append(words, mermaidEscape(line))
 	}
 	return strings.Join(words, "<br/>")
 }
 
 // mermaidID never is one of Mermaid's own words, such as end.
-func mermaidID(b *Box) string { return "t_" + b.Name }
+func mermaidID(n *Node) string { return "t_" + n.Name }
 
 // mermaidEscape writes all that might mean something to Mermaid, or to HTML, by its number.
 func mermaidEscape(s string) string {

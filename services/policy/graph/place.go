@@ -14,7 +14,7 @@ const (
 	bendWeight = 8
 )
 
-// place gives every node its place: columns side by side, nodes as near to the height of their neighbours as their order allows.
+// place gives every node its place: columns side by side, vertices as near to the height of their neighbours as their order allows.
 func (d *drawing) place() {
 	x := margin
 	for _, column := range d.columns {
@@ -29,17 +29,17 @@ func (d *drawing) place() {
 			}
 		}
 		x += widest + columnGap
-		settle(column, func(*node) []*node { return nil })
+		settle(column, func(*vertex) []*vertex { return nil })
 	}
 	for i := range settlings {
 		for j := range d.columns {
 			switch {
 			case i >= settlings*3/4:
-				settle(d.columns[j], func(n *node) []*node { return slices.Concat(n.left, n.right) })
+				settle(d.columns[j], func(n *vertex) []*vertex { return slices.Concat(n.left, n.right) })
 			case i%2 == 0:
-				settle(d.columns[j], func(n *node) []*node { return n.left })
+				settle(d.columns[j], func(n *vertex) []*vertex { return n.left })
 			default:
-				settle(d.columns[len(d.columns)-1-j], func(n *node) []*node { return n.right })
+				settle(d.columns[len(d.columns)-1-j], func(n *vertex) []*vertex { return n.right })
 			}
 		}
 	}
@@ -70,10 +70,10 @@ func (d *drawing) moveToMargin() {
 	}
 }
 
-// block is a run of nodes that touch each other. Its wish is the sum of those of its nodes, by weight.
-type block struct{ wish, weight, nodes int }
+// block is a run of vertices that touch each other. Its wish is the sum of those of its vertices, by weight.
+type block struct{ wish, weight, vertices int }
 
-// top is where the first of the nodes comes to be.
+// top is where the first of the vertices comes to be.
 func (b block) top() int {
 	top := b.wish / b.weight
 	if b.wish%b.weight < 0 {
@@ -83,21 +83,21 @@ func (b block) top() int {
 }
 
 func (b block) join(o block) block {
-	return block{wish: b.wish + o.wish, weight: b.weight + o.weight, nodes: b.nodes + o.nodes}
+	return block{wish: b.wish + o.wish, weight: b.weight + o.weight, vertices: b.vertices + o.vertices}
 }
 
-func (n *node) bend() bool { return n.box == nil && n.label == nil }
+func (n *vertex) bend() bool { return n.box == nil && n.label == nil }
 
-func (n *node) weight() int {
+func (n *vertex) weight() int {
 	if n.bend() {
 		return bendWeight
 	}
 	return 1
 }
 
-// settle moves the nodes of a column, without changing their order, as near as possible to their neighbours.
+// settle moves the vertices of a column, without changing their order, as near as possible to their neighbours.
 // Where several want the same place they become a block that takes the mean of their wishes.
-func settle(column []*node, neighbours func(*node) []*node) {
+func settle(column []*vertex, neighbours func(*vertex) []*vertex) {
 	var blocks []block
 	offset := 0
 	for _, n := range column {
@@ -109,7 +109,7 @@ func settle(column []*node, neighbours func(*node) []*node) {
 			}
 			wish = sum/len(near) - n.body/2
 		}
-		blocks = append(blocks, block{wish: (wish - offset) * n.weight(), weight: n.weight(), nodes: 1})
+		blocks = append(blocks, block{wish: (wish - offset) * n.weight(), weight: n.weight(), vertices: 1})
 		for last := len(blocks) - 1; last > 0 && blocks[last-1].top() > blocks[last].top(); last-- {
 			blocks[last-1] = blocks[last-1].join(blocks[last])
 			blocks = blocks[:last]
@@ -118,7 +118,7 @@ func settle(column []*node, neighbours func(*node) []*node) {
 	}
 	i, offset := 0, 0
 	for _, b := range blocks {
-		for range b.nodes {
+		for range b.vertices {
 			column[i].y = b.top() + offset
 			offset += column[i].height + rowGap
 			i++
@@ -136,11 +136,11 @@ type end struct {
 // attach spreads the ends of lines over the sides of boxes, in the order of where they come from.
 func (d *drawing) attach() {
 	type side struct {
-		of   *node
+		of   *vertex
 		left bool
 	}
 	ends, sides := map[side][]end{}, []side(nil)
-	note := func(of, next *node, height *int) {
+	note := func(of, next *vertex, height *int) {
 		s := side{of, next.column < of.column}
 		if ends[s] == nil {
 			sides = append(sides, s)
@@ -148,9 +148,9 @@ func (d *drawing) attach() {
 		ends[s] = append(ends[s], end{height, next.middle()})
 	}
 	for _, l := range d.lines {
-		last := len(l.nodes) - 1
-		note(l.nodes[0], l.nodes[1], &l.from)
-		note(l.nodes[last], l.nodes[last-1], &l.to)
+		last := len(l.vertices) - 1
+		note(l.vertices[0], l.vertices[1], &l.from)
+		note(l.vertices[last], l.vertices[last-1], &l.to)
 	}
 	for _, s := range sides {
 		all := ends[s]

@@ -21,8 +21,8 @@ func (g *Graph) SVG() ([]byte, error) {
 	for _, l := range d.lines {
 		p.line(l)
 	}
-	for _, n := range d.nodes {
-		p.node(n)
+	for _, n := range d.vertices {
+		p.vertex(n)
 	}
 	p.b.WriteString("</svg>\n")
 	return []byte(p.b.String()), nil
@@ -43,7 +43,7 @@ func legend(g *Graph) []string {
 		"An arrow leads along a relation: who may take an action at its head may take it at its tail.",
 		"● role bindings of the resource can give the action, ○ only relations can.",
 	}
-	if slices.ContainsFunc(g.Boxes, func(b *Box) bool { return b.Beside }) {
+	if slices.ContainsFunc(g.Nodes, func(b *Node) bool { return b.Beside }) {
 		all = append(all, "A dashed box was not chosen, but is connected with one that was.")
 	}
 	return all
@@ -60,7 +60,7 @@ func (p *painter) text(x, y int, class, s string) {
 
 func (p *painter) open(d *drawing, legend []string) {
 	right, bottom := 0, margin
-	for _, n := range d.nodes {
+	for _, n := range d.vertices {
 		right, bottom = max(right, n.x+n.width+margin), max(bottom, n.y+n.height+margin)
 	}
 	for _, s := range legend {
@@ -77,11 +77,11 @@ func (p *painter) open(d *drawing, legend []string) {
 
 // line draws curves between columns, and straight lines through those that it passes.
 func (p *painter) line(l *line) {
-	last := len(l.nodes) - 1
-	leftwards := l.nodes[last].column < l.nodes[0].column
-	x, y := l.nodes[0].side(leftwards), l.from
+	last := len(l.vertices) - 1
+	leftwards := l.vertices[last].column < l.vertices[0].column
+	x, y := l.vertices[0].side(leftwards), l.from
 	p.printf("<path class=\"line\" d=\"M%d %d", x, y)
-	for i, n := range l.nodes[1:] {
+	for i, n := range l.vertices[1:] {
 		toX, toY := n.side(!leftwards), n.middle()
 		if i+1 == last {
 			toY = l.to
@@ -100,14 +100,14 @@ func (p *painter) line(l *line) {
 	p.b.WriteString("/>\n")
 }
 
-func (n *node) side(left bool) int {
+func (n *vertex) side(left bool) int {
 	if left {
 		return n.x
 	}
 	return n.x + n.width
 }
 
-func (p *painter) node(n *node) {
+func (p *painter) vertex(n *vertex) {
 	switch {
 	case n.label != nil:
 		p.label(n.label, n.x, n.y)
@@ -117,7 +117,7 @@ func (p *painter) node(n *node) {
 	}
 }
 
-func (p *painter) box(n *node) {
+func (p *painter) box(n *vertex) {
 	class := "box"
 	if n.box.Beside {
 		class = "box beside"
@@ -136,7 +136,7 @@ func (p *painter) box(n *node) {
 }
 
 // label writes the relation and what flows along it.
-func (p *painter) label(a *Arrow, x, y int) {
+func (p *painter) label(a *Edge, x, y int) {
 	w, h := a.size()
 	p.printf("<rect class=\"label\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", x, y, w, h)
 	x, y = x+padding, y+padding/2+lineHeight-4
@@ -148,7 +148,7 @@ func (p *painter) label(a *Arrow, x, y int) {
 }
 
 // loops draws the arrows of a box to itself as one below it.
-func (p *painter) loops(n *node) {
+func (p *painter) loops(n *vertex) {
 	if len(n.loops) == 0 {
 		return
 	}

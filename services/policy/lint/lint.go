@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 	nearTypes = 80
 	// alike is how many bindings with the same conditions are better one of a union.
 	alike = 3
-	// maxRepeated and maxNouns bound how many names a finding shows.
+	// maxShown is how many names a finding shows.
 	maxShown = 5
 )
 
@@ -25,7 +26,7 @@ func Policy(p *policy.Policy) policy.Diagnostics {
 	l := linter{policy: p}
 	for _, u := range p.Unions {
 		if len(u.Members) == 1 {
-			l.Add(u.Source.At(u.At), policy.CodeOneMemberUnion, fmt.Sprintf("union %q has one member", u.Name),
+			l.found.Add(u.Source.At(u.At), policy.CodeOneMemberUnion, fmt.Sprintf("union %q has one member", u.Name),
 				"refer to "+u.Members[0].Name+" itself, or add members")
 		}
 	}
@@ -33,30 +34,30 @@ func Policy(p *policy.Policy) policy.Diagnostics {
 	l.recursion()
 	l.repetition()
 	l.verbs()
-	return l.Diagnostics()
+	return l.found.Diagnostics()
 }
 
 type linter struct {
-	policy.Findings
+	found  policy.Collector
 	policy *policy.Policy
 }
 
 func (l *linter) nearLimits() {
 	for _, a := range l.policy.Actions {
 		if len(a.Name) > nearAction {
-			l.Add(a.Source.At(a.At), policy.CodeNearLimit, fmt.Sprintf("action %.64q has %d characters; OpenFGA takes 45 where it has role bindings",
+			l.found.Add(a.Source.At(a.At), policy.CodeNearLimit, fmt.Sprintf("action %.64q has %d characters; OpenFGA takes 45 where it has role bindings",
 				a.Name, len(a.Name)), "shorten the name")
 		}
 	}
 	if n := len(l.policy.Types); n > nearTypes {
-		l.Add(policy.Place{}, policy.CodeNearLimit, fmt.Sprintf("the policy has %d types; OpenFGA takes 100 unless it is told otherwise", n),
+		l.found.Add(policy.Place{}, policy.CodeNearLimit, fmt.Sprintf("the policy has %d types; OpenFGA takes 100 unless it is told otherwise", n),
 			"raise the limit of OpenFGA in time")
 	}
 }
 
 // repetition looks for bindings that differ in their type only.
 func (l *linter) repetition() {
-	groups := map[string][]*policy.Bound{}
+	groups := map[string][]*policy.Binding{}
 	for _, t := range l.policy.Types {
 		for _, b := range t.Bindings {
 			if b.On == t.Name {
@@ -72,13 +73,13 @@ func (l *linter) repetition() {
 		for _, b := range group {
 			names = append(names, b.On)
 		}
-		l.Add(group[0].Source.At(group[0].At), policy.CodeRepeatedBinding,
-			fmt.Sprintf("action %q is bound with the same conditions to %s", group[0].Action, some(names)), "bind it once, to a union of them")
+		l.found.Add(group[0].Source.At(group[0].At), policy.CodeRepeatedBinding,
+			fmt.Sprintf("action %q is bound with the same conditions to %s", group[0].Action, words.Some(names, maxShown)), "bind it once, to a union of them")
 	}
 }
 
 // conditionsOf is the same for bindings of one action with the same conditions.
-func conditionsOf(b *policy.Bound) string {
+func conditionsOf(b *policy.Binding) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %t", b.Action, b.RoleBinding)
 	for _, s := range b.Steps {
@@ -89,7 +90,7 @@ func conditionsOf(b *policy.Bound) string {
 
 // verbs looks for nouns that lack a verb which most others have, in actions that are named noun_verb.
 func (l *linter) verbs() {
-	nouns, verbs := map[string][]*policy.DeclaredAction{}, map[string]int{}
+	nouns, verbs := map[string][]*policy.Action{}, map[string]int{}
 	has := map[string]bool{}
 	for _, a := range l.policy.Actions {
 		if i := strings.LastIndexByte(a.Name, '_'); i > 0 && i < len(a.Name)-1 {
@@ -109,15 +110,8 @@ func (l *linter) verbs() {
 			continue
 		}
 		slices.Sort(lacks)
-		first := slices.MinFunc(actions, func(a, b *policy.DeclaredAction) int { return cmp.Compare(a.Name, b.Name) })
-		l.Add(first.Source.At(first.At), policy.CodeVerbs, fmt.Sprintf("there is %q, but no %s as most others have", first.Name, some(lacks)),
-			"declare it, if it was forgotten")
+		first := slices.MinFunc(actions, func(a, b *policy.Action) int { return cmp.Compare(a.Name, b.Name) })
+		l.found.Add(first.Source.At(first.At), policy.CodeVerbs,
+			fmt.Sprintf("there is %q, but no %s as most others have", first.Name, words.Some(lacks, maxShown)), "declare it, if it was forgotten")
 	}
-}
-
-func some(names []string) string {
-	if len(names) <= maxShown {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxShown], ", "), len(names)-maxShown)
 }

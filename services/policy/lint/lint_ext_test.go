@@ -9,12 +9,12 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/lint"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func lintText(t *testing.T, text string) string {
 	t.Helper()
-	p, found := check.Files([]load.File{{Name: "p.yaml", Content: []byte(text)}}, load.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
 	if p == nil {
 		t.Fatal(found)
 	}

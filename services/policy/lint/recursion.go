@@ -19,7 +19,7 @@ func (l *linter) recursion() {
 		for _, r := range followed(t) {
 			back := slices.IndexFunc(r.Targets, func(target *policy.Type) bool { return c.circle[target] == c.circle[t] })
 			if back >= 0 {
-				l.Add(r.Source.At(r.At), policy.CodeDeepRecursion,
+				l.found.Add(r.Source.At(r.At), policy.CodeDeepRecursion,
 					fmt.Sprintf("relation %q of %q can lead through %q to ever more objects of its own type", r.Name, t.Name, r.Targets[back].Name),
 					"keep objects less than 24 levels deep: OpenFGA answers with an error beyond, SpiceDB beyond 50")
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // one is a policy of one type with one action.
@@ -100,7 +100,7 @@ func types(n int) string {
 
 func valid(t *testing.T, text string) *policy.Policy {
 	t.Helper()
-	p, found := check.Files([]load.File{{Name: "p.yaml", Content: []byte(text)}}, load.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, text)
 	}

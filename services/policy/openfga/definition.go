@@ -9,7 +9,7 @@ import (
 
 // model is a policy as OpenFGA sees it: types with one kind of definition.
 type model struct {
-	*policy.Policy
+	policy  *policy.Policy
 	options Options
 	// definitions are those of each type, sorted by name.
 	definitions [][]definition
@@ -20,12 +20,12 @@ type definition struct {
 	name string
 	// relation or bound is what it comes from.
 	relation *policy.Relation
-	bound    *policy.Bound
+	bound    *policy.Binding
 	role     bool
 }
 
 func newModel(p *policy.Policy, o Options) *model {
-	m := &model{Policy: p, options: o.OrDefault(), definitions: make([][]definition, len(p.Types))}
+	m := &model{policy: p, options: o.OrDefault(), definitions: make([][]definition, len(p.Types))}
 	for i, t := range p.Types {
 		m.definitions[i] = definitions(t, p.Options)
 	}

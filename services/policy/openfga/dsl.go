@@ -9,7 +9,7 @@ import (
 func DSL(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 	m := newModel(p, o)
 	return m.write(m.check(o, false), func(w writer) {
-		w.Text("model\n  schema ", m.options.SchemaVersion, "\n")
+		w.out.Text("model\n  schema ", m.options.SchemaVersion, "\n")
 		for i, t := range p.Types {
 			w.typ("type", t, m.definitions[i])
 		}
@@ -21,52 +21,52 @@ func (m *model) write(found policy.Diagnostics, write func(writer)) ([]byte, pol
 	if found.HasErrors() {
 		return nil, found
 	}
-	out, _ := output.Of(-1, func(w *output.Writer) { write(writer{Writer: w, options: m.Options}) })
-	return out, found
+	text, _ := output.Of(-1, func(w *output.Writer) { write(writer{out: w, options: m.policy.Options}) })
+	return text, found
 }
 
 type writer struct {
-	*output.Writer
+	out     *output.Writer
 	options policy.Options
 }
 
 // typ writes a type, or what a module adds to one.
 func (w writer) typ(keyword string, t *policy.Type, all []definition) {
-	w.Text("\n", keyword, " ", t.Name, "\n")
+	w.out.Text("\n", keyword, " ", t.Name, "\n")
 	for i, d := range all {
 		if i == 0 {
-			w.Text("  relations\n")
+			w.out.Text("  relations\n")
 		}
-		w.Text("    define ", d.name, ": ")
+		w.out.Text("    define ", d.name, ": ")
 		switch {
 		case d.relation != nil:
 			w.targets(d.relation)
 		case d.role:
-			w.Text("[", w.options.RoleType, "#", w.options.RoleRelation, "]")
+			w.out.Text("[", w.options.RoleType, "#", w.options.RoleRelation, "]")
 		default:
 			w.conditions(d.bound)
 		}
-		w.Text("\n")
+		w.out.Text("\n")
 	}
 }
 
 func (w writer) targets(r *policy.Relation) {
 	separator := "["
 	for _, target := range r.Targets {
-		w.Text(separator, target.Name)
+		w.out.Text(separator, target.Name)
 		separator = ", "
 	}
-	w.Text("]")
+	w.out.Text("]")
 }
 
-func (w writer) conditions(b *policy.Bound) {
+func (w writer) conditions(b *policy.Binding) {
 	separator := ""
 	if b.RoleBinding {
-		w.Text(b.Action, w.options.RoleSuffix)
+		w.out.Text(b.Action, w.options.RoleSuffix)
 		separator = " or "
 	}
 	for _, s := range b.Steps {
-		w.Text(separator, s.Action, " from ", s.Relation)
+		w.out.Text(separator, s.Action, " from ", s.Relation)
 		separator = " or "
 	}
 }

@@ -8,77 +8,77 @@ import "github.com/entail-dev/entail/services/policy"
 func JSON(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 	m := newModel(p, o)
 	return m.write(m.check(o, false), func(w writer) {
-		w.Text(`{"schema_version":"`, m.options.SchemaVersion, `","type_definitions":[`)
+		w.out.Text(`{"schema_version":"`, m.options.SchemaVersion, `","type_definitions":[`)
 		for i, t := range p.Types {
 			w.comma(i)
 			w.typeJSON(t, m.definitions[i])
 		}
-		w.Text("]}\n")
+		w.out.Text("]}\n")
 	})
 }
 
 func (w writer) comma(i int) {
 	if i > 0 {
-		w.Text(",")
+		w.out.Text(",")
 	}
 }
 
 func (w writer) typeJSON(t *policy.Type, all []definition) {
-	w.Text(`{"type":"`, t.Name, `"`)
+	w.out.Text(`{"type":"`, t.Name, `"`)
 	if len(all) == 0 {
-		w.Text("}")
+		w.out.Text("}")
 		return
 	}
-	w.Text(`,"relations":{`)
+	w.out.Text(`,"relations":{`)
 	for i, d := range all {
 		w.comma(i)
-		w.Text(`"`, d.name, `":`)
+		w.out.Text(`"`, d.name, `":`)
 		if d.relation != nil || d.role {
-			w.Text(`{"this":{}}`)
+			w.out.Text(`{"this":{}}`)
 		} else {
 			w.conditionsJSON(d.bound)
 		}
 	}
-	w.Text(`},"metadata":{"relations":{`)
+	w.out.Text(`},"metadata":{"relations":{`)
 	for i, d := range all {
 		w.comma(i)
-		w.Text(`"`, d.name, `":{`)
+		w.out.Text(`"`, d.name, `":{`)
 		w.targetsJSON(d)
-		w.Text("}")
+		w.out.Text("}")
 	}
-	w.Text("}}}")
+	w.out.Text("}}}")
 }
 
 func (w writer) targetsJSON(d definition) {
 	switch {
 	case d.relation != nil:
-		w.Text(`"directly_related_user_types":[`)
+		w.out.Text(`"directly_related_user_types":[`)
 		for i, target := range d.relation.Targets {
 			w.comma(i)
-			w.Text(`{"type":"`, target.Name, `"}`)
+			w.out.Text(`{"type":"`, target.Name, `"}`)
 		}
-		w.Text("]")
+		w.out.Text("]")
 	case d.role:
-		w.Text(`"directly_related_user_types":[{"type":"`, w.options.RoleType, `","relation":"`, w.options.RoleRelation, `"}]`)
+		w.out.Text(`"directly_related_user_types":[{"type":"`, w.options.RoleType, `","relation":"`, w.options.RoleRelation, `"}]`)
 	}
 }
 
 // conditionsJSON writes a union, which OpenFGA does not take of fewer than two.
-func (w writer) conditionsJSON(b *policy.Bound) {
+func (w writer) conditionsJSON(b *policy.Binding) {
 	several := len(b.Steps) > 1 || b.RoleBinding && len(b.Steps) > 0
 	if several {
-		w.Text(`{"union":{"child":[`)
+		w.out.Text(`{"union":{"child":[`)
 	}
 	if b.RoleBinding {
-		w.Text(`{"computedUserset":{"relation":"`, b.Action, w.options.RoleSuffix, `"}}`)
+		w.out.Text(`{"computedUserset":{"relation":"`, b.Action, w.options.RoleSuffix, `"}}`)
 	}
 	for i, s := range b.Steps {
 		if i > 0 || b.RoleBinding {
-			w.Text(",")
+			w.out.Text(",")
 		}
-		w.Text(`{"tupleToUserset":{"tupleset":{"relation":"`, s.Relation, `"},"computedUserset":{"relation":"`, s.Action, `"}}}`)
+		w.out.Text(`{"tupleToUserset":{"tupleset":{"relation":"`, s.Relation, `"},"computedUserset":{"relation":"`, s.Action, `"}}}`)
 	}
 	if several {
-		w.Text("]}}")
+		w.out.Text("]}}")
 	}
 }

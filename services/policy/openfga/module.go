@@ -37,7 +37,7 @@ func Modules(p *policy.Policy, o Options) ([]Module, policy.Diagnostics) {
 	var modules []Module
 	for _, part := range m.parts() {
 		content, _ := m.write(nil, func(w writer) {
-			w.Text("module ", part.name, "\n")
+			w.out.Text("module ", part.name, "\n")
 			for _, keyword := range []string{"type", "extend type"} {
 				for _, f := range part.fragments {
 					if f.keyword() == keyword {
@@ -88,7 +88,7 @@ func (f *fragment) keyword() string {
 func (m *model) parts() []*part {
 	names := m.moduleNames()
 	parts := map[string]*part{}
-	for i, t := range m.Types {
+	for i, t := range m.policy.Types {
 		fragments := map[string]*fragment{}
 		add := func(source *policy.Source) *fragment {
 			name := names[source]
@@ -101,7 +101,7 @@ func (m *model) parts() []*part {
 			}
 			return fragments[name]
 		}
-		if !t.Synthesised() || !slices.Contains(m.options.Given, t.Name) {
+		if !t.Synthesised() || !slices.Contains(m.options.ExternalTypes, t.Name) {
 			add(t.Source).own = true
 		}
 		for _, d := range m.definitions[i] {
@@ -109,7 +109,7 @@ func (m *model) parts() []*part {
 			f.definitions = append(f.definitions, d)
 		}
 	}
-	for _, source := range m.Sources {
+	for _, source := range m.policy.Sources {
 		if part := parts[names[source]]; part != nil {
 			part.sources = append(part.sources, source)
 		}
@@ -120,18 +120,18 @@ func (m *model) parts() []*part {
 // moduleNames returns the module of each document, and of what nobody wrote.
 func (m *model) moduleNames() map[*policy.Source]string {
 	names := map[*policy.Source]string{nil: m.options.CoreModule}
-	for _, source := range m.Sources {
+	for _, source := range m.policy.Sources {
 		if isModuleName(source.Owner) {
 			names[source] = source.Owner
 		}
 	}
 	// Types and bindings are each declared once, so the first of a document can name it; types go first.
-	for _, t := range m.Types {
+	for _, t := range m.policy.Types {
 		if names[t.Source] == "" {
 			names[t.Source] = shorten(t.Name)
 		}
 	}
-	for _, t := range m.Types {
+	for _, t := range m.policy.Types {
 		for _, b := range t.Bindings {
 			if names[b.Source] == "" {
 				names[b.Source] = shorten(t.Name + "-" + b.Action)

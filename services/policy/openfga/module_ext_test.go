@@ -6,13 +6,13 @@ import (
 
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
-	"github.com/entail-dev/entail/services/policy/load"
 	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func modulesOf(t *testing.T, o policy.Options, text string) []openfga.Module {
 	t.Helper()
-	p, found := check.Files([]load.File{{Name: "p.yaml", Content: []byte(text)}}, load.Limits{}, o)
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{}, o)
 	if p == nil {
 		t.Fatal(found)
 	}
@@ -81,24 +81,24 @@ func TestTheManifestListsTheModules(t *testing.T) {
 	}
 }
 
-func TestSubjectsThatAreGivenAreInNoModule(t *testing.T) {
+func TestExternalTypesOfSubjectsAreInNoModule(t *testing.T) {
 	t.Parallel()
-	p, found := check.Files([]load.File{{Name: "p.yaml", Content: []byte("resourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n" +
-		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")}}, load.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte("resourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n" +
+		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")}}, syntax.Limits{}, policy.Options{})
 	if p == nil {
 		t.Fatal(found)
 	}
-	for given, want := range map[string]string{
+	for external, want := range map[string]string{
 		"":     "module core\n\ntype role\n  relations\n    define subject: [user]\n\ntype user\n",
 		"user": "module core\n\ntype role\n  relations\n    define subject: [user]\n",
 		"foo":  "module core\n\ntype role\n  relations\n    define subject: [user]\n\ntype user\n",
 	} {
-		modules, _ := openfga.Modules(p, openfga.Options{Given: []string{given}})
+		modules, _ := openfga.Modules(p, openfga.Options{ExternalTypes: []string{external}})
 		if len(modules) != 2 || string(modules[0].Content) != want {
-			t.Errorf("given %q: %q, want %q", given, modules[0].Content, want)
+			t.Errorf("external %q: %q, want %q", external, modules[0].Content, want)
 		}
 		if len(modules) == 2 && !strings.Contains(string(modules[1].Content), "type foo") {
-			t.Errorf("given %q: the second module is %s", given, modules[1].Content)
+			t.Errorf("external %q: the second module is %s", external, modules[1].Content)
 		}
 	}
 }

@@ -13,8 +13,8 @@ type Options struct {
 	MaxBytes int
 	// CoreModule has the types of roles and subjects that no document declares, "core" by default.
 	CoreModule string
-	// Given are types of subjects that something else defines: no module does. They matter to Modules only.
-	Given []string
+	// ExternalTypes are types of subjects that something else defines: no module does. They matter to Modules only.
+	ExternalTypes []string
 	// SchemaVersion of DSL and JSON, "1.1" by default, or "1.2"; modules have the latter.
 	SchemaVersion string
 }
@@ -24,7 +24,7 @@ func (o Options) OrDefault() Options {
 	return Options{
 		MaxTypes: cmp.Or(o.MaxTypes, 100), MaxBytes: cmp.Or(o.MaxBytes, 256<<10),
 		CoreModule: cmp.Or(o.CoreModule, "core"), SchemaVersion: cmp.Or(o.SchemaVersion, "1.1"),
-		Given: o.Given,
+		ExternalTypes: o.ExternalTypes,
 	}
 }
 

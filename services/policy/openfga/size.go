@@ -12,12 +12,12 @@ const idSize = 28
 // size returns how many bytes the model has in protobuf, which is what OpenFGA limits. Every field is a tag
 // of one byte, a length and as many bytes; a map is a field with two for each entry.
 func (m *model) size(modular bool) int {
-	s := sizer{options: m.Options}
+	s := sizer{options: m.policy.Options}
 	if modular {
 		s.modules = m.moduleNames()
 	}
 	size := idSize + text(m.options.SchemaVersion)
-	for i, t := range m.Types {
+	for i, t := range m.policy.Types {
 		size += field(s.typ(t, m.definitions[i]))
 	}
 	return size

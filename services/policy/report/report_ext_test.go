@@ -11,11 +11,12 @@ import (
 
 func found() policy.Diagnostics {
 	file := &policy.Source{File: "a b/p.yaml", Document: 2}
-	object := &policy.Source{File: "policydocument/team/lb", Paths: []string{"spec", "spec.actions[0].name"}}
-	var f policy.Findings
-	f.Add(file.At(policy.Position{Line: 3, Column: 9}), policy.CodeDupAction, `action "get" is declared twice`, "keep one declaration").
-		Also(file.At(policy.Position{Line: 1, Column: 2}), "the first")
-	f.Add(object.At(policy.Position{Column: 1}), policy.CodeUnusedAction, `no binding has the action "get"`, "remove it")
+	object := &policy.Source{File: "policydocument/team/lb"}
+	object.Field("spec")
+	var f policy.Collector
+	f.Add(file.At(policy.TextPosition(3, 9)), policy.CodeDupAction, `action "get" is declared twice`, "keep one declaration").
+		Also(file.At(policy.TextPosition(1, 2)), "the first")
+	f.Add(object.At(object.Field("spec.actions[0].name")), policy.CodeUnusedAction, `no binding has the action "get"`, "remove it")
 	f.Add(policy.Place{}, policy.CodeEmpty, "there is no policy", "name files")
 	return f.Diagnostics()
 }

@@ -17,27 +17,26 @@ const (
 
 // Check tells what SpiceDB would not take of a policy, its size apart.
 func Check(p *policy.Policy, o Options) policy.Diagnostics {
-	var findings policy.Findings
-	c := checker{findings: &findings, prefix: o.prefix()}
+	c := checker{prefix: o.prefix()}
 	if err := o.Validate(); err != nil {
-		findings.Add(policy.Place{}, policy.CodeOption, err.Error(), "correct the option")
+		c.found.Add(policy.Place{}, policy.CodeOption, err.Error(), "correct the option")
 	}
 	for _, t := range p.Types {
 		c.checkType(t)
 	}
 	c.checkActions(p)
-	return findings.Diagnostics()
+	return c.found.Diagnostics()
 }
 
 type checker struct {
-	findings *policy.Findings
-	prefix   string
+	found  policy.Collector
+	prefix string
 }
 
 func (c *checker) checkType(t *policy.Type) {
 	c.checkName(t.Source.At(t.At), "type", t.Name)
 	if length := len(c.prefix) + len(t.Name); length > maxDefinition {
-		c.findings.Add(t.Source.At(t.At), policy.CodeSpiceDBName,
+		c.found.Add(t.Source.At(t.At), policy.CodeSpiceDBName,
 			fmt.Sprintf("type %.64q has %d characters with its prefix, of at most %d", t.Name, length, maxDefinition), "shorten the prefix or the name")
 	}
 	for _, r := range t.Relations {
@@ -62,7 +61,7 @@ func (c *checker) checkActions(p *policy.Policy) {
 			c.checkName(place, "action", a.Name)
 		}
 		if longest := maxName - len(p.Options.RoleSuffix); roles[a.Name] && len(a.Name) > longest && len(a.Name) <= maxName {
-			c.findings.Add(place, policy.CodeSpiceDBName,
+			c.found.Add(place, policy.CodeSpiceDBName,
 				fmt.Sprintf("action %.64q has %d characters, of at most %d for SpiceDB where it has role bindings, which add %s",
 					a.Name, len(a.Name), longest, p.Options.RoleSuffix), "shorten the name")
 		}
@@ -72,9 +71,9 @@ func (c *checker) checkActions(p *policy.Policy) {
 func (c *checker) checkName(place policy.Place, what, name string) {
 	switch {
 	case isKeyword(name):
-		c.findings.Add(place, policy.CodeSpiceDBKeyword, fmt.Sprintf("%s %q is a word of SpiceDB's language", what, name), "choose another name")
+		c.found.Add(place, policy.CodeSpiceDBKeyword, fmt.Sprintf("%s %q is a word of SpiceDB's language", what, name), "choose another name")
 	case !isName(name):
-		c.findings.Add(place, policy.CodeSpiceDBName, fmt.Sprintf("SpiceDB cannot have %s %.64q", what, name),
+		c.found.Add(place, policy.CodeSpiceDBName, fmt.Sprintf("SpiceDB cannot have %s %.64q", what, name),
 			fmt.Sprintf("use %d to %d characters, and no underscore at the end", minName, maxName))
 	}
 }

@@ -16,10 +16,10 @@ func Schema(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 	}
 	limit := cmp.Or(o.MaxBytes, defaultMaxBytes)
 	schema, size := output.Of(limit, func(w *output.Writer) {
-		s := writer{Writer: w, prefix: o.prefix(), options: p.Options}
+		s := writer{out: w, prefix: o.prefix(), options: p.Options}
 		for i, t := range p.Types {
 			if i > 0 {
-				s.Text("\n")
+				s.out.Text("\n")
 			}
 			s.definition(t)
 		}
@@ -31,69 +31,69 @@ func Schema(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 }
 
 func tooLarge(size, limit int) policy.Diagnostics {
-	var findings policy.Findings
+	var findings policy.Collector
 	findings.Add(policy.Place{}, policy.CodeSpiceDBSize, fmt.Sprintf("the schema has %d bytes, of at most %d", size, limit),
 		"make unions, the relations to them or the bindings of them smaller, or split the policy")
 	return findings.Diagnostics()
 }
 
 type writer struct {
-	*output.Writer
+	out     *output.Writer
 	prefix  string
 	options policy.Options
 }
 
 func (w writer) definition(t *policy.Type) {
-	w.Text("definition ", w.prefix, t.Name, " {\n")
-	start := w.Size()
+	w.out.Text("definition ", w.prefix, t.Name, " {\n")
+	start := w.out.Size()
 	for _, r := range t.Relations {
 		w.relation(r)
 	}
 	gap := w.gap(start)
 	for _, b := range t.Bindings {
 		if b.RoleBinding {
-			w.Text(gap, "  relation ", b.Action, w.options.RoleSuffix, ": ", w.prefix, w.options.RoleType, "#", w.options.RoleRelation, "\n")
+			w.out.Text(gap, "  relation ", b.Action, w.options.RoleSuffix, ": ", w.prefix, w.options.RoleType, "#", w.options.RoleRelation, "\n")
 			gap = ""
 		}
 	}
 	gap = w.gap(start)
 	for _, b := range t.Bindings {
-		w.Text(gap)
+		w.out.Text(gap)
 		w.permission(b)
 		gap = ""
 	}
-	w.Text("}\n")
+	w.out.Text("}\n")
 }
 
 // gap is what stands between groups of lines: an empty line, if there is something before.
 func (w writer) gap(start int) string {
-	if w.Size() > start {
+	if w.out.Size() > start {
 		return "\n"
 	}
 	return ""
 }
 
 func (w writer) relation(r *policy.Relation) {
-	w.Text("  relation ", r.Name, ": ")
+	w.out.Text("  relation ", r.Name, ": ")
 	for i, target := range r.Targets {
 		if i > 0 {
-			w.Text(" | ")
+			w.out.Text(" | ")
 		}
-		w.Text(w.prefix, target.Name)
+		w.out.Text(w.prefix, target.Name)
 	}
-	w.Text("\n")
+	w.out.Text("\n")
 }
 
-func (w writer) permission(b *policy.Bound) {
-	w.Text("  permission ", b.Action, " = ")
+func (w writer) permission(b *policy.Binding) {
+	w.out.Text("  permission ", b.Action, " = ")
 	separator := ""
 	if b.RoleBinding {
-		w.Text(b.Action, w.options.RoleSuffix)
+		w.out.Text(b.Action, w.options.RoleSuffix)
 		separator = " + "
 	}
 	for _, s := range b.Steps {
-		w.Text(separator, s.Relation, "->", s.Action)
+		w.out.Text(separator, s.Relation, "->", s.Action)
 		separator = " + "
 	}
-	w.Text("\n")
+	w.out.Text("\n")
 }

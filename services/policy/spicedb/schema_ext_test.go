@@ -8,13 +8,13 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
-	"github.com/entail-dev/entail/services/policy/load"
 	"github.com/entail-dev/entail/services/policy/spicedb"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func valid(t *testing.T, o policy.Options, text string) *policy.Policy {
 	t.Helper()
-	p, found := check.Files([]load.File{{Name: "p.yaml", Content: []byte(text)}}, load.Limits{}, o)
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{}, o)
 	if p == nil {
 		t.Fatal(found)
 	}

@@ -27,7 +27,7 @@ func (in Input) wanted(c *choice, p *policy.Policy) []corev1alpha1.Authorization
 	o.CoreModule = rolesModule
 	for _, t := range c.options.OrDefault().SubjectTypes {
 		if in.Defined[t] {
-			o.Given = append(o.Given, t)
+			o.ExternalTypes = append(o.ExternalTypes, t)
 		}
 	}
 	modules, _ := openfga.Modules(p, o) // What it could refuse was looked for in each trial.

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/assertion"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
-	"github.com/entail-dev/entail/services/policy/load"
 	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func subject(t *testing.T) assertion.Subject {
@@ -23,7 +23,7 @@ func subject(t *testing.T) assertion.Subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents, found := load.Files([]load.File{{Name: "policy.yaml", Content: content}}, load.Limits{})
+	documents, found := syntax.Parse([]syntax.File{{Name: "policy.yaml", Content: content}}, syntax.Limits{})
 	p, more := check.Documents(documents, policy.Options{})
 	if found.HasErrors() || more.HasErrors() {
 		t.Fatal(found, more)

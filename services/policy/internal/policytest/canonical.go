@@ -19,11 +19,11 @@ func Canonical(p *policy.Policy) []byte {
 			list(w, "targetTypes", targets(r), w.name)
 		})
 	})
-	list(w, "unions", p.Unions, func(u *policy.UnionType) {
+	list(w, "unions", p.Unions, func(u *policy.Union) {
 		w.pair("name", u.Name)
 		list(w, "resourceTypes", u.Members, func(t *policy.Type) { w.pair("name", t.Name) })
 	})
-	list(w, "actions", p.Actions, func(a *policy.DeclaredAction) { w.pair("name", a.Name) })
+	list(w, "actions", p.Actions, func(a *policy.Action) { w.pair("name", a.Name) })
 	list(w, "actionBindings", bindings(p), w.binding)
 	return []byte(w.text.String())
 }
@@ -34,18 +34,18 @@ func declared(types []*policy.Type) []*policy.Type {
 }
 
 func targets(r *policy.Relation) []string {
-	names := make([]string, len(r.Written))
-	for i, name := range r.Written {
-		names[i] = name.Text
+	names := make([]string, len(r.References))
+	for i, target := range r.References {
+		names[i] = target.Name
 	}
 	slices.Sort(names)
 	return names
 }
 
 // bindings returns every binding once, as it was written.
-func bindings(p *policy.Policy) []*policy.Bound {
-	var all []*policy.Bound
-	seen := map[*policy.Bound]bool{}
+func bindings(p *policy.Policy) []*policy.Binding {
+	var all []*policy.Binding
+	seen := map[*policy.Binding]bool{}
 	for _, t := range p.Types {
 		for _, b := range t.Bindings {
 			if !seen[b] {
@@ -54,13 +54,13 @@ func bindings(p *policy.Policy) []*policy.Bound {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *policy.Bound) int {
+	slices.SortFunc(all, func(a, b *policy.Binding) int {
 		return strings.Compare(a.Action+" "+a.On, b.Action+" "+b.On)
 	})
 	return all
 }
 
-func (w *writer) binding(b *policy.Bound) {
+func (w *writer) binding(b *policy.Binding) {
 	w.pair("actionName", b.Action)
 	w.pair("typeName", b.On)
 	var conditions []*policy.Step

@@ -10,7 +10,7 @@ import (
 // Generate returns a valid policy as the texts of files. It is small, and of everything in the language
 // there is something in some of them: unions that overlap, many conditions, long names, roles of its own, any style of writing.
 func Generate(seed uint64) []string {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, seed)), bound: map[string]map[string]bool{}, targets: map[string][]string{}}
+	g := &generator{random: rand.New(rand.NewPCG(seed, seed)), bound: map[string]map[string]bool{}, targets: map[string][]string{}}
 	g.declare()
 	g.relate()
 	g.bind()
@@ -18,7 +18,7 @@ func Generate(seed uint64) []string {
 }
 
 type generator struct {
-	*rand.Rand
+	random         *rand.Rand
 	types, actions []string
 	unions         map[string][]string
 	unionNames     []string
@@ -43,27 +43,27 @@ type binding struct {
 type step struct{ relation, action string }
 
 // one in n times it is true.
-func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
+func (g *generator) one(n int) bool { return g.random.IntN(n) == 0 }
 
 // pick returns at least one and at most n of the list, in any order.
 func (g *generator) pick(list []string, n int) []string {
 	shuffled := slices.Clone(list)
-	g.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	return shuffled[:1+g.IntN(min(n, len(shuffled)))]
+	g.random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	return shuffled[:1+g.random.IntN(min(n, len(shuffled)))]
 }
 
 func (g *generator) declare() {
-	g.types = g.names(1+g.IntN(6), []string{"tenant", "project", "organization", "server", "load_balancer", "volume", "ip4", "type", "model", "user"})
+	g.types = g.names(1+g.random.IntN(6), []string{"tenant", "project", "organization", "server", "load_balancer", "volume", "ip4", "type", "model", "user"})
 	if g.one(8) {
 		g.types = append(g.types, "role")
 	}
-	g.actions = g.names(1+g.IntN(5), []string{"get", "list", "create", "server_get", "server_delete", "import", "use", "extend", "module", "any"})
+	g.actions = g.names(1+g.random.IntN(5), []string{"get", "list", "create", "server_get", "server_delete", "import", "use", "extend", "module", "any"})
 	if g.one(20) {
 		awkward := []string{"with", "nil", "self", "and", "define", "condition", "go", "get_"}
-		g.actions[0] = awkward[g.IntN(len(awkward))]
+		g.actions[0] = awkward[g.random.IntN(len(awkward))]
 	}
 	g.unions = map[string][]string{}
-	g.unionNames = g.names(g.IntN(3), []string{"owner_types", "holders", "all"})
+	g.unionNames = g.names(g.random.IntN(3), []string{"owner_types", "holders", "all"})
 	for _, name := range g.unionNames {
 		g.unions[name] = g.pick(g.types, len(g.types))
 	}
@@ -72,11 +72,11 @@ func (g *generator) declare() {
 // names returns n names, some of which are long.
 func (g *generator) names(n int, from []string) []string {
 	names := slices.Clone(from)
-	g.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	g.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:n]
 	for i := range names {
 		if g.one(12) {
-			names[i] += "_" + strings.Repeat("x", g.IntN(55-len(names[i])))
+			names[i] += "_" + strings.Repeat("x", g.random.IntN(55-len(names[i])))
 			names[i] += "x"
 		}
 	}
@@ -86,7 +86,7 @@ func (g *generator) names(n int, from []string) []string {
 func (g *generator) relate() {
 	g.relations = map[string][]relation{}
 	for _, t := range g.types {
-		for _, name := range g.names(g.IntN(4), []string{"parent", "owner", "holder", "own_er", "backed_by"}) {
+		for _, name := range g.names(g.random.IntN(4), []string{"parent", "owner", "holder", "own_er", "backed_by"}) {
 			g.addRelation(t, relation{name, g.pick(append(slices.Clone(g.types), g.unionNames...), 3)})
 		}
 		if t == "role" {

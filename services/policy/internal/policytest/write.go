@@ -21,10 +21,10 @@ func (g *generator) write() []string {
 	for _, b := range g.bindings {
 		lists["actionBindings"] = append(lists["actionBindings"], g.bindingText(b))
 	}
-	documents := make([]map[string][]string, 1+g.IntN(4))
+	documents := make([]map[string][]string, 1+g.random.IntN(4))
 	for _, key := range []string{"resourceTypes", "unions", "actions", "actionBindings"} {
 		for _, item := range lists[key] {
-			i := g.IntN(len(documents))
+			i := g.random.IntN(len(documents))
 			if documents[i] == nil {
 				documents[i] = map[string][]string{}
 			}
@@ -52,7 +52,7 @@ func (g *generator) documentText(i int, lists map[string][]string) string {
 		if len(items) == 0 {
 			continue
 		}
-		g.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+		g.random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 		text.WriteString(g.key(key) + ":\n")
 		for _, item := range items {
 			text.WriteString("- " + strings.ReplaceAll(item, "\n", "\n  ") + "\n")
@@ -106,7 +106,7 @@ func (g *generator) bindingText(b binding) string {
 
 // key is a key in some case of letters.
 func (g *generator) key(key string) string {
-	switch g.IntN(8) {
+	switch g.random.IntN(8) {
 	case 0:
 		return strings.ToLower(key)
 	case 1:
@@ -117,12 +117,12 @@ func (g *generator) key(key string) string {
 }
 
 func (g *generator) mapping(parts ...string) string {
-	g.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+	g.random.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 	return strings.Join(parts, "\n")
 }
 
 func (g *generator) list(key string, items []string) string {
-	g.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+	g.random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	plain := !slices.ContainsFunc(items, func(item string) bool { return strings.ContainsAny(item, "\n{") })
 	if plain && g.one(4) {
 		return g.key(key) + ": [" + strings.Join(items, ", ") + "]"

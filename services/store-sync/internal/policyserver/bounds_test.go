@@ -199,14 +199,14 @@ func TestADrawingIsBounded(t *testing.T) {
 }
 
 func TestAPlaceIsALineOrAField(t *testing.T) {
-	source := &policy.Source{File: "policydocument/team/lb", Paths: []string{"spec.actions[0]"}}
+	source := &policy.Source{File: "policydocument/team/lb"}
 	tests := map[string]struct {
 		place policy.Place
 		want  *policyv1.Place
 	}{
 		"nowhere": {policy.Place{}, nil},
 		"a line":  {policy.Place{File: "a.yaml", Document: 2, Line: 3, Column: 4}, &policyv1.Place{File: "a.yaml", Document: 2, Line: 3, Column: 4}},
-		"a field": {source.At(policy.Position{}), &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0]"}},
+		"a field": {source.At(source.Field("spec.actions[0]")), &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0]"}},
 	}
 	for name, test := range tests {
 		if got := place(test.place); !proto.Equal(got, test.want) || (got == nil) != (test.want == nil) {

@@ -1,8 +1,6 @@
-package load
+package syntax
 
-import (
-	"strings"
-)
+import "strings"
 
 // ownerOf is what a comment before the content of a document names: "# Provided by NAME".
 func ownerOf(text string) string {

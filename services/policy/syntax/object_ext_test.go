@@ -1,31 +1,31 @@
-package load_test
+package syntax_test
 
 import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/policy"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func TestFieldsOfObjectsHavePaths(t *testing.T) {
 	t.Parallel()
-	d := &policy.Document{
+	d := &syntax.Document{
 		Source: &policy.Source{File: "policydocument/team/lb"},
-		ResourceTypes: []policy.ResourceType{{
-			Name: policy.Name{Text: "foo"}, IDPrefix: policy.Name{Text: "permfoo"},
-			Relationships: []policy.Relationship{{Relation: policy.Name{Text: "own"}, Targets: []policy.Name{{Text: "foo"}, {Text: "bar"}}}},
+		ResourceTypes: []syntax.ResourceType{{
+			Name: syntax.Name{Text: "foo"}, IDPrefix: syntax.Name{Text: "permfoo"},
+			Relationships: []syntax.Relationship{{Relation: syntax.Name{Text: "own"}, Targets: []syntax.Name{{Text: "foo"}, {Text: "bar"}}}},
 		}},
-		Unions:  []policy.Union{{Name: policy.Name{Text: "u"}, Members: []policy.Name{{Text: "foo"}}}},
-		Actions: []policy.Action{{Name: policy.Name{Text: "get"}}},
-		Bindings: []policy.Binding{{
-			Action: policy.Name{Text: "get"}, Type: policy.Name{Text: "foo"},
-			Conditions: []policy.Condition{
+		Unions:  []syntax.Union{{Name: syntax.Name{Text: "u"}, Members: []syntax.Name{{Text: "foo"}}}},
+		Actions: []syntax.Action{{Name: syntax.Name{Text: "get"}}},
+		Bindings: []syntax.Binding{{
+			Action: syntax.Name{Text: "get"}, Type: syntax.Name{Text: "foo"},
+			Conditions: []syntax.Condition{
 				{RoleBinding: true},
-				{RelationshipAction: &policy.RelationshipAction{Relation: policy.Name{Text: "own"}, Action: policy.Name{Text: "get"}}},
+				{RelationshipAction: &syntax.RelationshipAction{Relation: syntax.Name{Text: "own"}, Action: syntax.Name{Text: "get"}}},
 			},
 		}},
 	}
-	load.Typed(d, "spec")
+	syntax.FromObject(d, "spec")
 	binding := d.Bindings[0]
 	for want, at := range map[string]policy.Position{
 		"spec":                                                               {},

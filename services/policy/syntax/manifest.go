@@ -1,10 +1,10 @@
-package load
+package syntax
 
 import (
 	"cmp"
 
-	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/internal/tree"
+	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
 // The custom resource that holds a document.
@@ -21,13 +21,13 @@ func (d *decoder) unwrap(root tree.Node) tree.Node {
 		return root
 	}
 	if version.Text != apiVersion || is.Text != kind {
-		d.report(policy.Incomplete, is, policy.CodeKind, "an object of the kind "+quote(is.Text)+" in "+quote(version.Text)+" is no policy",
+		d.unreadable(is, "an object of the kind "+words.Quote(is.Text)+" in "+words.Quote(version.Text)+" is no policy",
 			"name files that hold documents, or objects of the kind "+kind+" in "+apiVersion)
 		return tree.Node{}
 	}
 	metadata := child(root, "metadata")
 	namespace := cmp.Or(child(metadata, "namespace").Text, "default")
-	d.document.Source.Owner = policy.OwnerOf(namespace + "/" + child(metadata, "name").Text)
+	d.document.Source.Owner = ObjectOwner(namespace + "/" + child(metadata, "name").Text)
 	return without(child(root, "spec"), "storeRef")
 }
 

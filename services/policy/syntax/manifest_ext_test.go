@@ -1,11 +1,10 @@
-package load_test
+package syntax_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/entail-dev/entail/services/policy"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func TestAManifestHoldsADocument(t *testing.T) {
@@ -29,9 +28,9 @@ func TestAManifestHoldsADocument(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			documents, found := load.Files([]load.File{{Name: "p.yaml", Content: []byte(test.text)}}, load.Limits{})
+			documents, found := syntax.Parse([]syntax.File{{Name: "p.yaml", Content: []byte(test.text)}}, syntax.Limits{})
 			if test.want != "" {
-				if len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || documents[0].Damage == policy.Intact {
+				if len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || documents[0].Valid() {
 					t.Errorf("found %v, want %s", found, test.want)
 				}
 				return

@@ -1,4 +1,4 @@
-package load_test
+package syntax_test
 
 import (
 	"fmt"
@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/policy"
-	"github.com/entail-dev/entail/services/policy/load"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func read(texts ...string) ([]*policy.Document, policy.Diagnostics) {
-	var files []load.File
+func read(texts ...string) ([]*syntax.Document, policy.Diagnostics) {
+	var files []syntax.File
 	for i, text := range texts {
-		files = append(files, load.File{Name: string(rune('p'+i)) + ".yaml", Content: []byte(text)})
+		files = append(files, syntax.File{Name: string(rune('p'+i)) + ".yaml", Content: []byte(text)})
 	}
-	return load.Files(files, load.Limits{})
+	return syntax.Parse(files, syntax.Limits{})
 }
 
 func summary(found policy.Diagnostics) string {
@@ -31,50 +31,51 @@ func TestTheFormOfDocumentsIsChecked(t *testing.T) {
 	for name, test := range map[string]struct {
 		text, want string
 		says       []string
-		damage     policy.Damage
+		// faulty texts have errors, incomplete ones lack something.
+		faulty, incomplete bool
 	}{
 		"unknown key": {
 			text: "resourceTypess:\n  - name: foo\n", want: "p.yaml:1:1 E-UNKNOWN-KEY", says: []string{`a document has no key "resourceTypess"`, "did you mean resourceTypes?"},
-			damage: policy.Faulty,
+			faulty: true,
 		},
 		"unknown key, nothing like it": {
-			text: "types:\n  - name: foo\n", want: "p.yaml:1:1 E-UNKNOWN-KEY", says: []string{"resourceTypes, unions, actions and actionBindings"}, damage: policy.Faulty,
+			text: "types:\n  - name: foo\n", want: "p.yaml:1:1 E-UNKNOWN-KEY", says: []string{"resourceTypes, unions, actions and actionBindings"}, faulty: true,
 		},
 		"unknown key deep inside": {
 			text: "actionBindings:\n  - conditions:\n      - relationshipAction: {relations: x}\n", want: "p.yaml:3:30 E-UNKNOWN-KEY", says: []string{"did you mean relation?"},
-			damage: policy.Faulty,
+			faulty: true,
 		},
 		"a key in two cases": {
-			text: "resourceTypes: []\nresourcetypes: []\n", want: "p.yaml:2:1 E-DUP-KEY", says: []string{"p.yaml:1:1"}, damage: policy.Faulty,
+			text: "resourceTypes: []\nresourcetypes: []\n", want: "p.yaml:2:1 E-DUP-KEY", says: []string{"p.yaml:1:1"}, faulty: true,
 		},
-		"a key twice": {text: "actions:\n- name: a\n  name: b\n", want: "p.yaml:3:3 E-DUP-KEY", says: []string{"p.yaml:2:3"}, damage: policy.Faulty},
+		"a key twice": {text: "actions:\n- name: a\n  name: b\n", want: "p.yaml:3:3 E-DUP-KEY", says: []string{"p.yaml:2:3"}, faulty: true},
 		"both keys of a union": {
-			text: "unions:\n- resourceTypes: [a]\n  resourceTypeNames: [b]\n", want: "p.yaml:3:22 E-DUP-KEY", damage: policy.Faulty,
+			text: "unions:\n- resourceTypes: [a]\n  resourceTypeNames: [b]\n", want: "p.yaml:3:22 E-DUP-KEY", faulty: true,
 		},
-		"document that is a list":  {text: "- a\n", want: "p.yaml:1:1 E-KIND", says: []string{"a document is a list, not a mapping"}, damage: policy.Incomplete},
-		"document that is a text":  {text: "hello\n", want: "p.yaml:1:1 E-KIND", damage: policy.Incomplete},
-		"list that is a mapping":   {text: "actions:\n  name: a\n", want: "p.yaml:2:3 E-KIND", says: []string{"dash"}, damage: policy.Incomplete},
-		"list that is a text":      {text: "resourceTypes: a\n", want: "p.yaml:1:16 E-KIND", damage: policy.Incomplete},
+		"document that is a list":  {text: "- a\n", want: "p.yaml:1:1 E-KIND", says: []string{"a document is a list, not a mapping"}, incomplete: true},
+		"document that is a text":  {text: "hello\n", want: "p.yaml:1:1 E-KIND", incomplete: true},
+		"list that is a mapping":   {text: "actions:\n  name: a\n", want: "p.yaml:2:3 E-KIND", says: []string{"dash"}, incomplete: true},
+		"list that is a text":      {text: "resourceTypes: a\n", want: "p.yaml:1:16 E-KIND", incomplete: true},
 		"list without a value":     {text: "resourceTypes:\nactions: ~\n"},
-		"item that is nothing":     {text: "actions:\n-\n", want: "p.yaml:2:2 E-KIND", damage: policy.Incomplete},
-		"item that is a list":      {text: "actions:\n- - a\n", want: "p.yaml:2:3 E-KIND", damage: policy.Incomplete},
-		"name that is a list":      {text: "actions:\n- name: [a]\n", want: "p.yaml:2:9 E-KIND", says: []string{"write one name"}, damage: policy.Incomplete},
-		"target that is a list":    {text: "resourceTypes:\n- relationships:\n  - targetTypes: [[a]]\n", want: "p.yaml:3:19 E-KIND", damage: policy.Incomplete},
-		"roleBinding of nothing":   {text: "actionBindings:\n- conditions:\n  - roleBinding:\n", want: "p.yaml:3:17 E-KIND", says: []string{"write `roleBinding: {}`"}, damage: policy.Faulty},
-		"roleBinding that is true": {text: "actionBindings:\n- conditions:\n  - roleBinding: true\n", want: "p.yaml:3:18 E-KIND", damage: policy.Faulty},
-		"roleBinding of something": {text: "actionBindings:\n- conditions:\n  - roleBinding: {a: b}\n", want: "p.yaml:3:19 E-UNKNOWN-KEY", damage: policy.Faulty},
-		"step that is nothing":     {text: "actionBindings:\n- conditions:\n  - relationshipAction:\n", want: "p.yaml:3:24 E-KIND", damage: policy.Incomplete},
-		"tab as indentation":       {text: "actions:\n\t- name: a\n", want: "p.yaml:2:1 E-SYNTAX", says: []string{"spaces"}, damage: policy.Incomplete},
-		"open bracket":             {text: "actions: [\n", want: "p.yaml:1:10 E-SYNTAX", damage: policy.Incomplete},
-		"tag":                      {text: "actions: !mine []\n", want: "p.yaml:1:10 E-SYNTAX", says: []string{"!mine"}, damage: policy.Incomplete},
-		"merge of a text":          {text: "actions:\n- <<: a\n", want: "p.yaml:2:7 E-SYNTAX", damage: policy.Incomplete},
-		"not UTF-8":                {text: "actions:\n- name: a\xff\n", want: "p.yaml:2:10 E-ENCODING", says: []string{"UTF-8"}, damage: policy.Incomplete},
-		"UTF-16":                   {text: "\xff\xfea\x00", want: "p.yaml:1:1 E-ENCODING", damage: policy.Incomplete},
-		"control character":        {text: "actions:\n- name: a\x01\n", want: "p.yaml:2:10 E-ENCODING", says: []string{"U+0001"}, damage: policy.Incomplete},
+		"item that is nothing":     {text: "actions:\n-\n", want: "p.yaml:2:2 E-KIND", incomplete: true},
+		"item that is a list":      {text: "actions:\n- - a\n", want: "p.yaml:2:3 E-KIND", incomplete: true},
+		"name that is a list":      {text: "actions:\n- name: [a]\n", want: "p.yaml:2:9 E-KIND", says: []string{"write one name"}, incomplete: true},
+		"target that is a list":    {text: "resourceTypes:\n- relationships:\n  - targetTypes: [[a]]\n", want: "p.yaml:3:19 E-KIND", incomplete: true},
+		"roleBinding of nothing":   {text: "actionBindings:\n- conditions:\n  - roleBinding:\n", want: "p.yaml:3:17 E-KIND", says: []string{"write `roleBinding: {}`"}, faulty: true},
+		"roleBinding that is true": {text: "actionBindings:\n- conditions:\n  - roleBinding: true\n", want: "p.yaml:3:18 E-KIND", faulty: true},
+		"roleBinding of something": {text: "actionBindings:\n- conditions:\n  - roleBinding: {a: b}\n", want: "p.yaml:3:19 E-UNKNOWN-KEY", faulty: true},
+		"step that is nothing":     {text: "actionBindings:\n- conditions:\n  - relationshipAction:\n", want: "p.yaml:3:24 E-KIND", incomplete: true},
+		"tab as indentation":       {text: "actions:\n\t- name: a\n", want: "p.yaml:2:1 E-SYNTAX", says: []string{"spaces"}, incomplete: true},
+		"open bracket":             {text: "actions: [\n", want: "p.yaml:1:10 E-SYNTAX", incomplete: true},
+		"tag":                      {text: "actions: !mine []\n", want: "p.yaml:1:10 E-SYNTAX", says: []string{"!mine"}, incomplete: true},
+		"merge of a text":          {text: "actions:\n- <<: a\n", want: "p.yaml:2:7 E-SYNTAX", incomplete: true},
+		"not UTF-8":                {text: "actions:\n- name: a\xff\n", want: "p.yaml:2:10 E-ENCODING", says: []string{"UTF-8"}, incomplete: true},
+		"UTF-16":                   {text: "\xff\xfea\x00", want: "p.yaml:1:1 E-ENCODING", incomplete: true},
+		"control character":        {text: "actions:\n- name: a\x01\n", want: "p.yaml:2:10 E-ENCODING", says: []string{"U+0001"}, incomplete: true},
 		"errors of many kinds": {
-			text:   "actions: a\nunions: b\n---\nresourceTypes: c\nx: y\n",
-			want:   "p.yaml:1:10 E-KIND\np.yaml:2:9 E-KIND\np.yaml:4:16 E-KIND\np.yaml:5:1 E-UNKNOWN-KEY",
-			damage: policy.Incomplete,
+			text:       "actions: a\nunions: b\n---\nresourceTypes: c\nx: y\n",
+			want:       "p.yaml:1:10 E-KIND\np.yaml:2:9 E-KIND\np.yaml:4:16 E-KIND\np.yaml:5:1 E-UNKNOWN-KEY",
+			incomplete: true,
 		},
 		"a broken document between others": {
 			text: "actions: [{name: a}]\n---\nactions: [\n---\nactions: a\n", want: "p.yaml:3:10 E-SYNTAX\np.yaml:5:10 E-KIND",
@@ -96,15 +97,15 @@ func TestTheFormOfDocumentsIsChecked(t *testing.T) {
 					t.Errorf("nothing says %q: %s", says, text)
 				}
 			}
-			if documents[0].Damage != test.damage {
-				t.Errorf("damage %d, want %d", documents[0].Damage, test.damage)
+			if d := documents[0]; d.Complete() == test.incomplete || d.Valid() == (test.faulty || test.incomplete) {
+				t.Errorf("valid %t, complete %t", d.Valid(), d.Complete())
 			}
 		})
 	}
 }
 
 // says is what documents say, wherever that stands.
-func says(documents []*policy.Document) string {
+func says(documents []*syntax.Document) string {
 	var b strings.Builder
 	for _, d := range documents {
 		fmt.Fprintf(&b, "%s:\n", d.Source.Owner)
@@ -134,7 +135,7 @@ func says(documents []*policy.Document) string {
 	return b.String()
 }
 
-func texts(names []policy.Name) []string {
+func texts(names []syntax.Name) []string {
 	var all []string
 	for _, n := range names {
 		all = append(all, n.Text)

@@ -1,4 +1,4 @@
-package load
+package syntax
 
 import (
 	"cmp"
@@ -39,65 +39,65 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// Files reads all documents of all files. Documents with errors are returned too, marked with
-// their damage: check finds what else is wrong, and makes no policy of them.
-func Files(files []File, limits Limits) ([]*policy.Document, policy.Diagnostics) {
+// Parse reads all documents of all files. Documents with errors are returned too: check finds what
+// else is wrong, and makes no policy of them.
+func Parse(files []File, limits Limits) ([]*Document, policy.Diagnostics) {
 	limits = limits.orDefault()
-	l := loader{limits: limits, budget: tree.Budget{Depth: limits.Depth, Nodes: limits.Nodes, General: limits.GeneralBytes}}
+	p := parser{limits: limits, budget: tree.Budget{Depth: limits.Depth, Nodes: limits.Nodes, General: limits.GeneralBytes}}
 	for _, f := range files {
-		if l.bytes += len(f.Content); l.bytes > limits.Bytes {
-			l.refuse(&policy.Source{File: f.Name}, fmt.Sprintf("the files have more than %d bytes", limits.Bytes))
+		if p.bytes += len(f.Content); p.bytes > limits.Bytes {
+			p.refuse(&policy.Source{File: f.Name}, fmt.Sprintf("the files have more than %d bytes", limits.Bytes))
 			break
 		}
-		if !l.file(f) {
+		if !p.file(f) {
 			break
 		}
 	}
-	return l.documents, l.findings.Diagnostics()
+	return p.documents, p.findings.Diagnostics()
 }
 
-type loader struct {
+type parser struct {
 	limits       Limits
 	budget       tree.Budget
 	bytes, count int
-	documents    []*policy.Document
-	findings     policy.Findings
+	documents    []*Document
+	findings     policy.Collector
 }
 
 // file reads one file and reports whether there is reason to go on.
-func (l *loader) file(f File) bool {
+func (p *parser) file(f File) bool {
 	number := 0
 	for part := range tree.Split(strings.TrimPrefix(string(f.Content), "\ufeff")) {
 		number++
 		source := &policy.Source{File: f.Name, Document: number, Owner: ownerOf(part.Text)}
-		if l.count++; l.count > l.limits.Documents {
-			l.refuse(source, fmt.Sprintf("there are more than %d documents", l.limits.Documents))
+		if p.count++; p.count > p.limits.Documents {
+			p.refuse(source, fmt.Sprintf("there are more than %d documents", p.limits.Documents))
 			return false
 		}
-		if !l.document(source, part) {
+		if !p.document(source, part) {
 			return false
 		}
 	}
 	return true
 }
 
-func (l *loader) document(source *policy.Source, part tree.Part) bool {
-	root, err := tree.Parse(part.Text, part.Line, &l.budget)
+func (p *parser) document(source *policy.Source, part tree.Part) bool {
+	root, err := tree.Parse(part.Text, part.Line, &p.budget)
 	if err != nil || !utf8.ValidString(part.Text) {
-		return l.unreadable(source, part, err)
+		return p.unreadable(source, part, err)
 	}
 	if root.Kind == tree.Null {
 		return true
 	}
-	d := decoder{document: &policy.Document{Source: source}, findings: &l.findings}
+	d := decoder{document: &Document{Source: source}, findings: &p.findings}
 	d.decode(root)
-	l.documents = append(l.documents, d.document)
+	p.documents = append(p.documents, d.document)
 	return true
 }
 
 // unreadable reports why a document cannot be read, and whether there is reason to go on.
-func (l *loader) unreadable(source *policy.Source, part tree.Part, err error) bool {
-	l.documents = append(l.documents, &policy.Document{Source: source, Damage: policy.Incomplete})
+func (p *parser) unreadable(source *policy.Source, part tree.Part, err error) bool {
+	p.documents = append(p.documents, &Document{Source: source, faulty: true, incomplete: true})
 	e, code := &tree.Error{}, policy.CodeSyntax
 	switch wrong := misencoded(part); {
 	case errors.As(err, &e) && e.Limit:
@@ -105,13 +105,13 @@ func (l *loader) unreadable(source *policy.Source, part tree.Part, err error) bo
 	case wrong != nil:
 		e, code = wrong, policy.CodeEncoding
 	}
-	l.findings.Add(source.At(policy.Position{Line: e.Line, Column: e.Column}), code, e.Message, e.Hint)
+	p.findings.Add(source.At(policy.TextPosition(e.Line, e.Column)), code, e.Message, e.Hint)
 	return !e.Limit
 }
 
-func (l *loader) refuse(source *policy.Source, message string) {
-	l.documents = append(l.documents, &policy.Document{Source: source, Damage: policy.Incomplete})
-	l.findings.Add(source.At(policy.Position{}), policy.CodeLimit, message, "split the policy, or raise the limit")
+func (p *parser) refuse(source *policy.Source, message string) {
+	p.documents = append(p.documents, &Document{Source: source, faulty: true, incomplete: true})
+	p.findings.Add(source.At(policy.Position{}), policy.CodeLimit, message, "split the policy, or raise the limit")
 }
 
 // misencoded returns where the text has a character that YAML does not allow.

@@ -1,4 +1,4 @@
-package load
+package syntax
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/internal/tree"
+	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
 // maxFields is how many keys the mappings of the language have at most.
@@ -28,7 +29,7 @@ func (d *decoder) fields(n tree.Node, what string, keys ...string) (values [maxF
 			continue
 		}
 		if written[index].Line > 0 {
-			d.report(policy.Faulty, key, policy.CodeDupKey, what+" has the key "+keys[index]+" twice",
+			d.report(key, policy.CodeDupKey, what+" has the key "+keys[index]+" twice",
 				"keep one of them; upper and lower case make no difference").
 				Also(d.document.Source.At(at(written[index])), "the first")
 			value = join(values[index], value)
@@ -52,25 +53,25 @@ func (d *decoder) notMapping(n tree.Node, what string, keys []string) {
 		return
 	}
 	if len(keys) == 0 {
-		d.report(policy.Faulty, n, policy.CodeKind, what+" has "+n.Kind.String()+" as its value, not an empty mapping", "write `"+what+": {}`")
+		d.report(n, policy.CodeKind, what+" has "+n.Kind.String()+" as its value, not an empty mapping", "write `"+what+": {}`")
 		return
 	}
-	d.report(policy.Incomplete, n, policy.CodeKind, what+" is "+n.Kind.String()+", not a mapping", "write a mapping with "+enumerate(keys))
+	d.unreadable(n, what+" is "+n.Kind.String()+", not a mapping", "write a mapping with "+words.List(keys, "and"))
 }
 
 // unknownKey reports a key, and returns the index of the one that was probably meant or -1.
 func (d *decoder) unknownKey(key tree.Node, what string, keys []string) int {
-	message := what + " has no key " + quote(key.Text)
+	message := what + " has no key " + words.Quote(key.Text)
 	if len(keys) == 0 {
-		d.report(policy.Faulty, key, policy.CodeUnknownKey, message, "write `"+what+": {}`")
+		d.report(key, policy.CodeUnknownKey, message, "write `"+what+": {}`")
 		return -1
 	}
 	meant := nearest(keys, key.Text)
-	hint := "its keys are " + enumerate(keys)
+	hint := "its keys are " + words.List(keys, "and")
 	if meant >= 0 {
 		hint = "did you mean " + keys[meant] + "?"
 	}
-	d.report(policy.Faulty, key, policy.CodeUnknownKey, message, hint)
+	d.report(key, policy.CodeUnknownKey, message, hint)
 	return meant
 }
 
@@ -99,7 +100,7 @@ func nearest(keys []string, text string) int {
 		if len(text) > maxLength {
 			break
 		}
-		mistakes := distance(strings.ToLower(key), strings.ToLower(text))
+		mistakes := words.Distance(strings.ToLower(key), strings.ToLower(text))
 		if mistakes > len(key)/3 {
 			continue
 		}
@@ -111,25 +112,4 @@ func nearest(keys []string, text string) int {
 		}
 	}
 	return found
-}
-
-// distance is how many letters have to be added, removed or replaced to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

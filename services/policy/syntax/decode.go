@@ -1,62 +1,59 @@
-package load
+package syntax
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/internal/tree"
 )
 
 // decoder makes a document of nodes.
 type decoder struct {
-	document *policy.Document
-	findings *policy.Findings
+	document *Document
+	findings *policy.Collector
 }
 
 func (d *decoder) decode(root tree.Node) {
 	top := d.fields(d.unwrap(root), "a document", "resourceTypes", "unions", "actions", "actionBindings")
 	d.document.ResourceTypes = decodeEach(d, top[0], "resourceTypes", d.resourceType)
 	d.document.Unions = decodeEach(d, top[1], "unions", d.union)
-	d.document.Actions = decodeEach(d, top[2], "actions", func(n tree.Node) policy.Action {
-		return policy.Action{Name: d.name(d.fields(n, "an action", "name")[0], "name"), At: at(n)}
+	d.document.Actions = decodeEach(d, top[2], "actions", func(n tree.Node) Action {
+		return Action{Name: d.name(d.fields(n, "an action", "name")[0], "name"), At: at(n)}
 	})
 	d.document.Bindings = decodeEach(d, top[3], "actionBindings", d.binding)
 }
 
-func (d *decoder) resourceType(n tree.Node) policy.ResourceType {
+func (d *decoder) resourceType(n tree.Node) ResourceType {
 	fields := d.fields(n, "a resource type", "name", "idPrefix", "relationships")
-	return policy.ResourceType{
+	return ResourceType{
 		Name: d.name(fields[0], "name"), IDPrefix: d.name(fields[1], "idPrefix"),
 		Relationships: decodeEach(d, fields[2], "relationships", d.relationship), At: at(n),
 	}
 }
 
-func (d *decoder) relationship(n tree.Node) policy.Relationship {
+func (d *decoder) relationship(n tree.Node) Relationship {
 	fields := d.fields(n, "a relationship", "relation", "targetTypes")
-	return policy.Relationship{
+	return Relationship{
 		Relation: d.name(fields[0], "relation"), Targets: decodeEach(d, fields[1], "targetTypes", d.reference), At: at(n),
 	}
 }
 
-func (d *decoder) union(n tree.Node) policy.Union {
+func (d *decoder) union(n tree.Node) Union {
 	fields := d.fields(n, "a union", "name", "resourceTypes", "resourceTypeNames")
 	members, also := fields[1], fields[2]
 	if also.Kind == tree.Scalar {
 		also = tree.Node{Kind: tree.Sequence, Children: []tree.Node{also}, Line: also.Line, Column: also.Column}
 	}
 	if members.Line > 0 && also.Line > 0 {
-		d.report(policy.Faulty, later(members, also), policy.CodeDupKey,
+		d.report(later(members, also), policy.CodeDupKey,
 			"resourceTypes and resourceTypeNames are the same key, given twice", "keep resourceTypes, with the members of both")
 	}
-	return policy.Union{
+	return Union{
 		Name: d.name(fields[0], "name"), At: at(n),
 		Members: append(decodeEach(d, members, "resourceTypes", d.reference), decodeEach(d, also, "resourceTypeNames", d.reference)...),
 	}
 }
 
 // reference reads the name of a type: `name: x`, or just x.
-func (d *decoder) reference(n tree.Node) policy.Name {
+func (d *decoder) reference(n tree.Node) Name {
 	if n.Kind == tree.Mapping {
 		name := d.name(d.fields(n, "a reference to a type", "name")[0], "name")
 		if name.At == (policy.Position{}) {
@@ -67,17 +64,17 @@ func (d *decoder) reference(n tree.Node) policy.Name {
 	return d.name(n, "the name of a type")
 }
 
-func (d *decoder) binding(n tree.Node) policy.Binding {
+func (d *decoder) binding(n tree.Node) Binding {
 	fields := d.fields(n, "an action binding", "actionName", "typeName", "conditions")
-	return policy.Binding{
+	return Binding{
 		Action: d.name(fields[0], "actionName"), Type: d.name(fields[1], "typeName"),
 		Conditions: decodeEach(d, fields[2], "conditions", d.condition), At: at(n),
 	}
 }
 
-func (d *decoder) condition(n tree.Node) policy.Condition {
+func (d *decoder) condition(n tree.Node) Condition {
 	fields := d.fields(n, "a condition", "roleBinding", "relationshipAction")
-	c := policy.Condition{At: at(n)}
+	c := Condition{At: at(n)}
 	if role := fields[0]; role.Line > 0 {
 		// It is the key that counts: an empty mapping is its only value.
 		c.RoleBinding = true
@@ -85,7 +82,7 @@ func (d *decoder) condition(n tree.Node) policy.Condition {
 	}
 	if step := fields[1]; step.Line > 0 {
 		fields := d.fields(step, "a relationshipAction", "relation", "actionName")
-		c.RelationshipAction = &policy.RelationshipAction{
+		c.RelationshipAction = &RelationshipAction{
 			Relation: d.name(fields[0], "relation"), Action: d.name(fields[1], "actionName"), At: at(step),
 		}
 	}
@@ -93,11 +90,11 @@ func (d *decoder) condition(n tree.Node) policy.Condition {
 }
 
 // name reads a name. Whether one has to be there is not decided here.
-func (d *decoder) name(n tree.Node, what string) policy.Name {
+func (d *decoder) name(n tree.Node, what string) Name {
 	if n.Kind == tree.Sequence || n.Kind == tree.Mapping {
-		d.report(policy.Incomplete, n, policy.CodeKind, what+" is "+n.Kind.String()+", not a text", "write one name")
+		d.unreadable(n, what+" is "+n.Kind.String()+", not a text", "write one name")
 	}
-	return policy.Name{Text: n.Text, At: at(n)}
+	return Name{Text: n.Text, At: at(n)}
 }
 
 // decodeEach reads a list. An absent one is empty, and so is one without a value.
@@ -106,7 +103,7 @@ func decodeEach[T any](d *decoder, list tree.Node, what string, decode func(tree
 		return nil
 	}
 	if list.Kind != tree.Sequence {
-		d.report(policy.Incomplete, list, policy.CodeKind, what+" is "+list.Kind.String()+", not a list", "begin each item of the list with a dash")
+		d.unreadable(list, what+" is "+list.Kind.String()+", not a list", "begin each item of the list with a dash")
 		return nil
 	}
 	items := make([]T, 0, len(list.Children))
@@ -116,28 +113,23 @@ func decodeEach[T any](d *decoder, list tree.Node, what string, decode func(tree
 	return items
 }
 
-func (d *decoder) report(damage policy.Damage, n tree.Node, code policy.Code, message, hint string) *policy.Diagnostic {
-	d.document.Damage = max(d.document.Damage, damage)
+// report reports an error in what could be read.
+func (d *decoder) report(n tree.Node, code policy.Code, message, hint string) *policy.Diagnostic {
+	d.document.faulty = true
 	return d.findings.Add(d.document.Source.At(at(n)), code, message, hint)
 }
 
-func at(n tree.Node) policy.Position { return policy.Position{Line: n.Line, Column: n.Column} }
+// unreadable reports what stands where something else should.
+func (d *decoder) unreadable(n tree.Node, message, hint string) {
+	d.document.incomplete = true
+	d.report(n, policy.CodeKind, message, hint)
+}
+
+func at(n tree.Node) policy.Position { return policy.TextPosition(n.Line, n.Column) }
 
 func later(a, b tree.Node) tree.Node {
 	if a.Line > b.Line || a.Line == b.Line && a.Column > b.Column {
 		return a
 	}
 	return b
-}
-
-// quote returns a name as findings show it, whatever somebody wrote there.
-func quote(s string) string { return fmt.Sprintf("%.64q", s) }
-
-// enumerate is "a, b and c".
-func enumerate(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
 }

@@ -1,41 +1,38 @@
-package policy
+package syntax
+
+import "github.com/entail-dev/entail/services/policy"
 
 // Document is one part of a policy, as it was written: nothing in it has been checked.
 type Document struct {
-	Source *Source
-	// Damage says what the documents of a file lack; check makes no policy of a damaged one.
-	Damage Damage
+	Source *policy.Source
 
 	ResourceTypes []ResourceType
 	Unions        []Union
 	Actions       []Action
 	Bindings      []Binding
+
+	// faulty documents have errors; of incomplete ones, parts could not be read.
+	faulty, incomplete bool
 }
 
-// Damage says how well a document could be read.
-type Damage uint8
+// Valid reports whether the document was read without errors. There is no policy of one that was not.
+func (d *Document) Valid() bool { return !d.faulty }
 
-// Degrees of damage.
-const (
-	// Intact documents were read as they stand.
-	Intact Damage = iota
-	// Faulty documents have errors, but every name in them was read.
-	Faulty
-	// Incomplete documents have parts that could not be read: what seems to be missing may be there.
-	Incomplete
-)
+// Complete reports whether all of the document could be read, with errors or without: in one that
+// is not complete, what seems to be missing may be there.
+func (d *Document) Complete() bool { return !d.incomplete }
 
 // Name is a name as it was written; without text it is missing.
 type Name struct {
 	Text string
-	At   Position
+	At   policy.Position
 }
 
 // ResourceType is a type of resource and its relationships to others.
 type ResourceType struct {
 	Name, IDPrefix Name
 	Relationships  []Relationship
-	At             Position
+	At             policy.Position
 }
 
 // Relationship names a relation from the resources of a type to those of others.
@@ -43,20 +40,20 @@ type Relationship struct {
 	Relation Name
 	// Targets are types and unions.
 	Targets []Name
-	At      Position
+	At      policy.Position
 }
 
 // Union is a common name for several types.
 type Union struct {
 	Name    Name
 	Members []Name
-	At      Position
+	At      policy.Position
 }
 
 // Action is something that can be done to resources.
 type Action struct {
 	Name Name
-	At   Position
+	At   policy.Position
 }
 
 // Binding says that an action exists on a type, or on each member of a union, and who may take it:
@@ -64,7 +61,7 @@ type Action struct {
 type Binding struct {
 	Action, Type Name
 	Conditions   []Condition
-	At           Position
+	At           policy.Position
 }
 
 // Condition is one way to be allowed. Exactly one of the two is set in a valid policy.
@@ -73,11 +70,11 @@ type Condition struct {
 	RoleBinding bool
 	// RelationshipAction allows who may take an action on a related resource.
 	RelationshipAction *RelationshipAction
-	At                 Position
+	At                 policy.Position
 }
 
 // RelationshipAction is an action on the resources that a relation leads to.
 type RelationshipAction struct {
 	Relation, Action Name
-	At               Position
+	At               policy.Position
 }
