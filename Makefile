@@ -85,9 +85,10 @@ lint: $(BUF) $(GOLANGCI_LINT) .tmp/sources/$(PROTOVALIDATE) ## Check style, arch
 	scripts/lint.sh $(MODULES)
 
 .PHONY: verify
-verify: ## All that CI checks but the tests: generated files, modules, lint, vet
+verify: ## All that CI checks but the tests: generated files, modules, the library from outside, lint, vet
 	@scripts/unchanged.sh $(MAKE) generate
 	scripts/modules.sh $(MODULES)
+	scripts/examples.sh services/policy
 	$(MAKE) lint
 
 ##### Test
