@@ -60,8 +60,12 @@ func verify(before []*syntax.Document, out []byte) error {
 func rewrite(content []byte) ([]byte, error) {
 	var out bytes.Buffer
 	for part := range tree.Split(string(content)) {
+		text, err := keepComments(part.Text)
+		if err != nil {
+			return nil, err
+		}
 		var document yaml.Node
-		if err := yaml.Unmarshal([]byte(part.Text), &document); err != nil {
+		if err := yaml.Unmarshal([]byte(text), &document); err != nil {
 			return nil, fmt.Errorf("reading YAML: %w", err)
 		}
 		if document.Kind == 0 || document.Content[0].ShortTag() == "!!null" {
@@ -71,8 +75,12 @@ func rewrite(content []byte) ([]byte, error) {
 		if out.Len() > 0 {
 			out.WriteString("---\n")
 		}
+		begin := out.Len()
 		if err := encode(&out, &document); err != nil {
 			return nil, fmt.Errorf("writing YAML: %w", err)
+		}
+		if comments(string(out.Bytes()[begin:])) != comments(part.Text) {
+			return nil, errors.New("it would lose a comment")
 		}
 	}
 	return out.Bytes(), nil

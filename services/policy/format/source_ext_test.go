@@ -35,6 +35,13 @@ func TestFilesAreFormattedOneWay(t *testing.T) {
 			"# top\nactions: # all\n# first\n- name: get # one\n# second\n- name: put\n# end\n",
 			"# top\nactions: # all\n  # first\n  - name: get # one\n  # second\n  - name: put\n# end\n",
 		},
+		"comments after brackets": {
+			"actions: [{name: get}] # all\nunions: # all unions\n- {name: u, resourceTypes: [a]} # first\n- name: v # second\n  resourceTypes: [a, b] # both\n" +
+				"- name: w\n  resourceTypes: [] # none\n- {name: x, # last\n   resourceTypes: [a, # one\n    b]}\n",
+			"unions: # all unions\n  # first\n  - name: u\n    resourceTypes:\n      - name: a\n  - name: v # second\n    resourceTypes: # both\n" +
+				"      - name: a\n      - name: b\n  - name: w\n    resourceTypes: [] # none\n  - name: x # last\n    resourceTypes:\n      - name: a # one\n      - name: b\n" +
+				"actions: # all\n  - name: get\n",
+		},
 		"anchors": {
 			"unions:\n- name: u\n  resourceTypes: &all [foo]\n- {name: v, resourceTypes: *all}\n",
 			"unions:\n  - name: u\n    resourceTypes: &all\n      - name: foo\n  - name: v\n    resourceTypes: *all\n",
@@ -83,6 +90,7 @@ func TestFilesWithErrorsAreNotFormatted(t *testing.T) {
 	for text, want := range map[string]policy.Code{
 		"actions: [\n": policy.CodeSyntax, "action: []\n": policy.CodeUnknownKey, "- a\n": policy.CodeKind,
 		"unions: [{resourceTypes: &a [foo], name: u}, {name: &b v, resourceTypes: *a}, {resourceTypes: [*b], name: &b w}]\n": policy.CodeFormat,
+		"actions: [{name: get},\n  {name: put}] # after lines\nunions: []\n":                                                 policy.CodeFormat,
 	} {
 		out, found := format.Source(syntax.File{Name: "p.yaml", Content: []byte(text)})
 		if out != nil || len(found) == 0 || found[0].Code != want || found[0].Hint == "" {
