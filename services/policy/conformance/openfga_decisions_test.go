@@ -12,7 +12,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
-	"github.com/entail-dev/entail/services/policy/internal/policytest"
 	"github.com/entail-dev/entail/services/policy/openfga"
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
@@ -60,29 +59,29 @@ func TestOpenFGADecidesAsTheExampleSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			write := func(tuples ...policytest.Tuple) error {
+			write := func(tuples ...fact) error {
 				var keys []*openfgav1.TupleKey
 				for _, tuple := range tuples {
 					keys = append(keys, &openfgav1.TupleKey{Object: tuple.Object, Relation: tuple.Relation, User: tuple.User})
 				}
 				return client.Write(t.Context(), store, id, keys, nil)
 			}
-			if err := write(policytest.Tuples()...); err != nil {
+			if err := write(facts()...); err != nil {
 				t.Fatal(err)
 			}
-			for _, tuple := range policytest.Impossible() {
+			for _, tuple := range impossible() {
 				if err := write(tuple); err == nil {
 					t.Errorf("%v was written", tuple)
 				}
 			}
-			for _, d := range policytest.Decisions() {
+			for _, d := range decisions() {
 				decide(t, client, store, d)
 			}
 		})
 	}
 }
 
-func decide(t *testing.T, client *fga.Client, store string, d policytest.Decision) {
+func decide(t *testing.T, client *fga.Client, store string, d decision) {
 	t.Helper()
 	answer, err := client.Check(t.Context(), &openfgav1.CheckRequest{
 		StoreId: store, TupleKey: &openfgav1.CheckRequestTupleKey{Object: d.Object, Relation: d.Relation, User: d.User},
@@ -91,6 +90,6 @@ func decide(t *testing.T, client *fga.Client, store string, d policytest.Decisio
 		t.Fatal(err)
 	}
 	if answer.GetAllowed() != d.Allowed {
-		t.Errorf("%v: %v, want %v", d.Tuple, answer.GetAllowed(), d.Allowed)
+		t.Errorf("%v: %v, want %v", d.fact, answer.GetAllowed(), d.Allowed)
 	}
 }

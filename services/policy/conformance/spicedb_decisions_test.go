@@ -10,8 +10,6 @@ import (
 	developer "github.com/authzed/spicedb/pkg/proto/developer/v1"
 	dispatch "github.com/authzed/spicedb/pkg/proto/dispatch/v1"
 	"github.com/authzed/spicedb/pkg/tuple"
-
-	"github.com/entail-dev/entail/services/policy/internal/policytest"
 )
 
 func object(t *testing.T, text string) tuple.ObjectAndRelation {
@@ -24,7 +22,7 @@ func object(t *testing.T, text string) tuple.ObjectAndRelation {
 	return tuple.ObjectAndRelation{ObjectType: "infratographer/" + typ, ObjectID: id, Relation: relation}
 }
 
-func relationships(t *testing.T, tuples ...policytest.Tuple) []*core.RelationTuple {
+func relationships(t *testing.T, tuples ...fact) []*core.RelationTuple {
 	t.Helper()
 	var all []*core.RelationTuple
 	for _, r := range tuples {
@@ -42,28 +40,28 @@ func TestSpiceDBDecidesAsTheExampleSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	world, refused, err := development.NewDevContext(t.Context(), &developer.RequestContext{
-		Schema: string(schema), Relationships: relationships(t, policytest.Tuples()...),
+		Schema: string(schema), Relationships: relationships(t, facts()...),
 	})
 	if err != nil || refused != nil {
 		t.Fatal(err, refused)
 	}
 	defer world.Dispose()
-	for _, d := range policytest.Decisions() {
+	for _, d := range decisions() {
 		answer, err := development.RunCheck(world, object(t, d.Object+"#"+d.Relation), object(t, d.User), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if allowed := answer.Permissionship == dispatch.ResourceCheckResult_MEMBER; allowed != d.Allowed {
-			t.Errorf("%v: %v, want %v", d.Tuple, allowed, d.Allowed)
+			t.Errorf("%v: %v, want %v", d.fact, allowed, d.Allowed)
 		}
 	}
-	for _, impossible := range policytest.Impossible() {
+	for _, unwanted := range impossible() {
 		world, refused, err := development.NewDevContext(t.Context(), &developer.RequestContext{
-			Schema: string(schema), Relationships: relationships(t, impossible),
+			Schema: string(schema), Relationships: relationships(t, unwanted),
 		})
 		if err == nil && refused == nil {
 			world.Dispose()
-			t.Errorf("%v was written", impossible)
+			t.Errorf("%v was written", unwanted)
 		}
 	}
 }

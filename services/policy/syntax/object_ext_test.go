@@ -1,6 +1,7 @@
 package syntax_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/entail-dev/entail/services/policy"
@@ -52,5 +53,26 @@ func TestFieldsOfObjectsHavePaths(t *testing.T) {
 		if text := place.String(); text != "policydocument/team/lb: "+want {
 			t.Errorf("it is called %s", text)
 		}
+	}
+}
+
+func TestTheOwnerOfAnObjectCanNameAModule(t *testing.T) {
+	t.Parallel()
+	for object, want := range map[string]string{
+		"team/lb-api":                            "team_lb-api",
+		"team/lb.api":                            "team_lb_api",
+		"kind/team/lb-api":                       "policy-",
+		"2nd-team/lb":                            "policy-",
+		"team/" + strings.Repeat("a", 45):        "team_" + strings.Repeat("a", 45),
+		"team/" + strings.Repeat("a", 46):        "policy-",
+		"team/" + strings.Repeat("a", 45) + "bc": "policy-",
+	} {
+		got := syntax.ObjectOwner(object)
+		if !strings.HasPrefix(got, want) || len(got) > 50 || want != "policy-" && got != want {
+			t.Errorf("%s is %s, want %s", object, got, want)
+		}
+	}
+	if syntax.ObjectOwner("a/b/c") == syntax.ObjectOwner("a/b/d") {
+		t.Error("two objects have one owner")
 	}
 }
