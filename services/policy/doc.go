@@ -6,8 +6,10 @@
 //
 //	# Provided by storage-api
 //	resourceTypes:                 # what there is, and how it is related
+//	  - name: tenant
+//	    idPrefix: tnnt             # ids of tenants begin with it
 //	  - name: folder
-//	    idPrefix: fldr             # ids of folders begin with it
+//	    idPrefix: fldr
 //	    relationships:
 //	      - relation: parent
 //	        targetTypes:
@@ -21,9 +23,13 @@
 //	  - name: folder_open
 //	actionBindings:                # who may do it: whoever meets one of the conditions
 //	  - actionName: folder_open
-//	    typeName: container
+//	    typeName: tenant
 //	    conditions:
 //	      - roleBinding: {}        # a role that was bound to the very resource gives the action
+//	  - actionName: folder_open
+//	    typeName: folder
+//	    conditions:
+//	      - roleBinding: {}
 //	      - relationshipAction:    # so does the action on what the relation leads to
 //	          relation: parent
 //	          actionName: folder_open
@@ -36,14 +42,16 @@
 //
 // Each step is a function without side effects, bounded in time and memory whatever it is given:
 //
-//		files --syntax.Parse--> documents --check.Documents--> a Policy --spicedb, openfga--> a schema, a model
+//	files --syntax.Parse--> documents --check.Documents--> a Policy --spicedb, openfga--> a schema, a model
 //
-//	  - syntax has documents as they were written, and reads them from files.
-//	  - check makes one Policy of them; check.Files does both at once.
-//	  - spicedb and openfga compile a Policy, unless the engine would refuse the result.
-//	  - explain tells how somebody can come to an action, diff what a change of the policy does
-//	    to people and data, lint what was probably not meant; graph draws a Policy.
-//	  - format writes files the one way; report writes findings for people and programs.
+// The packages are these:
+//
+//   - syntax has documents as they were written, and reads them from files.
+//   - check makes one Policy of them; check.Files does both at once.
+//   - spicedb and openfga compile a Policy, unless the engine would refuse the result.
+//   - explain tells how somebody can come to an action, diff what a change of the policy does
+//     to people and data, lint what was probably not meant; graph draws a Policy.
+//   - format writes files the one way; report writes findings for people and programs.
 //
 // Mistakes are no Go errors but [Diagnostics]: all of them at once, each with its place, a [Code]
 // that never changes its meaning, and a hint at what to do. As long as one is an [Error], there is

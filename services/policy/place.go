@@ -27,7 +27,7 @@ type Position struct {
 func TextPosition(line, column int32) Position { return Position{line, column} }
 
 // Field returns the position of a field of an object, such as "spec.actions[0]". Positions are ordered as the
-// calls were; the first is that of the document as a whole.
+// calls were; the first is that of the document as a whole. Who reads objects calls it: see syntax.FromObject.
 func (s *Source) Field(path string) Position {
 	s.fields = append(s.fields, path)
 	return Position{column: int32(len(s.fields) - 1)}

@@ -1,10 +1,13 @@
 package policy_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func TestFindingsAreSortedAndEachIsThereOnce(t *testing.T) {
@@ -102,5 +105,26 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestThePolicyInThePackageCommentIsOne(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	_, language, _ := strings.Cut(string(content), "// # The language\n")
+	for line := range strings.Lines(language) {
+		if yaml, found := strings.CutPrefix(line, "//\t"); found {
+			text.WriteString(yaml)
+		} else if text.Len() > 0 {
+			break
+		}
+	}
+	p, found := check.Files([]syntax.File{{Name: "doc.go", Content: []byte(text.String())}}, syntax.Limits{}, policy.Options{})
+	if p == nil || len(found) > 0 || p.Sources[0].Owner != "storage-api" {
+		t.Errorf("%v in\n%s", found, text.String())
 	}
 }
