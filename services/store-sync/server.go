@@ -12,10 +12,11 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 	"github.com/entail-dev/entail/services/store-sync/plan"
 	"github.com/entail-dev/entail/services/store-sync/policies"
 )
@@ -84,13 +85,13 @@ func (s *server) find(name string) (*corev1alpha1.Store, error) {
 }
 
 // registered are the PolicyDocuments of a Store, valid or not, and the options of its policy.
-func (s *server) registered(_ context.Context, name string) ([]*policy.Document, policy.Options, error) {
+func (s *server) registered(_ context.Context, name string) ([]*syntax.Document, policy.Options, error) {
 	found, err := s.find(name)
 	if err != nil {
 		return nil, policy.Options{}, err
 	}
 	g := s.registration(s.store(found.Name, ""))
-	documents := make([]*policy.Document, len(g.Documents))
+	documents := make([]*syntax.Document, len(g.Documents))
 	for i, d := range g.Documents {
 		documents[i] = policies.Read("policydocument/"+d.Name, d.Name, d.Present)
 	}

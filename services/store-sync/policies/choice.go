@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 )
 
 // choice looks for the most of what documents say now that is one valid policy.

@@ -107,47 +107,47 @@ func New(random *rand.Rand, shape Shape, blows []Blow) *Nemesis {
 // Round draws the blows of one round: a few, of which one at most lasts, and then no other strikes
 // NATS: two at a time may leave nothing that could come to rest.
 func (n *Nemesis) Round() []Strike {
-	first := n.pick(n.blows)
-	strikes := []Strike{n.strike(first)}
+	blows := []Blow{n.pick()}
 	for range n.random.IntN(3) {
-		b := n.pick(n.blows)
-		if b.Lasting || first.Lasting && (strikesNATS(b.Name) || b.Name == Strip) || excluded(first.Name, b.Name) {
-			continue
+		if b := n.pick(); !slices.ContainsFunc(blows, func(other Blow) bool { return excluded(other, b) }) {
+			blows = append(blows, b)
 		}
-		strikes = append(strikes, n.strike(b))
+	}
+	strikes := make([]Strike, len(blows))
+	for i, b := range blows {
+		strikes[i] = b.draw(n.random, n.shape)
+		strikes[i].Blow, strikes[i].Lasting = b.Name, b.Lasting
 	}
 	return strikes
 }
 
-// excluded: finalizers are taken away and the bus is wiped before anybody has read that. Then
-// nothing is left anywhere that could tell of the object; docs/reliability.md says so.
-func excluded(a, b string) bool {
+// excluded reports whether two blows cannot be in one round. One pair never is: finalizers are taken
+// away, and the bus is wiped before anybody has read that. Then nothing is left anywhere that could
+// tell of the object; docs/reliability.md says so.
+func excluded(a, b Blow) bool {
 	wipes := []string{Wipe, DropStreams, DropStream, Limits}
-	return a == Strip && slices.Contains(wipes, b) || b == Strip && slices.Contains(wipes, a)
+	return a.Name == Strip && slices.Contains(wipes, b.Name) || b.Name == Strip && slices.Contains(wipes, a.Name) ||
+		a.Lasting && (b.Lasting || strikesNATS(b.Name)) || b.Lasting && strikesNATS(a.Name)
 }
 
+// strikesNATS reports whether a blow may take NATS away, or what the system needs to come to rest.
 func strikesNATS(name string) bool {
-	return !slices.Contains([]string{KillServices, Pause, HalfOpen, Restart}, name)
+	return !slices.Contains([]string{KillServices, Pause, Restart}, name)
 }
 
-func (n *Nemesis) pick(from []Blow) Blow {
+// pick draws a sort by its weight.
+func (n *Nemesis) pick() Blow {
 	total := 0
-	for _, b := range from {
+	for _, b := range n.blows {
 		total += b.Weight
 	}
 	at := n.random.IntN(total)
-	for _, b := range from {
+	for _, b := range n.blows {
 		if at -= b.Weight; at < 0 {
 			return b
 		}
 	}
-	return from[0]
-}
-
-func (n *Nemesis) strike(b Blow) Strike {
-	s := b.draw(n.random, n.shape)
-	s.Blow, s.Lasting = b.Name, b.Lasting
-	return s
+	return n.blows[0]
 }
 
 // between draws a time.
