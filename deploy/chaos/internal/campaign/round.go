@@ -50,10 +50,10 @@ func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (last
 		return nil, err
 	}
 	for _, s := range strikes {
-		if err := e.operate(ctx, 1+e.plan.IntN(4), 0); err != nil {
+		if err := e.operate(ctx, 2+e.plan.IntN(4), 0); err != nil {
 			return nil, err
 		}
-		wait(ctx, upTo(e.plan, 80*time.Millisecond))
+		wait(ctx, upTo(e.plan, 60*time.Millisecond))
 		heal, err := e.strike(ctx, s)
 		if err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (last
 		} else {
 			e.afflicts.Go(func() { e.healAfter(ctx, s.For, heal) })
 		}
-		if err := e.operate(ctx, 2+e.plan.IntN(8), 600*time.Millisecond); err != nil {
+		if err := e.operate(ctx, 4+e.plan.IntN(10), 500*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

@@ -107,7 +107,7 @@ func TestWhatSomeStateGrantsIsPossible(t *testing.T) {
 	w := workload.New(rand.New(rand.NewPCG(7, 7)))
 	p, now := newPossible(), map[string]unstructured.Unstructured{}
 	granted := 0
-	for range 400 {
+	for range 120 {
 		o := w.Next()
 		if o.Verb == workload.Delete {
 			delete(now, o.Key())

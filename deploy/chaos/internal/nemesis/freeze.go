@@ -22,10 +22,10 @@ const (
 func freezes() []Blow {
 	return []Blow{
 		{
-			Name: Pause, Weight: 5, Nodes: 1, Replicas: 2, draw: drawPause,
+			Name: Pause, Weight: 6, Nodes: 1, Replicas: 2, draw: drawPause,
 			Known: "a replica of tuple-sync that goes on after another has taken over writes tuples that nobody declares",
 		},
-		{Name: FreezeServers, Weight: 2, Nodes: 1, Replicas: 1, draw: drawFreezeServers},
+		{Name: FreezeServers, Weight: 1, Nodes: 1, Replicas: 1, draw: drawFreezeServers},
 		{
 			Name: FreezeNode, Weight: 1, Nodes: 3, Replicas: 1, Lasting: true, draw: drawFreezeNode,
 			Known: "nobody looks for another NATS server when one is silent",

@@ -29,11 +29,11 @@ const (
 
 func kills() []Blow {
 	return []Blow{
-		{Name: KillServices, Weight: 4, Nodes: 1, Replicas: 1, draw: drawKillServices},
+		{Name: KillServices, Weight: 3, Nodes: 1, Replicas: 1, draw: drawKillServices},
 		{Name: KillServers, Weight: 3, Nodes: 1, Replicas: 1, draw: drawKillServers},
 		{Name: Restart, Weight: 2, Nodes: 1, Replicas: 1, draw: drawRestart},
 		{
-			Name: Machine, Weight: 4, Nodes: 3, Replicas: 2, draw: drawMachine,
+			Name: Machine, Weight: 6, Nodes: 3, Replicas: 2, draw: drawMachine,
 			Known: "a standby takes over with a view that has stopped, and writes the old model back",
 		},
 		{Name: Wipe, Weight: 1, Nodes: 1, Replicas: 1, draw: drawWipe},

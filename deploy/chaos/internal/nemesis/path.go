@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/entail-dev/entail/deploy/chaos/internal/system"
@@ -43,7 +45,11 @@ func paths() []Blow {
 // drawPath strikes the paths of one replica: to NATS, to the API server, to OpenFGA, or all.
 func drawPath(r *rand.Rand, s Shape, mode system.Mode) Strike {
 	name, d := replicas(r, s, 1)[0], between(r, time.Second, 8*time.Second)
-	which := []string{"NATS", "the API server", "OpenFGA", "everything"}[r.IntN(4)]
+	to := []string{"NATS", "the API server", "everything", "OpenFGA"}
+	which := to[r.IntN(len(to))]
+	if which == "OpenFGA" && !callsOpenFGA(name) {
+		which = to[0]
+	}
 	return Strike{
 		Text: fmt.Sprintf("%s to %s for %s", name, which, d), For: d,
 		Do: func(_ context.Context, t *Target) (func() error, error) {
@@ -63,7 +69,12 @@ func replica(t *Target, name string) *system.Replica {
 	return nil
 }
 
-// links are a replica's paths to something. One that never calls OpenFGA has none there.
+// callsOpenFGA reports whether a replica has a path there.
+func callsOpenFGA(name string) bool {
+	return slices.ContainsFunc(system.Services(), func(s system.Service) bool { return s.OpenFGA && strings.HasPrefix(name, s.Name+"-") })
+}
+
+// links are a replica's paths to something.
 func links(r *system.Replica, which string) []*system.Proxy {
 	switch which {
 	case "NATS":
@@ -71,9 +82,6 @@ func links(r *system.Replica, which string) []*system.Proxy {
 	case "the API server":
 		return []*system.Proxy{r.KubeLink}
 	case "OpenFGA":
-		if r.FGALink == nil {
-			return nil
-		}
 		return []*system.Proxy{r.FGALink}
 	}
 	return r.Links()

@@ -48,7 +48,7 @@ func (s *System) natsConfig(i int) string {
 	fmt.Fprintf(&b, "cluster {name: entail, listen: %q, no_advertise: true, advertise: %q, routes: [", address(s.ports.routes[i]), address(1))
 	for j := range s.cfg.Nodes {
 		if path := s.Routes[i][j]; path != nil {
-			fmt.Fprintf(&b, "%q ", "nats://"+path.Address())
+			fmt.Fprintf(&b, "%q, ", "nats://"+path.Address())
 		}
 	}
 	b.WriteString("]}\n")

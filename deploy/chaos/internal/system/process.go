@@ -171,7 +171,7 @@ func poll(ctx context.Context, try func(context.Context) error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
+			return errors.Join(context.Cause(ctx), err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

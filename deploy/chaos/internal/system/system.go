@@ -70,6 +70,8 @@ func Start(ctx context.Context, cfg Config) (*System, error) {
 }
 
 func (s *System) start(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 		return err
 	}
@@ -94,7 +96,12 @@ func (s *System) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return poll(ctx, s.Ready)
+	return poll(ctx, func(ctx context.Context) error {
+		if failed := s.Failures(); failed != nil {
+			cancel(failed)
+		}
+		return s.Ready(ctx)
+	})
 }
 
 // Ready is nil when every replica of every service says that it is ready.

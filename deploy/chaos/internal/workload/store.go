@@ -10,12 +10,12 @@ import (
 
 // How many objects of each kind there are, and how much they share.
 const (
-	storeNames = 4
-	partNames  = 6
+	storeNames = 3
+	partNames  = 5
 	users      = 3
 	numbers    = 3
 	// bulk is how many tuples an object has now and then: several calls of OpenFGA.
-	bulkLeast, bulkMost = 120, 420
+	bulkLeast, bulkMost = 200, 800
 )
 
 // Stores is the kind Store.
@@ -80,7 +80,7 @@ func drawTuples(r *rand.Rand, own string) []any {
 	if r.IntN(8) == 0 {
 		add("doc:1", "unknown", "user:1")
 	}
-	if r.IntN(3) == 0 {
+	if r.IntN(2) == 0 {
 		for i := range bulkLeast + r.IntN(bulkMost-bulkLeast) {
 			add(fmt.Sprintf("doc:bulk%d", r.IntN(numbers)), "editor", fmt.Sprintf("user:b%d", i))
 		}
