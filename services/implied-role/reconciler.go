@@ -8,21 +8,21 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
 // cluster is what is needed of the API server.
 type cluster interface {
-	Get(ctx context.Context, kind topology.Kind, namespace, name string) (event.Change, error)
-	Apply(ctx context.Context, kind topology.Kind, seen event.Change, object any) (event.Change, error)
-	Delete(ctx context.Context, kind topology.Kind, obj event.Change) error
-	ApplyStatus(ctx context.Context, kind topology.Kind, obj event.Change, status any, cas bool) (event.Change, error)
-	Event(ctx context.Context, obj event.Change, note kube.Note) error
+	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
+	Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error)
+	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
+	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any, cas bool) (event.Change, error)
+	Event(ctx context.Context, obj event.Change, note condition.Note) error
 }
 
 // reconciler brings generated RoleBindings and the statuses of rules to what follows from
@@ -46,9 +46,9 @@ func (r *reconciler) Keys(k event.Key) []string {
 		return nil
 	}
 	switch k.GroupResource {
-	case topology.RoleBindings().GroupResource:
+	case kinds.RoleBindings().GroupResource:
 		r.touch(k.Namespace, r.touchedBy(k), k.Name)
-	case topology.ImpliedRoles().GroupResource:
+	case kinds.ImpliedRoles().GroupResource:
 		d := newDirt()
 		d.rules = true
 		if _, live := r.Rules.Get(k); !live {
@@ -95,13 +95,24 @@ const maxRounds = 32
 var errRestless = errors.New("objects keep changing")
 
 // Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, namespace string, how consume.Pass) ([]consume.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[string]) error {
+	results, err := r.reconcile(ctx, p.Key, p.Resync)
+	for _, result := range results {
+		for range result.Writes {
+			p.Count(result.Change)
+		}
+		p.Report(result.Change, result.Outcome, result.Message)
+	}
+	return err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, namespace string, resync bool) ([]consume.Result, error) {
 	p := &pass{reconciler: r, namespace: namespace, writes: map[string]int{}, results: map[event.Key]consume.Result{}}
-	everything := how.Resync
+	everything := resync
 	for range maxRounds {
 		again, err := p.round(ctx, everything)
 		if err == nil && !again && r.projection != nil {
-			err = r.projection.Sync(ctx, namespace, how.Resync)
+			err = r.projection.Sync(ctx, namespace, resync)
 		}
 		if err != nil || !again {
 			return p.said(), err

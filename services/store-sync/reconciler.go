@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/plan"
 	"github.com/entail-dev/entail/services/store-sync/policies"
@@ -37,8 +37,19 @@ var errEndless = errors.New("the pass does not come to an end")
 
 // Reconcile makes the AuthorizationModels that APIs and PolicyDocuments ask for in a Store, and
 // then brings the Store in step. What fails for one of them holds up nothing else.
-func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pass) ([]consume.Result, error) {
-	if key.GroupResource == topology.Bindings().GroupResource {
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key]) error {
+	results, err := r.reconcile(ctx, p.Key, p.Resync)
+	for _, result := range results {
+		for range result.Writes {
+			p.Count(result.Change)
+		}
+		p.Report(result.Change, result.Outcome, result.Message)
+	}
+	return err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, key event.Key, resync bool) ([]consume.Result, error) {
+	if key.GroupResource == kinds.Bindings().GroupResource {
 		return r.holdBinding(ctx, key)
 	}
 	known, discoverErr := r.discover(ctx, key)
@@ -47,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pas
 	}
 	made, makeErr := r.generate(ctx, key)
 	documents, registerErr := r.register(ctx, key)
-	results, err := r.bring(ctx, begin(r, key, p.Resync, documents))
+	results, err := r.bring(ctx, begin(r, key, resync, documents))
 	return append(made, results...), errors.Join(err, discoverErr, makeErr, registerErr)
 }
 
