@@ -17,7 +17,7 @@ import (
 
 func TestAStatusThatNobodyReadsIsNotPublished(t *testing.T) {
 	b, kube := newBus(t), testbed.Kube(t)
-	from, err := source.New(kube.Config(), "local")
+	from, err := source.New(kube.Config(t, topology.Watcher), "local")
 	if err != nil {
 		t.Fatal(err)
 	}
