@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -23,14 +24,14 @@ func Accounts() []Account {
 }
 
 func watcher() Account {
-	var kinds []event.GroupResource
-	for _, kind := range topology.Kinds() {
-		kinds = append(kinds, kind.GroupResource)
+	var all []event.GroupResource
+	for _, kind := range kinds.All() {
+		all = append(all, kind.GroupResource)
 	}
 	group := coordinationv1.GroupName
 	return Account{
 		Service:    topology.Watcher,
-		Everywhere: slices.Concat(common(), each("Every change is published; a trace reads one object.", verbs("get", "list", "watch"), kinds)),
+		Everywhere: slices.Concat(common(), each("Every change is published; a trace reads one object.", verbs("get", "list", "watch"), all)),
 		Own: []Right{
 			may("Replicas elect a leader by a Lease, which has no name while it is made.", verbs("create"), group, "leases"),
 			named(may("The leader renews it.", verbs("get", "update"), group, "leases"), Lease),
@@ -40,7 +41,7 @@ func watcher() Account {
 
 func storeSync() Account {
 	group := corev1alpha1.GroupVersion.Group
-	bindings, documents := topology.Bindings().GroupResource, topology.PolicyDocuments().GroupResource
+	bindings, documents := kinds.Bindings().GroupResource, kinds.PolicyDocuments().GroupResource
 	return Account{
 		Service: topology.StoreSync,
 		Everywhere: slices.Concat(common(), consumed(topology.StoreSync), []Right{
@@ -66,7 +67,7 @@ func tupleSync() Account {
 }
 
 func impliedRole() Account {
-	rules, bindings, roles := topology.ImpliedRoles().GroupResource, topology.RoleBindings().GroupResource, topology.Roles().GroupResource
+	rules, bindings, roles := kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.Roles().GroupResource
 	return Account{
 		Service: topology.ImpliedRole,
 		Everywhere: slices.Concat(common(), consumed(topology.ImpliedRole), []Right{
@@ -75,7 +76,7 @@ func impliedRole() Account {
 			may("A query compares what is there with what follows from the rules.", verbs("list"), rules.Group, rules.Resource),
 			may("The same of RoleBindings, which are made where they follow.", verbs("list", "create", "patch", "delete"), bindings.Group, bindings.Resource),
 			may("Any role may follow from a rule: admission asks who writes it. Nothing is changed in a role.",
-				verbs("bind"), roles.Group, roles.Resource, topology.ClusterRoles().Resource),
+				verbs("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
 		}),
 	}
 }
