@@ -88,6 +88,7 @@ lint: $(BUF) $(GOLANGCI_LINT) .tmp/sources/$(PROTOVALIDATE) ## Check style, arch
 .PHONY: verify
 verify: ## All that CI checks but the tests: generated files, modules, lint, vet
 	@scripts/unchanged.sh $(MAKE) generate
+	scripts/leftovers.sh
 	scripts/modules.sh $(MODULES)
 	$(MAKE) lint
 
