@@ -37,7 +37,18 @@ var errEndless = errors.New("the pass does not come to an end")
 
 // Reconcile makes the AuthorizationModels that APIs and PolicyDocuments ask for in a Store, and
 // then brings the Store in step. What fails for one of them holds up nothing else.
-func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pass) ([]consume.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key]) error {
+	results, err := r.reconcile(ctx, p.Key, p.Resync)
+	for _, result := range results {
+		for range result.Writes {
+			p.Count(result.Change)
+		}
+		p.Report(result.Change, result.Outcome, result.Message)
+	}
+	return err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, key event.Key, resync bool) ([]consume.Result, error) {
 	if key.GroupResource == kinds.Bindings().GroupResource {
 		return r.holdBinding(ctx, key)
 	}
@@ -47,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pas
 	}
 	made, makeErr := r.generate(ctx, key)
 	documents, registerErr := r.register(ctx, key)
-	results, err := r.bring(ctx, begin(r, key, p.Resync, documents))
+	results, err := r.bring(ctx, begin(r, key, resync, documents))
 	return append(made, results...), errors.Join(err, discoverErr, makeErr, registerErr)
 }
 
