@@ -17,13 +17,10 @@ import (
 
 const rightPoll = 10 * time.Millisecond
 
-// Accounts are the patterns of what services run as, below deploy/.
-func Accounts() []string { return []string{"base/*.yaml", "base/*/rbac.yaml"} }
-
-// ApplyAccounts applies the files that match [Accounts], and returns when every service may
-// do what it is there for: the API server learns of rights a moment after they are given.
+// ApplyAccounts applies what services run as, and returns when every service may do what it
+// is there for: the API server learns of rights a moment after they are given.
 func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	if err := apply(ctx, cfg, deploy, Accounts()); err != nil {
+	if err := apply(ctx, cfg, deploy, []string{"base/*.yaml", "base/*/rbac.yaml"}); err != nil {
 		return err
 	}
 	for _, account := range rbac.Accounts() {
