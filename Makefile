@@ -79,10 +79,11 @@ kubectl: ## Build bin/kubectl, for machines that have none
 ##### Change
 
 .PHONY: generate
-generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sources/$(PROTOVALIDATE) ## Generate gen/, deep copies and CRDs
+generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sources/$(PROTOVALIDATE) ## Generate gen/, deep copies, CRDs and the accounts of services
 	.tmp/bin/buf generate
 	cd services/internal && GOWORK=off $(CURDIR)/.tmp/bin/controller-gen object crd \
 		paths=./api/... output:crd:dir=$(CURDIR)/deploy/crd
+	cd services/internal && GOWORK=off go generate ./rbac
 
 .PHONY: tidy
 tidy: ## Tidy every module, then the workspace
@@ -105,6 +106,7 @@ lint: $(BUF) $(GOLANGCI_LINT) .tmp/sources/$(PROTOVALIDATE) ## Check style, arch
 .PHONY: verify
 verify: ## All that CI checks but the tests: generated files, modules, the library from outside, lint, vet
 	@scripts/unchanged.sh $(MAKE) generate
+	scripts/leftovers.sh
 	scripts/modules.sh $(MODULES)
 	scripts/examples.sh services/policy
 	$(MAKE) lint

@@ -31,9 +31,13 @@ const (
 // Manifests are the patterns of what a cluster needs before services run, below deploy/.
 func Manifests() []string { return []string{"crd/*.yaml", "admission/*.yaml"} }
 
-// ApplyManifests applies the cluster-scoped objects in the files that match [Manifests],
-// and returns when the API server serves all the kinds that they define.
+// ApplyManifests applies the objects in the files that match [Manifests], and returns when
+// the API server serves all the kinds that they define.
 func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+	return apply(ctx, cfg, deploy, Manifests())
+}
+
+func apply(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
 	client, err := dynamic.NewForConfig(cfg)
@@ -41,7 +45,7 @@ func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 		return fmt.Errorf("applying manifests: %w", err)
 	}
 	var crds []string
-	for _, pattern := range Manifests() {
+	for _, pattern := range patterns {
 		files, err := fs.Glob(deploy, pattern)
 		if err != nil || len(files) == 0 {
 			return fmt.Errorf("applying manifests: no %s: %w", pattern, errors.Join(err, fs.ErrNotExist))
@@ -90,7 +94,7 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 		force := true
 		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 		options := metav1.PatchOptions{FieldManager: manifestManager, Force: &force}
-		if _, err := client.Resource(resource).Patch(ctx, u.GetName(), types.ApplyPatchType, patch, options); err != nil {
+		if _, err := client.Resource(resource).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, patch, options); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 		if resource == crdResource() {
