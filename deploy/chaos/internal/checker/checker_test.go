@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -176,5 +177,24 @@ apiserver_request_total{code="201",group="authorization.k8s.io",resource="subjec
 	}
 	if err := w.Since(w); err != nil {
 		t.Errorf("no more is told as %v", err)
+	}
+}
+
+func TestAStoreThatIsBeingDeletedKeepsWhatItHad(t *testing.T) {
+	m := &Monitor{possible: newPossible()}
+	snapshot := func(o unstructured.Unstructured) *Snapshot {
+		return &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.Stores(): {o}}}
+	}
+	q := Tuple{"doc:1", "viewer", "user:1"}
+	m.Rest(snapshot(store(text, tuple("doc:1", "editor", "user:1"))))
+	other := store(strings.Replace(text, " or editor", "", 1))
+	now := metav1.Now()
+	other.SetDeletionTimestamp(&now)
+	if m.Rest(snapshot(other)); !m.possible.allows("store-0", q) {
+		t.Error("what a Store had is said to be impossible while it is being deleted")
+	}
+	other.SetDeletionTimestamp(nil)
+	if m.Rest(snapshot(other)); m.possible.allows("store-0", q) {
+		t.Error("what was revoked is said to be possible at the next rest")
 	}
 }

@@ -51,7 +51,13 @@ func (m *Monitor) Rest(s *Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.epoch++
+	before := m.possible
 	m.possible = newPossible()
+	for _, store := range s.All(workload.Stores()) {
+		if store.GetDeletionTimestamp() != nil { // It stays as it was, whatever its spec says by now.
+			m.possible.keep(before, store.GetName())
+		}
+	}
 	for kind, objects := range s.byKind {
 		for _, o := range objects {
 			m.possible.add(kind.Resource, o)

@@ -48,6 +48,11 @@ func (p *possible) add(kind string, o unstructured.Unstructured) {
 	}
 }
 
+// keep goes on taking for possible what was so in a Store.
+func (p *possible) keep(before *possible, store string) {
+	p.tuples[store], p.computed[store] = before.tuples[store], before.computed[store]
+}
+
 // set adds to a set that may not be there yet.
 func set[K, V comparable](sets map[K]map[V]bool, key K, value V) {
 	if sets[key] == nil {

@@ -24,14 +24,17 @@ func (s *System) kubeDir() string { return filepath.Join(s.cfg.Dir, "kube") }
 
 // startKube starts the API server, with all that Entail adds to one.
 func (s *System) startKube(ctx context.Context) error {
-	s.Kube = s.process("kube", s.binary("kube-local"),
-		"--data-dir", s.kubeDir(), "--port", strconv.Itoa(s.ports.kube), "--unsafe-no-fsync")
+	args := []string{"--data-dir", s.kubeDir(), "--port", strconv.Itoa(s.ports.kube), "--unsafe-no-fsync"}
+	for _, service := range Services() {
+		args = append(args, "--user", account(service))
+	}
+	s.Kube = s.process("kube", s.binary("kube-local"), args...)
 	if err := s.Kube.Start(); err != nil {
 		return err
 	}
 	return poll(ctx, func(ctx context.Context) error {
-		for _, dir := range []string{"crd", "admission"} {
-			if err := s.applyAll(ctx, filepath.Join(s.cfg.Checkout, "deploy", dir)); err != nil {
+		for _, files := range []string{"crd/*.yaml", "admission/*.yaml", "base/*.yaml", "base/*/*.yaml"} {
+			if err := s.applyAll(ctx, filepath.Join(s.cfg.Checkout, "deploy", files)); err != nil {
 				return err
 			}
 		}
@@ -39,11 +42,17 @@ func (s *System) startKube(ctx context.Context) error {
 	})
 }
 
-// applyAll applies every manifest in a folder.
-func (s *System) applyAll(ctx context.Context, dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+// namespace is where the accounts of services are.
+const namespace = "entail-system"
+
+// account is the user that a service is to the API server: it has the rights that are shipped.
+func account(s Service) string { return "system:serviceaccount:" + namespace + ":" + s.Name }
+
+// applyAll applies every manifest of the files that match a pattern.
+func (s *System) applyAll(ctx context.Context, pattern string) error {
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
-		return errors.Join(err, fmt.Errorf("there are no manifests in %s", dir))
+		return errors.Join(err, fmt.Errorf("there are no manifests %s", pattern))
 	}
 	cfg, err := s.Admin()
 	if err != nil {
@@ -94,9 +103,9 @@ func apply(ctx context.Context, objects dynamic.Interface, mapper *restmapper.De
 	}
 }
 
-// kubeconfig writes a file that leads through a proxy to the API server.
-func (s *System) kubeconfig(name string, through *Proxy) (string, error) {
-	config, err := clientcmd.LoadFromFile(filepath.Join(s.kubeDir(), "admin.kubeconfig"))
+// kubeconfig writes a file that leads a service through a proxy to the API server.
+func (s *System) kubeconfig(name string, service Service, through *Proxy) (string, error) {
+	config, err := clientcmd.LoadFromFile(filepath.Join(s.kubeDir(), account(service)+".kubeconfig"))
 	if err != nil {
 		return "", fmt.Errorf("reading the kubeconfig of kube-local: %w", err)
 	}

@@ -92,7 +92,7 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 	if r.KubeLink, err = newProxy(name+" to kube", address(s.ports.kube)); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := s.kubeconfig(name, r.KubeLink)
+	kubeconfig, err := s.kubeconfig(name, service, r.KubeLink)
 	if err != nil {
 		return nil, err
 	}
