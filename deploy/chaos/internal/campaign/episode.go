@@ -100,14 +100,14 @@ func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e 
 		nemesis:  nemesis.New(cfg.random(number, ofBlows), cfg.shape(), cfg.Blows), plan: cfg.random(number, ofPlan),
 	}
 	var closers []func()
-	closeAll = func() {
+	backwards := func() {
 		for i := range closers {
 			closers[len(closers)-1-i]()
 		}
 	}
 	defer func() {
 		if err != nil {
-			closeAll()
+			backwards()
 		}
 	}()
 	if err = os.RemoveAll(e.dir); err != nil {
@@ -131,7 +131,7 @@ func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e 
 	closers = append(closers, e.system.Close)
 	more, err := e.connect(ctx)
 	closers = append(closers, more...)
-	return e, closeAll, err
+	return e, backwards, err
 }
 
 // connect opens the episode's own ways to the servers, and makes what has to be there before anything else.

@@ -105,7 +105,7 @@ func apply(ctx context.Context, objects dynamic.Interface, mapper *restmapper.De
 
 // kubeconfig writes a file that leads a service through a proxy to the API server.
 func (s *System) kubeconfig(name string, service Service, through *Proxy) (string, error) {
-	config, err := clientcmd.LoadFromFile(filepath.Join(s.kubeDir(), account(service)+".kubeconfig"))
+	config, err := clientcmd.LoadFromFile(filepath.Join(s.kubeDir(), service.Name+".kubeconfig"))
 	if err != nil {
 		return "", fmt.Errorf("reading the kubeconfig of kube-local: %w", err)
 	}
