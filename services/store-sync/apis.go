@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/store-sync/apimodel"
+	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
 // Indexes of the tables of APIs.

@@ -12,8 +12,8 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/store-sync/apimodel"
-	"github.com/entail-dev/entail/services/store-sync/discovery"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
+	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
 // raw puts an object as the API server would send it.

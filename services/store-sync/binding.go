@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/store-sync/apimodel"
+	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
 // holdBinding keeps our finalizer on a kcp APIBinding while it lives, and lets it go when

@@ -8,7 +8,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/store-sync/discovery"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/store-sync/apimodel"
-	"github.com/entail-dev/entail/services/store-sync/plan"
+	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // generation is what the AuthorizationModels of APIs in one Store depend on.

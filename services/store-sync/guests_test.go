@@ -11,8 +11,8 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/store-sync/apimodel"
-	"github.com/entail-dev/entail/services/store-sync/plan"
+	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {

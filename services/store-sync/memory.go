@@ -6,7 +6,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/store-sync/model"
-	"github.com/entail-dev/entail/services/store-sync/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // maxRemembered bounds the Stores whose answers are remembered.

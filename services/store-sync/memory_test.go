@@ -6,7 +6,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/store-sync/model"
-	"github.com/entail-dev/entail/services/store-sync/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 func declared(name, core string) plan.Input {

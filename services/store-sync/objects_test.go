@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/store-sync/discovery"
-	"github.com/entail-dev/entail/services/store-sync/plan"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // desk is a view that is fed by hand.

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/store-sync/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // pass is one conversation about one Store.

@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/store-sync/plan"
-	"github.com/entail-dev/entail/services/store-sync/policies"
+	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // reconciler brings OpenFGA and the statuses to what the view says, one Store at a time.

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/model"
-	"github.com/entail-dev/entail/services/store-sync/plan"
-	"github.com/entail-dev/entail/services/store-sync/policies"
+	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // registration is what services have registered with one Store.

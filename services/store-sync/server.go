@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/store-sync/plan"
-	"github.com/entail-dev/entail/services/store-sync/policies"
+	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // server answers StoreService from the view, and from OpenFGA where a model is asked for.

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/store-sync/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 func TestTheRemarkOnAStoreIsWhatAPersonMustKnow(t *testing.T) {

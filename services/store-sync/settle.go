@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/store-sync/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // settle writes what the statuses lack and says what became of each object: the Store

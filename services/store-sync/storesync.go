@@ -3,8 +3,8 @@
 // AuthorizationModels that refer to it, and that it goes when the Store goes. It makes
 // AuthorizationModels itself, of APIs and of PolicyDocuments.
 //
-// What to do is decided in package plan, how modules merge in package model, what is made of
-// APIs and of PolicyDocuments in packages apimodel and policies; this package carries it out,
+// What to do is decided in package store/plan, how modules merge in package model, what is made of
+// APIs and of PolicyDocuments in the plans of apimodule and policymodule; this package carries it out,
 // and answers questions about stores.
 package storesync
 
@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/store-sync/internal/policyserver"
+	querypolicy "github.com/entail-dev/entail/services/store-sync/internal/query/policy"
 )
 
 // Run runs store-sync until ctx ends or a part of it fails.
@@ -62,7 +62,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 			rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
 				storev1connect.StoreServiceHandler(stores), access()),
 			rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,
-				policyv1connect.PolicyServiceHandler(policyserver.New(stores.registered)), policyserver.Access()),
+				policyv1connect.PolicyServiceHandler(querypolicy.New(stores.registered)), querypolicy.Access()),
 		},
 		Ready: []service.Check{{Name: "view", Err: v.Complete}},
 		Tasks: []func(context.Context) error{

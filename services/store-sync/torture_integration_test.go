@@ -24,7 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/model"
-	"github.com/entail-dev/entail/services/store-sync/policies"
+	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
 const (

@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/internal/policy/check"
+	"github.com/entail-dev/entail/services/internal/policy/openfga"
+)
+
+// try checks the policy with some of the changes.
+func (c *choice) try(changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
+	var documents []*policy.Document
+	for i, d := range c.documents {
+		if text := c.text(i, changes); text != nil {
+			documents = append(documents, Read(rank(i), d.Name, text))
+		}
+	}
+	p, found := check.Documents(documents, c.options)
+	if p != nil {
+		found = found.Join(openfga.Check(p, unlimited())).Join(c.clashes(p))
+	}
+	// A policy of nothing is one that nobody has begun to register.
+	found = slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity != policy.Error || d.Code == policy.CodeEmpty })
+	switch {
+	case len(found) > 0:
+		return nil, found
+	case p == nil:
+		p = &policy.Policy{Options: c.options.OrDefault()}
+	}
+	return p, nil
+}
+
+// text is what a document says in the policy with some of the changes, nil if nothing.
+func (c *choice) text(i int, changes map[int]bool) *iaplv1alpha1.Policy {
+	switch d := c.documents[i]; {
+	case changes[i]:
+		return d.Present
+	case c.demoted[i]:
+		return nil
+	default:
+		return d.Live
+	}
+}
+
+// clashes are the types of a policy that the store has without it.
+func (c *choice) clashes(p *policy.Policy) policy.Diagnostics {
+	var found policy.Findings
+	for _, t := range p.Types {
+		if !t.Synthesised() && c.defined[t.Name] {
+			found.Add(t.Source.At(t.At), policy.CodeCollision, fmt.Sprintf("type %q is defined by a module of the Store that is no PolicyDocument", t.Name),
+				"rename it, or take it out of the Store's core module or its AuthorizationModels")
+		}
+	}
+	return found.Diagnostics()
+}
+
+// unlimited leaves it to the merge of the whole model to judge its size.
+func unlimited() openfga.Options { return openfga.Options{MaxTypes: -1, MaxBytes: -1} }
+
+// rank is the name of a document for check: of two that claim a name, the later one is told so.
+func rank(i int) string { return fmt.Sprintf("%06d", i) }
+
+// nobody stands for the document of a finding about all of them.
+const nobody = -1
+
+// byDocument are the findings on each document.
+func byDocument(found policy.Diagnostics) map[int]policy.Diagnostics {
+	by := map[int]policy.Diagnostics{}
+	for _, d := range found {
+		by[index(d.Place)] = append(by[index(d.Place)], d)
+	}
+	return by
+}
+
+// index is the document of a place, or nobody.
+func index(p policy.Place) int {
+	i, err := strconv.Atoi(p.File)
+	if err != nil {
+		return nobody
+	}
+	return i
+}
+
+// named calls a place what people do.
+func (c *choice) named(p policy.Place) policy.Place {
+	if i := index(p); i != nobody {
+		p.File = "PolicyDocument " + c.documents[i].Name
+	}
+	return p
+}

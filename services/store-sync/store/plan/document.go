@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
+)
+
+// Document is one PolicyDocument, and what became of it in the policy of its Store.
+type Document struct {
+	event.Change
+	Value *iaplv1alpha1.PolicyDocument
+	policies.Verdict
+}
+
+// Reasons of the condition Valid.
+const (
+	ReasonValid   = "Valid"
+	ReasonInvalid = "Invalid"
+)
+
+// OwnDocumentStatus is the part of a PolicyDocument's status that store-sync writes: all of it.
+func OwnDocumentStatus(s iaplv1alpha1.PolicyDocumentStatus) iaplv1alpha1.PolicyDocumentStatus {
+	s.Conditions = newBoard(s.Conditions, documentConditions(), 0, metav1.Time{}).sorted()
+	return s
+}
+
+func documentConditions() []string {
+	return []string{iaplv1alpha1.Valid, iaplv1alpha1.Merged, iaplv1alpha1.Ready}
+}
+
+// DocumentStatus is that status as it should be at the end of a pass.
+func DocumentStatus(in Input, f Facts, d Document) iaplv1alpha1.PolicyDocumentStatus {
+	o := d.Value
+	b := newBoard(o.Status.Conditions, documentConditions(), o.Generation, in.Now)
+	valid, merged := validFinding(d), documentMerged(in, f, d)
+	b.set(valid)
+	b.set(merged)
+	b.set(ready(valid, merged))
+	return iaplv1alpha1.PolicyDocumentStatus{
+		Findings: d.Findings, AuthorizationModel: d.AuthorizationModel, ObservedGeneration: o.Generation, Conditions: b.sorted(),
+	}
+}
+
+func validFinding(d Document) finding {
+	if len(d.Findings) == 0 {
+		return finding{iaplv1alpha1.Valid, metav1.ConditionTrue, ReasonValid, "it fits together with all other documents of the store"}
+	}
+	message := fmt.Sprintf("%d errors, in status.findings", len(d.Findings))
+	if first := d.Findings[0]; len(d.Findings) == 1 {
+		message = fmt.Sprintf("%s: %s %s: %s", first.Path, first.Code, first.Message, first.Hint)
+	}
+	if d.AuthorizationModel != "" {
+		message += "; what was valid before stays live"
+	}
+	return finding{iaplv1alpha1.Valid, metav1.ConditionFalse, ReasonInvalid, message}
+}
+
+// documentMerged is the finding on the module that a document was last made into.
+func documentMerged(in Input, f Facts, d Document) finding {
+	no := func(reason, message string) finding {
+		return finding{iaplv1alpha1.Merged, metav1.ConditionFalse, reason, message}
+	}
+	i := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key.Name == d.AuthorizationModel && m.Key.Cluster == in.Key.Cluster })
+	switch {
+	case i >= 0:
+		return mergedFinding(in, f, in.Modules[i])
+	case in.Store == nil:
+		return no(ReasonStoreNotFound, fmt.Sprintf("there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster))
+	case in.deleting():
+		return no(ReasonStoreDeleting, fmt.Sprintf("Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name))
+	}
+	return no(ReasonInvalid, "nothing of the document was ever valid, so it is no part of the model")
+}
+
+// DocumentOutcome is what to tell the bus of a PolicyDocument with these conditions.
+func DocumentOutcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
+	for _, kind := range []string{iaplv1alpha1.Valid, iaplv1alpha1.Merged} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
+			if c.Reason == ReasonInvalid || c.Reason == ReasonRejected {
+				return eventv1.Outcome_OUTCOME_REJECTED, c.Message
+			}
+			return eventv1.Outcome_OUTCOME_PENDING, c.Message
+		}
+	}
+	return eventv1.Outcome_OUTCOME_APPLIED, ""
+}
+
+// DocumentNotes tells people that their document was refused.
+func DocumentNotes(before, after []metav1.Condition) []Note {
+	if c, ok := changed(before, after, iaplv1alpha1.Valid); ok && c.Reason == ReasonInvalid {
+		return []Note{{Warning: true, Reason: "PolicyRejected", Message: c.Message}}
+	}
+	return nil
+}
