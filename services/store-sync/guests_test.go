@@ -49,8 +49,8 @@ func TestAModuleHereIsToldWhatBecameOfItInTheStoreOfAnotherCluster(t *testing.T)
 		if got := d.Keys(foreign); !slices.Equal(got, []event.Key{foreign}) || !slices.Equal(d.Keys(guest), got) {
 			t.Errorf("the Store touches %v, the module %v", got, d.Keys(guest))
 		}
-		in := d.input(foreign, plan.Facts{})
-		c := meta.FindStatusCondition(plan.ModuleStatus(in, plan.Facts{}, in.Modules[0]).Conditions, corev1alpha1.Merged)
+		in := d.input(foreign, plan.Observed{})
+		c := meta.FindStatusCondition(plan.ModuleStatus(in, plan.Observed{}, in.Modules[0]).Conditions, corev1alpha1.Merged)
 		if c.Reason != want || (c.Status == metav1.ConditionTrue) != (state == "Merged") {
 			t.Errorf("%s: %+v", state, c)
 		}

@@ -157,7 +157,7 @@ func (s *server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 // asked is what the view holds of a Store.
 func (s *server) asked(found *corev1alpha1.Store) plan.Input {
 	key := event.Key{Cluster: s.cluster, GroupResource: topology.Stores().GroupResource, Name: found.Name}
-	in := s.input(key, plan.Facts{})
+	in := s.input(key, plan.Observed{})
 	in.Store = found
 	return in
 }

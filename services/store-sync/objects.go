@@ -122,7 +122,7 @@ func storeOf(k event.Key, m *corev1alpha1.AuthorizationModel) event.Key {
 }
 
 // input gathers what the view holds about one Store. A Store of another cluster is none of ours.
-func (o objects) input(key event.Key, f plan.Facts) plan.Input {
+func (o objects) input(key event.Key, f plan.Observed) plan.Input {
 	in := plan.Input{Key: key}
 	if s, ok := o.stores.Get(key); ok && key.Cluster != o.cluster {
 		in.Elsewhere = s.Value

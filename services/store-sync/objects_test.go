@@ -103,7 +103,7 @@ func TestAnInputHoldsWhatBelongsToTheStore(t *testing.T) {
 	d.module("named", corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}, false)
 	d.module("foreign", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"}, false)
 	d.module("gone", corev1alpha1.StoreRef{Name: "demo"}, true)
-	in := d.input(demo, plan.Facts{Named: []plan.Store{{ID: "id9"}}})
+	in := d.input(demo, plan.Observed{Named: []plan.Store{{ID: "id9"}}})
 	if in.Store == nil || in.Gone != nil || in.Change.Key != demo {
 		t.Errorf("the Store is %+v, %+v", in.Store, in.Gone)
 	}
@@ -127,11 +127,11 @@ func TestAStoreOfAnotherClusterIsNotOursToTouch(t *testing.T) {
 	d := newDesk(t)
 	foreign := d.store("east", "demo", "id1")
 	d.module("guest", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"}, false)
-	in := d.input(foreign, plan.Facts{})
+	in := d.input(foreign, plan.Observed{})
 	if in.Store != nil || in.Gone != nil || len(in.Modules) != 1 {
 		t.Errorf("input is %+v", in)
 	}
-	if a := plan.Next(in, plan.Facts{}); a.Verb != plan.Settle {
+	if a := plan.Next(in, plan.Observed{}); a.Verb != plan.WriteStatus {
 		t.Errorf("we would %s", a.Verb)
 	}
 }
@@ -140,7 +140,7 @@ func TestADeletedStoreIsRemembered(t *testing.T) {
 	d := newDesk(t)
 	demo := d.store("local", "demo", "id1")
 	d.put(topology.Stores(), "local", "demo", corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "id1"}}, true)
-	if in := d.input(demo, plan.Facts{}); in.Store != nil || in.Gone == nil || in.Gone.Status.StoreID != "id1" || !in.Change.Deleted {
+	if in := d.input(demo, plan.Observed{}); in.Store != nil || in.Gone == nil || in.Gone.Status.StoreID != "id1" || !in.Change.Deleted {
 		t.Errorf("input is %+v", in)
 	}
 }

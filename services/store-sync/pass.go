@@ -30,7 +30,7 @@ type pass struct {
 	// documents are what the pass began with.
 	documents []plan.Document
 	in        plan.Input
-	facts     plan.Facts
+	facts     plan.Observed
 	// released means that the Store is no longer held by us.
 	released bool
 	// writes counts calls that changed something on behalf of the Store.
@@ -72,7 +72,7 @@ func (s *pass) do(ctx context.Context, a plan.Action) error {
 		return s.hold(ctx, a.Verb == plan.AddFinalizer)
 	case plan.Record:
 		return s.writeStore(ctx, plan.StoreStatus(s.in, s.facts))
-	case plan.Settle:
+	case plan.WriteStatus:
 		return s.settle(ctx)
 	default:
 		return fault.Terminal(fmt.Errorf("no such step: %q", a.Verb))

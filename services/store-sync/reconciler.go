@@ -64,7 +64,7 @@ func (r *reconciler) bring(ctx context.Context, s *pass) ([]consume.Result, erro
 			s.facts.Missing = action.StoreID
 		case err != nil:
 			return nil, err
-		case action.Verb == plan.Settle:
+		case action.Verb == plan.WriteStatus:
 			return s.results, nil
 		}
 	}

@@ -11,19 +11,19 @@ import (
 // maxFindings bounds what a status lists.
 const maxFindings = 100
 
-// findings are the errors of a document as its status tells them.
-func (c *choice) findings(i int) []iaplv1alpha1.Finding {
-	found := c.refused[i]
-	var told []iaplv1alpha1.Finding
+// findings are the errors of a document as its status lists them.
+func (s *selection) findings(i int) []iaplv1alpha1.Finding {
+	found := s.refused[i]
+	var listed []iaplv1alpha1.Finding
 	for _, d := range found[:min(len(found), maxFindings)] {
 		message := []string{d.Message}
 		for _, r := range d.Related {
-			message = append(message, fmt.Sprintf("%s is at %s", r.Message, c.named(r.Place)))
+			message = append(message, fmt.Sprintf("%s is at %s", r.Message, s.named(r.Place)))
 		}
-		told = append(told, iaplv1alpha1.Finding{Path: d.Path, Code: string(d.Code), Message: strings.Join(message, "; "), Hint: d.Hint})
+		listed = append(listed, iaplv1alpha1.Finding{Path: d.Path, Code: string(d.Code), Message: strings.Join(message, "; "), Hint: d.Hint})
 	}
 	if more := len(found) - maxFindings; more > 0 {
-		told = append(told, iaplv1alpha1.Finding{Code: string(policy.CodeLimit), Message: fmt.Sprintf("and %d more", more)})
+		listed = append(listed, iaplv1alpha1.Finding{Code: string(policy.CodeLimit), Message: fmt.Sprintf("and %d more", more)})
 	}
-	return told
+	return listed
 }

@@ -19,13 +19,13 @@ const rolesModule = "policy-roles"
 
 // wanted are the AuthorizationModels of a policy: one for each document, even for one that
 // declares nothing that a model has, and one for the types that nobody declares.
-func (in Input) wanted(c *choice, p *policy.Policy) []corev1alpha1.AuthorizationModel {
+func (in Input) wanted(s *selection, p *policy.Policy) []corev1alpha1.AuthorizationModel {
 	if p == nil {
 		return nil
 	}
 	o := unlimited()
 	o.CoreModule = rolesModule
-	for _, t := range c.options.OrDefault().SubjectTypes {
+	for _, t := range s.options.OrDefault().SubjectTypes {
 		if in.Defined[t] {
 			o.Given = append(o.Given, t)
 		}
@@ -43,8 +43,8 @@ func (in Input) wanted(c *choice, p *policy.Policy) []corev1alpha1.Authorization
 	if module := texts[rolesModule]; module != "" {
 		wanted = append(wanted, in.object(corev1alpha1.Roles, module))
 	}
-	for i, d := range c.documents {
-		live := c.text(i, c.pending)
+	for i, d := range s.documents {
+		live := s.text(i, s.pending)
 		if live == nil {
 			continue
 		}

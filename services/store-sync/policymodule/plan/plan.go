@@ -49,27 +49,27 @@ type Verdict struct {
 const maxRounds = 8
 
 // Plan compares what documents say with what is live. It depends on neither's order. What was
-// refused is tried again beside what was accepted, so that another look finds nothing to do.
+// refused is tried again beside what was accepted, so that another pass finds nothing to do.
 func Plan(in Input) Steps {
 	options, wrong := in.Options()
-	c := newChoice(in.known(), options, in.Defined)
+	s := newSelection(in.known(), options, in.Defined)
 	if wrong != nil {
-		c.refuseAll(policy.Diagnostics{{
+		s.refuseAll(policy.Diagnostics{{
 			Code: policy.CodeOption, Severity: policy.Error, Message: wrong.Error(),
 			Hint: fmt.Sprintf("annotate Store %s with the type of roles and its relation to who has them, such as %s: role#assignee",
 				in.Store.Name, iaplv1alpha1.RolesAnnotation),
 		}})
-		return in.steps(c, nil)
+		return in.steps(s, nil)
 	}
-	p := c.choose()
+	p := s.choose()
 	for range maxRounds {
-		if accepted, left := c.outcome(); !accepted || !left {
+		if accepted, left := s.progress(); !accepted || !left {
 			break
 		}
-		c = newChoice(c.settled(), options, in.Defined)
-		p = c.choose()
+		s = newSelection(s.accepted(), options, in.Defined)
+		p = s.choose()
 	}
-	return in.steps(c, p)
+	return in.steps(s, p)
 }
 
 // Options are the language's, with the Store's own type of roles.
@@ -112,7 +112,7 @@ func (in Input) known() []Document {
 }
 
 // steps make what was chosen live. Without a policy, all stays as it is.
-func (in Input) steps(c *choice, p *policy.Policy) Steps {
+func (in Input) steps(s *selection, p *policy.Policy) Steps {
 	steps := Steps{Verdicts: map[string]Verdict{}}
 	kept := map[string]bool{}
 	has := map[string]*corev1alpha1.AuthorizationModel{}
@@ -120,12 +120,12 @@ func (in Input) steps(c *choice, p *policy.Policy) Steps {
 		has[m.Name] = m
 		kept[m.Name] = p == nil
 	}
-	for i, demoted := range c.demoted {
+	for i, demoted := range s.demoted {
 		if demoted {
-			kept[in.nameOf(c.documents[i].Name)], kept[in.nameOf(corev1alpha1.Roles)] = true, true
+			kept[in.nameOf(s.documents[i].Name)], kept[in.nameOf(corev1alpha1.Roles)] = true, true
 		}
 	}
-	for _, w := range in.wanted(c, p) {
+	for _, w := range in.wanted(s, p) {
 		kept[w.Name] = true
 		if old := has[w.Name]; old == nil || old.DeletionTimestamp == nil && !old.Holds(&w) {
 			steps.Apply = append(steps.Apply, w)
@@ -137,11 +137,11 @@ func (in Input) steps(c *choice, p *policy.Policy) Steps {
 		}
 	}
 	slices.Sort(steps.Delete)
-	for i, d := range c.documents {
+	for i, d := range s.documents {
 		if d.Present == nil {
 			continue
 		}
-		v := Verdict{Findings: c.findings(i)}
+		v := Verdict{Findings: s.findings(i)}
 		if name := in.nameOf(d.Name); kept[name] {
 			v.AuthorizationModel = name
 		}

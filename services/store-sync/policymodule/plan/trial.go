@@ -12,16 +12,16 @@ import (
 )
 
 // try checks the policy with some of the changes.
-func (c *choice) try(changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
+func (s *selection) try(changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
 	var documents []*policy.Document
-	for i, d := range c.documents {
-		if text := c.text(i, changes); text != nil {
+	for i, d := range s.documents {
+		if text := s.text(i, changes); text != nil {
 			documents = append(documents, Read(rank(i), d.Name, text))
 		}
 	}
-	p, found := check.Documents(documents, c.options)
+	p, found := check.Documents(documents, s.options)
 	if p != nil {
-		found = found.Join(openfga.Check(p, unlimited())).Join(c.clashes(p))
+		found = found.Join(openfga.Check(p, unlimited())).Join(s.clashes(p))
 	}
 	// A policy of nothing is one that nobody has begun to register.
 	found = slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity != policy.Error || d.Code == policy.CodeEmpty })
@@ -29,17 +29,17 @@ func (c *choice) try(changes map[int]bool) (*policy.Policy, policy.Diagnostics) 
 	case len(found) > 0:
 		return nil, found
 	case p == nil:
-		p = &policy.Policy{Options: c.options.OrDefault()}
+		p = &policy.Policy{Options: s.options.OrDefault()}
 	}
 	return p, nil
 }
 
 // text is what a document says in the policy with some of the changes, nil if nothing.
-func (c *choice) text(i int, changes map[int]bool) *iaplv1alpha1.Policy {
-	switch d := c.documents[i]; {
+func (s *selection) text(i int, changes map[int]bool) *iaplv1alpha1.Policy {
+	switch d := s.documents[i]; {
 	case changes[i]:
 		return d.Present
-	case c.demoted[i]:
+	case s.demoted[i]:
 		return nil
 	default:
 		return d.Live
@@ -47,10 +47,10 @@ func (c *choice) text(i int, changes map[int]bool) *iaplv1alpha1.Policy {
 }
 
 // clashes are the types of a policy that the store has without it.
-func (c *choice) clashes(p *policy.Policy) policy.Diagnostics {
+func (s *selection) clashes(p *policy.Policy) policy.Diagnostics {
 	var found policy.Findings
 	for _, t := range p.Types {
-		if !t.Synthesised() && c.defined[t.Name] {
+		if !t.Synthesised() && s.defined[t.Name] {
 			found.Add(t.Source.At(t.At), policy.CodeCollision, fmt.Sprintf("type %q is defined by a module of the Store that is no PolicyDocument", t.Name),
 				"rename it, or take it out of the Store's core module or its AuthorizationModels")
 		}
@@ -86,9 +86,9 @@ func index(p policy.Place) int {
 }
 
 // named calls a place what people do.
-func (c *choice) named(p policy.Place) policy.Place {
+func (s *selection) named(p policy.Place) policy.Place {
 	if i := index(p); i != nobody {
-		p.File = "PolicyDocument " + c.documents[i].Name
+		p.File = "PolicyDocument " + s.documents[i].Name
 	}
 	return p
 }

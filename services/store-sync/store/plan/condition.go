@@ -60,9 +60,9 @@ func (b *board) sorted() []metav1.Condition {
 	return b.conditions
 }
 
-// tuplesSynced is tuple-sync's word on the present generation of an object. It counts only
-// for the OpenFGA store in use: after a move the old word stands until the tuples have moved too.
-// While they are being written nothing is to be said anew: that would be a write for every change.
+// tuplesSynced is tuple-sync's condition on the present generation of an object. It counts only
+// for the OpenFGA store in use: after a move the old one stands until the tuples have moved too.
+// While they are being written nothing changes here: that would be a write for every change.
 func tuplesSynced(has []metav1.Condition, o metav1.Object, moved bool) finding {
 	c := meta.FindStatusCondition(has, corev1alpha1.TuplesSynced)
 	if c == nil || c.ObservedGeneration != o.GetGeneration() || c.Reason == corev1alpha1.Syncing || moved {
@@ -71,7 +71,7 @@ func tuplesSynced(has []metav1.Condition, o metav1.Object, moved bool) finding {
 	return finding{corev1alpha1.TuplesSynced, c.Status, c.Reason, c.Message}
 }
 
-// ready is true when all findings hold, and else tells the first that does not.
+// ready is true when all findings hold, and else names the first that does not.
 func ready(findings ...finding) finding {
 	for _, f := range findings {
 		if !f.holds() {

@@ -21,11 +21,11 @@ func TestAPassCutOffAnywhereIsMadeGoodByTheNext(t *testing.T) {
 		"with modules":   {withModules(dsl("folder"), "nonsense", dsl("group"))},
 		"adopted":        {exists("demo", foreignModel())},
 		"ambiguous":      {exists("demo"), exists("demo")},
-		"lost":           {settled, bereaved},
-		"lost in name":   {settled, deletedBehindOurBack, resync},
-		"edited":         {settled, edit(core + "\ntype folder\n")},
-		"broken":         {settled, edit(broken)},
-		"other name now": {settled, renamed, resync},
+		"lost":           {inStep, bereaved},
+		"lost in name":   {inStep, deletedBehindOurBack, resync},
+		"edited":         {inStep, edit(core + "\ntype folder\n")},
+		"broken":         {inStep, edit(broken)},
+		"other name now": {inStep, renamed, resync},
 	}
 	for name, given := range situations {
 		for steps := range 7 {
@@ -88,7 +88,7 @@ func TestTwentyModulesInAnyOrderAreOneModelWrittenOnce(t *testing.T) {
 	for i := range 20 {
 		texts = append(texts, dsl(fmt.Sprintf("thing%d", i)))
 	}
-	want := newWorld(withModules(texts...), settled)
+	want := newWorld(withModules(texts...), inStep)
 	for seed := range uint64(5) {
 		w := newWorld(withModules(texts...))
 		order := rand.New(rand.NewPCG(seed, 0))
@@ -125,7 +125,7 @@ func TestModulesComeInCanonicalOrder(t *testing.T) {
 }
 
 func TestARejectedModuleIsLiveOnceItIsMended(t *testing.T) {
-	w := newWorld(withModules(dsl("folder"), dsl("folder")+"  # again\n    define writer: [user]\n"), settled)
+	w := newWorld(withModules(dsl("folder"), dsl("folder")+"  # again\n    define writer: [user]\n"), inStep)
 	w.expectConditions(t, "m01:Merged=False/Rejected")
 	w.modules[1].Value.Spec.Model = dsl("group")
 	w.modules[1].Value.Generation++
@@ -137,7 +137,7 @@ func TestARejectedModuleIsLiveOnceItIsMended(t *testing.T) {
 }
 
 func TestABrokenCoreKeepsTheWordOnModulesThatAreStillLive(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), settled, edit(broken), withModules())
+	w := newWorld(withModules(dsl("folder")), inStep, edit(broken), withModules())
 	late := module("late", dsl("group"))
 	w.modules = append(w.modules, late)
 	w.pass(1000)
@@ -151,7 +151,7 @@ func TestReadyWaitsForTuplesInTheStoreInUse(t *testing.T) {
 	w := newWorld(withModules(dsl("folder")))
 	tuple := []corev1alpha1.Tuple{{Object: "document:1", Relation: "owner", User: "user:a"}}
 	w.store.Spec.Tuples, w.modules[0].Value.Spec.Tuples = tuple, tuple
-	settled(w)
+	inStep(w)
 	w.expectConditions(t, "Ready=True/Ready", "m00:Ready=True/Ready")
 	bereaved(w)
 	w.pass(1000)
@@ -165,7 +165,7 @@ func TestReadyWaitsForTuplesInTheStoreInUse(t *testing.T) {
 }
 
 func TestTuplesOnTheirWayAreNoNews(t *testing.T) {
-	w := newWorld(settled)
+	w := newWorld(inStep)
 	w.store.Generation++
 	w.pass(1000)
 	w.expectConditions(t, "Ready=False/TuplesPending")

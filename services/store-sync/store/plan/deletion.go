@@ -16,22 +16,22 @@ const (
 )
 
 // deletion goes in this order: dependents, tuples, the OpenFGA store, the Store.
-func deletion(in Input, f Facts) Action {
-	if _, waiting := hindrance(in); waiting || !finalized(in.Store, corev1alpha1.StoreFinalizer) {
-		return Action{Verb: Settle}
+func deletion(in Input, obs Observed) Action {
+	if _, waiting := blockedBy(in); waiting || !finalized(in.Store, corev1alpha1.StoreFinalizer) {
+		return Action{Verb: WriteStatus}
 	}
-	id, ask := doomed(in, f)
+	id, ask := storeToDelete(in, obs)
 	switch {
 	case ask.Verb != "":
 		return ask
-	case id != "" && id != f.Deleted:
+	case id != "" && id != obs.Deleted:
 		return Action{Verb: DeleteStore, StoreID: id}
 	}
 	return Action{Verb: RemoveFinalizer}
 }
 
-// hindrance is what a deletion waits for.
-func hindrance(in Input) (finding, bool) {
+// blockedBy is what a deletion waits for.
+func blockedBy(in Input) (finding, bool) {
 	if len(in.Modules) > 0 {
 		names := make([]string, len(in.Modules))
 		for i, m := range in.Modules {
@@ -51,10 +51,10 @@ func hindrance(in Input) (finding, bool) {
 	return finding{}, false
 }
 
-// doomed is the OpenFGA store that goes with a Store in deletion, "" when none does, or a
+// storeToDelete is the OpenFGA store that goes with a Store in deletion, "" when none does, or a
 // question first. A store that was made for this Store in a pass that did not live to record
 // it bears its name and has no model: one with a model is somebody's.
-func doomed(in Input, f Facts) (string, Action) {
+func storeToDelete(in Input, obs Observed) (string, Action) {
 	switch id := in.recorded(); {
 	case in.Store.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
 		return "", Action{}
@@ -64,14 +64,14 @@ func doomed(in Input, f Facts) (string, Action) {
 		return id, Action{}
 	case in.NameErr != nil:
 		return "", Action{}
-	case !f.Listed:
+	case !obs.Listed:
 		return "", Action{Verb: FindStores}
 	}
-	for _, s := range f.Named {
+	for _, s := range obs.Named {
 		if in.wanted(s.ID) {
 			continue
 		}
-		latest, known := f.latest(s.ID)
+		latest, known := obs.latest(s.ID)
 		switch {
 		case !known:
 			return "", Action{Verb: LatestModel, StoreID: s.ID}
@@ -89,16 +89,16 @@ func (in Input) wanted(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
 }
 
-// afterlife deletes the OpenFGA store of a Store that was deleted past our finalizer. The last
+// cleanUp deletes the OpenFGA store of a Store that was deleted past our finalizer. The last
 // state of one that we let go looks the same, so OpenFGA is asked first: a pass long after makes no write.
-func afterlife(in Input, f Facts) Action {
+func cleanUp(in Input, obs Observed) Action {
 	id := in.Gone.Status.StoreID
 	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
 	switch {
-	case id == "", id == f.Missing, id == f.Deleted, namesake, in.wanted(id),
+	case id == "", id == obs.Missing, id == obs.Deleted, namesake, in.wanted(id),
 		!finalized(in.Gone, corev1alpha1.StoreFinalizer), in.Gone.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
-		return Action{Verb: Settle}
-	case f.Found.ID != id:
+		return Action{Verb: WriteStatus}
+	case obs.Found.ID != id:
 		return Action{Verb: GetStore, StoreID: id}
 	}
 	return Action{Verb: DeleteStore, StoreID: id}

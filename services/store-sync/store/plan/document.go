@@ -37,10 +37,10 @@ func documentConditions() []string {
 }
 
 // DocumentStatus is that status as it should be at the end of a pass.
-func DocumentStatus(in Input, f Facts, d Document) iaplv1alpha1.PolicyDocumentStatus {
+func DocumentStatus(in Input, obs Observed, d Document) iaplv1alpha1.PolicyDocumentStatus {
 	o := d.Value
 	b := newBoard(o.Status.Conditions, documentConditions(), o.Generation, in.Now)
-	valid, merged := validFinding(d), documentMerged(in, f, d)
+	valid, merged := validFinding(d), documentMerged(in, obs, d)
 	b.set(valid)
 	b.set(merged)
 	b.set(ready(valid, merged))
@@ -64,14 +64,14 @@ func validFinding(d Document) finding {
 }
 
 // documentMerged is the finding on the module that a document was last made into.
-func documentMerged(in Input, f Facts, d Document) finding {
+func documentMerged(in Input, obs Observed, d Document) finding {
 	no := func(reason, message string) finding {
 		return finding{iaplv1alpha1.Merged, metav1.ConditionFalse, reason, message}
 	}
 	i := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key.Name == d.AuthorizationModel && m.Key.Cluster == in.Key.Cluster })
 	switch {
 	case i >= 0:
-		return mergedFinding(in, f, in.Modules[i])
+		return mergedFinding(in, obs, in.Modules[i])
 	case in.Store == nil:
 		return no(ReasonStoreNotFound, fmt.Sprintf("there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster))
 	case in.deleting():

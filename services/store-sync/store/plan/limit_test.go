@@ -7,7 +7,7 @@ import (
 )
 
 func TestOverTheLimitsEachModuleIsToldWhatConcernsIt(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), settled)
+	w := newWorld(withModules(dsl("folder")), inStep)
 	good := w.store.Status.AuthorizationModelID
 	w.limits = model.Limits{Types: 3} // As many as there are.
 	w.modules = append(w.modules, module("straw", dsl("group")), module("wrong", "module wrong\n\ntype x\n  relations\n    define r: [nobody]\n"))

@@ -31,17 +31,17 @@ func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.Autho
 }
 
 // ModuleStatus is that part as it should be at the end of a pass.
-func ModuleStatus(in Input, f Facts, m Module) corev1alpha1.AuthorizationModelStatus {
+func ModuleStatus(in Input, obs Observed, m Module) corev1alpha1.AuthorizationModelStatus {
 	o := m.Value
 	b := newBoard(o.Status.Conditions, moduleConditions(), o.Generation, in.Now)
-	merged := mergedFinding(in, f, m)
+	merged := mergedFinding(in, obs, m)
 	b.set(merged)
-	moved := len(o.Spec.Tuples) > 0 && o.Status.StoreID != in.storeID(f)
+	moved := len(o.Spec.Tuples) > 0 && o.Status.StoreID != in.storeID(obs)
 	b.set(ready(merged, tuplesSynced(o.Status.Conditions, o, moved)))
 	return corev1alpha1.AuthorizationModelStatus{ObservedGeneration: o.Generation, Conditions: b.sorted()}
 }
 
-func mergedFinding(in Input, f Facts, m Module) finding {
+func mergedFinding(in Input, obs Observed, m Module) finding {
 	no := func(reason, format string, args ...any) finding {
 		return finding{corev1alpha1.Merged, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 	}
@@ -56,9 +56,9 @@ func mergedFinding(in Input, f Facts, m Module) finding {
 	if m.empty() {
 		return finding{corev1alpha1.Merged, metav1.ConditionTrue, ReasonMerged, "it declares nothing that a model has"}
 	}
-	c := resolve(in, f)
-	if p := modelProblem(in, f, c); p != nil {
-		latest, _ := f.latest(c.id)
+	c := chooseStore(in, obs)
+	if p := modelProblem(in, obs, c); p != nil {
+		latest, _ := obs.latest(c.id)
 		if report, _ := in.report(m); report.State == model.Rejected && p.reason != ReasonInvalidCore {
 			return no(ReasonRejected, "%s", report.Message)
 		}
@@ -69,17 +69,17 @@ func mergedFinding(in Input, f Facts, m Module) finding {
 }
 
 // storeID is the OpenFGA store that the module's tuples belong into, "" if there is none.
-func (in Input) storeID(f Facts) string {
+func (in Input) storeID(obs Observed) string {
 	switch {
 	case in.Elsewhere != nil:
 		return in.Elsewhere.Status.StoreID
 	case in.Store == nil:
 		return ""
 	}
-	return resolve(in, f).id
+	return chooseStore(in, obs).id
 }
 
-// elsewhere is the word of the Store's own cluster on a module of this one.
+// elsewhere is what the Store's own cluster found of a module of this one.
 func elsewhere(in Input, m Module) finding {
 	source := in.origin(m).String()
 	i := slices.IndexFunc(in.Elsewhere.Status.Modules, func(s corev1alpha1.ModuleStatus) bool { return s.Source == source })
@@ -114,7 +114,7 @@ func merged(in Input, m Module) finding {
 	return is
 }
 
-// unlessLive keeps the word on a module whose present generation is part of the model that stays live.
+// unlessLive keeps the finding on a module whose present generation is part of the model that stays live.
 func unlessLive(m Module, kept bool, otherwise finding) finding {
 	c := meta.FindStatusCondition(m.Value.Status.Conditions, corev1alpha1.Merged)
 	if kept && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Value.Generation {

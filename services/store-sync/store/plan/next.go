@@ -13,8 +13,8 @@ type Verb string
 
 // The steps of a pass.
 const (
-	// Settle ends the pass: write what the statuses lack.
-	Settle Verb = "settle"
+	// WriteStatus ends the pass: write what the statuses lack.
+	WriteStatus Verb = "write status"
 	// AddFinalizer puts ours on the Store, before anything is made that must be removed again.
 	AddFinalizer Verb = "add finalizer"
 	// FindStores asks for all stores of the Store's name.
@@ -44,42 +44,42 @@ type Action struct {
 	Model   *openfgav1.AuthorizationModel
 }
 
-// Next is the one thing to do now. It asks for nothing that it knows, so a pass over a
-// Store that is in step reads the latest model and settles.
-func Next(in Input, f Facts) Action {
+// Next is the one thing to do now. It asks for nothing that is known, so a pass over a
+// Store that is in step reads the latest model, and no more.
+func Next(in Input, obs Observed) Action {
 	switch {
 	case in.Store == nil && in.Gone == nil:
-		return Action{Verb: Settle}
+		return Action{Verb: WriteStatus}
 	case in.Store == nil:
-		return afterlife(in, f)
+		return cleanUp(in, obs)
 	case in.deleting():
-		return deletion(in, f)
+		return deletion(in, obs)
 	case !finalized(in.Store, corev1alpha1.StoreFinalizer) && (in.NameErr == nil || in.recorded() != ""):
 		return Action{Verb: AddFinalizer}
 	}
-	c := resolve(in, f)
+	c := chooseStore(in, obs)
 	switch {
 	case c.ask != "":
 		return Action{Verb: c.ask}
 	case c.problem != nil:
-		return Action{Verb: Settle}
+		return Action{Verb: WriteStatus}
 	}
-	if a, ok := identify(in, f, c.id); ok {
+	if a, ok := syncStore(in, obs, c.id); ok {
 		return a
 	}
-	return modelling(in, f, c.id)
+	return syncModel(in, obs, c.id)
 }
 
-// identify makes sure of the store itself: that it is recorded and, where that is not
+// syncStore makes sure of the store itself: that it is recorded and, where that is not
 // known, that it exists under the right name.
-func identify(in Input, f Facts, id string) (Action, bool) {
+func syncStore(in Input, obs Observed, id string) (Action, bool) {
 	unknown := meta.FindStatusCondition(in.Store.Status.Conditions, corev1alpha1.NameUnique) == nil
 	switch {
-	case (in.Resync || unknown) && !f.Listed && f.Created != id:
+	case (in.Resync || unknown) && !obs.Listed && obs.Created != id:
 		return Action{Verb: FindStores}, true
-	case f.Listed && !f.exists(id):
+	case obs.Listed && !obs.exists(id):
 		return Action{Verb: GetStore, StoreID: id}, true
-	case f.Found.ID == id && f.Found.Name != in.Key.Name && !f.Renamed && f.RenameErr == nil:
+	case obs.Found.ID == id && obs.Found.Name != in.Key.Name && !obs.Renamed && obs.RenameErr == nil:
 		return Action{Verb: RenameStore, StoreID: id}, true
 	case id != in.recorded():
 		return Action{Verb: Record, StoreID: id}, true
@@ -87,17 +87,17 @@ func identify(in Input, f Facts, id string) (Action, bool) {
 	return Action{}, false
 }
 
-// modelling makes the merged model the store's latest.
-func modelling(in Input, f Facts, id string) Action {
-	latest, known := f.latest(id)
-	wanted := in.mergeErr() == nil && f.Refused == nil && f.Written == "" && !model.Equal(latest, in.Merged.Model)
+// syncModel makes the merged model the store's latest.
+func syncModel(in Input, obs Observed, id string) Action {
+	latest, known := obs.latest(id)
+	wanted := in.mergeErr() == nil && obs.Refused == nil && obs.Written == "" && !model.Equal(latest, in.Merged.Model)
 	switch {
 	case !known:
 		return Action{Verb: LatestModel, StoreID: id}
-	case (latest == nil || wanted) && !f.exists(id):
+	case (latest == nil || wanted) && !obs.exists(id):
 		return Action{Verb: GetStore, StoreID: id}
 	case wanted:
 		return Action{Verb: WriteModel, StoreID: id, Model: in.Merged.Model}
 	}
-	return Action{Verb: Settle}
+	return Action{Verb: WriteStatus}
 }

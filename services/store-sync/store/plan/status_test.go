@@ -26,7 +26,7 @@ func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		"no types":   {[]func(*world){edit("module core\n")}, corev1alpha1.ModelSynced, []string{"no module defines a type", "type user"}},
 		"empty core": {[]func(*world){edit(" \n")}, corev1alpha1.ModelSynced, []string{"empty", "module <name>"}},
 		"core that was good": {
-			[]func(*world){settled, edit(broken)},
+			[]func(*world){inStep, edit(broken)},
 			corev1alpha1.ModelSynced,
 			[]string{"model2, the last good one, stays live"},
 		},
@@ -55,10 +55,10 @@ func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
 			corev1alpha1.StoreSynced,
 			[]string{"id1", `cluster "east"`, "give it another name"},
 		},
-		"lost":  {[]func(*world){settled, bereaved}, corev1alpha1.StoreSynced, []string{"id3 was created", "no longer knew id1"}},
-		"drift": {[]func(*world){settled, renamed, resync}, corev1alpha1.NameInSync, []string{`named "other"`, "not supported", "works all the same"}},
+		"lost":  {[]func(*world){inStep, bereaved}, corev1alpha1.StoreSynced, []string{"id3 was created", "no longer knew id1"}},
+		"drift": {[]func(*world){inStep, renamed, resync}, corev1alpha1.NameInSync, []string{`named "other"`, "not supported", "works all the same"}},
 		"dependents": {
-			[]func(*world){withModules("a", "b"), settled, deleting},
+			[]func(*world){withModules("a", "b"), inStep, deleting},
 			corev1alpha1.Deleting,
 			[]string{"2 AuthorizationModels", "authorizationmodel/m00, authorizationmodel/m01"},
 		},
@@ -103,7 +103,7 @@ func TestAStatusIsBounded(t *testing.T) {
 }
 
 func TestEveryConditionSpeaksOfThePresentGeneration(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), settled)
+	w := newWorld(withModules(dsl("folder")), inStep)
 	w.store.Generation, w.modules[0].Value.Generation = 7, 9
 	w.pass(1000)
 	for _, c := range w.store.Status.Conditions {
@@ -145,18 +145,18 @@ func TestOutcomesAndNotes(t *testing.T) {
 	}{
 		"created":   {[]func(*world){withModules(dsl("folder"))}, applied, applied, []string{"StoreCreated"}},
 		"adopted":   {[]func(*world){exists("demo"), withModules(dsl("folder"))}, applied, applied, []string{"StoreAdopted"}},
-		"recreated": {[]func(*world){withModules(dsl("folder")), settled, bereaved}, applied, applied, []string{"StoreRecreated"}},
-		"in step":   {[]func(*world){withModules(dsl("folder")), settled}, applied, applied, nil},
+		"recreated": {[]func(*world){withModules(dsl("folder")), inStep, bereaved}, applied, applied, []string{"StoreRecreated"}},
+		"in step":   {[]func(*world){withModules(dsl("folder")), inStep}, applied, applied, nil},
 		"bad core":  {[]func(*world){withModules(dsl("folder")), edit("")}, rejected, pending, []string{"StoreCreated", "ModuleRejected"}},
 		"bad module": {
-			[]func(*world){settled, withModules("nonsense")}, applied, rejected, []string{"ModuleRejected"},
+			[]func(*world){inStep, withModules("nonsense")}, applied, rejected, []string{"ModuleRejected"},
 		},
-		"bad module, told before": {[]func(*world){withModules("nonsense"), settled}, applied, rejected, nil},
+		"bad module, told before": {[]func(*world){withModules("nonsense"), inStep}, applied, rejected, nil},
 		"bad name":                {[]func(*world){withModules(dsl("folder")), func(w *world) { w.name = "ab" }}, rejected, pending, []string{"StoreRejected"}},
 		"too large": {
-			[]func(*world){withModules(dsl("folder")), settled, func(w *world) { w.limits.Types = 2 }}, rejected, applied, []string{"ModelRejected"},
+			[]func(*world){withModules(dsl("folder")), inStep, func(w *world) { w.limits.Types = 2 }}, rejected, applied, []string{"ModelRejected"},
 		},
-		"blocked": {[]func(*world){withModules(dsl("folder")), settled, deleting}, pending, applied, nil},
+		"blocked": {[]func(*world){withModules(dsl("folder")), inStep, deleting}, pending, applied, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

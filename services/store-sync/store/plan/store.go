@@ -42,41 +42,41 @@ func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 }
 
 // StoreStatus is that part as it should be now. In the middle of a pass, what is not known yet stays as it was.
-func StoreStatus(in Input, f Facts) corev1alpha1.StoreStatus {
+func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	s := OwnStoreStatus(in.Store.Status)
 	s.ObservedGeneration = in.Store.Generation
 	b := newBoard(s.Conditions, storeConditions(), in.Store.Generation, in.Now)
 	if in.deleting() {
-		if why, waiting := hindrance(in); waiting {
+		if why, waiting := blockedBy(in); waiting {
 			b.set(why)
 			b.set(finding{corev1alpha1.Ready, metav1.ConditionFalse, "Deleting", "Deleting: " + why.message})
 		}
 		s.Conditions = b.sorted()
 		return s
 	}
-	c := resolve(in, f)
-	s.StoreID, s.AuthorizationModelID = c.id, modelID(in, f, c.id)
+	c := chooseStore(in, obs)
+	s.StoreID, s.AuthorizationModelID = c.id, modelID(in, obs, c.id)
 	s.Modules = modules(in)
-	describe(b, in, f, c)
+	describe(b, in, obs, c)
 	s.Conditions = b.sorted()
 	return s
 }
 
 // describe sets the conditions of a Store that is to live.
-func describe(b *board, in Input, f Facts, c choice) {
+func describe(b *board, in Input, obs Observed, c storeChoice) {
 	meta.RemoveStatusCondition(&b.conditions, corev1alpha1.Deleting)
-	synced := storeSynced(in, f, c)
+	synced := storeSynced(in, obs, c)
 	b.set(synced)
 	if c.id == "" {
 		meta.RemoveStatusCondition(&b.conditions, corev1alpha1.NameUnique)
 		meta.RemoveStatusCondition(&b.conditions, corev1alpha1.NameInSync)
 	}
-	for _, look := range []func(Input, Facts, string) (finding, bool){nameUnique, nameInSync} {
-		if found, ok := look(in, f, c.id); ok && c.id != "" {
+	for _, check := range []func(Input, Observed, string) (finding, bool){nameUnique, nameInSync} {
+		if found, ok := check(in, obs, c.id); ok && c.id != "" {
 			b.set(found)
 		}
 	}
-	modelled := modelSynced(in, f, c)
+	modelled := modelSynced(in, obs, c)
 	b.set(modelled)
 	status := in.Store.Status
 	moved := len(in.Store.Spec.Tuples) > 0 && status.ManagedTuplesStoreID != c.id
@@ -93,11 +93,11 @@ func refresh(b *board) {
 }
 
 // modelID is the model that is live in the store.
-func modelID(in Input, f Facts, id string) string {
-	if f.Written != "" {
-		return f.Written
+func modelID(in Input, obs Observed, id string) string {
+	if obs.Written != "" {
+		return obs.Written
 	}
-	latest, known := f.latest(id)
+	latest, known := obs.latest(id)
 	switch {
 	case id == "":
 		return ""
@@ -110,23 +110,23 @@ func modelID(in Input, f Facts, id string) string {
 }
 
 // live reports whether the store's newest model is known to be the merge.
-func live(in Input, f Facts, id string) bool {
-	latest, known := f.latest(id)
-	return f.Written != "" || known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
+func live(in Input, obs Observed, id string) bool {
+	latest, known := obs.latest(id)
+	return obs.Written != "" || known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
 }
 
-func modelSynced(in Input, f Facts, c choice) finding {
-	id := modelID(in, f, c.id)
+func modelSynced(in Input, obs Observed, c storeChoice) finding {
+	id := modelID(in, obs, c.id)
 	is := func(status metav1.ConditionStatus, reason, message string) finding {
 		return finding{corev1alpha1.ModelSynced, status, reason, message}
 	}
-	if p := modelProblem(in, f, c); p != nil {
+	if p := modelProblem(in, obs, c); p != nil {
 		if id != "" {
 			p.message += "; model " + id + ", the last good one, stays live"
 		}
 		return is(metav1.ConditionFalse, p.reason, p.message)
 	}
-	if !live(in, f, c.id) {
+	if !live(in, obs, c.id) {
 		return is(metav1.ConditionFalse, "Writing", "the model is being written")
 	}
 	merged, left := count(in.Merged.Reports)
@@ -138,7 +138,7 @@ func modelSynced(in Input, f Facts, c choice) finding {
 }
 
 // modelProblem is why the merge of this generation cannot be live.
-func modelProblem(in Input, f Facts, c choice) *problem {
+func modelProblem(in Input, obs Observed, c storeChoice) *problem {
 	err := in.mergeErr()
 	switch core, tooLarge := (*model.CoreError)(nil), (*model.LimitError)(nil); {
 	case errors.As(err, &core):
@@ -149,8 +149,8 @@ func modelProblem(in Input, f Facts, c choice) *problem {
 		return &problem{ReasonLimitExceeded, tooLarge.Error()}
 	case err != nil:
 		return &problem{ReasonModelRefused, err.Error()}
-	case f.Refused != nil:
-		return &problem{ReasonModelRefused, f.Refused.Error()}
+	case obs.Refused != nil:
+		return &problem{ReasonModelRefused, obs.Refused.Error()}
 	case c.problem != nil:
 		return &problem{ReasonNoStore, "there is no OpenFGA store to write the model to"}
 	}

@@ -77,8 +77,8 @@ func newWorld(arrange ...func(*world)) *world {
 	return w
 }
 
-// settled is a Store in step with OpenFGA, tuples included.
-func settled(w *world) {
+// inStep is a Store in step with OpenFGA, tuples included.
+func inStep(w *world) {
 	w.pass(1000)
 	w.tuplesSync()
 	w.pass(1000)
@@ -167,18 +167,18 @@ func (w *world) input() plan.Input {
 
 // pass takes at most so many steps; a pass cut off forgets its facts, as a crash does.
 func (w *world) pass(steps int) {
-	var f plan.Facts
+	var obs plan.Observed
 	for range steps {
-		a := plan.Next(w.input(), f)
+		a := plan.Next(w.input(), obs)
 		w.verbs = append(w.verbs, a.Verb)
-		w.do(a, &f)
-		if a.Verb == plan.Settle {
+		w.do(a, &obs)
+		if a.Verb == plan.WriteStatus {
 			return
 		}
 	}
 }
 
-func (w *world) do(a plan.Action, f *plan.Facts) {
+func (w *world) do(a plan.Action, obs *plan.Observed) {
 	s := w.find(a.StoreID)
 	wrote := true
 	switch a.Verb {
@@ -187,67 +187,67 @@ func (w *world) do(a plan.Action, f *plan.Facts) {
 	case plan.RemoveFinalizer:
 		w.store = nil
 	case plan.CreateStore:
-		f.Created = w.create(w.name).ID
+		obs.Created = w.create(w.name).ID
 	case plan.WriteModel:
 		wrote = w.refuse == nil
-		if f.Refused = w.refuse; wrote {
+		if obs.Refused = w.refuse; wrote {
 			w.made++
 			m := proto.CloneOf(a.Model)
 			m.Id = fmt.Sprintf("model%d", w.made)
 			s.models = append(s.models, m)
-			f.Written = m.GetId()
+			obs.Written = m.GetId()
 		}
 	case plan.RenameStore:
 		wrote = w.noRename == nil
-		if f.RenameErr, f.Renamed = w.noRename, wrote; wrote {
+		if obs.RenameErr, obs.Renamed = w.noRename, wrote; wrote {
 			s.Name = w.name
 		}
 	case plan.DeleteStore:
-		s.deleted, f.Deleted = true, a.StoreID
+		s.deleted, obs.Deleted = true, a.StoreID
 	case plan.Record:
-		w.write(plan.StoreStatus(w.input(), *f))
-	case plan.Settle:
+		w.write(plan.StoreStatus(w.input(), *obs))
+	case plan.WriteStatus:
 		wrote = false
-		w.settle(*f)
+		w.writeStatuses(*obs)
 	default:
 		wrote = false
-		w.answer(a, s, f)
+		w.answer(a, s, obs)
 	}
 	if wrote {
 		w.writes++
 	}
 }
 
-func (w *world) answer(a plan.Action, s *fgaStore, f *plan.Facts) {
+func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 	switch a.Verb {
 	default:
-		f.Listed, f.Named = true, nil
+		obs.Listed, obs.Named = true, nil
 		for _, s := range w.fga {
 			if s.Name == w.name && !s.deleted {
-				f.Named = append(f.Named, s.Store)
+				obs.Named = append(obs.Named, s.Store)
 			}
 		}
 	case plan.GetStore:
 		if s.deleted {
-			f.Missing = a.StoreID
+			obs.Missing = a.StoreID
 		} else {
-			f.Found = s.Store
+			obs.Found = s.Store
 		}
 	case plan.LatestModel:
-		f.LatestOf, f.Latest = a.StoreID, nil
+		obs.LatestOf, obs.Latest = a.StoreID, nil
 		if n := len(s.models); n > 0 {
-			f.Latest = s.models[n-1]
+			obs.Latest = s.models[n-1]
 		}
 	}
 }
 
-func (w *world) settle(f plan.Facts) {
+func (w *world) writeStatuses(obs plan.Observed) {
 	in := w.input()
 	if w.store != nil {
-		w.write(plan.StoreStatus(in, f))
+		w.write(plan.StoreStatus(in, obs))
 	}
 	for _, m := range w.modules {
-		status := plan.ModuleStatus(in, f, m)
+		status := plan.ModuleStatus(in, obs, m)
 		if !equality.Semantic.DeepEqual(plan.OwnModuleStatus(m.Value.Status), status) {
 			w.writes++
 			status.StoreID = m.Value.Status.StoreID

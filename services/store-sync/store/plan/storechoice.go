@@ -21,8 +21,8 @@ const (
 	ReasonClaimed     = "Claimed"
 )
 
-// choice is which OpenFGA store is the Store's: an id, a problem, or a question first.
-type choice struct {
+// storeChoice is which OpenFGA store is the Store's: an id, a problem, or a question first.
+type storeChoice struct {
 	id      string
 	problem *problem
 	ask     Verb
@@ -33,63 +33,63 @@ type problem struct{ reason, message string }
 
 // resolve chooses the OpenFGA store: the recorded one as long as OpenFGA knows it, else
 // the oldest of the Store's name that no other Store has, else a new one.
-func resolve(in Input, f Facts) choice {
+func chooseStore(in Input, obs Observed) storeChoice {
 	id := in.recorded()
 	_, held := in.holder(id)
 	switch {
-	case f.Created != "":
-		return choice{id: f.Created}
-	case id != "" && id != f.Missing && !held:
-		return choice{id: id}
+	case obs.Created != "":
+		return storeChoice{id: obs.Created}
+	case id != "" && id != obs.Missing && !held:
+		return storeChoice{id: id}
 	case in.NameErr != nil:
-		return choice{problem: &problem{ReasonInvalidName, clip(in.NameErr.Error() +
+		return storeChoice{problem: &problem{ReasonInvalidName, clip(in.NameErr.Error() +
 			"; a Store cannot be renamed: create one with another metadata.name and delete this one")}}
-	case !f.Listed:
-		return choice{ask: FindStores}
+	case !obs.Listed:
+		return storeChoice{ask: FindStores}
 	}
 	var taken *Rival
-	for _, s := range f.Named {
+	for _, s := range obs.Named {
 		r, held := in.holder(s.ID)
 		switch {
-		case s.ID == f.Missing:
+		case s.ID == obs.Missing:
 		case held:
 			taken = &r
 		default:
-			return choice{id: s.ID}
+			return storeChoice{id: s.ID}
 		}
 	}
 	if taken != nil {
-		return choice{problem: &problem{ReasonClaimed, clip(fmt.Sprintf(
+		return storeChoice{problem: &problem{ReasonClaimed, clip(fmt.Sprintf(
 			"OpenFGA store %s belongs to Store %q of cluster %q; two Stores cannot share one: delete one of them, or give it another name",
 			taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster))}}
 	}
-	return choice{ask: CreateStore}
+	return storeChoice{ask: CreateStore}
 }
 
 // lost is the recorded id that OpenFGA turned out not to know.
-func lost(f Facts, id string) string {
-	if f.Missing == id {
+func lost(obs Observed, id string) string {
+	if obs.Missing == id {
 		return ""
 	}
-	return f.Missing
+	return obs.Missing
 }
 
 // storeSynced tells how the Store came by its OpenFGA store, until it has another one.
-func storeSynced(in Input, f Facts, c choice) finding {
+func storeSynced(in Input, obs Observed, c storeChoice) finding {
 	if c.problem != nil {
 		return finding{corev1alpha1.StoreSynced, metav1.ConditionFalse, c.problem.reason, c.problem.message}
 	}
 	is := func(reason, format string, args ...any) finding {
 		return finding{corev1alpha1.StoreSynced, metav1.ConditionTrue, reason, fmt.Sprintf(format, args...)}
 	}
-	gone := lost(f, c.id)
+	gone := lost(obs, c.id)
 	before := meta.FindStatusCondition(in.Store.Status.Conditions, corev1alpha1.StoreSynced)
 	switch {
 	case before != nil && before.Status == metav1.ConditionTrue && strings.HasPrefix(before.Message, storeNamed(c.id)):
 		return finding{corev1alpha1.StoreSynced, metav1.ConditionTrue, before.Reason, before.Message}
-	case c.id == f.Created && gone != "":
+	case c.id == obs.Created && gone != "":
 		return is(ReasonRecreated, "%s was created because OpenFGA no longer knew %s, whose content is lost", storeNamed(c.id), gone)
-	case c.id == f.Created:
+	case c.id == obs.Created:
 		return is(ReasonCreated, "%s was created", storeNamed(c.id))
 	case c.id == in.recorded():
 		return is(ReasonRecorded, "%s is the one in status.storeId", storeNamed(c.id))
@@ -103,11 +103,11 @@ func storeSynced(in Input, f Facts, c choice) finding {
 func storeNamed(id string) string { return "OpenFGA store " + id }
 
 // nameUnique warns of other OpenFGA stores of the same name; false while nobody has looked.
-func nameUnique(in Input, f Facts, id string) (finding, bool) {
-	if !f.Listed {
+func nameUnique(in Input, obs Observed, id string) (finding, bool) {
+	if !obs.Listed {
 		return finding{}, false
 	}
-	others := slices.DeleteFunc(slices.Clone(f.Named), func(s Store) bool { return s.ID == id })
+	others := slices.DeleteFunc(slices.Clone(obs.Named), func(s Store) bool { return s.ID == id })
 	if len(others) == 0 {
 		return finding{corev1alpha1.NameUnique, metav1.ConditionTrue, "Unique", "no other OpenFGA store bears this name"}, true
 	}
@@ -121,13 +121,13 @@ func nameUnique(in Input, f Facts, id string) (finding, bool) {
 }
 
 // nameInSync tells of an OpenFGA store that bears another name; false while nobody has looked.
-func nameInSync(in Input, f Facts, id string) (finding, bool) {
+func nameInSync(in Input, obs Observed, id string) (finding, bool) {
 	switch {
-	case f.bears(id), f.Found.ID == id && (f.Renamed || f.Found.Name == in.Key.Name):
+	case obs.bears(id), obs.Found.ID == id && (obs.Renamed || obs.Found.Name == in.Key.Name):
 		return finding{corev1alpha1.NameInSync, metav1.ConditionTrue, "InSync", "the OpenFGA store bears this name"}, true
-	case f.Found.ID == id && f.RenameErr != nil:
+	case obs.Found.ID == id && obs.RenameErr != nil:
 		return finding{corev1alpha1.NameInSync, metav1.ConditionFalse, "Unsupported", clip(fmt.Sprintf(
-			"%s is named %q and cannot be renamed (%v); it works all the same", storeNamed(id), f.Found.Name, f.RenameErr))}, true
+			"%s is named %q and cannot be renamed (%v); it works all the same", storeNamed(id), obs.Found.Name, obs.RenameErr))}, true
 	}
 	return finding{}, false
 }

@@ -7,8 +7,8 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// Facts is what OpenFGA has said so far in one pass. The zero value knows nothing.
-type Facts struct {
+// Observed is what is known of OpenFGA so far in one pass. The zero value knows nothing.
+type Observed struct {
 	// Listed is true when Named holds every OpenFGA store of the Store's name, oldest first.
 	Listed bool
 	Named  []Store
@@ -37,21 +37,21 @@ type Store struct {
 }
 
 // bears reports whether the store of this id is known to have the Store's name.
-func (f Facts) bears(id string) bool {
-	return id == f.Created || slices.ContainsFunc(f.Named, func(s Store) bool { return s.ID == id })
+func (obs Observed) bears(id string) bool {
+	return id == obs.Created || slices.ContainsFunc(obs.Named, func(s Store) bool { return s.ID == id })
 }
 
 // exists reports whether OpenFGA has confirmed the store. A model says nothing: OpenFGA takes
 // models for stores that it does not have, and keeps those of stores that were deleted.
-func (f Facts) exists(id string) bool { return f.bears(id) || f.Found.ID == id }
+func (obs Observed) exists(id string) bool { return obs.bears(id) || obs.Found.ID == id }
 
 // latest is the newest model of the store; false while that is not known.
-func (f Facts) latest(id string) (*openfgav1.AuthorizationModel, bool) {
+func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
 	switch id {
-	case f.Created:
+	case obs.Created:
 		return nil, true
-	case f.LatestOf:
-		return f.Latest, true
+	case obs.LatestOf:
+		return obs.Latest, true
 	}
 	return nil, false
 }

@@ -27,30 +27,30 @@ func (s set) members() []int {
 type graph struct {
 	units     []*unit
 	providers map[name][]int
-	// elders are for each unit the earlier units that define something it defines too.
-	elders [][]int
+	// earlier are for each unit those before it that define something it defines too.
+	earlier [][]int
 }
 
 func newGraph(units []*unit) *graph {
-	g := &graph{units: units, providers: map[name][]int{}, elders: make([][]int, len(units))}
+	g := &graph{units: units, providers: map[name][]int{}, earlier: make([][]int, len(units))}
 	for i, u := range units {
 		for n := range u.claims {
-			g.elders[i] = append(g.elders[i], g.providers[n]...)
+			g.earlier[i] = append(g.earlier[i], g.providers[n]...)
 			g.providers[n] = append(g.providers[n], i)
 		}
-		slices.Sort(g.elders[i])
-		g.elders[i] = slices.Compact(g.elders[i])
+		slices.Sort(g.earlier[i])
+		g.earlier[i] = slices.Compact(g.earlier[i])
 	}
 	return g
 }
 
-// settle decides which of the units outside `out` live: those whose needs are met by units that live,
-// and none of whose elders lives.
+// resolve decides which of the units outside `out` live: those whose needs are met by units that live,
+// and that conflict with no earlier unit that lives.
 //
 // Whether a unit lives depends on whether others do not, so the answer is approached from both sides: what lives even if
-// all possible elders live is sure; what lives if only the sure elders live is possible. The two meet, unless
+// all earlier units that possibly live do is sure; what lives if only the sure ones do is possible. The two meet, unless
 // needs and conflicts run in a circle. Then the earliest undecided unit is taken to live, or if that contradicts itself, to be out.
-func (g *graph) settle(out set) set {
+func (g *graph) resolve(out set) set {
 	out, assumed := slices.Clone(out), g.none()
 	for {
 		sure, possible := g.approach(out, assumed)
@@ -93,12 +93,12 @@ func (g *graph) approach(out, assumed set) (sure, possible set) {
 	}
 }
 
-// live returns the largest set of units that has no member in out, none with an elder in `elders`,
+// live returns the largest set of units that has no member in out, none that conflicts with an earlier one in `before`,
 // and none with a need that the set does not meet.
-func (g *graph) live(out, elders set) set {
+func (g *graph) live(out, before set) set {
 	in := g.none()
 	for i := range in {
-		in[i] = !out[i] && !slices.ContainsFunc(g.elders[i], func(e int) bool { return elders[e] })
+		in[i] = !out[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return before[e] })
 	}
 	for changed := true; changed; {
 		changed = false
