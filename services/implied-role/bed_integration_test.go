@@ -27,8 +27,8 @@ import (
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const soon = 20 * time.Second
@@ -131,15 +131,15 @@ func (b *bed) do(ops string) {
 }
 
 func (b *bed) bindings() dynamic.ResourceInterface {
-	return b.Resource(topology.RoleBindings()).Namespace(b.namespace)
+	return b.Resource(kinds.RoleBindings()).Namespace(b.namespace)
 }
 
 func (b *bed) rules() dynamic.ResourceInterface {
-	return b.Resource(topology.ImpliedRoles()).Namespace(b.namespace)
+	return b.Resource(kinds.ImpliedRoles()).Namespace(b.namespace)
 }
 
 // apply makes an object be as given, as a person would.
-func (b *bed) apply(kind topology.Kind, name string, fields map[string]any) error {
+func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) error {
 	fields["apiVersion"], fields["kind"] = kind.Group+"/"+kind.Version, kind.Kind
 	fields["metadata"] = map[string]any{"name": name}
 	patch, err := json.Marshal(fields)
@@ -158,7 +158,7 @@ func (b *bed) bind(name string, r infer.Role, who []string) {
 	for _, text := range who {
 		subjects = append(subjects, subject(text))
 	}
-	if err := b.apply(topology.RoleBindings(), name, map[string]any{
+	if err := b.apply(kinds.RoleBindings(), name, map[string]any{
 		"roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": r.Kind(), "name": r.Name}, "subjects": subjects,
 	}); err != nil {
 		b.T.Fatal(err)
@@ -171,7 +171,7 @@ func (b *bed) rule(name string, parent, child infer.Role, gone bool) {
 	if gone {
 		err = b.rules().Delete(b.T.Context(), name, metav1.DeleteOptions{})
 	} else {
-		err = b.apply(topology.ImpliedRoles(), name, map[string]any{"spec": map[string]any{"inference_rule": map[string]any{
+		err = b.apply(kinds.ImpliedRoles(), name, map[string]any{"spec": map[string]any{"inference_rule": map[string]any{
 			"parent_role": parent.Name, "parent_kind": parent.Kind(), "child_role": child.Name, "child_kind": child.Kind(),
 		}}})
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
 // cluster is what is needed of the API server.
 type cluster interface {
-	Get(ctx context.Context, kind topology.Kind, namespace, name string) (event.Change, error)
-	Apply(ctx context.Context, kind topology.Kind, seen event.Change, object any) (event.Change, error)
-	Delete(ctx context.Context, kind topology.Kind, obj event.Change) error
-	ApplyStatus(ctx context.Context, kind topology.Kind, obj event.Change, status any, cas bool) (event.Change, error)
+	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
+	Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error)
+	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
+	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any, cas bool) (event.Change, error)
 	Event(ctx context.Context, obj event.Change, note kube.Note) error
 }
 
@@ -46,9 +46,9 @@ func (r *reconciler) Keys(k event.Key) []string {
 		return nil
 	}
 	switch k.GroupResource {
-	case topology.RoleBindings().GroupResource:
+	case kinds.RoleBindings().GroupResource:
 		r.touch(k.Namespace, r.touchedBy(k), k.Name)
-	case topology.ImpliedRoles().GroupResource:
+	case kinds.ImpliedRoles().GroupResource:
 		d := newDirt()
 		d.rules = true
 		if _, live := r.Rules.Get(k); !live {

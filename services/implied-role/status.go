@@ -19,8 +19,8 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const (
@@ -77,7 +77,7 @@ func (p *pass) refusals(ctx context.Context, errs []error) error {
 }
 
 func (p *pass) writeStatus(ctx context.Context, rule scene.Rule, status rolev1alpha1.ImpliedRolesStatus) error {
-	now, err := p.api.ApplyStatus(ctx, topology.ImpliedRoles(), rule.Change, status, false)
+	now, err := p.api.ApplyStatus(ctx, kinds.ImpliedRoles(), rule.Change, status, false)
 	if errors.Is(err, kube.ErrNotFound) {
 		return nil // The event that says so is on its way.
 	}

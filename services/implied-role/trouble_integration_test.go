@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -241,7 +242,7 @@ func TestAStepThatWasCutOffIsFinished(t *testing.T) {
 // TestW1AStartWithHalfOfTheStreamDeletesNothing lets the bus forget the rules: until the
 // snapshot of every kind is complete nobody may conclude that they are gone.
 func TestW1AStartWithHalfOfTheStreamDeletesNothing(t *testing.T) {
-	for _, missing := range []topology.Kind{topology.ImpliedRoles(), topology.RoleBindings(), topology.Roles()} {
+	for _, missing := range []kinds.Kind{kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.Roles()} {
 		t.Run(missing.Resource, func(t *testing.T) {
 			b := newBed(t)
 			m := b.Mirror()

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // work is the carrying out of a plan.
@@ -138,7 +138,7 @@ func (w *work) carryOut(ctx context.Context, s infer.Step) error {
 			seen = event.Change{Key: w.BindingKey(w.namespace, s.Name)}
 		}
 		var now event.Change
-		if now, err = w.api.Apply(ctx, topology.RoleBindings(), seen, s.Object()); err == nil {
+		if now, err = w.api.Apply(ctx, kinds.RoleBindings(), seen, s.Object()); err == nil {
 			return w.made(ctx, now)
 		}
 	}
@@ -153,7 +153,7 @@ func (w *work) carryOut(ctx context.Context, s infer.Step) error {
 func same(is, planned *infer.Binding) bool { return is.Generated() && is.UID == planned.UID }
 
 func (w *work) remove(ctx context.Context, is scene.Binding) error {
-	if err := w.api.Delete(ctx, topology.RoleBindings(), is.Change); err != nil {
+	if err := w.api.Delete(ctx, kinds.RoleBindings(), is.Change); err != nil {
 		return err
 	}
 	if is.Value.Finalized {
@@ -172,7 +172,7 @@ func (w *work) made(ctx context.Context, now event.Change) error {
 
 // refresh reads what the view did not know yet, and has the step planned anew.
 func (w *work) refresh(ctx context.Context, was event.Change, name string) error {
-	now, err := w.api.Get(ctx, topology.RoleBindings(), w.namespace, name)
+	now, err := w.api.Get(ctx, kinds.RoleBindings(), w.namespace, name)
 	if errors.Is(err, kube.ErrNotFound) && was.UID != "" {
 		now, err = was, nil
 		now.Deleted, now.ObservedAt = true, time.Now()

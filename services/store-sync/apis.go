@@ -9,7 +9,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
@@ -36,18 +36,18 @@ type apis struct {
 func newAPIs(v *view.View, cluster string) apis {
 	return apis{
 		cluster: cluster,
-		definitions: view.Register(v, topology.Definitions(), map[string]func(*apimodel.Definition) []string{
+		definitions: view.Register(v, kinds.Definitions(), map[string]func(*apimodel.Definition) []string{
 			byLabel: func(d *apimodel.Definition) []string { return []string{d.Labels[corev1alpha1.StoreNameLabel]} },
 			byGroup: func(d *apimodel.Definition) []string { return []string{d.Spec.Group} },
 		}),
-		bindings: view.Register(v, topology.Bindings(), map[string]func(*apimodel.Binding) []string{
+		bindings: view.Register(v, kinds.Bindings(), map[string]func(*apimodel.Binding) []string{
 			byExport: func(b *apimodel.Binding) []string { return []string{b.ExportName()} },
 		}),
-		exports: view.Register(v, topology.Exports(), map[string]func(*apimodel.Export) []string{
+		exports: view.Register(v, kinds.Exports(), map[string]func(*apimodel.Export) []string{
 			bySchema: (*apimodel.Export).Schemas,
 		}),
-		schemas:  view.Register[apimodel.Schema](v, topology.ResourceSchemas(), nil),
-		accounts: view.Register[corev1alpha1.AccountInfo](v, topology.AccountInfos(), nil),
+		schemas:  view.Register[apimodel.Schema](v, kinds.ResourceSchemas(), nil),
+		accounts: view.Register[corev1alpha1.AccountInfo](v, kinds.AccountInfos(), nil),
 	}
 }
 
@@ -64,30 +64,30 @@ func (a apis) Serving(gv schema.GroupVersion) []apimodel.Resource {
 
 // Gone reports whether the definition of a resource was deleted.
 func (a apis) Gone(r apimodel.Resource) bool {
-	_, gone := a.definitions.Tombstone(event.Key{Cluster: a.cluster, GroupResource: topology.Definitions().GroupResource, Name: r.String()})
+	_, gone := a.definitions.Tombstone(event.Key{Cluster: a.cluster, GroupResource: kinds.Definitions().GroupResource, Name: r.String()})
 	return gone
 }
 
 // keys lists the Stores that an object of an API touches. A binding is looked at itself, too.
 func (a apis) keys(k event.Key) []event.Key {
 	switch k.GroupResource {
-	case topology.Definitions().GroupResource:
+	case kinds.Definitions().GroupResource:
 		if d := last(a.definitions, k); d != nil && k.Cluster == a.cluster && d.Labels[corev1alpha1.StoreNameLabel] != "" {
 			return []event.Key{a.store(d.Labels[corev1alpha1.StoreNameLabel], "")}
 		}
-	case topology.Bindings().GroupResource:
+	case kinds.Bindings().GroupResource:
 		keys := []event.Key{k}
 		if b := last(a.bindings, k); b != nil {
 			keys = append(keys, a.storesOf(k.Cluster)...)
 		}
 		return keys
-	case topology.AccountInfos().GroupResource:
+	case kinds.AccountInfos().GroupResource:
 		if i := last(a.accounts, k); i != nil && k.Name == corev1alpha1.AccountInfoName {
 			return []event.Key{a.store(i.Spec.Organization.Name, i.Spec.Organization.OriginCluster)}
 		}
-	case topology.Exports().GroupResource:
+	case kinds.Exports().GroupResource:
 		return a.boundTo(k.Cluster, k.Name)
-	case topology.ResourceSchemas().GroupResource:
+	case kinds.ResourceSchemas().GroupResource:
 		var keys []event.Key
 		for _, e := range a.exports.By(bySchema, k.Name) {
 			if e.Key.Cluster == k.Cluster {
@@ -110,7 +110,7 @@ func last[T any](table *view.Table[T], k event.Key) *T {
 
 // store is the key of a Store that an object here refers to.
 func (a apis) store(name, cluster string) event.Key {
-	return event.Key{Cluster: cmp.Or(cluster, a.cluster), GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: cmp.Or(cluster, a.cluster), GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 // storesOf is the Store of the organization that a kcp workspace belongs to, if that is known.
@@ -123,7 +123,7 @@ func (a apis) storesOf(workspace string) []event.Key {
 }
 
 func accountOf(workspace string) event.Key {
-	return event.Key{Cluster: workspace, GroupResource: topology.AccountInfos().GroupResource, Name: corev1alpha1.AccountInfoName}
+	return event.Key{Cluster: workspace, GroupResource: kinds.AccountInfos().GroupResource, Name: corev1alpha1.AccountInfoName}
 }
 
 // made lists the Stores that have AuthorizationModels for an export.
@@ -159,16 +159,16 @@ func (a apis) bound(b view.Object[apimodel.Binding]) apimodel.Bound {
 	if i, known := a.accounts.Get(accountOf(b.Key.Cluster)); known {
 		found.Account = i.Value
 	}
-	at := func(kind topology.Kind, name string) event.Key {
+	at := func(kind kinds.Kind, name string) event.Key {
 		return event.Key{Cluster: b.Value.Status.ExportCluster, GroupResource: kind.GroupResource, Name: name}
 	}
-	e, known := a.exports.Get(at(topology.Exports(), b.Value.ExportName()))
+	e, known := a.exports.Get(at(kinds.Exports(), b.Value.ExportName()))
 	if !known {
 		return found
 	}
 	found.Export = e.Value
 	for _, name := range e.Value.Schemas() {
-		if s, known := a.schemas.Get(at(topology.ResourceSchemas(), name)); known {
+		if s, known := a.schemas.Get(at(kinds.ResourceSchemas(), name)); known {
 			found.Schemas[name] = s.Value
 		}
 	}

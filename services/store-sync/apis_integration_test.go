@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
@@ -66,7 +67,7 @@ func (b *bed) define(definitions ...definition) {
 		if d.store != "" {
 			metadata["labels"] = map[string]any{corev1alpha1.StoreNameLabel: d.store}
 		}
-		b.apply(topology.Definitions(), d.name(), map[string]any{"metadata": metadata, "spec": map[string]any{
+		b.apply(kinds.Definitions(), d.name(), map[string]any{"metadata": metadata, "spec": map[string]any{
 			"group": d.group, "scope": "Cluster",
 			"names": map[string]any{"plural": d.plural, "kind": d.kind, "singular": strings.ToLower(d.kind), "listKind": d.kind + "List"},
 			"versions": []any{map[string]any{
@@ -81,7 +82,7 @@ func (b *bed) define(definitions ...definition) {
 func (b *bed) undefine(d definition) {
 	b.T.Helper()
 	err := wait.PollUntilContextTimeout(context.WithoutCancel(b.T.Context()), calm/20, soon, true, func(ctx context.Context) (bool, error) {
-		err := b.Resource(topology.Definitions()).Delete(ctx, d.name(), metav1.DeleteOptions{})
+		err := b.Resource(kinds.Definitions()).Delete(ctx, d.name(), metav1.DeleteOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
 	if err != nil {
@@ -90,7 +91,7 @@ func (b *bed) undefine(d definition) {
 }
 
 // apply makes an object be as a person wrote it.
-func (b *bed) apply(kind topology.Kind, name string, object map[string]any) {
+func (b *bed) apply(kind kinds.Kind, name string, object map[string]any) {
 	b.T.Helper()
 	u := &unstructured.Unstructured{Object: object}
 	u.SetAPIVersion(strings.TrimPrefix(kind.Group+"/"+kind.Version, "/"))
@@ -116,7 +117,7 @@ func (b *bed) awaitNoModule(name string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
 		var m corev1alpha1.AuthorizationModel
-		if err := b.get(topology.AuthorizationModels(), name, &m); !apierrors.IsNotFound(err) {
+		if err := b.get(kinds.AuthorizationModels(), name, &m); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("AuthorizationModel %s is there (%w)", name, err)
 		}
 		return nil
@@ -249,7 +250,7 @@ func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 	page := definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""}
 	b.define(page)
 	b.awaitTypes("ui_platform-mesh_io_page")
-	b.Delete(topology.Definitions(), page.name())
+	b.Delete(kinds.Definitions(), page.name())
 	b.awaitTypes("-ui_platform-mesh_io_page")
 	b.define(page)
 	b.awaitTypes("ui_platform-mesh_io_page")
@@ -275,7 +276,7 @@ func (b *bed) awaitModuleCount(store string, least int) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
 		var s corev1alpha1.Store
-		if err := b.get(topology.Stores(), store, &s); err != nil {
+		if err := b.get(kinds.Stores(), store, &s); err != nil {
 			return err
 		}
 		if len(s.Status.Modules) < least {
@@ -298,16 +299,16 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	}
 	b.awaitTypes("example_com_widget")
 	tuple := corev1alpha1.Tuple{User: "user:anne", Relation: "member", Object: "core_platform-mesh_io_account:local/acme"}
-	b.apply(topology.AuthorizationModels(), "widgets-demo", map[string]any{"spec": map[string]any{"tuples": []any{
+	b.apply(kinds.AuthorizationModels(), "widgets-demo", map[string]any{"spec": map[string]any{"tuples": []any{
 		map[string]any{"user": tuple.User, "relation": tuple.Relation, "object": tuple.Object},
 	}}})
-	b.apply(topology.AuthorizationModels(), "widgets-demo", map[string]any{"spec": map[string]any{
+	b.apply(kinds.AuthorizationModels(), "widgets-demo", map[string]any{"spec": map[string]any{
 		"model": "module edited\n", "storeRef": map[string]any{"name": "demo"},
 		"tuples": []any{map[string]any{"user": tuple.User, "relation": tuple.Relation, "object": tuple.Object}},
 	}})
 	testbed.Eventually(t, soon, func() error {
 		var m corev1alpha1.AuthorizationModel
-		err := b.get(topology.AuthorizationModels(), "widgets-demo", &m)
+		err := b.get(kinds.AuthorizationModels(), "widgets-demo", &m)
 		if err == nil && (!strings.HasPrefix(m.Spec.Model, "module widgets\n") || len(m.Spec.Tuples) != 1) {
 			err = fmt.Errorf("it has %+v", m.Spec)
 		}
@@ -325,7 +326,7 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	b.awaitTypes("example_com_widget", "example_org_widget")
 	b.awaitNoModule("widgets-other")
 	b.define(widgets("example.com", ""))
-	b.Delete(topology.Definitions(), "widgets.example.org")
+	b.Delete(kinds.Definitions(), "widgets.example.org")
 	b.awaitNoModule("widgets-demo")
 	b.awaitNoModule("widgets.example.org-demo")
 	b.awaitTypes("-example_com_widget", "-example_org_widget")
@@ -371,9 +372,9 @@ func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
 	b.applyStore("demo", withAccounts)
 	b.define(widgets("example.com", "demo"))
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
-	b.Delete(topology.Stores(), "demo")
+	b.Delete(kinds.Stores(), "demo")
 	b.await("demo", "Deleting=True/Blocked")
-	b.Delete(topology.AuthorizationModels(), "widgets-demo")
+	b.Delete(kinds.AuthorizationModels(), "widgets-demo")
 	b.awaitGone("demo")
 }
 

@@ -11,13 +11,13 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
 // raw puts an object as the API server would send it.
-func (d *desk) raw(kind topology.Kind, cluster, name, object string) event.Key {
+func (d *desk) raw(kind kinds.Kind, cluster, name, object string) event.Key {
 	d.Helper()
 	return d.put(kind, cluster, name, json.RawMessage(object), false)
 }
@@ -38,27 +38,27 @@ func TestAnAPITouchesTheStoresWhoseModelsItBelongsInto(t *testing.T) {
 	demo, other := d.store("local", "demo", ""), d.store("local", "other", "")
 	d.store("local", "orgs", "")
 	d.store("east", "far", "")
-	acme := event.Key{Cluster: "orgs", GroupResource: topology.Stores().GroupResource, Name: "acme"}
-	d.raw(topology.AccountInfos(), "team", "account", acmeAccount)
-	binding := d.raw(topology.Bindings(), "team", "b", localBinding)
-	orphan := d.raw(topology.Bindings(), "lost", "b", localBinding)
-	export := d.raw(topology.Exports(), "local", "widgets", localExport)
+	acme := event.Key{Cluster: "orgs", GroupResource: kinds.Stores().GroupResource, Name: "acme"}
+	d.raw(kinds.AccountInfos(), "team", "account", acmeAccount)
+	binding := d.raw(kinds.Bindings(), "team", "b", localBinding)
+	orphan := d.raw(kinds.Bindings(), "lost", "b", localBinding)
+	export := d.raw(kinds.Exports(), "local", "widgets", localExport)
 	tests := map[string]struct {
 		object event.Key
 		want   []event.Key
 	}{
-		"a labelled definition":              {d.raw(topology.Definitions(), "local", "widgets.example.com", widgetsCRD), []event.Key{demo}},
-		"one of another cluster":             {d.raw(topology.Definitions(), "east", "widgets.example.com", widgetsCRD), nil},
-		"a definition in a discovered group": {d.raw(topology.Definitions(), "local", "pages.ui.platform-mesh.io", pagesCRD), []event.Key{demo, other}},
+		"a labelled definition":              {d.raw(kinds.Definitions(), "local", "widgets.example.com", widgetsCRD), []event.Key{demo}},
+		"one of another cluster":             {d.raw(kinds.Definitions(), "east", "widgets.example.com", widgetsCRD), nil},
+		"a definition in a discovered group": {d.raw(kinds.Definitions(), "local", "pages.ui.platform-mesh.io", pagesCRD), []event.Key{demo, other}},
 		"a binding":                          {binding, []event.Key{binding, acme}},
 		"a binding of nobody":                {orphan, []event.Key{orphan}},
 		"an export":                          {export, []event.Key{acme}},
-		"an export of the name elsewhere":    {d.raw(topology.Exports(), "east", "widgets", localExport), nil},
-		"a schema":                           {d.raw(topology.ResourceSchemas(), "local", "v1.widgets", localSchema), []event.Key{acme}},
-		"a schema of the name elsewhere":     {d.raw(topology.ResourceSchemas(), "west", "v1.widgets", localSchema), nil},
-		"an AccountInfo":                     {event.Key{Cluster: "team", GroupResource: topology.AccountInfos().GroupResource, Name: "account"}, []event.Key{acme}},
-		"an AccountInfo that nobody reads":   {d.raw(topology.AccountInfos(), "team", "other", acmeAccount), nil},
-		"an object that nobody knows":        {event.Key{Cluster: "local", GroupResource: topology.Definitions().GroupResource, Name: "x.example.com"}, nil},
+		"an export of the name elsewhere":    {d.raw(kinds.Exports(), "east", "widgets", localExport), nil},
+		"a schema":                           {d.raw(kinds.ResourceSchemas(), "local", "v1.widgets", localSchema), []event.Key{acme}},
+		"a schema of the name elsewhere":     {d.raw(kinds.ResourceSchemas(), "west", "v1.widgets", localSchema), nil},
+		"an AccountInfo":                     {event.Key{Cluster: "team", GroupResource: kinds.AccountInfos().GroupResource, Name: "account"}, []event.Key{acme}},
+		"an AccountInfo that nobody reads":   {d.raw(kinds.AccountInfos(), "team", "other", acmeAccount), nil},
+		"an object that nobody knows":        {event.Key{Cluster: "local", GroupResource: kinds.Definitions().GroupResource, Name: "x.example.com"}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAnAPITouchesTheStoresWhoseModelsItBelongsInto(t *testing.T) {
 
 func TestADeletedDefinitionTouchesTheStoreOfItsLabel(t *testing.T) {
 	d := newDesk(t)
-	crd := d.put(topology.Definitions(), "local", "widgets.example.com", json.RawMessage(widgetsCRD), true)
+	crd := d.put(kinds.Definitions(), "local", "widgets.example.com", json.RawMessage(widgetsCRD), true)
 	if got := d.Keys(crd); !slices.Equal(got, []event.Key{storeKey("demo")}) {
 		t.Errorf("touches %v", got)
 	}
@@ -82,8 +82,8 @@ func TestADeletedDefinitionTouchesTheStoreOfItsLabel(t *testing.T) {
 
 func TestOnlyWhatIsServedHereIsServed(t *testing.T) {
 	d := newDesk(t)
-	d.raw(topology.Definitions(), "local", "widgets.example.com", widgetsCRD)
-	d.raw(topology.Definitions(), "east", "widgets.example.com", widgetsCRD)
+	d.raw(kinds.Definitions(), "local", "widgets.example.com", widgetsCRD)
+	d.raw(kinds.Definitions(), "east", "widgets.example.com", widgetsCRD)
 	for version, want := range map[string]int{"v1": 1, "v2": 0} {
 		if got := d.Serving(schema.GroupVersion{Group: "example.com", Version: version}); len(got) != want {
 			t.Errorf("%s serves %v", version, got)
@@ -93,14 +93,14 @@ func TestOnlyWhatIsServedHereIsServed(t *testing.T) {
 
 func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	d := newDesk(t)
-	acme := event.Key{Cluster: "orgs", GroupResource: topology.Stores().GroupResource, Name: "acme"}
-	d.raw(topology.Bindings(), "team", "b", localBinding)
-	d.raw(topology.Exports(), "local", "widgets", localExport)
-	d.raw(topology.ResourceSchemas(), "local", "v1.widgets", localSchema)
+	acme := event.Key{Cluster: "orgs", GroupResource: kinds.Stores().GroupResource, Name: "acme"}
+	d.raw(kinds.Bindings(), "team", "b", localBinding)
+	d.raw(kinds.Exports(), "local", "widgets", localExport)
+	d.raw(kinds.ResourceSchemas(), "local", "v1.widgets", localSchema)
 	if g := d.generation(acme); len(g.Wanted) != 0 || !g.Unsure["local/widgets"] {
 		t.Errorf("before the AccountInfo is known: %+v", g.Input)
 	}
-	d.raw(topology.AccountInfos(), "team", "account", acmeAccount)
+	d.raw(kinds.AccountInfos(), "team", "account", acmeAccount)
 	g := d.generation(acme)
 	if len(g.Wanted) != 1 || g.Wanted[0].Store != (corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"}) || len(g.Unsure) != 0 {
 		t.Errorf("wanted is %+v, unsure %v", g.Wanted, g.Unsure)
@@ -108,8 +108,8 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	if g := d.generation(storeKey("acme")); len(g.Wanted) != 0 {
 		t.Errorf("a Store of the name here wants %+v", g.Wanted)
 	}
-	d.put(topology.Exports(), "local", "widgets", json.RawMessage(localExport), true)
-	d.put(topology.AuthorizationModels(), "local", "widgets-acme", corev1alpha1.AuthorizationModel{
+	d.put(kinds.Exports(), "local", "widgets", json.RawMessage(localExport), true)
+	d.put(kinds.AuthorizationModels(), "local", "widgets-acme", corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets-acme", Annotations: map[string]string{
 			corev1alpha1.ResourceAnnotation: "widgets.example.com", corev1alpha1.ExportAnnotation: "local/widgets",
 		}},
@@ -145,8 +145,8 @@ func TestDiscoveryIsDoneForStoresThatWantItAndWhenADefinitionChanged(t *testing.
 	expect("a Store that does not exist", storeKey("none"), 0)
 	demo := d.store("local", "demo", "")
 	expect("a Store", demo, 1)
-	r.noticed(d.raw(topology.Definitions(), "local", "widgets.example.com", widgetsCRD))
+	r.noticed(d.raw(kinds.Definitions(), "local", "widgets.example.com", widgetsCRD))
 	expect("after a change elsewhere", demo, 1)
-	r.noticed(d.raw(topology.Definitions(), "local", "pages.ui.platform-mesh.io", pagesCRD))
+	r.noticed(d.raw(kinds.Definitions(), "local", "pages.ui.platform-mesh.io", pagesCRD))
 	expect("after a change", demo, 2)
 }

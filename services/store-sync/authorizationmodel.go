@@ -7,7 +7,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // generated is what we say about an AuthorizationModel; everything else about it is for others to say.
@@ -26,7 +26,7 @@ func (r *reconciler) makeModule(ctx context.Context, was, cause event.Change, m 
 	}
 	object := generated{Spec: m.Spec}
 	object.Metadata.Annotations = m.Annotations
-	is, err := r.kube.Apply(ctx, topology.AuthorizationModels(), was, object)
+	is, err := r.kube.Apply(ctx, kinds.AuthorizationModels(), was, object)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (r *reconciler) makeModule(ctx context.Context, was, cause event.Change, m 
 func (r *reconciler) deleteModules(ctx context.Context, made map[string]event.Change, names []string) error {
 	var errs []error
 	for _, name := range names {
-		if err := r.kube.Delete(ctx, topology.AuthorizationModels(), made[name]); err != nil {
+		if err := r.kube.Delete(ctx, kinds.AuthorizationModels(), made[name]); err != nil {
 			errs = append(errs, err)
 			continue
 		}

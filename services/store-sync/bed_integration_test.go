@@ -16,8 +16,8 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
 
@@ -84,12 +84,12 @@ func storeSpec(edit ...func(*corev1alpha1.StoreSpec)) corev1alpha1.StoreSpec {
 
 func (b *bed) applyStore(name string, edit ...func(*corev1alpha1.StoreSpec)) {
 	b.T.Helper()
-	b.Kube.Apply(b.T, topology.Stores(), name, storeSpec(edit...))
+	b.Kube.Apply(b.T, kinds.Stores(), name, storeSpec(edit...))
 }
 
 func (b *bed) applyModule(name, store, text string) {
 	b.T.Helper()
-	b.Kube.Apply(b.T, topology.AuthorizationModels(), name,
+	b.Kube.Apply(b.T, kinds.AuthorizationModels(), name,
 		corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: store}, Model: text})
 }
 
@@ -97,12 +97,12 @@ func (b *bed) applyModule(name, store, text string) {
 func (b *bed) patch(patch string, subresources ...string) {
 	b.T.Helper()
 	options := metav1.PatchOptions{FieldManager: "test"}
-	if _, err := b.Resource(topology.Stores()).Patch(b.T.Context(), "demo", types.MergePatchType, []byte(patch), options, subresources...); err != nil {
+	if _, err := b.Resource(kinds.Stores()).Patch(b.T.Context(), "demo", types.MergePatchType, []byte(patch), options, subresources...); err != nil {
 		b.T.Fatal(err)
 	}
 }
 
-func (b *bed) get(kind topology.Kind, name string, into any) error {
+func (b *bed) get(kind kinds.Kind, name string, into any) error {
 	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (b *bed) get(kind topology.Kind, name string, into any) error {
 func (b *bed) store(name string) *corev1alpha1.Store {
 	b.T.Helper()
 	var s corev1alpha1.Store
-	if err := b.get(topology.Stores(), name, &s); err != nil {
+	if err := b.get(kinds.Stores(), name, &s); err != nil {
 		b.T.Fatal(err)
 	}
 	return &s
@@ -125,7 +125,7 @@ func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
 	var s corev1alpha1.Store
 	testbed.Eventually(b.T, soon, func() error {
 		s = corev1alpha1.Store{}
-		if err := b.get(topology.Stores(), name, &s); err != nil {
+		if err := b.get(kinds.Stores(), name, &s); err != nil {
 			return err
 		}
 		return lacking(s.Status.Conditions, s.Generation, want)
@@ -138,7 +138,7 @@ func (b *bed) awaitModule(name string, want ...string) *corev1alpha1.Authorizati
 	var m corev1alpha1.AuthorizationModel
 	testbed.Eventually(b.T, soon, func() error {
 		m = corev1alpha1.AuthorizationModel{}
-		if err := b.get(topology.AuthorizationModels(), name, &m); err != nil {
+		if err := b.get(kinds.AuthorizationModels(), name, &m); err != nil {
 			return err
 		}
 		return lacking(m.Status.Conditions, m.Generation, want)

@@ -8,7 +8,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
@@ -19,7 +19,7 @@ func (r *reconciler) holdBinding(ctx context.Context, key event.Key) ([]consume.
 	if !ok || key.Cluster != r.cluster || b.Value.Ignored() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
 		return nil, nil
 	}
-	kind := topology.Bindings()
+	kind := kinds.Bindings()
 	kind.Version = b.Version
 	wanted := b.Value.Held() && b.Value.DeletionTimestamp == nil
 	result := consume.Result{Change: b.Change, Outcome: eventv1.Outcome_OUTCOME_APPLIED}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -20,7 +21,7 @@ import (
 // kcp makes the API server serve kcp's kinds. Everything is in one logical cluster here.
 func (b *bed) kcp() {
 	b.T.Helper()
-	for _, kind := range []topology.Kind{topology.Bindings(), topology.Exports(), topology.ResourceSchemas(), topology.AccountInfos()} {
+	for _, kind := range []kinds.Kind{kinds.Bindings(), kinds.Exports(), kinds.ResourceSchemas(), kinds.AccountInfos()} {
 		b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
 	}
 }
@@ -28,7 +29,7 @@ func (b *bed) kcp() {
 func (b *bed) account(org string) {
 	b.T.Helper()
 	location := map[string]any{"name": org, "originClusterId": "local", "generatedClusterId": "generated"}
-	b.apply(topology.AccountInfos(), "account", map[string]any{"spec": map[string]any{"account": location, "organization": location}})
+	b.apply(kinds.AccountInfos(), "account", map[string]any{"spec": map[string]any{"account": location, "organization": location}})
 }
 
 // export offers resources, each with a schema v1.<plural>.<group>.
@@ -37,20 +38,20 @@ func (b *bed) export(name string, resources ...definition) {
 	var listed []any
 	for _, d := range resources {
 		listed = append(listed, map[string]any{"group": d.group, "name": d.plural, "schema": "v1." + d.name()})
-		b.apply(topology.ResourceSchemas(), "v1."+d.name(), map[string]any{"spec": map[string]any{
+		b.apply(kinds.ResourceSchemas(), "v1."+d.name(), map[string]any{"spec": map[string]any{
 			"group": d.group, "scope": "Cluster", "names": map[string]any{"plural": d.plural, "singular": strings.ToLower(d.kind), "kind": d.kind},
 		}})
 	}
-	b.apply(topology.Exports(), name, map[string]any{"spec": map[string]any{"resources": listed}})
+	b.apply(kinds.Exports(), name, map[string]any{"spec": map[string]any{"resources": listed}})
 }
 
 // bind binds an export, as kcp would.
 func (b *bed) bind(name, export string) {
 	b.T.Helper()
 	reference := map[string]any{"export": map[string]any{"path": "root:providers", "name": export}}
-	b.apply(topology.Bindings(), name, map[string]any{"spec": map[string]any{"reference": reference}})
+	b.apply(kinds.Bindings(), name, map[string]any{"spec": map[string]any{"reference": reference}})
 	patch := []byte(`{"status":{"apiExportClusterName":"local"}}`)
-	if _, err := b.Resource(topology.Bindings()).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := b.Resource(kinds.Bindings()).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -58,7 +59,7 @@ func (b *bed) bind(name, export string) {
 func (b *bed) awaitHeld(binding string, want bool) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(topology.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
+		u, err := b.Resource(kinds.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
 		if err == nil && slices.Contains(u.GetFinalizers(), corev1alpha1.BindingFinalizer) != want {
 			err = fmt.Errorf("finalizers are %v", u.GetFinalizers())
 		}
@@ -69,7 +70,7 @@ func (b *bed) awaitHeld(binding string, want bool) {
 func (b *bed) awaitUnbound(binding string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(topology.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
+		u, err := b.Resource(kinds.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("binding is there, finalizers %v (%w)", u.GetFinalizers(), err)
 		}
@@ -99,7 +100,7 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 	b := bound(t)
 	b.awaitTypes("example_com_widget")
 	var m corev1alpha1.AuthorizationModel
-	if err := b.get(topology.AuthorizationModels(), "widgets-demo", &m); err != nil || m.Spec.StoreRef != (corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}) {
+	if err := b.get(kinds.AuthorizationModels(), "widgets-demo", &m); err != nil || m.Spec.StoreRef != (corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}) {
 		t.Errorf("it refers to %+v (%v)", m.Spec.StoreRef, err)
 	}
 	b.Settled()
@@ -109,11 +110,11 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 	b.awaitModule("things-demo", "Merged=True/Merged")
 	b.export("widgets.example.com", widgets("example.com", ""))
 	b.awaitNoModule("things-demo")
-	b.Delete(topology.Bindings(), "one")
+	b.Delete(kinds.Bindings(), "one")
 	b.awaitUnbound("one")
 	b.Settled()
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
-	b.Delete(topology.Bindings(), "two")
+	b.Delete(kinds.Bindings(), "two")
 	b.awaitUnbound("two")
 	b.awaitNoModule("widgets-demo")
 	b.awaitTypes("-example_com_widget")
@@ -121,12 +122,12 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 
 func TestNothingThatHasGoneHoldsUpADeletion(t *testing.T) {
 	gone := map[string]struct {
-		kind topology.Kind
+		kind kinds.Kind
 		name string
 	}{
-		"the export":      {topology.Exports(), "widgets.example.com"},
-		"the schema":      {topology.ResourceSchemas(), "v1.widgets.example.com"},
-		"the AccountInfo": {topology.AccountInfos(), "account"},
+		"the export":      {kinds.Exports(), "widgets.example.com"},
+		"the schema":      {kinds.ResourceSchemas(), "v1.widgets.example.com"},
+		"the AccountInfo": {kinds.AccountInfos(), "account"},
 	}
 	for name, test := range gone {
 		t.Run(name, func(t *testing.T) {
@@ -134,8 +135,8 @@ func TestNothingThatHasGoneHoldsUpADeletion(t *testing.T) {
 			b.Delete(test.kind, test.name)
 			b.Settled()
 			b.awaitModule("widgets-demo", "Merged=True/Merged") // What is bound stays.
-			b.Delete(topology.Bindings(), "one")
-			b.Delete(topology.Bindings(), "two")
+			b.Delete(kinds.Bindings(), "one")
+			b.Delete(kinds.Bindings(), "two")
 			b.awaitUnbound("one")
 			b.awaitUnbound("two")
 			b.awaitNoModule("widgets-demo")
@@ -155,8 +156,8 @@ func TestADeletionWhileNobodyLookedLeavesNothing(t *testing.T) {
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
 	b.awaitHeld("one", true)
 	r.Stop()
-	for kind, name := range map[topology.Kind]string{
-		topology.Bindings(): "one", topology.Exports(): "widgets.example.com", topology.AccountInfos(): "account",
+	for kind, name := range map[kinds.Kind]string{
+		kinds.Bindings(): "one", kinds.Exports(): "widgets.example.com", kinds.AccountInfos(): "account",
 	} {
 		b.Delete(kind, name)
 	}
@@ -177,7 +178,7 @@ func TestBindingsOfThePlatformAreLeftAlone(t *testing.T) {
 	b.awaitHeld("ui.platform-mesh.io-x", false)
 	b.awaitNoModule("workspaces-demo")
 	for _, name := range []string{"one", "two"} {
-		b.Delete(topology.Bindings(), name)
+		b.Delete(kinds.Bindings(), name)
 		b.awaitUnbound(name)
 	}
 }

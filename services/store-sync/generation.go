@@ -9,7 +9,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -77,7 +77,7 @@ func (g *generation) want(cause event.Change, wanted ...apimodel.Wanted) {
 
 // module is the key of an AuthorizationModel here.
 func (o objects) module(name string) event.Key {
-	return event.Key{Cluster: o.cluster, GroupResource: topology.AuthorizationModels().GroupResource, Name: name}
+	return event.Key{Cluster: o.cluster, GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
 }
 
 // generate makes the AuthorizationModels of APIs in a Store be as they should be. One that
@@ -119,7 +119,7 @@ func (r *reconciler) discover(ctx context.Context, store event.Key) (ready bool,
 
 // noticed sees every change before its reconciliation.
 func (r *reconciler) noticed(k event.Key) {
-	if k.GroupResource == topology.Definitions().GroupResource && k.Cluster == r.cluster && r.discovery.Concerns(groupOf(k)) {
+	if k.GroupResource == kinds.Definitions().GroupResource && k.Cluster == r.cluster && r.discovery.Concerns(groupOf(k)) {
 		r.discovery.Invalidate()
 	}
 }

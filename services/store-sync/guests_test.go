@@ -10,7 +10,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	apimodel "github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -18,7 +18,7 @@ import (
 func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
 	d := newDesk(t)
 	demo := d.store("local", "demo", "id1")
-	d.put(topology.AuthorizationModels(), "east", "widgets-demo", corev1alpha1.AuthorizationModel{
+	d.put(kinds.AuthorizationModels(), "east", "widgets-demo", corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets-demo", Annotations: map[string]string{corev1alpha1.ResourceAnnotation: "widgets.example.com"}},
 		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}},
 	}, false)
@@ -30,7 +30,7 @@ func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
 
 func TestABindingInAnotherClusterIsNotOursToHold(t *testing.T) {
 	d := newDesk(t)
-	binding := d.put(topology.Bindings(), "east", "b", json.RawMessage(localBinding), false)
+	binding := d.put(kinds.Bindings(), "east", "b", json.RawMessage(localBinding), false)
 	r := &reconciler{objects: d.objects, view: d.view} // It has no API server to write to.
 	if results, err := r.holdBinding(t.Context(), binding); len(results) != 0 || err != nil {
 		t.Errorf("results %+v, %v", results, err)
@@ -45,7 +45,7 @@ func TestAModuleHereIsToldWhatBecameOfItInTheStoreOfAnotherCluster(t *testing.T)
 		if state != "" {
 			s.Status.Modules = []corev1alpha1.ModuleStatus{{Source: "authorizationmodel/local/guest", State: state}}
 		}
-		foreign := d.put(topology.Stores(), "east", "demo", s, false)
+		foreign := d.put(kinds.Stores(), "east", "demo", s, false)
 		if got := d.Keys(foreign); !slices.Equal(got, []event.Key{foreign}) || !slices.Equal(d.Keys(guest), got) {
 			t.Errorf("the Store touches %v, the module %v", got, d.Keys(guest))
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -100,7 +101,7 @@ func TestAModelOverTheLimitsIsToldAndTheLastGoodOneStays(t *testing.T) {
 	}
 	b.awaitModule("straw", "Merged=False/LimitExceeded")
 	b.awaitModule(part(5), "Merged=True/Merged")
-	b.Delete(topology.AuthorizationModels(), part(0))
+	b.Delete(kinds.AuthorizationModels(), part(0))
 	b.awaitModule("straw", "Merged=True/Merged")
 	b.await("demo", "ModelSynced=True/Merged")
 	b.awaitTypes("straw", "-"+part(0))
@@ -132,7 +133,7 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 	if latest, err := b.hand.LatestModel(t.Context(), s.Status.StoreID); err != nil || latest.GetId() != good {
 		t.Errorf("model %s is live (%v), want %s", latest.GetId(), err, good)
 	}
-	b.Delete(topology.AuthorizationModels(), "straw")
+	b.Delete(kinds.AuthorizationModels(), "straw")
 	b.await("demo", "ModelSynced=True/Merged")
 }
 

@@ -13,8 +13,8 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -156,7 +156,7 @@ func (s *server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 
 // asked is what the view holds of a Store.
 func (s *server) asked(found *corev1alpha1.Store) plan.Input {
-	key := event.Key{Cluster: s.cluster, GroupResource: topology.Stores().GroupResource, Name: found.Name}
+	key := event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: found.Name}
 	in := s.input(key, plan.Observed{})
 	in.Store = found
 	return in

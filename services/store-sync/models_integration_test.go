@@ -41,7 +41,7 @@ func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
 			if got.GetAccepted() != test.accepted || !strings.Contains(got.GetMessage(), test.message) {
 				t.Errorf("accepted %t, saying %q; want %t and %q", got.GetAccepted(), got.GetMessage(), test.accepted, test.message)
 			}
-			if all := kinds(got.GetChanges()); !slices.Equal(all, test.changes) {
+			if all := changeKinds(got.GetChanges()); !slices.Equal(all, test.changes) {
 				t.Errorf("changes %q, want %q", all, test.changes)
 			}
 		})
@@ -58,7 +58,7 @@ func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
 	} {
 		request.Name = "demo"
 		got, err := stores.DiffModel(t.Context(), request)
-		if all := kinds(got.GetChanges()); err != nil || !slices.Equal(all, []string{"ADDED group", "ADDED group#reader"}) {
+		if all := changeKinds(got.GetChanges()); err != nil || !slices.Equal(all, []string{"ADDED group", "ADDED group#reader"}) {
 			t.Errorf("%s: %q, %v", name, all, err)
 		}
 	}
@@ -133,7 +133,7 @@ func expectProvenance(t *testing.T, stores storev1connect.StoreServiceClient) {
 	}
 }
 
-func kinds(changes []*storev1.ModelChange) []string {
+func changeKinds(changes []*storev1.ModelChange) []string {
 	var all []string
 	for _, c := range changes {
 		line := strings.TrimPrefix(c.GetKind().String(), "KIND_") + " " + c.GetDefinition().GetType()

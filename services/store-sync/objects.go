@@ -8,7 +8,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -37,17 +37,17 @@ func newObjects(v *view.View, cluster string, cfg discovery.Config, api discover
 	a := newAPIs(v, cluster)
 	return objects{
 		apis: a, cluster: cluster, discovery: discovery.New(cfg, api, a),
-		stores: view.Register(v, topology.Stores(), map[string]func(*corev1alpha1.Store) []string{
+		stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byName:    func(s *corev1alpha1.Store) []string { return []string{s.Name} },
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
 		}),
-		modules: view.Register(v, topology.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
+		modules: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreRef: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
 			byExport: func(m *corev1alpha1.AuthorizationModel) []string {
 				return []string{m.Annotations[corev1alpha1.ExportAnnotation]}
 			},
 		}),
-		documents: view.Register(v, topology.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
+		documents: view.Register(v, kinds.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
 			byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
 		}),
 	}
@@ -58,19 +58,19 @@ func newObjects(v *view.View, cluster string, cfg discovery.Config, api discover
 // a PolicyDocument registers with, or those whose models an API belongs into.
 func (o objects) Keys(k event.Key) []event.Key {
 	switch k.GroupResource {
-	case topology.Stores().GroupResource:
+	case kinds.Stores().GroupResource:
 		return o.storeKeys(k)
-	case topology.AuthorizationModels().GroupResource:
+	case kinds.AuthorizationModels().GroupResource:
 		if m := last(o.modules, k); m != nil {
 			return []event.Key{storeOf(k, m)}
 		}
 		return nil
-	case topology.PolicyDocuments().GroupResource:
+	case kinds.PolicyDocuments().GroupResource:
 		if d := last(o.documents, k); d != nil {
 			return []event.Key{o.store(d.Spec.StoreRef.Name, cmp.Or(d.Spec.StoreRef.Cluster, k.Cluster))}
 		}
 		return nil
-	case topology.Definitions().GroupResource:
+	case kinds.Definitions().GroupResource:
 		return append(o.keys(k), o.discovering(k)...)
 	default:
 		return o.keys(k)
@@ -116,7 +116,7 @@ func (o objects) storeKeys(k event.Key) []event.Key {
 // storeOf is the Store that an AuthorizationModel refers to, whether or not it exists.
 func storeOf(k event.Key, m *corev1alpha1.AuthorizationModel) event.Key {
 	return event.Key{
-		GroupResource: topology.Stores().GroupResource,
+		GroupResource: kinds.Stores().GroupResource,
 		Cluster:       cmp.Or(m.Spec.StoreRef.Cluster, k.Cluster), Name: m.Spec.StoreRef.Name,
 	}
 }

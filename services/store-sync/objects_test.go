@@ -11,7 +11,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -32,7 +32,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) put(kind topology.Kind, cluster, name string, object any, deleted bool) event.Key {
+func (d *desk) put(kind kinds.Kind, cluster, name string, object any, deleted bool) event.Key {
 	d.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -50,19 +50,19 @@ func (d *desk) put(kind topology.Kind, cluster, name string, object any, deleted
 }
 
 func (d *desk) store(cluster, name, id string) event.Key {
-	return d.put(topology.Stores(), cluster, name, corev1alpha1.Store{
+	return d.put(kinds.Stores(), cluster, name, corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1alpha1.StoreStatus{StoreID: id},
 	}, false)
 }
 
 func (d *desk) module(name string, ref corev1alpha1.StoreRef, deleted bool) event.Key {
-	return d.put(topology.AuthorizationModels(), "local", name, corev1alpha1.AuthorizationModel{
+	return d.put(kinds.AuthorizationModels(), "local", name, corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: ref},
 	}, deleted)
 }
 
 func storeKey(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
 		"a module of a Store elsewhere":       {d.module("b", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"}, false), []event.Key{foreign}},
 		"a module of no Store":                {d.module("c", corev1alpha1.StoreRef{Name: "none"}, false), []event.Key{storeKey("none")}},
 		"a module that is gone":               {d.module("d", corev1alpha1.StoreRef{Name: "demo"}, true), []event.Key{demo}},
-		"a module that nobody knows":          {event.Key{GroupResource: topology.AuthorizationModels().GroupResource, Name: "x"}, nil},
+		"a module that nobody knows":          {event.Key{GroupResource: kinds.AuthorizationModels().GroupResource, Name: "x"}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAStoreOfAnotherClusterIsNotOursToTouch(t *testing.T) {
 func TestADeletedStoreIsRemembered(t *testing.T) {
 	d := newDesk(t)
 	demo := d.store("local", "demo", "id1")
-	d.put(topology.Stores(), "local", "demo", corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "id1"}}, true)
+	d.put(kinds.Stores(), "local", "demo", corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "id1"}}, true)
 	if in := d.input(demo, plan.Observed{}); in.Store != nil || in.Gone == nil || in.Gone.Status.StoreID != "id1" || !in.Change.Deleted {
 		t.Errorf("input is %+v", in)
 	}

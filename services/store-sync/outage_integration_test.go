@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func TestAnAPIThatDidNotAnswerIsAskedAgainWithoutAnotherChange(t *testing.T) {
@@ -64,15 +64,15 @@ func TestAModuleThatCannotBeMadeOrDeletedHoldsUpNoOther(t *testing.T) {
 
 func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
 	b := bound(t)
-	for kind, name := range map[topology.Kind]string{
-		topology.Exports(): "widgets.example.com", topology.ResourceSchemas(): "v1.widgets.example.com",
-		topology.AccountInfos(): "account", topology.Stores(): "demo",
+	for kind, name := range map[kinds.Kind]string{
+		kinds.Exports(): "widgets.example.com", kinds.ResourceSchemas(): "v1.widgets.example.com",
+		kinds.AccountInfos(): "account", kinds.Stores(): "demo",
 	} {
 		b.Delete(kind, name)
 	}
 	b.await("demo", "Deleting=True/Blocked")
-	b.Delete(topology.Bindings(), "one")
-	b.Delete(topology.Bindings(), "two")
+	b.Delete(kinds.Bindings(), "one")
+	b.Delete(kinds.Bindings(), "two")
 	b.awaitUnbound("one")
 	b.awaitUnbound("two")
 	b.awaitNoModule("widgets-demo")
@@ -86,7 +86,7 @@ func TestABindingOfWhatNeverWasIsLetGo(t *testing.T) {
 	b.serve(ordinary(), unprivileged)
 	b.bind("one", "nothing.example.com")
 	b.awaitHeld("one", true)
-	b.Delete(topology.Bindings(), "one")
+	b.Delete(kinds.Bindings(), "one")
 	b.awaitUnbound("one")
 }
 
@@ -97,14 +97,14 @@ func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
 	b.serve(ordinary(), unprivileged)
 	b.bind("tenancy", "tenancy.kcp.io")
 	held := []byte(`{"metadata":{"finalizers":["` + corev1alpha1.BindingFinalizer + `"]}}`)
-	if _, err := b.Resource(topology.Bindings()).Patch(t.Context(), "tenancy", types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
+	if _, err := b.Resource(kinds.Bindings()).Patch(t.Context(), "tenancy", types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitHeld("tenancy", false)
 }
 
 // publish says on the bus how an object is now, as the watcher would.
-func (b *bed) publish(kind topology.Kind, name string) {
+func (b *bed) publish(kind kinds.Kind, name string) {
 	b.T.Helper()
 	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -128,7 +128,7 @@ func (b *bed) publish(kind topology.Kind, name string) {
 }
 
 func TestABindingIsHeldAndLetGoWhereOnlyTheOlderVersionIsServed(t *testing.T) {
-	kind := topology.Bindings()
+	kind := kinds.Bindings()
 	kind.Version = kind.Older
 	b := newBed(t)
 	b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})

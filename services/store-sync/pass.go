@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
@@ -89,7 +89,7 @@ func (s *pass) hold(ctx context.Context, on bool) (err error) {
 	if on {
 		edit = s.kube.AddFinalizer
 	}
-	is, err := edit(ctx, topology.Stores(), c, corev1alpha1.StoreFinalizer)
+	is, err := edit(ctx, kinds.Stores(), c, corev1alpha1.StoreFinalizer)
 	s.released = err == nil && !on
 	return s.took(ctx, is, err)
 }

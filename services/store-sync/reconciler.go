@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -38,7 +38,7 @@ var errEndless = errors.New("the pass does not come to an end")
 // Reconcile makes the AuthorizationModels that APIs and PolicyDocuments ask for in a Store, and
 // then brings the Store in step. What fails for one of them holds up nothing else.
 func (r *reconciler) Reconcile(ctx context.Context, key event.Key, p consume.Pass) ([]consume.Result, error) {
-	if key.GroupResource == topology.Bindings().GroupResource {
+	if key.GroupResource == kinds.Bindings().GroupResource {
 		return r.holdBinding(ctx, key)
 	}
 	known, discoverErr := r.discover(ctx, key)

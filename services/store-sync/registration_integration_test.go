@@ -22,6 +22,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -65,7 +66,7 @@ func (b *bed) register(name, store, policy string) {
 		b.T.Fatal(err)
 	}
 	force := true
-	if _, err := b.Resource(topology.PolicyDocuments()).Namespace("default").Patch(b.T.Context(), name, types.ApplyPatchType, data,
+	if _, err := b.Resource(kinds.PolicyDocuments()).Namespace("default").Patch(b.T.Context(), name, types.ApplyPatchType, data,
 		metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
 		b.T.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDoc
 	b.T.Helper()
 	var d iaplv1alpha1.PolicyDocument
 	testbed.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(topology.PolicyDocuments()).Namespace("default").Get(b.T.Context(), name, metav1.GetOptions{})
+		u, err := b.Resource(kinds.PolicyDocuments()).Namespace("default").Get(b.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDoc
 
 func (b *bed) withdraw(name string) {
 	b.T.Helper()
-	if err := b.Resource(topology.PolicyDocuments()).Namespace("default").Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := b.Resource(kinds.PolicyDocuments()).Namespace("default").Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -98,7 +99,7 @@ func (b *bed) withdraw(name string) {
 // models are the AuthorizationModels that there are.
 func (b *bed) models() []unstructured.Unstructured {
 	b.T.Helper()
-	return b.List(topology.AuthorizationModels()).Items
+	return b.List(kinds.AuthorizationModels()).Items
 }
 
 func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
@@ -241,11 +242,11 @@ func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
 	b.awaitDocument("tenant", "Valid=True/Valid", "Merged=False/StoreNotFound", "Ready=False/StoreNotFound")
 	b.applyStore("demo")
 	b.awaitDocument("tenant", "Ready=True/Ready")
-	b.Delete(topology.Stores(), "demo")
+	b.Delete(kinds.Stores(), "demo")
 	b.await("demo", "Deleting=True/Blocked")
 	b.withdraw("tenant")
 	testbed.Eventually(t, soon, func() error {
-		if _, err := b.Resource(topology.Stores()).Get(t.Context(), "demo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "demo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Store is there (%w)", err)
 		}
 		return nil

@@ -12,9 +12,9 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -30,7 +30,7 @@ type server struct {
 
 // access asks of a caller what kubectl would: the right to read the Stores in question.
 func access() map[string]rpc.Access {
-	stores := topology.Stores().GroupResource
+	stores := kinds.Stores().GroupResource
 	return map[string]rpc.Access{
 		storev1connect.StoreServiceListStoresProcedure:   rpc.Can("list", stores),
 		storev1connect.StoreServiceGetStoreProcedure:     rpc.CanNamed("get", stores, (*storev1.GetStoreRequest).GetName),
@@ -76,7 +76,7 @@ func (s *server) find(name string) (*corev1alpha1.Store, error) {
 	if err := rpc.Incomplete(s.complete()); err != nil {
 		return nil, err
 	}
-	o, ok := s.stores.Get(event.Key{Cluster: s.cluster, GroupResource: topology.Stores().GroupResource, Name: name})
+	o, ok := s.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
 	if !ok {
 		return nil, rpc.NotFound("there is no Store %q", name)
 	}

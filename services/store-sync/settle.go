@@ -10,8 +10,8 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
@@ -65,7 +65,7 @@ func (s *pass) writeStore(ctx context.Context, status corev1alpha1.StoreStatus) 
 	if equality.Semantic.DeepEqual(plan.OwnStoreStatus(was), status) {
 		return nil
 	}
-	is, err := s.kube.ApplyStatus(ctx, topology.Stores(), about, status, false)
+	is, err := s.kube.ApplyStatus(ctx, kinds.Stores(), about, status, false)
 	if err := s.took(ctx, is, err); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s *pass) settleModule(ctx context.Context, in plan.Input, m plan.Module) e
 	has, status := plan.OwnModuleStatus(m.Value.Status), plan.ModuleStatus(in, s.facts, m)
 	outcome, message := plan.ModuleOutcome(status.Conditions)
 	return s.conclude(ctx, conclusion{
-		kind: topology.AuthorizationModels(), about: m.Change, outcome: outcome, message: message,
+		kind: kinds.AuthorizationModels(), about: m.Change, outcome: outcome, message: message,
 		status: status, same: equality.Semantic.DeepEqual(has, status), notes: plan.ModuleNotes(has.Conditions, status.Conditions),
 	})
 }
@@ -90,14 +90,14 @@ func (s *pass) settleDocument(ctx context.Context, in plan.Input, d plan.Documen
 	has, status := plan.OwnDocumentStatus(d.Value.Status), plan.DocumentStatus(in, s.facts, d)
 	outcome, message := plan.DocumentOutcome(status.Conditions)
 	return s.conclude(ctx, conclusion{
-		kind: topology.PolicyDocuments(), about: d.Change, outcome: outcome, message: message,
+		kind: kinds.PolicyDocuments(), about: d.Change, outcome: outcome, message: message,
 		status: status, same: equality.Semantic.DeepEqual(has, status), notes: plan.DocumentNotes(has.Conditions, status.Conditions),
 	})
 }
 
 // conclusion is what became of one object that a Store's model is made from.
 type conclusion struct {
-	kind    topology.Kind
+	kind    kinds.Kind
 	about   event.Change
 	outcome eventv1.Outcome
 	message string

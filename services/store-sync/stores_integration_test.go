@@ -20,6 +20,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -60,7 +61,7 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 // tuplesSynced says what tuple-sync would.
 func (b *bed) tuplesSynced(name, storeID string) {
 	b.T.Helper()
-	b.ApplyStatus(topology.TupleSync, topology.Stores(), name, corev1alpha1.StoreStatus{
+	b.ApplyStatus(topology.TupleSync, kinds.Stores(), name, corev1alpha1.StoreStatus{
 		ManagedTuplesStoreID: storeID,
 		Conditions: []metav1.Condition{{
 			Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionTrue, Reason: "Synced",
@@ -119,7 +120,7 @@ func (b *bed) expectResult(store string, want eventv1.Outcome) {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	key := event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: store}
+	key := event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: store}
 	testbed.Eventually(b.T, soon, func() error {
 		msg, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ResultSubject(topology.StoreSync, key))
 		if err != nil {
@@ -165,7 +166,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 	})
 	t.Logf("%d stores adopted in %s", names, time.Since(start).Round(time.Millisecond))
 	b.Settled()
-	for _, u := range b.List(topology.Stores()).Items {
+	for _, u := range b.List(kinds.Stores()).Items {
 		var s corev1alpha1.Store
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
 			t.Fatal(err)
@@ -198,7 +199,7 @@ func (b *bed) declare(name string) error {
 		"apiVersion": corev1alpha1.GroupVersion.String(), "kind": "Store",
 		"metadata": map[string]any{"name": name}, "spec": map[string]any{"coreModule": coreV1},
 	}}
-	_, err := b.Resource(topology.Stores()).Create(b.T.Context(), s, metav1.CreateOptions{})
+	_, err := b.Resource(kinds.Stores()).Create(b.T.Context(), s, metav1.CreateOptions{})
 	return err
 }
 
@@ -290,8 +291,8 @@ func TestAFullReplayWritesNothing(t *testing.T) {
 		b.awaitModule(fmt.Sprintf("docs-%d", i), "Merged=True/Merged")
 	}
 	b.awaitModule("bad", "Merged=False/Rejected")
-	b.Delete(topology.AuthorizationModels(), "docs-4")
-	b.Delete(topology.Stores(), "demo-4")
+	b.Delete(kinds.AuthorizationModels(), "docs-4")
+	b.Delete(kinds.Stores(), "demo-4")
 	testbed.Eventually(t, soon, func() error {
 		if ids := b.named("demo-4"); len(ids) > 0 {
 			return fmt.Errorf("demo-4 is still %v", ids)

@@ -21,6 +21,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -97,7 +98,7 @@ func (b *bed) happen() {
 	store, module := fmt.Sprintf("store-%d", rand.IntN(tortureStores)), fmt.Sprintf("module-%d", rand.IntN(tortureModules))
 	switch n := rand.IntN(14); {
 	case n >= 12:
-		b.remove(topology.PolicyDocuments(), fmt.Sprintf("part-%d", rand.IntN(tortureParts)))
+		b.remove(kinds.PolicyDocuments(), fmt.Sprintf("part-%d", rand.IntN(tortureParts)))
 	case n >= 10:
 		b.part(rand.IntN(tortureParts), store)
 	case n < 3:
@@ -107,9 +108,9 @@ func (b *bed) happen() {
 	case n < 7:
 		b.applyModule(module, store, []string{dsl("folder"), dsl(strings.ReplaceAll(module, "-", "")), "nonsense"}[rand.IntN(3)])
 	case n < 9:
-		b.remove(topology.AuthorizationModels(), module)
+		b.remove(kinds.AuthorizationModels(), module)
 	default:
-		b.remove(topology.Stores(), store)
+		b.remove(kinds.Stores(), store)
 	}
 }
 
@@ -122,10 +123,10 @@ func (b *bed) part(i int, store string) {
 }
 
 // remove deletes what may not be there.
-func (b *bed) remove(kind topology.Kind, name string) {
+func (b *bed) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
 	var api dynamic.ResourceInterface = b.Resource(kind)
-	if kind == topology.PolicyDocuments() {
+	if kind == kinds.PolicyDocuments() {
 		api = b.Resource(kind).Namespace("default")
 	}
 	err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{})
@@ -138,7 +139,7 @@ func (b *bed) remove(kind topology.Kind, name string) {
 func (b *bed) asDeclared() error {
 	b.T.Helper()
 	modules, made := map[string][]model.Module{}, map[string]policies.Input{}
-	for _, u := range b.List(topology.AuthorizationModels()).Items {
+	for _, u := range b.List(kinds.AuthorizationModels()).Items {
 		var m corev1alpha1.AuthorizationModel
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
 			return err
@@ -152,7 +153,7 @@ func (b *bed) asDeclared() error {
 		}
 		modules[m.Spec.StoreRef.Name] = append(modules[m.Spec.StoreRef.Name], model.Module{Origin: origin, DSL: m.Spec.Model})
 	}
-	for _, u := range b.List(topology.PolicyDocuments()).Items {
+	for _, u := range b.List(kinds.PolicyDocuments()).Items {
 		var d iaplv1alpha1.PolicyDocument
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
 			return err
@@ -164,7 +165,7 @@ func (b *bed) asDeclared() error {
 		made[d.Spec.StoreRef.Name] = policy
 	}
 	declared := map[string]corev1alpha1.Store{}
-	for _, u := range b.List(topology.Stores()).Items {
+	for _, u := range b.List(kinds.Stores()).Items {
 		var s corev1alpha1.Store
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
 			return err

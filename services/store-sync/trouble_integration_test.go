@@ -16,6 +16,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
@@ -172,13 +173,13 @@ func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 	b.applyModule("docs", "demo", dsl("folder"))
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q,%q]}}`, corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer))
-	b.Delete(topology.Stores(), "demo")
+	b.Delete(kinds.Stores(), "demo")
 	s := b.await("demo", "Deleting=True/Blocked", "Ready=False/Deleting")
 	if m := messageOf(s.Status.Conditions, corev1alpha1.Deleting); !strings.Contains(m, "authorizationmodel/docs") {
 		t.Errorf("the message does not name the dependent: %q", m)
 	}
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_PENDING)
-	b.Delete(topology.AuthorizationModels(), "docs")
+	b.Delete(kinds.AuthorizationModels(), "docs")
 	b.await("demo", "Deleting=True/WaitingForTuples")
 	if ids := b.named("demo"); len(ids) != 1 {
 		t.Errorf("OpenFGA has %v while tuples are there", ids)
@@ -199,7 +200,7 @@ func (b *bed) awaitGone(store string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
 		var s corev1alpha1.Store
-		if err := b.get(topology.Stores(), store, &s); !apierrors.IsNotFound(err) {
+		if err := b.get(kinds.Stores(), store, &s); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("Store is there, finalizers %v, conditions %+v (%w)", s.Finalizers, s.Status.Conditions, err)
 		}
 		return nil
@@ -212,7 +213,7 @@ func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 	b.serve()
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain })
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-	b.Delete(topology.Stores(), "demo")
+	b.Delete(kinds.Stores(), "demo")
 	b.awaitGone("demo")
 	b.Settled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
@@ -232,7 +233,7 @@ func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
 	b.await("demo", "ModelSynced=True/Merged")
 	b.Settled()
 	r.Stop()
-	b.Delete(topology.Stores(), "demo")
+	b.Delete(kinds.Stores(), "demo")
 	b.patch(`{"metadata":{"finalizers":null}}`)
 	b.awaitGone("demo")
 	b.serve()
@@ -262,11 +263,11 @@ func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	b.OpenFGA.Stop()
 	b.applyStore("late")
 	b.applyModule("docs", "early", dsl("folder"))
-	b.Delete(topology.Stores(), "early")
+	b.Delete(kinds.Stores(), "early")
 	b.await("early", "Deleting=True/Blocked")
 	b.OpenFGA.Start(t)
 	b.await("late", "StoreSynced=True/Created", "ModelSynced=True/Merged")
-	b.Delete(topology.AuthorizationModels(), "docs")
+	b.Delete(kinds.AuthorizationModels(), "docs")
 	b.awaitGone("early")
 	if ids := b.named("early"); len(ids) != 0 {
 		t.Errorf("OpenFGA still has %v", ids)

@@ -19,6 +19,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
@@ -95,12 +96,12 @@ func many(from, n int) []string {
 
 func (b *bed) store(name string, texts ...string) {
 	b.T.Helper()
-	b.Kube.Apply(b.T, topology.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core", Tuples: tuples(texts...)})
+	b.Kube.Apply(b.T, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core", Tuples: tuples(texts...)})
 }
 
 func (b *bed) module(name, store string, texts ...string) {
 	b.T.Helper()
-	b.Kube.Apply(b.T, topology.AuthorizationModels(), name, corev1alpha1.AuthorizationModelSpec{
+	b.Kube.Apply(b.T, kinds.AuthorizationModels(), name, corev1alpha1.AuthorizationModelSpec{
 		StoreRef: corev1alpha1.StoreRef{Name: store}, Model: "module " + name, Tuples: tuples(texts...),
 	})
 }
@@ -133,7 +134,7 @@ func (b *bed) synced(name, dsl string) string {
 
 func (b *bed) modelled(name, storeID, dsl string) {
 	b.T.Helper()
-	b.rule(topology.Stores(), name, corev1alpha1.ModelSynced, map[string]any{
+	b.rule(kinds.Stores(), name, corev1alpha1.ModelSynced, map[string]any{
 		"storeId": storeID, "authorizationModelId": b.writeModel(storeID, dsl),
 	})
 }
@@ -141,10 +142,10 @@ func (b *bed) modelled(name, storeID, dsl string) {
 // merged is store-sync's word that a module is part of the model.
 func (b *bed) merged(name string) {
 	b.T.Helper()
-	b.rule(topology.AuthorizationModels(), name, corev1alpha1.Merged, map[string]any{})
+	b.rule(kinds.AuthorizationModels(), name, corev1alpha1.Merged, map[string]any{})
 }
 
-func (b *bed) rule(kind topology.Kind, name, condition string, status map[string]any) {
+func (b *bed) rule(kind kinds.Kind, name, condition string, status map[string]any) {
 	b.T.Helper()
 	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -157,7 +158,7 @@ func (b *bed) rule(kind topology.Kind, name, condition string, status map[string
 }
 
 // strip takes all finalizers off by force.
-func (b *bed) strip(kind topology.Kind, name string) {
+func (b *bed) strip(kind kinds.Kind, name string) {
 	b.T.Helper()
 	_, err := b.Resource(kind).Patch(b.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if err != nil {
@@ -171,7 +172,7 @@ type found struct {
 	Status            corev1alpha1.StoreStatus `json:"status"`
 }
 
-func (b *bed) get(kind topology.Kind, name string) (*found, *metav1.Condition, error) {
+func (b *bed) get(kind kinds.Kind, name string) (*found, *metav1.Condition, error) {
 	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, err
@@ -184,7 +185,7 @@ func (b *bed) get(kind topology.Kind, name string) (*found, *metav1.Condition, e
 }
 
 // await waits until an object's TuplesSynced has this reason, for its present generation, and returns the message.
-func (b *bed) await(kind topology.Kind, name, reason string) string {
+func (b *bed) await(kind kinds.Kind, name, reason string) string {
 	b.T.Helper()
 	message := ""
 	testbed.Eventually(b.T, soon, func() error {
@@ -201,7 +202,7 @@ func (b *bed) await(kind topology.Kind, name, reason string) string {
 	return message
 }
 
-func (b *bed) awaitGone(kind topology.Kind, name string) {
+func (b *bed) awaitGone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
 		if f, c, err := b.get(kind, name); err == nil {

@@ -11,11 +11,12 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func keyOf(kind topology.Kind, name string) event.Key {
+func keyOf(kind kinds.Kind, name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kind.GroupResource, Name: name}
 }
 

@@ -8,14 +8,14 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 func TestAnObjectTouchesEveryStoreThatMayHaveToChange(t *testing.T) {
-	keyOf := func(kind topology.Kind, name string) event.Key {
+	keyOf := func(kind kinds.Kind, name string) event.Key {
 		return event.Key{Cluster: "local", GroupResource: kind.GroupResource, Name: name}
 	}
-	store, module := keyOf(topology.Stores(), "a"), keyOf(topology.AuthorizationModels(), "m")
+	store, module := keyOf(kinds.Stores(), "a"), keyOf(kinds.AuthorizationModels(), "m")
 	recorded := func(id string) corev1alpha1.StoreStatus {
 		return corev1alpha1.StoreStatus{ManagedTuples: []corev1alpha1.Tuple{one}, ManagedTuplesStoreID: id}
 	}
@@ -37,12 +37,12 @@ func TestAnObjectTouchesEveryStoreThatMayHaveToChange(t *testing.T) {
 		"a Store deleted by force":                {store: recorded("L"), gone: "a", ref: "none", of: store, want: []Key{{StoreID: "L"}}},
 		"a module deleted lets its Store go on":   {store: corev1alpha1.StoreStatus{StoreID: "S"}, ref: "a", gone: "m", of: module, want: []Key{{StoreID: "S"}}},
 		"a module deleted by force":               {module: recorded("L"), ref: "none", gone: "m", of: module, want: []Key{{StoreID: "L"}}},
-		"what was never there":                    {of: keyOf(topology.Stores(), "never")},
+		"what was never there":                    {of: keyOf(kinds.Stores(), "never")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			p := start(w, nil)
-			for _, a := range []*thing{w.newThing(topology.Stores(), "a"), w.newThing(topology.AuthorizationModels(), "m")} {
+			for _, a := range []*thing{w.newThing(kinds.Stores(), "a"), w.newThing(kinds.AuthorizationModels(), "m")} {
 				a.status, a.ref = c.store, c.ref
 				if !a.isStore() {
 					a.status = c.module
@@ -63,11 +63,11 @@ func TestAnObjectTouchesEveryStoreThatMayHaveToChange(t *testing.T) {
 func TestAReferenceToAnotherClusterIsNotToTheStoreOfThatNameHere(t *testing.T) {
 	w := newWorld(t)
 	p := start(w, nil)
-	store := w.newThing(topology.Stores(), "a")
+	store := w.newThing(kinds.Stores(), "a")
 	store.status.StoreID = "S"
 	p.receive(w.changed(store))
 	m := corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "a", Cluster: "far"}}}
-	change := event.Change{Key: event.Key{Cluster: "local", GroupResource: topology.AuthorizationModels().GroupResource, Name: "m"}, UID: "m", ResourceVersion: "7", Epoch: "e", Object: mustJSON(t, m)}
+	change := event.Change{Key: event.Key{Cluster: "local", GroupResource: kinds.AuthorizationModels().GroupResource, Name: "m"}, UID: "m", ResourceVersion: "7", Epoch: "e", Object: mustJSON(t, m)}
 	p.receive(change)
 	if got := p.Keys(change.Key); !slices.Equal(got, []Key{{Owner: change.Key}}) {
 		t.Errorf("got %v", got)
@@ -81,7 +81,7 @@ func TestAnAccountInfoTouchesTheStoreOfItsOrganization(t *testing.T) {
 	s := newScenery(t)
 	s.accountType = "account"
 	info := event.Change{
-		Key: event.Key{Cluster: "team", GroupResource: topology.AccountInfos().GroupResource, Name: "account"}, UID: "i", ResourceVersion: "7",
+		Key: event.Key{Cluster: "team", GroupResource: kinds.AccountInfos().GroupResource, Name: "account"}, UID: "i", ResourceVersion: "7",
 		Object: []byte(`{"metadata":{"name":"account"},"spec":{"account":{"name":"a","originClusterId":"local"},"organization":{"name":"a","originClusterId":"local"}}}`),
 	}
 	expect := func(tuples int) {
@@ -92,7 +92,7 @@ func TestAnAccountInfoTouchesTheStoreOfItsOrganization(t *testing.T) {
 		if got := s.Keys(info.Key); !slices.Equal(got, []Key{{StoreID: "S1"}}) {
 			t.Errorf("it touches %v", got)
 		}
-		o, _ := s.lookUp(event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"})
+		o, _ := s.lookUp(event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"})
 		if len(o.Declared) != tuples {
 			t.Errorf("the Store declares %v", o.Declared)
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
@@ -35,7 +36,7 @@ func TestEverybodyIsAMemberOfTheAccountInTheLabelWhileThatIsAllowed(t *testing.T
 	label := func(value string) {
 		t.Helper()
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, corev1alpha1.AccountNameLabel, value)
-		if _, err := b.Resource(topology.Stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

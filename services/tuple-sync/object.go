@@ -9,8 +9,8 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
@@ -18,7 +18,7 @@ import (
 // object is an owner together with what it takes to write to it.
 type object struct {
 	plan.Owner
-	kind topology.Kind
+	kind kinds.Kind
 	// change is the state that the facts are from, without the object's bytes.
 	change event.Change
 	// store names the Store that it belongs to.
@@ -34,7 +34,7 @@ const about = 4096
 
 func storeObject(o view.Object[corev1alpha1.Store]) object {
 	s := o.Value
-	out := newObject(topology.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions, corev1alpha1.ModelSynced)
+	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions, corev1alpha1.ModelSynced)
 	out.Principal, out.store = true, o.Key
 	out.Home, out.model = s.Status.StoreID, s.Status.AuthorizationModelID
 	out.Declared = plan.ParseAll(s.Spec.Tuples)
@@ -47,7 +47,7 @@ func storeObject(o view.Object[corev1alpha1.Store]) object {
 // modelObject is an AuthorizationModel that belongs to a Store with the given OpenFGA store.
 func modelObject(o view.Object[corev1alpha1.AuthorizationModel], home string) object {
 	m := o.Value
-	out := newObject(topology.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions, corev1alpha1.Merged)
+	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions, corev1alpha1.Merged)
 	out.Home, out.store = home, storeKey(o)
 	out.Declared = plan.ParseAll(m.Spec.Tuples)
 	out.Named = m.Status.StoreID
@@ -58,7 +58,7 @@ func modelObject(o view.Object[corev1alpha1.AuthorizationModel], home string) ob
 
 // newObject sets what is alike for all kinds. The condition named by module is where
 // store-sync rules on the object's module.
-func newObject(kind topology.Kind, change event.Change, m metav1.ObjectMeta, conditions []metav1.Condition, module string) object {
+func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, conditions []metav1.Condition, module string) object {
 	out := object{kind: kind, change: change, conditions: conditions, Owner: plan.Owner{
 		Key: change.Key, UID: change.UID, Generation: change.Generation, Created: m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil, Held: slices.Contains(m.Finalizers, corev1alpha1.TuplesFinalizer), Bulk: about,

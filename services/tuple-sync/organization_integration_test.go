@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
 
 // serveAccountInfos makes the API server serve kcp's AccountInfos until the test ends.
 func (b *bed) serveAccountInfos() {
 	b.T.Helper()
-	kind := topology.AccountInfos()
+	kind := kinds.AccountInfos()
 	name := kind.Resource + "." + kind.Group
-	definitions := b.Resource(topology.Definitions())
+	definitions := b.Resource(kinds.Definitions())
 	_, err := definitions.Create(b.T.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
@@ -52,12 +52,12 @@ func (b *bed) accountInfo(account, organization string) {
 	b.T.Helper()
 	location := func(name string) map[string]any { return map[string]any{"name": name, "originClusterId": "local"} }
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": topology.AccountInfos().Group + "/" + topology.AccountInfos().Version, "kind": topology.AccountInfos().Kind,
+		"apiVersion": kinds.AccountInfos().Group + "/" + kinds.AccountInfos().Version, "kind": kinds.AccountInfos().Kind,
 		"metadata": map[string]any{"name": "account"},
 		"spec":     map[string]any{"account": location(account), "organization": location(organization)},
 	}}
 	testbed.Eventually(b.T, soon, func() error {
-		_, err := b.Resource(topology.AccountInfos()).Create(b.T.Context(), u, metav1.CreateOptions{})
+		_, err := b.Resource(kinds.AccountInfos()).Create(b.T.Context(), u, metav1.CreateOptions{})
 		return err
 	})
 }
@@ -75,7 +75,7 @@ func TestEverybodyIsAMemberOfAnOrganizationAsLongAsItsAccountInfoSaysSo(t *testi
 	b.awaitTuples(id, member...)
 	b.Settled()
 	b.awaitTuples(other)
-	b.Delete(topology.AccountInfos(), "account")
+	b.Delete(kinds.AccountInfos(), "account")
 	b.awaitTuples(id)
 	b.accountInfo("team", "demo") // An account in the organization, which is not for everybody.
 	b.Settled()

@@ -11,8 +11,8 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
 
@@ -91,7 +91,7 @@ func (p *performance) confirm(ctx context.Context, s plan.Step, o *object) error
 	if s.After == nil || !s.Abandons() || o.store.Cluster != o.Key.Cluster {
 		return nil
 	}
-	store, err := p.cluster.Get(ctx, topology.Stores(), "", o.store.Name)
+	store, err := p.cluster.Get(ctx, kinds.Stores(), "", o.store.Name)
 	if errors.Is(err, kube.ErrNotFound) {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -60,7 +60,7 @@ func (p *process) receive(change event.Change) {
 }
 
 // newThing is an object that somebody has just created.
-func (w *world) newThing(kind topology.Kind, name string) *thing {
+func (w *world) newThing(kind kinds.Kind, name string) *thing {
 	w.version++
 	a := &thing{kind: kind, meta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(fmt.Sprintf("%s-%d", name, w.version)), Generation: 1,

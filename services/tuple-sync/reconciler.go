@@ -13,17 +13,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
 
 // cluster is what is needed of the API server.
 type cluster interface {
-	Get(ctx context.Context, kind topology.Kind, namespace, name string) (event.Change, error)
-	ApplyStatus(ctx context.Context, kind topology.Kind, obj event.Change, status any, cas bool) (event.Change, error)
-	AddFinalizer(ctx context.Context, kind topology.Kind, obj event.Change, finalizer string) (event.Change, error)
-	RemoveFinalizer(ctx context.Context, kind topology.Kind, obj event.Change, finalizer string) (event.Change, error)
+	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
+	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any, cas bool) (event.Change, error)
+	AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 }
 
 // tuples is what is needed of OpenFGA to keep tuples.

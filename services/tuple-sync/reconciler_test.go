@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
 
@@ -32,7 +32,7 @@ func newScenery(t *testing.T, tuples ...corev1alpha1.Tuple) *scenery {
 	t.Helper()
 	s := &scenery{t: t, world: newWorld(t)}
 	s.process = start(s.world, nil)
-	store := s.newThing(topology.Stores(), "a")
+	store := s.newThing(kinds.Stores(), "a")
 	store.tuples = tuples
 	store.status.StoreID, store.status.AuthorizationModelID = "S1", "big"
 	store.status.Conditions = []metav1.Condition{{Type: corev1alpha1.ModelSynced, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
@@ -42,7 +42,7 @@ func newScenery(t *testing.T, tuples ...corev1alpha1.Tuple) *scenery {
 }
 
 func (s *scenery) module(name string, tuples ...corev1alpha1.Tuple) *thing {
-	m := s.newThing(topology.AuthorizationModels(), name)
+	m := s.newThing(kinds.AuthorizationModels(), name)
 	m.ref, m.tuples = "a", tuples
 	m.status.Conditions = []metav1.Condition{{Type: corev1alpha1.Merged, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
 	s.publish(m)
@@ -93,7 +93,7 @@ var (
 
 func TestAConflictIsSettledWithinOnePass(t *testing.T) {
 	s := newScenery(t, one)
-	store := s.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"}]
+	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	edited := false
 	s.disturb = func(op string) error {
 		if op == "write" && !edited {
@@ -113,7 +113,7 @@ func TestAConflictIsSettledWithinOnePass(t *testing.T) {
 
 func TestAConflictAboutSomethingElseCostsOneMoreWrite(t *testing.T) {
 	s := newScenery(t, one)
-	store := s.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"}]
+	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	s.disturb = func(op string) error {
 		if op == "announce" {
 			s.disturb = nil
@@ -179,7 +179,7 @@ func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
 
 func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
 	s := newScenery(t, one)
-	store := s.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"}]
+	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	s.disturb = func(op string) error {
 		if op == "status" {
 			store.meta.Generation++
@@ -228,7 +228,7 @@ func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
 func TestWithoutItsModelNothingIsLost(t *testing.T) {
 	s := newScenery(t, one, two)
 	s.reconcile()
-	store := s.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "a"}]
+	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	store.status.AuthorizationModelID = "unknown to the server"
 	store.tuples = []corev1alpha1.Tuple{one}
 	store.meta.Generation++

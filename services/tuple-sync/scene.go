@@ -3,7 +3,7 @@ package tuplesync
 import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
@@ -32,19 +32,19 @@ type scene struct {
 
 func newScene(v *view.View) *scene {
 	return &scene{
-		stores: view.Register(v, topology.Stores(), map[string]func(*corev1alpha1.Store) []string{
+		stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byStoreID: func(s *corev1alpha1.Store) []string { return nonEmpty(s.Status.StoreID) },
 			byRecord: func(s *corev1alpha1.Store) []string {
 				return nonEmpty(record(s.Status.ManagedTuplesStoreID, s.Status.ManagedTuples, s.Status.StoreID).StoreID)
 			},
 		}),
-		models: view.Register(v, topology.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
+		models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreName: func(m *corev1alpha1.AuthorizationModel) []string { return nonEmpty(m.Spec.StoreRef.Name) },
 			byRecord: func(m *corev1alpha1.AuthorizationModel) []string {
 				return nonEmpty(record(m.Status.StoreID, m.Status.ManagedTuples, "").StoreID)
 			},
 		}),
-		infos: view.Register(v, topology.AccountInfos(), map[string]func(*corev1alpha1.AccountInfo) []string{
+		infos: view.Register(v, kinds.AccountInfos(), map[string]func(*corev1alpha1.AccountInfo) []string{
 			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
 		}),
 		memory: newMemory(),
@@ -54,7 +54,7 @@ func newScene(v *view.View) *scene {
 // organization names the Store of the organization that a kcp workspace belongs to.
 func organization(i *corev1alpha1.AccountInfo) event.Key {
 	org := i.Spec.Organization
-	return event.Key{Cluster: org.OriginCluster, GroupResource: topology.Stores().GroupResource, Name: org.Name}
+	return event.Key{Cluster: org.OriginCluster, GroupResource: kinds.Stores().GroupResource, Name: org.Name}
 }
 
 func nonEmpty(value string) []string {
@@ -66,7 +66,7 @@ func nonEmpty(value string) []string {
 
 // storeKey names the Store that an AuthorizationModel refers to.
 func storeKey(m view.Object[corev1alpha1.AuthorizationModel]) event.Key {
-	key := event.Key{Cluster: m.Key.Cluster, GroupResource: topology.Stores().GroupResource, Name: m.Value.Spec.StoreRef.Name}
+	key := event.Key{Cluster: m.Key.Cluster, GroupResource: kinds.Stores().GroupResource, Name: m.Value.Spec.StoreRef.Name}
 	if cluster := m.Value.Spec.StoreRef.Cluster; cluster != "" {
 		key.Cluster = cluster
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
@@ -40,7 +40,7 @@ type server struct {
 
 // access asks of a caller what kubectl would: the right to read the Store in question.
 func access() map[string]rpc.Access {
-	stores := topology.Stores().GroupResource
+	stores := kinds.Stores().GroupResource
 	return map[string]rpc.Access{
 		tuplev1connect.TupleServiceListTuplesProcedure:   rpc.CanNamed("get", stores, (*tuplev1.ListTuplesRequest).GetStore),
 		tuplev1connect.TupleServiceExplainTupleProcedure: rpc.CanNamed("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
@@ -204,7 +204,7 @@ func (s *server) find(name string) (view.Object[corev1alpha1.Store], error) {
 	if err := rpc.Incomplete(s.complete()); err != nil {
 		return view.Object[corev1alpha1.Store]{}, err
 	}
-	store, ok := s.stores.Get(event.Key{Cluster: s.cluster, GroupResource: topology.Stores().GroupResource, Name: name})
+	store, ok := s.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
 	if !ok {
 		return store, rpc.NotFound("there is no Store %q", name)
 	}

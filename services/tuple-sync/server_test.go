@@ -17,7 +17,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
@@ -120,10 +120,10 @@ func TestPagesOfTheListAreWholeAndDisjoint(t *testing.T) {
 
 func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
 	s := newScenery(t)
-	later := s.newThing(topology.Stores(), "later")
+	later := s.newThing(kinds.Stores(), "later")
 	later.tuples = []corev1alpha1.Tuple{one}
 	s.publish(later)
-	m := s.newThing(topology.AuthorizationModels(), "m")
+	m := s.newThing(kinds.AuthorizationModels(), "m")
 	m.ref, m.tuples = "later", []corev1alpha1.Tuple{two}
 	s.publish(m)
 	got, err := s.server(nil).ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "later"})

@@ -19,8 +19,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
 
@@ -129,9 +129,9 @@ var (
 func (s *simulation) create() {
 	store := rapid.Bool().Draw(s.t, "store")
 	name := rapid.SampledFrom(names[store]).Draw(s.t, "name")
-	kind := topology.AuthorizationModels()
+	kind := kinds.AuthorizationModels()
 	if store {
-		kind = topology.Stores()
+		kind = kinds.Stores()
 	}
 	key := event.Key{Cluster: "local", GroupResource: kind.GroupResource, Name: name}
 	_, exists := s.things[key]

@@ -14,14 +14,15 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 //nolint:gochecknoglobals // Fixtures that no test changes.
 var (
-	stores = topology.Stores()
-	models = topology.AuthorizationModels()
+	stores = kinds.Stores()
+	models = kinds.AuthorizationModels()
 )
 
 const (
@@ -260,7 +261,7 @@ func TestChangesAreAnnouncedAndTold(t *testing.T) {
 }
 
 // expectResult waits for the service's word on an object.
-func (b *bed) expectResult(kind topology.Kind, name string, want eventv1.Outcome) {
+func (b *bed) expectResult(kind kinds.Kind, name string, want eventv1.Outcome) {
 	b.T.Helper()
 	stream, err := b.JS.Stream(b.T.Context(), topology.Results)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
 
@@ -58,7 +58,7 @@ func (w *world) home(a *thing) string {
 }
 
 func (w *world) storeOf(model *thing) *thing {
-	return w.things[event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: model.ref}]
+	return w.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: model.ref}]
 }
 
 func (w *world) dependents(store *thing) []*thing {

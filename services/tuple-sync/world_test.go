@@ -19,8 +19,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
 
@@ -45,7 +45,7 @@ type doc
 
 // thing is an object at the simulated API server.
 type thing struct {
-	kind   topology.Kind
+	kind   kinds.Kind
 	meta   metav1.ObjectMeta
 	tuples []corev1alpha1.Tuple
 	ref    string // of an AuthorizationModel
@@ -207,7 +207,7 @@ func (w *world) find(obj event.Change) (*thing, error) {
 	return a, nil
 }
 
-func (w *world) Get(_ context.Context, kind topology.Kind, _, name string) (change event.Change, err error) {
+func (w *world) Get(_ context.Context, kind kinds.Kind, _, name string) (change event.Change, err error) {
 	err = w.call("get", func() error {
 		a, err := w.find(event.Change{Key: event.Key{Cluster: "local", GroupResource: kind.GroupResource, Name: name}})
 		if err == nil {
@@ -218,7 +218,7 @@ func (w *world) Get(_ context.Context, kind topology.Kind, _, name string) (chan
 	return change, err
 }
 
-func (w *world) ApplyStatus(_ context.Context, _ topology.Kind, obj event.Change, status any, cas bool) (change event.Change, err error) {
+func (w *world) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any, cas bool) (change event.Change, err error) {
 	err = w.call("status", func() error {
 		a, err := w.find(obj)
 		if err != nil {
@@ -265,7 +265,7 @@ func (w *world) applyStatus(a *thing, status any) event.Change {
 	return w.changed(a)
 }
 
-func (w *world) AddFinalizer(_ context.Context, _ topology.Kind, obj event.Change, finalizer string) (change event.Change, err error) {
+func (w *world) AddFinalizer(_ context.Context, _ kinds.Kind, obj event.Change, finalizer string) (change event.Change, err error) {
 	err = w.call("hold", func() error {
 		a, err := w.find(obj)
 		if err != nil || string(a.meta.UID) != obj.UID {
@@ -286,7 +286,7 @@ func (w *world) AddFinalizer(_ context.Context, _ topology.Kind, obj event.Chang
 	return change, err
 }
 
-func (w *world) RemoveFinalizer(_ context.Context, _ topology.Kind, obj event.Change, finalizer string) (change event.Change, err error) {
+func (w *world) RemoveFinalizer(_ context.Context, _ kinds.Kind, obj event.Change, finalizer string) (change event.Change, err error) {
 	err = w.call("release", func() error {
 		a, ok := w.things[obj.Key]
 		if !ok || string(a.meta.UID) != obj.UID {

@@ -27,6 +27,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -56,7 +57,7 @@ func newBed(t *testing.T) *bed {
 
 // followed are the kinds that tests change, and that no API server has objects of by itself.
 func followed() []string {
-	return []string{topology.Stores().GroupResource.String(), topology.AuthorizationModels().GroupResource.String()}
+	return []string{kinds.Stores().GroupResource.String(), kinds.AuthorizationModels().GroupResource.String()}
 }
 
 // run runs a watcher in this process and returns what stops it in order.
@@ -136,13 +137,13 @@ func (b *bed) kubeconfig() string {
 }
 
 func (b *bed) stores() dynamic.ResourceInterface {
-	kind := topology.Stores()
+	kind := kinds.Stores()
 	return b.kube.Objects(b.t).Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource})
 }
 
 func (b *bed) apply(name, note string) {
 	b.t.Helper()
-	b.kube.Apply(b.t, topology.Stores(), name, map[string]any{"coreModule": "module core # " + note})
+	b.kube.Apply(b.t, kinds.Stores(), name, map[string]any{"coreModule": "module core # " + note})
 }
 
 func (b *bed) remove(name string) {
@@ -153,7 +154,7 @@ func (b *bed) remove(name string) {
 }
 
 func store(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 func (b *bed) last(name string) publish.Stored {
@@ -183,7 +184,7 @@ func (b *bed) equal() error {
 	for _, u := range list.Items {
 		want[store(u.GetName())] = u
 	}
-	for head, err := range b.p.Heads(ctx, "local", topology.Stores().GroupResource) {
+	for head, err := range b.p.Heads(ctx, "local", kinds.Stores().GroupResource) {
 		if err != nil {
 			return err
 		}
@@ -196,10 +197,10 @@ func (b *bed) equal() error {
 	if len(want) > 0 {
 		return fmt.Errorf("%d Stores are not on the stream", len(want))
 	}
-	return b.current(ctx, topology.Stores())
+	return b.current(ctx, kinds.Stores())
 }
 
-func (b *bed) current(ctx context.Context, kind topology.Kind) error {
+func (b *bed) current(ctx context.Context, kind kinds.Kind) error {
 	marker, err := b.p.LastMarker(ctx, "local", kind.GroupResource)
 	if err != nil {
 		return err
@@ -211,7 +212,7 @@ func (b *bed) current(ctx context.Context, kind topology.Kind) error {
 	return err
 }
 
-func (b *bed) marker(kind topology.Kind) (*eventv1.SnapshotMarker, error) {
+func (b *bed) marker(kind kinds.Kind) (*eventv1.SnapshotMarker, error) {
 	return b.p.LastMarker(b.t.Context(), "local", kind.GroupResource)
 }
 

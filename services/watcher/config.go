@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -78,14 +79,14 @@ func (c Config) Validate() error {
 }
 
 // kinds resolves the names of kinds.
-func (c Config) kinds() ([]topology.Kind, error) {
-	all := topology.Kinds()
+func (c Config) kinds() ([]kinds.Kind, error) {
+	all := kinds.All()
 	if len(c.Kinds) == 0 {
 		return all, nil
 	}
-	var chosen []topology.Kind
+	var chosen []kinds.Kind
 	for _, name := range c.Kinds {
-		i := slices.IndexFunc(all, func(k topology.Kind) bool { return k.GroupResource.String() == name })
+		i := slices.IndexFunc(all, func(k kinds.Kind) bool { return k.GroupResource.String() == name })
 		if i < 0 {
 			var known []string
 			for _, k := range all {

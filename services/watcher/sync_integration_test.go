@@ -13,6 +13,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -60,7 +61,7 @@ func TestAStandbyReplaysAndTheLeaderGoesOn(t *testing.T) {
 	}
 	b.apply("squatted", "1")
 	b.becomes()
-	ref := &eventv1.ObjectRef{Group: topology.Stores().Group, Resource: "stores", Name: "demo"}
+	ref := &eventv1.ObjectRef{Group: kinds.Stores().Group, Resource: "stores", Name: "demo"}
 	var replayed *syncv1.ReplayResponse
 	testbed.Eventually(t, within, func() (err error) {
 		replayed, err = standby.Replay(t.Context(), &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: ref}})

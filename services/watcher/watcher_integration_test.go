@@ -17,6 +17,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -116,11 +117,11 @@ func TestADefinitionMayComeAndGo(t *testing.T) {
 	t.Cleanup(restore)
 	b.run()
 	b.becomes()
-	if err := crds.Delete(t.Context(), topology.Stores().GroupResource.String(), metav1.DeleteOptions{}); err != nil {
+	if err := crds.Delete(t.Context(), kinds.Stores().GroupResource.String(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testbed.Eventually(t, within, func() error {
-		if marker, err := b.marker(topology.Stores()); err != nil || marker.GetServed() {
+		if marker, err := b.marker(kinds.Stores()); err != nil || marker.GetServed() {
 			return fmt.Errorf("marker is %v, %w; want it to say that the kind is not served", marker, err)
 		}
 		return nil
@@ -128,7 +129,7 @@ func TestADefinitionMayComeAndGo(t *testing.T) {
 	if !b.last("a").Deleted {
 		t.Error("an object whose definition is gone still lives on the stream")
 	}
-	if err := b.current(t.Context(), topology.AuthorizationModels()); err != nil {
+	if err := b.current(t.Context(), kinds.AuthorizationModels()); err != nil {
 		t.Errorf("the other kind: %v", err)
 	}
 	restore()

@@ -18,6 +18,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 )
@@ -80,7 +81,7 @@ func (b *bus) connect() jetstream.JetStream {
 }
 
 func storeKey(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 // publish puts an object on the bus; its group is what the test reconciler keys by.
@@ -110,7 +111,7 @@ func (b *bus) snapshot(count int) {
 		b.t.Fatal(err)
 	}
 	info := stream.CachedInfo()
-	kind := topology.Stores().GroupResource
+	kind := kinds.Stores().GroupResource
 	m := &eventv1.SnapshotMarker{
 		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(count),
 		Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
@@ -205,13 +206,13 @@ func (b *bus) start(js jetstream.JetStream, edit ...func(*consume.Config)) *serv
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	v := view.New(view.Config{JS: js, Log: log})
-	table := view.Register(v, topology.Stores(), map[string]func(*object) []string{
+	table := view.Register(v, kinds.Stores(), map[string]func(*object) []string{
 		"group": func(o *object) []string { return []string{o.Group} },
 	})
 	g := &groups{table: table, members: map[string]string{}, passes: map[string]int{}, running: map[string]int{}}
 	cfg := consume.Config{
 		JS: js, Log: log, View: v, MinDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, MaxAttempts: 3,
-		Service: topology.Service{Name: "test", Kinds: []event.GroupResource{topology.Stores().GroupResource}},
+		Service: topology.Service{Name: "test", Kinds: []event.GroupResource{kinds.Stores().GroupResource}},
 	}
 	for _, f := range edit {
 		f(&cfg)

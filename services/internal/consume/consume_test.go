@@ -18,6 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -78,7 +79,7 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			}
 		}, "decode change"},
 		"a subject that names no object": {func(b *bus, _ *service) {
-			subject := strings.TrimSuffix(topology.ChangesFilter("local", topology.Stores().GroupResource), ">") + "x"
+			subject := strings.TrimSuffix(topology.ChangesFilter("local", kinds.Stores().GroupResource), ">") + "x"
 			if _, err := b.js.Publish(b.t.Context(), subject, nil); err != nil {
 				b.t.Fatal(err)
 			}

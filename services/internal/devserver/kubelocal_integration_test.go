@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 func startKubeLocal(t *testing.T, dir string) *KubeLocal {
@@ -60,7 +60,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 		}
 	}
 	list := func() error {
-		for _, kind := range topology.Kinds() {
+		for _, kind := range kinds.All() {
 			gvr := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 			if _, err := objects(t, k).Resource(gvr).List(t.Context(), metav1.ListOptions{}); err != nil && !kind.Optional {
 				return err

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // fields that object sets are this service's, whoever else claims them. What was seen last
 // must still be the newest state, or, if it has no UID, there must be no such object: else
 // it is [ErrConflict].
-func (c *Client) Apply(ctx context.Context, kind topology.Kind, seen event.Change, object any) (event.Change, error) {
+func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error) {
 	patch, err := patchOf(kind, seen, object)
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
@@ -39,7 +39,7 @@ func (c *Client) Apply(ctx context.Context, kind topology.Kind, seen event.Chang
 	return c.change(ctx, kind, u)
 }
 
-func patchOf(kind topology.Kind, seen event.Change, object any) ([]byte, error) {
+func patchOf(kind kinds.Kind, seen event.Change, object any) ([]byte, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func patchOf(kind topology.Kind, seen event.Change, object any) ([]byte, error) 
 
 // Delete deletes obj if it is still the newest state, else it is [ErrConflict]. An object
 // that is gone is done.
-func (c *Client) Delete(ctx context.Context, kind topology.Kind, obj event.Change) error {
+func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	uid := types.UID(obj.UID)
 	err := classify(c.of(kind, obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &obj.ResourceVersion},
@@ -73,7 +73,7 @@ func (c *Client) Delete(ctx context.Context, kind topology.Kind, obj event.Chang
 }
 
 // List yields the objects of a namespace as they are now, until an error, which comes last.
-func (c *Client) List(ctx context.Context, kind topology.Kind, namespace string) iter.Seq2[event.Change, error] {
+func (c *Client) List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
 	return func(yield func(event.Change, error) bool) {
 		options := metav1.ListOptions{Limit: pageSize}
 		for {

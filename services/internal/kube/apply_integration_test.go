@@ -18,9 +18,9 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func binding(name string, who ...string) *rbacv1.RoleBinding {
@@ -35,7 +35,7 @@ func binding(name string, who ...string) *rbacv1.RoleBinding {
 }
 
 func bindingKey(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: topology.RoleBindings().GroupResource, Namespace: "default", Name: name}
+	return event.Key{Cluster: "local", GroupResource: kinds.RoleBindings().GroupResource, Namespace: "default", Name: name}
 }
 
 func typed(t *testing.T, server *testbed.KubeServer) kubernetes.Interface {
@@ -64,19 +64,19 @@ func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
 	if _, err := typed(t, server).RbacV1().RoleBindings("default").Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("taken")}, binding("taken", "mallory"))
+	_, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("taken")}, binding("taken", "mallory"))
 	if !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
 		t.Errorf("over a foreign object: %v", err)
 	}
-	is, err := c.Get(t.Context(), topology.RoleBindings(), "default", "taken")
+	is, err := c.Get(t.Context(), kinds.RoleBindings(), "default", "taken")
 	if err != nil || len(read(t, is).Labels) > 0 {
 		t.Errorf("the foreign object is %s, %v", is.Object, err)
 	}
-	made, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("free")}, binding("free", "alice"))
+	made, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("free")}, binding("free", "alice"))
 	if err != nil || made.UID == "" || made.Generation != 0 || read(t, made).Subjects[0].Name != "alice" {
 		t.Errorf("made %+v, %v", made, err)
 	}
-	if _, err = c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("free")}, binding("free", "alice")); !errors.Is(err, kube.ErrConflict) {
+	if _, err = c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("free")}, binding("free", "alice")); !errors.Is(err, kube.ErrConflict) {
 		t.Errorf("made twice: %v", err)
 	}
 }
@@ -84,7 +84,7 @@ func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
 func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 	server := testbed.Kube(t)
 	c := client(t, server, "test")
-	made, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "alice"))
+	made, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "alice"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,44 +93,44 @@ func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 	if _, err := bindings.Patch(t.Context(), "b", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Apply(t.Context(), topology.RoleBindings(), made, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
+	if _, err := c.Apply(t.Context(), kinds.RoleBindings(), made, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
 		t.Errorf("over a newer state: %v", err)
 	}
-	if err := c.Delete(t.Context(), topology.RoleBindings(), made); !errors.Is(err, kube.ErrConflict) {
+	if err := c.Delete(t.Context(), kinds.RoleBindings(), made); !errors.Is(err, kube.ErrConflict) {
 		t.Errorf("deleting a newer state: %v", err)
 	}
-	seen, err := c.Get(t.Context(), topology.RoleBindings(), "default", "b")
+	seen, err := c.Get(t.Context(), kinds.RoleBindings(), "default", "b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mended, err := c.Apply(t.Context(), topology.RoleBindings(), seen, binding("b", "bob"))
+	mended, err := c.Apply(t.Context(), kinds.RoleBindings(), seen, binding("b", "bob"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if b := read(t, mended); b.Labels["theirs"] != "yes" || b.Labels["ours"] != "yes" || len(b.Subjects) != 1 || mended.UID != made.UID {
 		t.Errorf("mended %+v", b)
 	}
-	again, err := c.Apply(t.Context(), topology.RoleBindings(), mended, binding("b", "bob"))
+	again, err := c.Apply(t.Context(), kinds.RoleBindings(), mended, binding("b", "bob"))
 	if err != nil || again.ResourceVersion != mended.ResourceVersion {
 		t.Errorf("the same once more: %+v, %v", again, err)
 	}
-	if err := errors.Join(c.Delete(t.Context(), topology.RoleBindings(), mended), c.Delete(t.Context(), topology.RoleBindings(), mended)); err != nil {
+	if err := errors.Join(c.Delete(t.Context(), kinds.RoleBindings(), mended), c.Delete(t.Context(), kinds.RoleBindings(), mended)); err != nil {
 		t.Errorf("deleting twice: %v", err)
 	}
-	another, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "carol"))
+	another, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "carol"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Delete(t.Context(), topology.RoleBindings(), mended); !errors.Is(err, kube.ErrConflict) {
+	if err := c.Delete(t.Context(), kinds.RoleBindings(), mended); !errors.Is(err, kube.ErrConflict) {
 		t.Errorf("deleting another of its name: %v", err)
 	}
-	if _, err := c.Apply(t.Context(), topology.RoleBindings(), mended, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
+	if _, err := c.Apply(t.Context(), kinds.RoleBindings(), mended, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
 		t.Errorf("changing another of its name: %v", err)
 	}
-	if err := c.Delete(t.Context(), topology.RoleBindings(), another); err != nil {
+	if err := c.Delete(t.Context(), kinds.RoleBindings(), another); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Apply(t.Context(), topology.RoleBindings(), another, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
+	if _, err := c.Apply(t.Context(), kinds.RoleBindings(), another, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
 		t.Errorf("changing what is gone: %v", err)
 	}
 }
@@ -148,7 +148,7 @@ func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 	}
 	key := bindingKey("b")
 	key.Namespace = name
-	_, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: key}, binding("b", "alice"))
+	_, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: key}, binding("b", "alice"))
 	if !errors.Is(err, kube.ErrTerminating) || fault.IsUnavailable(err) {
 		t.Errorf("in a namespace that goes: %v", err)
 	}
@@ -156,7 +156,7 @@ func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	key.Namespace = "absent"
-	if _, err = c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: key}, binding("b", "alice")); !errors.Is(err, kube.ErrNotFound) {
+	if _, err = c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: key}, binding("b", "alice")); !errors.Is(err, kube.ErrNotFound) {
 		t.Errorf("in a namespace that is not there: %v", err)
 	}
 }
@@ -166,13 +166,13 @@ func TestAListHasAllPages(t *testing.T) {
 	c, want := client(t, server, "test"), 0
 	for i := range 510 {
 		name := fmt.Sprintf("b%03d", i)
-		if _, err := c.Apply(t.Context(), topology.RoleBindings(), event.Change{Key: bindingKey(name)}, binding(name, "alice")); err != nil {
+		if _, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey(name)}, binding(name, "alice")); err != nil {
 			t.Fatal(err)
 		}
 		want++
 	}
 	var names []string
-	for change, err := range c.List(t.Context(), topology.RoleBindings(), "default") {
+	for change, err := range c.List(t.Context(), kinds.RoleBindings(), "default") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestAListHasAllPages(t *testing.T) {
 	}
 	server.FailBefore(func(context.Context, string) error { return errors.New("away") })
 	n := 0
-	for _, err := range c.List(t.Context(), topology.RoleBindings(), "default") {
+	for _, err := range c.List(t.Context(), kinds.RoleBindings(), "default") {
 		if n++; !fault.IsUnavailable(err) {
 			t.Errorf("of a server that is away: %v", err)
 		}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // Origin is where objects come from: the cluster's name on the bus, and its UID.
@@ -19,7 +19,7 @@ type Origin struct {
 
 // Change is u, an object of the given kind, as an event. It leaves u as it is. The
 // caller adds what u cannot know: Deleted, ObservedAt and Traceparent.
-func (o Origin) Change(kind topology.Kind, u *unstructured.Unstructured) (event.Change, error) {
+func (o Origin) Change(kind kinds.Kind, u *unstructured.Unstructured) (event.Change, error) {
 	key := event.Key{Cluster: o.Cluster, GroupResource: kind.GroupResource, Namespace: u.GetNamespace(), Name: u.GetName()}
 	object, err := json.Marshal(slim(kind, u.Object))
 	if err != nil {
@@ -33,7 +33,7 @@ func (o Origin) Change(kind topology.Kind, u *unstructured.Unstructured) (event.
 }
 
 // slim is object without what must not or need not travel, sharing the rest with it.
-func slim(kind topology.Kind, object map[string]any) map[string]any {
+func slim(kind kinds.Kind, object map[string]any) map[string]any {
 	out := make(map[string]any, len(object))
 	for name, value := range object {
 		if !kind.MetadataOnly || name == "apiVersion" || name == "kind" {
@@ -63,7 +63,7 @@ func without(object map[string]any, name string) map[string]any {
 	return out
 }
 
-func resource(kind topology.Kind) schema.GroupVersionResource {
+func resource(kind kinds.Kind) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 }
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const storeJSON = `{
@@ -33,7 +33,7 @@ func decodeStore(t *testing.T) *unstructured.Unstructured {
 
 func TestAChangeCarriesTheObjectWithoutManagedFields(t *testing.T) {
 	u, untouched := decodeStore(t), decodeStore(t)
-	change, err := Origin{Cluster: "local", Epoch: "e-1"}.Change(topology.Stores(), u)
+	change, err := Origin{Cluster: "local", Epoch: "e-1"}.Change(kinds.Stores(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestAChangeCarriesTheObjectWithoutManagedFields(t *testing.T) {
 	}
 	change.Object = nil
 	expected := event.Change{
-		Key:     event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "demo"},
+		Key:     event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"},
 		Version: "v1alpha1", Kind: "Store", UID: "u-1", ResourceVersion: "42", Generation: 3, Epoch: "e-1",
 	}
 	if !reflect.DeepEqual(change, expected) {
@@ -60,7 +60,7 @@ func TestAChangeCarriesTheObjectWithoutManagedFields(t *testing.T) {
 }
 
 func TestAMetadataOnlyKindGivesNothingElseAway(t *testing.T) {
-	kind := topology.Stores()
+	kind := kinds.Stores()
 	kind.MetadataOnly = true
 	change, err := Origin{}.Change(kind, decodeStore(t))
 	if err != nil {
@@ -84,7 +84,7 @@ func TestAMetadataOnlyKindGivesNothingElseAway(t *testing.T) {
 func TestTheSameObjectGivesTheSameBytes(t *testing.T) {
 	var first string
 	for range 50 {
-		change, err := Origin{}.Change(topology.Stores(), decodeStore(t))
+		change, err := Origin{}.Change(kinds.Stores(), decodeStore(t))
 		if err != nil {
 			t.Fatal(err)
 		}

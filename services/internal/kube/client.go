@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // attempts bounds the fight with other writers; beyond, the caller's own retry takes over.
@@ -71,7 +70,7 @@ func (c *Client) Epoch(ctx context.Context) (string, error) {
 }
 
 // Get reads an object. It returns [ErrNotFound] when there is none.
-func (c *Client) Get(ctx context.Context, kind topology.Kind, namespace, name string) (event.Change, error) {
+func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
 	u, err := c.of(kind, namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return event.Change{}, fmt.Errorf("reading %s %s: %w", kind.Kind, name, classify(err))
@@ -82,23 +81,22 @@ func (c *Client) Get(ctx context.Context, kind topology.Kind, namespace, name st
 // Fetch reads the object that a key names, as JSON, for what was too large for the bus;
 // nil when there is none.
 func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
-	kinds := topology.Kinds()
-	i := slices.IndexFunc(kinds, func(kind topology.Kind) bool { return kind.GroupResource == k.GroupResource })
-	if i < 0 || k.Cluster != c.cluster {
+	kind, ok := kinds.Of(k.GroupResource)
+	if !ok || k.Cluster != c.cluster {
 		return nil, fault.Terminal(fmt.Errorf("fetching %s: not a kind of cluster %q that services read", k, c.cluster))
 	}
-	change, err := c.Get(ctx, kinds[i], k.Namespace, k.Name)
+	change, err := c.Get(ctx, kind, k.Namespace, k.Name)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
 	return change.Object, err
 }
 
-func (c *Client) of(kind topology.Kind, namespace string) dynamic.ResourceInterface {
+func (c *Client) of(kind kinds.Kind, namespace string) dynamic.ResourceInterface {
 	return c.api.Resource(resource(kind)).Namespace(namespace)
 }
 
-func (c *Client) change(ctx context.Context, kind topology.Kind, u *unstructured.Unstructured) (event.Change, error) {
+func (c *Client) change(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured) (event.Change, error) {
 	epoch, err := c.Epoch(ctx)
 	if err != nil {
 		return event.Change{}, err

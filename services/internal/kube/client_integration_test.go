@@ -17,9 +17,9 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const finalizer = corev1alpha1.StoreFinalizer
@@ -36,13 +36,13 @@ func client(t *testing.T, server *testbed.KubeServer, manager string) *kube.Clie
 // apply makes a Store and returns its state.
 func apply(t *testing.T, server *testbed.KubeServer, c *kube.Client, name string) event.Change {
 	t.Helper()
-	server.Apply(t, topology.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
+	server.Apply(t, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
 	return get(t, c, name)
 }
 
 func get(t *testing.T, c *kube.Client, name string) event.Change {
 	t.Helper()
-	change, err := c.Get(t.Context(), topology.Stores(), "", name)
+	change, err := c.Get(t.Context(), kinds.Stores(), "", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,10 +83,10 @@ func TestAnObjectIsReadAsAChange(t *testing.T) {
 	if err != nil || string(fetched) != string(change.Object) {
 		t.Errorf("fetched %s, %v; want %s", fetched, err, change.Object)
 	}
-	if _, err := c.Get(t.Context(), topology.Stores(), "", "absent"); !errors.Is(err, kube.ErrNotFound) || fault.IsUnavailable(err) {
+	if _, err := c.Get(t.Context(), kinds.Stores(), "", "absent"); !errors.Is(err, kube.ErrNotFound) || fault.IsUnavailable(err) {
 		t.Errorf("an absent object: %v; want %v", err, kube.ErrNotFound)
 	}
-	unserved := topology.Stores()
+	unserved := kinds.Stores()
 	unserved.Resource = "unheardof"
 	if _, err := c.Get(t.Context(), unserved, "", "absent"); !errors.Is(err, kube.ErrNotServed) || errors.Is(err, kube.ErrNotFound) {
 		t.Errorf("an absent kind: %v; want %v", err, kube.ErrNotServed)
@@ -108,12 +108,12 @@ func TestTwoServicesShareAStatus(t *testing.T) {
 	condition := func(kind string) []metav1.Condition {
 		return kube.SetCondition(nil, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Done"})
 	}
-	_, err := stores.ApplyStatus(t.Context(), topology.Stores(), obj, corev1alpha1.StoreStatus{StoreID: "s-1", Conditions: condition("StoreSynced")}, false)
+	_, err := stores.ApplyStatus(t.Context(), kinds.Stores(), obj, corev1alpha1.StoreStatus{StoreID: "s-1", Conditions: condition("StoreSynced")}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	managed := []corev1alpha1.Tuple{{Object: "a:1", Relation: "b", User: "c:1"}}
-	after, err := tuples.ApplyStatus(t.Context(), topology.Stores(), obj,
+	after, err := tuples.ApplyStatus(t.Context(), kinds.Stores(), obj,
 		corev1alpha1.StoreStatus{ManagedTuples: managed, TupleCount: 1, Conditions: condition("TuplesSynced")}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestTwoServicesShareAStatus(t *testing.T) {
 	if after.UID != obj.UID || !after.NewerThan(obj) || after.Generation != 1 {
 		t.Errorf("got %+v; want a newer state of the same generation", after)
 	}
-	after, err = tuples.ApplyStatus(t.Context(), topology.Stores(), after, corev1alpha1.StoreStatus{Conditions: condition("TuplesSynced")}, true)
+	after, err = tuples.ApplyStatus(t.Context(), kinds.Stores(), after, corev1alpha1.StoreStatus{Conditions: condition("TuplesSynced")}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,24 +143,24 @@ func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
 	c := client(t, server, "tuple-sync")
 	first := apply(t, server, c, "demo")
 	status := corev1alpha1.StoreStatus{StoreID: "s-1"}
-	second, err := c.ApplyStatus(t.Context(), topology.Stores(), first, status, true)
+	second, err := c.ApplyStatus(t.Context(), kinds.Stores(), first, status, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	status.StoreID = "s-2"
-	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), first, status, true); !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), first, status, true); !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
 		t.Errorf("from an old state: %v; want %v", err, kube.ErrConflict)
 	}
-	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), second, status, true); err != nil {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), second, status, true); err != nil {
 		t.Errorf("from the newest state: %v", err)
 	}
 	remove(t, server, "demo")
-	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), second, status, false); !errors.Is(err, kube.ErrNotFound) {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), second, status, false); !errors.Is(err, kube.ErrNotFound) {
 		t.Errorf("of a deleted object: %v; want %v", err, kube.ErrNotFound)
 	}
 	apply(t, server, c, "demo")
 	for _, cas := range []bool{true, false} {
-		if _, err := c.ApplyStatus(t.Context(), topology.Stores(), second, status, cas); !errors.Is(err, kube.ErrConflict) {
+		if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), second, status, cas); !errors.Is(err, kube.ErrConflict) {
 			t.Errorf("of a re-created object (compare-and-swap %v): %v; want %v", cas, err, kube.ErrConflict)
 		}
 	}
@@ -175,12 +175,12 @@ func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
 	obj := apply(t, server, c, "demo")
 	for _, size := range []int{2 << 20, 4 << 20} {
 		status := corev1alpha1.StoreStatus{ManagedTuples: []corev1alpha1.Tuple{{Object: strings.Repeat("x", size)}}}
-		if _, err := c.ApplyStatus(t.Context(), topology.Stores(), obj, status, false); !errors.Is(err, kube.ErrTooLarge) || !fault.IsTerminal(err) {
+		if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), obj, status, false); !errors.Is(err, kube.ErrTooLarge) || !fault.IsTerminal(err) {
 			t.Errorf("%d bytes: %.300v; want %v", size, err, kube.ErrTooLarge)
 		}
 	}
 	invalid := corev1alpha1.StoreStatus{Conditions: []metav1.Condition{{Type: "Ready", Reason: "not a reason"}}}
-	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), obj, invalid, false); err == nil || fault.IsTerminal(err) || fault.IsUnavailable(err) {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), obj, invalid, false); err == nil || fault.IsTerminal(err) || fault.IsUnavailable(err) {
 		t.Errorf("an invalid status: %v; want an error that counts", err)
 	}
 }
@@ -189,41 +189,41 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	server := testbed.Kube(t)
 	c := client(t, server, "store-sync")
 	first := apply(t, server, c, "demo")
-	held, err := c.AddFinalizer(t.Context(), topology.Stores(), first, finalizer)
+	held, err := c.AddFinalizer(t.Context(), kinds.Stores(), first, finalizer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// From the first state, which does not know of it yet; beside one of another service; without the object at hand.
-	both, err := c.AddFinalizer(t.Context(), topology.Stores(), first, corev1alpha1.TuplesFinalizer)
+	both, err := c.AddFinalizer(t.Context(), kinds.Stores(), first, corev1alpha1.TuplesFinalizer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	both.Object = nil
 	writes := server.Writes()
-	if both, err = c.AddFinalizer(t.Context(), topology.Stores(), both, finalizer); err != nil {
+	if both, err = c.AddFinalizer(t.Context(), kinds.Stores(), both, finalizer); err != nil {
 		t.Fatal(err)
 	}
 	if got := store(t, both).Finalizers; len(got) != 2 || server.Writes() != writes {
 		t.Errorf("the finalizers are %v after %d more writes; want both after none", got, server.Writes()-writes)
 	}
 	remove(t, server, "demo")
-	if _, err := c.AddFinalizer(t.Context(), topology.Stores(), get(t, c, "demo"), "example.com/late"); !errors.Is(err, kube.ErrConflict) {
+	if _, err := c.AddFinalizer(t.Context(), kinds.Stores(), get(t, c, "demo"), "example.com/late"); !errors.Is(err, kube.ErrConflict) {
 		t.Errorf("adding one to an object in deletion: %v; want %v", err, kube.ErrConflict)
 	}
-	after, err := c.RemoveFinalizer(t.Context(), topology.Stores(), held, finalizer)
+	after, err := c.RemoveFinalizer(t.Context(), kinds.Stores(), held, finalizer)
 	if err != nil || after.Deleted {
 		t.Fatalf("removing one of two: deleted %v, %v", after.Deleted, err)
 	}
 	for range 2 { // The second time it is gone.
-		after, err = c.RemoveFinalizer(t.Context(), topology.Stores(), after, corev1alpha1.TuplesFinalizer)
+		after, err = c.RemoveFinalizer(t.Context(), kinds.Stores(), after, corev1alpha1.TuplesFinalizer)
 		if err != nil || !after.Deleted {
 			t.Fatalf("removing the last: deleted %v, %v", after.Deleted, err)
 		}
 	}
-	if _, err := c.Get(t.Context(), topology.Stores(), "", "demo"); !errors.Is(err, kube.ErrNotFound) {
+	if _, err := c.Get(t.Context(), kinds.Stores(), "", "demo"); !errors.Is(err, kube.ErrNotFound) {
 		t.Errorf("the object: %v; want %v", err, kube.ErrNotFound)
 	}
-	if _, err := c.AddFinalizer(t.Context(), topology.Stores(), first, finalizer); !errors.Is(err, kube.ErrNotFound) {
+	if _, err := c.AddFinalizer(t.Context(), kinds.Stores(), first, finalizer); !errors.Is(err, kube.ErrNotFound) {
 		t.Errorf("adding one to a deleted object: %v; want %v", err, kube.ErrNotFound)
 	}
 }
@@ -231,22 +231,22 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
 	server := testbed.Kube(t)
 	c := client(t, server, "store-sync")
-	old, err := c.AddFinalizer(t.Context(), topology.Stores(), apply(t, server, c, "demo"), finalizer)
+	old, err := c.AddFinalizer(t.Context(), kinds.Stores(), apply(t, server, c, "demo"), finalizer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RemoveFinalizer(t.Context(), topology.Stores(), old, finalizer); err != nil {
+	if _, err := c.RemoveFinalizer(t.Context(), kinds.Stores(), old, finalizer); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, server, "demo")
-	fresh, err := c.AddFinalizer(t.Context(), topology.Stores(), apply(t, server, c, "demo"), finalizer)
+	fresh, err := c.AddFinalizer(t.Context(), kinds.Stores(), apply(t, server, c, "demo"), finalizer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.AddFinalizer(t.Context(), topology.Stores(), old, corev1alpha1.TuplesFinalizer); !errors.Is(err, kube.ErrNotFound) {
+	if _, err := c.AddFinalizer(t.Context(), kinds.Stores(), old, corev1alpha1.TuplesFinalizer); !errors.Is(err, kube.ErrNotFound) {
 		t.Errorf("adding: %v; want %v", err, kube.ErrNotFound)
 	}
-	if after, err := c.RemoveFinalizer(t.Context(), topology.Stores(), old, finalizer); err != nil || !after.Deleted || after.UID != old.UID {
+	if after, err := c.RemoveFinalizer(t.Context(), kinds.Stores(), old, finalizer); err != nil || !after.Deleted || after.UID != old.UID {
 		t.Errorf("removing: %+v, %v; want the old object deleted", after, err)
 	}
 	if now := get(t, c, "demo"); now.ResourceVersion != fresh.ResourceVersion {
@@ -264,7 +264,7 @@ func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	held, err := c.AddFinalizer(t.Context(), topology.Stores(), obj, finalizer)
+	held, err := c.AddFinalizer(t.Context(), kinds.Stores(), obj, finalizer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,12 +301,12 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 	c := client(t, server, "store-sync")
 	obj := apply(t, server, c, "demo")
 	server.Kill()
-	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), obj, corev1alpha1.StoreStatus{}, false); !fault.IsUnavailable(err) {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), obj, corev1alpha1.StoreStatus{}, false); !fault.IsUnavailable(err) {
 		t.Errorf("got %v; want unavailable", err)
 	}
 	server.Start(t)
 	testbed.Eventually(t, 10*time.Second, func() error {
-		_, err := c.Get(t.Context(), topology.Stores(), "", "demo")
+		_, err := c.Get(t.Context(), kinds.Stores(), "", "demo")
 		return err
 	})
 }
@@ -323,7 +323,7 @@ func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
 		return nil
 	})
 	status := corev1alpha1.StoreStatus{StoreID: "s-1"}
-	if _, err := c.ApplyStatus(t.Context(), topology.Stores(), obj, status, true); !fault.IsUnavailable(err) || !errors.Is(err, lost) {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), obj, status, true); !fault.IsUnavailable(err) || !errors.Is(err, lost) {
 		t.Errorf("got %v; want unavailable for the lost answer", err)
 	}
 	server.FailAfter(nil)

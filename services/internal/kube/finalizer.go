@@ -13,13 +13,13 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // AddFinalizer holds obj until [Client.RemoveFinalizer], and returns the newest
 // state. It is [ErrNotFound] when the object is gone or re-created, and
 // [ErrConflict] when it is in deletion and takes no more finalizers.
-func (c *Client) AddFinalizer(ctx context.Context, kind topology.Kind, obj event.Change, finalizer string) (event.Change, error) {
+func (c *Client) AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error) {
 	u, err := c.editFinalizers(ctx, kind, obj, func(u *unstructured.Unstructured) ([]string, error) {
 		has := u.GetFinalizers()
 		if slices.Contains(has, finalizer) {
@@ -38,7 +38,7 @@ func (c *Client) AddFinalizer(ctx context.Context, kind topology.Kind, obj event
 
 // RemoveFinalizer lets obj go. An object that is gone or re-created is done. The
 // state that it returns is Deleted when nothing holds the object any more.
-func (c *Client) RemoveFinalizer(ctx context.Context, kind topology.Kind, obj event.Change, finalizer string) (event.Change, error) {
+func (c *Client) RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error) {
 	u, err := c.editFinalizers(ctx, kind, obj, func(u *unstructured.Unstructured) ([]string, error) {
 		return slices.DeleteFunc(slices.Clone(u.GetFinalizers()), func(f string) bool { return f == finalizer }), nil
 	})
@@ -56,7 +56,7 @@ func (c *Client) RemoveFinalizer(ctx context.Context, kind topology.Kind, obj ev
 
 // editFinalizers writes what edit makes of the object's finalizers, starting from
 // the state at hand and reading anew whenever that turns out to be old.
-func (c *Client) editFinalizers(ctx context.Context, kind topology.Kind, obj event.Change,
+func (c *Client) editFinalizers(ctx context.Context, kind kinds.Kind, obj event.Change,
 	edit func(*unstructured.Unstructured) ([]string, error),
 ) (*unstructured.Unstructured, error) {
 	api := c.of(kind, obj.Key.Namespace)

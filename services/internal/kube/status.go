@@ -12,14 +12,14 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // ApplyStatus makes the fields of status, and no others, this service's part of
 // obj's status, and returns the new state. With cas it does so only if obj is
 // still the newest state. Another object of the same name is left alone. Both
 // refusals are [ErrConflict]; an object that is gone is [ErrNotFound].
-func (c *Client) ApplyStatus(ctx context.Context, kind topology.Kind, obj event.Change, status any, cas bool) (event.Change, error) {
+func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any, cas bool) (event.Change, error) {
 	version := obj.ResourceVersion
 	var err error
 	for range attempts {
@@ -39,7 +39,7 @@ func (c *Client) ApplyStatus(ctx context.Context, kind topology.Kind, obj event.
 
 // applyStatus always names a version, because the API server would not mind a
 // status that was made for another object: it ignores the uid of one.
-func (c *Client) applyStatus(ctx context.Context, kind topology.Kind, key event.Key, version string, status any) (*unstructured.Unstructured, error) {
+func (c *Client) applyStatus(ctx context.Context, kind kinds.Kind, key event.Key, version string, status any) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind,
 		"metadata": map[string]any{"name": key.Name, "namespace": key.Namespace, "resourceVersion": version},
@@ -55,7 +55,7 @@ func (c *Client) applyStatus(ctx context.Context, kind topology.Kind, key event.
 }
 
 // versionOf is the newest version of obj.
-func (c *Client) versionOf(ctx context.Context, kind topology.Kind, obj event.Change) (string, error) {
+func (c *Client) versionOf(ctx context.Context, kind kinds.Kind, obj event.Change) (string, error) {
 	u, err := c.of(kind, obj.Key.Namespace).Get(ctx, obj.Key.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", classify(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -25,7 +26,7 @@ func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
 	}
 	want[key("squatter")] = Head{Key: key("squatter"), Sequence: squatter.Sequence}
 	other := state("model", 1)
-	other.Key.GroupResource = topology.AuthorizationModels().GroupResource
+	other.Key.GroupResource = kinds.AuthorizationModels().GroupResource
 	mustPublish(t, p, other, 0, Options{})
 	foreign := state("s-1", 1)
 	foreign.Key.Cluster = "other"
@@ -35,7 +36,7 @@ func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
 	}
 
 	got := map[event.Key]Head{}
-	for head, err := range p.Heads(t.Context(), "local", topology.Stores().GroupResource) {
+	for head, err := range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
 
 func TestHeadsOfAnEmptyStreamEndAtOnce(t *testing.T) {
 	p := New(bus(t, 0))
-	for head, err := range p.Heads(t.Context(), "local", topology.Stores().GroupResource) {
+	for head, err := range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
 		t.Errorf("got %+v, %v", head, err)
 	}
 }
@@ -69,14 +70,14 @@ func TestHeadsEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for _, err := range p.Heads(ctx, "local", topology.Stores().GroupResource) {
+	for _, err := range p.Heads(ctx, "local", kinds.Stores().GroupResource) {
 		cancel()
 		last = err
 	}
 	if !errors.Is(last, context.Canceled) {
 		t.Errorf("error is %v, want that of the context", last)
 	}
-	for range p.Heads(t.Context(), "local", topology.Stores().GroupResource) {
+	for range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
 		break
 	}
 	if info, err := stream(t, p.js).Info(t.Context()); err != nil || info.State.Consumers != 0 {
@@ -86,7 +87,7 @@ func TestHeadsEndsWithItsCaller(t *testing.T) {
 
 func TestFirstFindsAMessageOfTheResource(t *testing.T) {
 	p := New(bus(t, 0))
-	stores, models := topology.Stores().GroupResource, topology.AuthorizationModels().GroupResource
+	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	if _, err := p.First(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
 		t.Errorf("error is %v, want ErrNone", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -48,7 +49,7 @@ func bus(t testing.TB, maxPayload int32) jetstream.JetStream {
 }
 
 func key(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 // state is the state of store name at one resource version.

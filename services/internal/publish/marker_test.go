@@ -11,12 +11,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func TestAMarkerReadsBackUntilItIsTakenBack(t *testing.T) {
 	p := New(bus(t, 0))
-	stores, models := topology.Stores().GroupResource, topology.AuthorizationModels().GroupResource
+	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	for _, r := range []string{stores.Resource, models.Resource} {
 		for count := range int64(2) {
 			if err := p.Marker(t.Context(), &eventv1.SnapshotMarker{Cluster: "local", Group: stores.Group, Resource: r, Count: count}); err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -85,12 +86,12 @@ func (b *Bed) Resync(service string) {
 }
 
 // Resource is the objects of a kind.
-func (b *Bed) Resource(kind topology.Kind) dynamic.NamespaceableResourceInterface {
+func (b *Bed) Resource(kind kinds.Kind) dynamic.NamespaceableResourceInterface {
 	return b.Objects.Resource(gvr(kind))
 }
 
 // Delete deletes an object as a person would.
-func (b *Bed) Delete(kind topology.Kind, name string) {
+func (b *Bed) Delete(kind kinds.Kind, name string) {
 	b.T.Helper()
 	if err := b.Resource(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.T.Fatal(err)
@@ -98,7 +99,7 @@ func (b *Bed) Delete(kind topology.Kind, name string) {
 }
 
 // List lists the objects of a kind; none of one that is not served.
-func (b *Bed) List(kind topology.Kind) *unstructured.UnstructuredList {
+func (b *Bed) List(kind kinds.Kind) *unstructured.UnstructuredList {
 	b.T.Helper()
 	list, err := b.Resource(kind).List(b.T.Context(), metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
@@ -111,7 +112,7 @@ func (b *Bed) List(kind topology.Kind) *unstructured.UnstructuredList {
 }
 
 // ApplyStatus makes status a part of an object's, as another service would.
-func (b *Bed) ApplyStatus(service string, kind topology.Kind, name string, status any) {
+func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status any) {
 	b.T.Helper()
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": gvr(kind).GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "status": status,

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // bootstrapped labels the roles that every API server has of itself.
@@ -24,8 +24,8 @@ const bootstrapped = "kubernetes.io/bootstrapping"
 // hold up the leader of the next test. It insists until nothing is left.
 func clean(ctx context.Context, objects dynamic.Interface) error {
 	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
-	for _, kind := range topology.Kinds() {
-		if kind.GroupResource != topology.Definitions().GroupResource { // Without them nothing else is served.
+	for _, kind := range kinds.All() {
+		if kind.GroupResource != kinds.Definitions().GroupResource { // Without them nothing else is served.
 			resources = append(resources, gvr(kind))
 		}
 	}
@@ -80,6 +80,6 @@ func strip(ctx context.Context, api dynamic.ResourceInterface, u unstructured.Un
 	return api.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
 }
 
-func gvr(kind topology.Kind) schema.GroupVersionResource {
+func gvr(kind kinds.Kind) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const cleanWithin = 30 * time.Second
@@ -75,7 +75,7 @@ func (k *KubeServer) Objects(t testing.TB) dynamic.Interface {
 }
 
 // Apply makes an object be as given, as a person would: by kubectl apply --server-side.
-func (k *KubeServer) Apply(t testing.TB, kind topology.Kind, name string, spec any) {
+func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": gvr(kind).GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "spec": spec,

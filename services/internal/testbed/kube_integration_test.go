@@ -14,8 +14,8 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func client(t *testing.T, k *KubeServer) *kube.Client {
@@ -30,12 +30,12 @@ func client(t *testing.T, k *KubeServer) *kube.Client {
 // hold makes a Store that has a finalizer.
 func hold(t *testing.T, k *KubeServer, client *kube.Client, name string) event.Change {
 	t.Helper()
-	k.Apply(t, topology.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
-	obj, err := client.Get(t.Context(), topology.Stores(), "", name)
+	k.Apply(t, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
+	obj, err := client.Get(t.Context(), kinds.Stores(), "", name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if obj, err = client.AddFinalizer(t.Context(), topology.Stores(), obj, corev1alpha1.StoreFinalizer); err != nil {
+	if obj, err = client.AddFinalizer(t.Context(), kinds.Stores(), obj, corev1alpha1.StoreFinalizer); err != nil {
 		t.Fatal(err)
 	}
 	return obj
@@ -47,10 +47,10 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 		client := client(t, k)
 		hold(t, k, client, "held")
 		hold(t, k, client, "deleted")
-		if err := k.Objects(t).Resource(gvr(topology.Stores())).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
+		if err := k.Objects(t).Resource(gvr(kinds.Stores())).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		k.Apply(t, topology.AuthorizationModels(), "module", corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "held"}})
+		k.Apply(t, kinds.AuthorizationModels(), "module", corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "held"}})
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "leader", Namespace: "default"}}
 		if _, err := clientset(t, k).CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -58,8 +58,8 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 	})
 	t.Run("finds none", func(t *testing.T) {
 		k := Kube(t)
-		for _, kind := range topology.Kinds() {
-			if kind.Optional || kind == topology.Definitions() {
+		for _, kind := range kinds.All() {
+			if kind.Optional || kind == kinds.Definitions() {
 				continue // Not there, or there from the start.
 			}
 			list, err := k.Objects(t).Resource(gvr(kind)).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped})
@@ -102,12 +102,12 @@ func TestRequestsToTheAPIServerFailOnPurpose(t *testing.T) {
 	client := client(t, k)
 	broken := errors.New("broken on purpose")
 	k.FailBefore(func(context.Context, string) error { return broken })
-	if _, err := client.Get(t.Context(), topology.Stores(), "", "absent"); !errors.Is(err, broken) {
+	if _, err := client.Get(t.Context(), kinds.Stores(), "", "absent"); !errors.Is(err, broken) {
 		t.Errorf("before: %v; want %v", err, broken)
 	}
 	k.FailBefore(nil)
 	k.FailAfter(func(context.Context, string) error { return broken })
-	if _, err := client.Get(t.Context(), topology.Stores(), "", "absent"); !errors.Is(err, broken) {
+	if _, err := client.Get(t.Context(), kinds.Stores(), "", "absent"); !errors.Is(err, broken) {
 		t.Errorf("after: %v; want %v", err, broken)
 	}
 }
@@ -120,7 +120,7 @@ func TestTheAPIServerComesBackAtTheSamePlace(t *testing.T) {
 		end()
 		k.Start(t)
 		Eventually(t, deadline, func() error {
-			_, err := client.Get(t.Context(), topology.Stores(), "", obj.Key.Name)
+			_, err := client.Get(t.Context(), kinds.Stores(), "", obj.Key.Name)
 			if err != nil {
 				return errors.New(name + ": " + err.Error())
 			}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -23,7 +24,7 @@ const mirrorPause = 50 * time.Millisecond
 // publish everything again.
 type Mirror struct {
 	bed       *Bed
-	kinds     []topology.Kind
+	kinds     []kinds.Kind
 	origin    kube.Origin
 	publisher *publish.Publisher
 	// gate is locked while nothing is to be published.
@@ -41,7 +42,7 @@ func (b *Bed) Mirror() *Mirror {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	m := &Mirror{bed: b, kinds: topology.Kinds(), origin: kube.Origin{Cluster: "local", Epoch: epoch}, publisher: publish.New(b.JS)}
+	m := &Mirror{bed: b, kinds: kinds.All(), origin: kube.Origin{Cluster: "local", Epoch: epoch}, publisher: publish.New(b.JS)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	var following sync.WaitGroup
 	b.T.Cleanup(func() { cancel(); following.Wait() })
@@ -69,7 +70,7 @@ func (m *Mirror) Hold() (release func()) {
 
 // sweep publishes all objects of a kind, and the marker that says so. A kind that is not
 // served has none.
-func (m *Mirror) sweep(kind topology.Kind, again bool) (version string, served bool) {
+func (m *Mirror) sweep(kind kinds.Kind, again bool) (version string, served bool) {
 	m.bed.T.Helper()
 	ctx := m.bed.T.Context()
 	list := m.bed.List(kind)
@@ -93,7 +94,7 @@ func (m *Mirror) sweep(kind topology.Kind, again bool) (version string, served b
 	return version, served
 }
 
-func (m *Mirror) follow(ctx context.Context, kind topology.Kind, version string) {
+func (m *Mirror) follow(ctx context.Context, kind kinds.Kind, version string) {
 	for ctx.Err() == nil {
 		w, err := m.bed.Resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
@@ -118,7 +119,7 @@ func (m *Mirror) follow(ctx context.Context, kind topology.Kind, version string)
 type word struct{ deleted, again bool }
 
 // put publishes one state, however long the bus is away, and returns its place in the stream.
-func (m *Mirror) put(ctx context.Context, kind topology.Kind, u *unstructured.Unstructured, w word) uint64 {
+func (m *Mirror) put(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, w word) uint64 {
 	change, err := m.origin.Change(kind, u)
 	if err != nil {
 		m.bed.T.Error(err)

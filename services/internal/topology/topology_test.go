@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -68,7 +69,7 @@ func TestOnlyTheNewestStateOfAnObjectIsKeptButEveryDeadLetter(t *testing.T) {
 	if err := topology.Ensure(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
-	key := event.Key{Cluster: "c", GroupResource: topology.Stores().GroupResource, Name: "a.b"}
+	key := event.Key{Cluster: "c", GroupResource: kinds.Stores().GroupResource, Name: "a.b"}
 	for stream, test := range map[string]struct {
 		subject string
 		want    uint64
@@ -96,13 +97,13 @@ func TestOnlyTheNewestStateOfAnObjectIsKeptButEveryDeadLetter(t *testing.T) {
 
 func TestAnObjectsSubjectIsInItsKindsFilterAndNoOther(t *testing.T) {
 	t.Parallel()
-	key := event.Key{Cluster: "c.1", GroupResource: topology.Stores().GroupResource, Name: "x"}
+	key := event.Key{Cluster: "c.1", GroupResource: kinds.Stores().GroupResource, Name: "x"}
 	subject := topology.ChangeSubject(key)
 	for filter, want := range map[string]bool{
-		topology.ChangesFilter("", key.GroupResource):                            true,
-		topology.ChangesFilter("c.1", key.GroupResource):                         true,
-		topology.ChangesFilter("c", key.GroupResource):                           false,
-		topology.ChangesFilter("", topology.AuthorizationModels().GroupResource): false,
+		topology.ChangesFilter("", key.GroupResource):                         true,
+		topology.ChangesFilter("c.1", key.GroupResource):                      true,
+		topology.ChangesFilter("c", key.GroupResource):                        false,
+		topology.ChangesFilter("", kinds.AuthorizationModels().GroupResource): false,
 	} {
 		if got := server.SubjectsCollide(subject, filter); got != want {
 			t.Errorf("%s in %s: %v", subject, filter, got)
@@ -126,7 +127,7 @@ func TestEveryConsumedKindIsWatched(t *testing.T) {
 			t.Errorf("%s is not found by its name", service.Name)
 		}
 		for _, kind := range service.Kinds {
-			if !slices.ContainsFunc(topology.Kinds(), func(k topology.Kind) bool { return k.GroupResource == kind }) {
+			if _, ok := kinds.Of(kind); !ok {
 				t.Errorf("%s consumes %s, which nobody watches", service.Name, kind)
 			}
 		}

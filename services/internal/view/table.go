@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // Object is one object of a [Table]. The bytes of the change have been decoded into
@@ -54,7 +54,7 @@ type table interface {
 
 // Register declares a table of one kind, with indexes by name: each function returns
 // the values under which an object is found with [Table.By]. Call it before [View.Run].
-func Register[T any](v *View, kind topology.Kind, indexes map[string]func(*T) []string) *Table[T] {
+func Register[T any](v *View, kind kinds.Kind, indexes map[string]func(*T) []string) *Table[T] {
 	empty := newContent[T]()
 	t := &Table[T]{mu: &v.mu, extract: indexes, shown: empty, writing: empty}
 	v.tables[kind.GroupResource] = t

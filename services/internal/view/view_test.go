@@ -9,7 +9,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -19,11 +19,11 @@ type object struct {
 
 func newView(fetch func(context.Context, event.Key) ([]byte, error)) (*view.View, *view.Table[object]) {
 	v := view.New(view.Config{Fetch: fetch, Log: slog.New(slog.DiscardHandler)})
-	return v, view.Register(v, topology.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
+	return v, view.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
 }
 
 func key(name string) event.Key {
-	return event.Key{Cluster: "c", GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "c", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 func change(name string, version int, edit ...func(*event.Change)) event.Change {
@@ -93,7 +93,7 @@ func TestAViewMayHoldTheObjectsOfOneCluster(t *testing.T) {
 	t.Parallel()
 	for cluster, want := range map[string]string{"": "a b ", "c": "a ", "other": "b "} {
 		v := view.New(view.Config{Cluster: cluster, Log: slog.New(slog.DiscardHandler)})
-		table := view.Register[object](v, topology.Stores(), nil)
+		table := view.Register[object](v, kinds.Stores(), nil)
 		apply(t, v, change("a", 1), change("b", 2, func(c *event.Change) { c.Key.Cluster = "other" }))
 		if got := names(table.All()); got != want {
 			t.Errorf("of cluster %q: %q, want %q", cluster, got, want)

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -35,7 +36,7 @@ func BenchmarkChangeToTuple(b *testing.B) {
 	took := make([]time.Duration, 0, b.N)
 	for i := 0; b.Loop(); i++ {
 		object := fmt.Sprint(i)
-		s.kube.Apply(b, topology.Stores(), "bench-000", corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple(object)}})
+		s.kube.Apply(b, kinds.Stores(), "bench-000", corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple(object)}})
 		begun := time.Now()
 		for {
 			_, found, err := s.openFGA.ReadTuple(b.Context(), id, key(object))
@@ -61,7 +62,7 @@ func BenchmarkChangeToTuple(b *testing.B) {
 // idle tells whether all that was asked for is in order.
 func (s *together) idle(b *testing.B) func() error {
 	return func() error {
-		found, err := list[corev1alpha1.Store](b.Context(), s.objects, topology.Stores())
+		found, err := list[corev1alpha1.Store](b.Context(), s.objects, kinds.Stores())
 		for name, store := range found {
 			if !ready(store.Status.Conditions, store.Generation) {
 				return fmt.Errorf("store %s is not Ready", name)
@@ -87,7 +88,7 @@ func BenchmarkConverge10000Tuples(b *testing.B) {
 	s := startTogether(b)
 	bare := s.loop(b, "bare", func(int, bool) {})
 	recorded := s.loop(b, "recorded", s.recorder(b))
-	if err := s.objects.Resource(resource(topology.Stores())).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := s.objects.Resource(resource(kinds.Stores())).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	s.start(b, topology.Watcher)
@@ -148,8 +149,8 @@ func (s *together) recorder(b *testing.B) func(store int, done bool) {
 	states := make([]event.Change, convergeStores)
 	for i := range states {
 		name := fmt.Sprintf("recorded-%d", i)
-		s.kube.Apply(b, topology.Stores(), name, corev1alpha1.StoreSpec{CoreModule: core, Tuples: tuples})
-		if states[i], err = client.Get(b.Context(), topology.Stores(), "", name); err != nil {
+		s.kube.Apply(b, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: core, Tuples: tuples})
+		if states[i], err = client.Get(b.Context(), kinds.Stores(), "", name); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -158,7 +159,7 @@ func (s *together) recorder(b *testing.B) func(store int, done bool) {
 		if done {
 			reason, status = "Synced", metav1.ConditionTrue
 		}
-		states[store], err = client.ApplyStatus(b.Context(), topology.Stores(), states[store], corev1alpha1.StoreStatus{
+		states[store], err = client.ApplyStatus(b.Context(), kinds.Stores(), states[store], corev1alpha1.StoreStatus{
 			ManagedTuples: tuples, ManagedTuplesStoreID: "recorded",
 			Conditions: kube.SetCondition(nil, metav1.Condition{Type: corev1alpha1.TuplesSynced, Status: status, Reason: reason}),
 		}, true)
@@ -183,7 +184,7 @@ func (s *together) catchUp(b *testing.B, round int, ids map[string]string) time.
 	b.Helper()
 	tuples := tuplesOf(round)
 	for name := range ids {
-		s.kube.Apply(b, topology.Stores(), name, corev1alpha1.StoreSpec{CoreModule: core, Tuples: tuples})
+		s.kube.Apply(b, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: core, Tuples: tuples})
 	}
 	<-time.After(time.Second) // The others have seen it, too.
 	begun := time.Now()
@@ -200,7 +201,7 @@ func (s *together) catchUp(b *testing.B, round int, ids map[string]string) time.
 	}
 	took := time.Since(begun)
 	for name := range ids {
-		s.kube.Apply(b, topology.Stores(), name, corev1alpha1.StoreSpec{CoreModule: core})
+		s.kube.Apply(b, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: core})
 	}
 	testbed.Eventually(b, time.Minute, s.idle(b))
 	stop()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
@@ -45,7 +46,7 @@ type manyModels struct {
 func startManyModels(b *testing.B, n int) *manyModels {
 	b.Helper()
 	s := &manyModels{together: startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)}
-	s.kube.Apply(b, topology.Stores(), "bench", corev1alpha1.StoreSpec{CoreModule: accounts, Discovery: corev1alpha1.DiscoveryNone})
+	s.kube.Apply(b, kinds.Stores(), "bench", corev1alpha1.StoreSpec{CoreModule: accounts, Discovery: corev1alpha1.DiscoveryNone})
 	for i := range n {
 		s.texts = append(s.texts, text(b, i))
 		s.apply(b, i, s.texts[i])
@@ -70,7 +71,7 @@ func text(b *testing.B, i int) string {
 
 func (s *manyModels) apply(b *testing.B, i int, text string) {
 	b.Helper()
-	s.kube.Apply(b, topology.AuthorizationModels(), fmt.Sprintf("part%02d", i),
+	s.kube.Apply(b, kinds.AuthorizationModels(), fmt.Sprintf("part%02d", i),
 		corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "bench"}, Model: text})
 }
 
@@ -78,7 +79,7 @@ func (s *manyModels) apply(b *testing.B, i int, text string) {
 func (s *manyModels) awaitModules(b *testing.B) {
 	b.Helper()
 	testbed.Eventually(b, time.Minute, func() error {
-		modules, err := list[corev1alpha1.AuthorizationModel](b.Context(), s.objects, topology.AuthorizationModels())
+		modules, err := list[corev1alpha1.AuthorizationModel](b.Context(), s.objects, kinds.AuthorizationModels())
 		for name, m := range modules {
 			if !ready(m.Status.Conditions, m.Generation) {
 				return fmt.Errorf("%s is not Ready: %+v", name, m.Status.Conditions)
@@ -87,7 +88,7 @@ func (s *manyModels) awaitModules(b *testing.B) {
 		if err != nil || len(modules) < len(s.texts) {
 			return fmt.Errorf("there are %d modules (%w)", len(modules), err)
 		}
-		stores, err := list[corev1alpha1.Store](b.Context(), s.objects, topology.Stores())
+		stores, err := list[corev1alpha1.Store](b.Context(), s.objects, kinds.Stores())
 		if err == nil && !ready(stores["bench"].Status.Conditions, stores["bench"].Generation) {
 			err = errors.New("the Store is not Ready")
 		}
@@ -127,7 +128,7 @@ func BenchmarkChangeToRejection(b *testing.B) {
 	for b.Loop() {
 		s.apply(b, 30, "module broken\n\ntype broken\n  relations\n    define reader [user]\n")
 		took = append(took, until(b, func() (bool, error) {
-			u, err := s.objects.Resource(resource(topology.AuthorizationModels())).Get(b.Context(), "part30", metav1.GetOptions{})
+			u, err := s.objects.Resource(resource(kinds.AuthorizationModels())).Get(b.Context(), "part30", metav1.GetOptions{})
 			if err != nil {
 				return false, err
 			}

@@ -19,6 +19,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -83,7 +84,7 @@ func newCrowd(b *testing.B) *crowdBed {
 		b.Fatalf("published %d objects, want %d", published, crowd)
 	}
 	counts := map[string]int64{corev1alpha1.Stores: crowdStores, corev1alpha1.AuthorizationModels: crowdStores * crowdModules}
-	for _, kind := range topology.Kinds() {
+	for _, kind := range kinds.All() {
 		c.mark(b, kind.GroupResource, counts[kind.Resource])
 	}
 	return c
@@ -93,7 +94,7 @@ const patternName = "pattern"
 
 // pattern is the objects of one converged Store, as JSON by kind and name.
 type pattern struct {
-	objects          map[topology.Kind]map[string]string
+	objects          map[kinds.Kind]map[string]string
 	storeID, modelID string
 	bed              *together
 }
@@ -101,9 +102,9 @@ type pattern struct {
 func patternOf(b *testing.B) *pattern {
 	b.Helper()
 	s := startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
-	s.kube.Apply(b, topology.Stores(), patternName, corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple("core")}})
+	s.kube.Apply(b, kinds.Stores(), patternName, corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple("core")}})
 	for i := range crowdModules {
-		s.kube.Apply(b, topology.AuthorizationModels(), fmt.Sprintf("%s-%02d", patternName, i), corev1alpha1.AuthorizationModelSpec{
+		s.kube.Apply(b, kinds.AuthorizationModels(), fmt.Sprintf("%s-%02d", patternName, i), corev1alpha1.AuthorizationModelSpec{
 			StoreRef: corev1alpha1.StoreRef{Name: patternName}, Tuples: []corev1alpha1.Tuple{tuple(fmt.Sprint(i))},
 			Model: fmt.Sprintf("module m%02d\nextend type doc\n  relations\n    define relation_%02d: [user]\n", i, i),
 		})
@@ -116,11 +117,11 @@ func patternOf(b *testing.B) *pattern {
 // read takes the objects if they are at rest.
 func (p *pattern) read(b *testing.B) error {
 	b.Helper()
-	stores, err := list[corev1alpha1.Store](b.Context(), p.bed.objects, topology.Stores())
+	stores, err := list[corev1alpha1.Store](b.Context(), p.bed.objects, kinds.Stores())
 	if err != nil {
 		return err
 	}
-	parts, err := list[corev1alpha1.AuthorizationModel](b.Context(), p.bed.objects, topology.AuthorizationModels())
+	parts, err := list[corev1alpha1.AuthorizationModel](b.Context(), p.bed.objects, kinds.AuthorizationModels())
 	if err != nil {
 		return err
 	}
@@ -134,8 +135,8 @@ func (p *pattern) read(b *testing.B) error {
 	if !ready(status.Conditions, stores[patternName].Generation) || len(status.Modules) != 1+crowdModules || len(parts) != crowdModules {
 		return fmt.Errorf("store is not at rest: %d modules", len(status.Modules))
 	}
-	p.objects = map[topology.Kind]map[string]string{}
-	for _, kind := range []topology.Kind{topology.Stores(), topology.AuthorizationModels()} {
+	p.objects = map[kinds.Kind]map[string]string{}
+	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels()} {
 		p.objects[kind] = map[string]string{}
 		found, err := p.bed.objects.Resource(resource(kind)).List(b.Context(), metav1.ListOptions{})
 		if err != nil {

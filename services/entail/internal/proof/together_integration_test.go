@@ -16,9 +16,9 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // together is services in this process on servers of the test's own.
@@ -63,11 +63,11 @@ func (s *together) start(t testing.TB, name string) (stop func()) {
 func (s *together) stores(t testing.TB, n int) map[string]string {
 	t.Helper()
 	for i := range n {
-		s.kube.Apply(t, topology.Stores(), fmt.Sprintf("bench-%03d", i), corev1alpha1.StoreSpec{CoreModule: core})
+		s.kube.Apply(t, kinds.Stores(), fmt.Sprintf("bench-%03d", i), corev1alpha1.StoreSpec{CoreModule: core})
 	}
 	ids := map[string]string{}
 	testbed.Eventually(t, time.Minute, func() error {
-		found, err := list[corev1alpha1.Store](t.Context(), s.objects, topology.Stores())
+		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err != nil {
 			return err
 		}

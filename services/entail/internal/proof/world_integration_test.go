@@ -21,8 +21,8 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
@@ -43,7 +43,7 @@ type world struct {
 	openFGA *fga.Client
 }
 
-func resource(kind topology.Kind) schema.GroupVersionResource {
+func resource(kind kinds.Kind) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 }
 
@@ -54,13 +54,13 @@ func (w *world) act() {
 	part := fmt.Sprintf("part-%d", w.random.IntN(8))
 	switch w.random.IntN(10) {
 	case 0:
-		w.remove(topology.Stores(), store)
+		w.remove(kinds.Stores(), store)
 	case 1, 2:
-		w.remove(topology.AuthorizationModels(), part)
+		w.remove(kinds.AuthorizationModels(), part)
 	case 3, 4, 5:
-		w.apply(topology.Stores(), store, corev1alpha1.StoreSpec{CoreModule: core, Tuples: w.tuples("doc")})
+		w.apply(kinds.Stores(), store, corev1alpha1.StoreSpec{CoreModule: core, Tuples: w.tuples("doc")})
 	default:
-		w.apply(topology.AuthorizationModels(), part, corev1alpha1.AuthorizationModelSpec{
+		w.apply(kinds.AuthorizationModels(), part, corev1alpha1.AuthorizationModelSpec{
 			StoreRef: corev1alpha1.StoreRef{Name: store}, Model: w.module(part), Tuples: w.tuples(strings.ReplaceAll(part, "-", "_")),
 		})
 	}
@@ -95,12 +95,12 @@ func (w *world) tuples(own string) []corev1alpha1.Tuple {
 	return all
 }
 
-func (w *world) apply(kind topology.Kind, name string, spec any) {
+func (w *world) apply(kind kinds.Kind, name string, spec any) {
 	w.t.Helper()
 	w.kube.Apply(w.t, kind, name, spec)
 }
 
-func (w *world) remove(kind topology.Kind, name string) {
+func (w *world) remove(kind kinds.Kind, name string) {
 	w.t.Helper()
 	err := w.objects.Resource(resource(kind)).Delete(w.t.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -111,11 +111,11 @@ func (w *world) remove(kind topology.Kind, name string) {
 // settled is nil when OpenFGA holds exactly what the objects ask for.
 func (w *world) settled() error {
 	ctx := w.t.Context()
-	stores, err := list[corev1alpha1.Store](ctx, w.objects, topology.Stores())
+	stores, err := list[corev1alpha1.Store](ctx, w.objects, kinds.Stores())
 	if err != nil {
 		return err
 	}
-	parts, err := list[corev1alpha1.AuthorizationModel](ctx, w.objects, topology.AuthorizationModels())
+	parts, err := list[corev1alpha1.AuthorizationModel](ctx, w.objects, kinds.AuthorizationModels())
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (w *world) quiet() error {
 
 func (w *world) versions() (map[string]string, error) {
 	versions := map[string]string{}
-	for _, kind := range []topology.Kind{topology.Stores(), topology.AuthorizationModels()} {
+	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels()} {
 		found, err := w.objects.Resource(resource(kind)).List(w.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -232,7 +232,7 @@ func (w *world) storeSettled(ctx context.Context, store corev1alpha1.Store, part
 	return nil
 }
 
-func list[T any](ctx context.Context, objects dynamic.Interface, kind topology.Kind) (map[string]T, error) {
+func list[T any](ctx context.Context, objects dynamic.Interface, kind kinds.Kind) (map[string]T, error) {
 	found, err := objects.Resource(resource(kind)).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // largest is what no answer exceeds: all its lists, and one row too many.
@@ -132,7 +132,7 @@ func TestDriftOfEverythingIsCountedAndListedInPart(t *testing.T) {
 // stuck is an API server that does not answer.
 type stuck struct{ asked chan struct{} }
 
-func (s stuck) List(ctx context.Context, _ topology.Kind, _ string) iter.Seq2[event.Change, error] {
+func (s stuck) List(ctx context.Context, _ kinds.Kind, _ string) iter.Seq2[event.Change, error] {
 	return func(yield func(event.Change, error) bool) {
 		s.asked <- struct{}{}
 		<-ctx.Done()
@@ -176,7 +176,7 @@ func TestHoldersWithLongNamesHavePages(t *testing.T) {
 		want = append(want, strings.Repeat("n", 5000)+fmt.Sprint(i))
 		b.Subjects = append(b.Subjects, user(want[i]))
 	}
-	w.put(topology.RoleBindings(), "team", "B", b)
+	w.put(kinds.RoleBindings(), "team", "B", b)
 	var got []string
 	for token, more := "", true; more; more = token != "" {
 		page := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{

@@ -15,12 +15,12 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // Lister reads a namespace from the API server itself.
 type Lister interface {
-	List(ctx context.Context, kind topology.Kind, namespace string) iter.Seq2[event.Change, error]
+	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 }
 
 // GetSyncStatus implements InferenceService.
@@ -127,7 +127,7 @@ func (d *differences) add(step infer.Step) (listed bool) {
 
 // readNamespace reads everything from the API server itself, and keeps what matters.
 func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
-	err := read(s.Lister.List(ctx, topology.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
+	err := read(s.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
 		if rule.DeletionTimestamp == nil {
 			ns.Rules = append(ns.Rules, scene.RuleOf(rule))
 		}
@@ -135,7 +135,7 @@ func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
 	if err != nil {
 		return err
 	}
-	return read(s.Lister.List(ctx, topology.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
+	return read(s.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
 }
 
 func read[T any](objects iter.Seq2[event.Change, error], take func(*T)) error {

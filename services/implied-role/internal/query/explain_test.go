@@ -9,7 +9,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 func short(state inferencev1.BindingState) string {
@@ -141,7 +141,7 @@ func TestDriftIsWhatTheAPIServerHasOtherwise(t *testing.T) {
 	altered.Object = []byte(strings.ReplaceAll(string(altered.Object), `"u"`, `"mallory"`))
 	w.live[key] = altered
 	rule := key
-	rule.GroupResource, rule.Name = topology.ImpliedRoles().GroupResource, "a>d"
+	rule.GroupResource, rule.Name = kinds.ImpliedRoles().GroupResource, "a>d"
 	delete(w.live, rule)
 	got := check()
 	if got.GetInStep() || changeTexts(got.GetMissing()) != "CREATED B:b" || changeTexts(got.GetAltered()) != "UPDATED B:c" || changeTexts(got.GetExtra()) != "DELETED B:d" {

@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const (
@@ -81,7 +81,7 @@ func NewHub(s *scene.Scene, id string, complete func() error) *Hub {
 
 // Changed is told of every change of the view.
 func (h *Hub) Changed(k event.Key) {
-	if k.GroupResource == topology.ImpliedRoles().GroupResource {
+	if k.GroupResource == kinds.ImpliedRoles().GroupResource {
 		h.mark(k.Namespace)
 	}
 }

@@ -12,10 +12,10 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func ruleResource() event.GroupResource { return topology.ImpliedRoles().GroupResource }
+func ruleResource() event.GroupResource { return kinds.ImpliedRoles().GroupResource }
 
 // generatedVersions is what is generated, with versions.
 func (w *world) generatedVersions() map[string]string {

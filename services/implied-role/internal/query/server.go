@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // Config is what answers are made of. All fields are required.
@@ -68,11 +68,11 @@ func Access() map[string]rpc.Access {
 }
 
 func rules[M any]() rpc.Access {
-	return rpc.CanIn("list", topology.ImpliedRoles().GroupResource, namespaceOf[M])
+	return rpc.CanIn("list", kinds.ImpliedRoles().GroupResource, namespaceOf[M])
 }
 
 func bindings[M any]() rpc.Access {
-	return rpc.CanIn("list", topology.RoleBindings().GroupResource, namespaceOf[M])
+	return rpc.CanIn("list", kinds.RoleBindings().GroupResource, namespaceOf[M])
 }
 
 func namespaceOf[M any](m *M) string {

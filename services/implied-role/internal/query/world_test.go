@@ -24,7 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // List implements Lister.
-func (w *world) List(_ context.Context, kind topology.Kind, namespace string) iter.Seq2[event.Change, error] {
+func (w *world) List(_ context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
 	return func(yield func(event.Change, error) bool) {
 		for key, c := range w.live {
 			if key.GroupResource == kind.GroupResource && key.Namespace == namespace && !yield(c, nil) {
@@ -70,7 +70,7 @@ func (w *world) List(_ context.Context, kind topology.Kind, namespace string) it
 	}
 }
 
-func (w *world) put(kind topology.Kind, namespace, name string, object any) {
+func (w *world) put(kind kinds.Kind, namespace, name string, object any) {
 	w.t.Helper()
 	w.version++
 	c := event.Change{
@@ -112,14 +112,14 @@ func (w *world) do(namespace, ops string) {
 		parent, child, rule := strings.Cut(op, ">")
 		switch {
 		case gone && rule:
-			w.put(topology.ImpliedRoles(), namespace, op, nil)
+			w.put(kinds.ImpliedRoles(), namespace, op, nil)
 		case gone:
-			w.put(topology.RoleBindings(), namespace, op, nil)
+			w.put(kinds.RoleBindings(), namespace, op, nil)
 		case rule:
 			r := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Name: op, Namespace: namespace}}
 			p, c := role(parent), role(child)
 			r.Spec.InferenceRule = rolev1alpha1.InferenceRule{ParentRole: p.Name, ParentKind: p.Kind(), ChildRole: c.Name, ChildKind: c.Kind()}
-			w.put(topology.ImpliedRoles(), namespace, op, r)
+			w.put(kinds.ImpliedRoles(), namespace, op, r)
 		case binding:
 			roleName, list, _ := strings.Cut(strings.TrimSuffix(rest, "}"), "{")
 			b := &rbacv1.RoleBinding{
@@ -129,7 +129,7 @@ func (w *world) do(namespace, ops string) {
 			for who := range strings.SplitSeq(list, ",") {
 				b.Subjects = append(b.Subjects, user(who))
 			}
-			w.put(topology.RoleBindings(), namespace, name, b)
+			w.put(kinds.RoleBindings(), namespace, name, b)
 		}
 	}
 }
@@ -143,9 +143,9 @@ func (w *world) settle() {
 		for _, step := range book.Plan(w.Scene.Stock(namespace, source)) {
 			switch step.Verb {
 			case infer.Create, infer.Update:
-				w.put(topology.RoleBindings(), namespace, step.Name, step.Object())
+				w.put(kinds.RoleBindings(), namespace, step.Name, step.Object())
 			case infer.Delete:
-				w.put(topology.RoleBindings(), namespace, step.Name, nil)
+				w.put(kinds.RoleBindings(), namespace, step.Name, nil)
 			default:
 			}
 		}

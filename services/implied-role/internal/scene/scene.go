@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -53,11 +53,11 @@ type Scene struct {
 func New(v *view.View, cluster string, policy infer.Policy) *Scene {
 	return &Scene{
 		Cluster: cluster, Policy: policy, books: map[string]book{},
-		Rules: view.Register(v, topology.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
+		Rules: view.Register(v, kinds.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
 			byNamespace: func(r *rolev1alpha1.ImpliedRoles) []string { return []string{r.Namespace} },
 			byChild:     func(r *rolev1alpha1.ImpliedRoles) []string { return []string{wanting(r.Namespace, RuleOf(r).Child)} },
 		}),
-		Bindings: view.Register(v, topology.RoleBindings(), map[string]func(*infer.Binding) []string{
+		Bindings: view.Register(v, kinds.RoleBindings(), map[string]func(*infer.Binding) []string{
 			byNamespace: func(b *infer.Binding) []string { return []string{b.Namespace} },
 			byRole: func(b *infer.Binding) []string {
 				return only(b.Grants(), in(b.Namespace, b.Role))
@@ -69,8 +69,8 @@ func New(v *view.View, cluster string, policy infer.Policy) *Scene {
 				return only(b.Generated(), b.Namespace+"/"+b.Source, everywhere)
 			},
 		}),
-		roles:        view.Register[metav1.PartialObjectMetadata](v, topology.Roles(), nil),
-		clusterRoles: view.Register[metav1.PartialObjectMetadata](v, topology.ClusterRoles(), nil),
+		roles:        view.Register[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
+		clusterRoles: view.Register[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
 	}
 }
 
@@ -123,11 +123,11 @@ func (s *Scene) Exists(namespace string) func(infer.Role) bool {
 	return func(r infer.Role) bool {
 		key := event.Key{Cluster: s.Cluster, Name: r.Name}
 		if r.Cluster {
-			key.GroupResource = topology.ClusterRoles().GroupResource
+			key.GroupResource = kinds.ClusterRoles().GroupResource
 			_, ok := s.clusterRoles.Get(key)
 			return ok
 		}
-		key.GroupResource, key.Namespace = topology.Roles().GroupResource, namespace
+		key.GroupResource, key.Namespace = kinds.Roles().GroupResource, namespace
 		_, ok := s.roles.Get(key)
 		return ok
 	}
@@ -135,7 +135,7 @@ func (s *Scene) Exists(namespace string) func(infer.Role) bool {
 
 // BindingKey is the key of a RoleBinding.
 func (s *Scene) BindingKey(namespace, name string) event.Key {
-	return event.Key{Cluster: s.Cluster, GroupResource: topology.RoleBindings().GroupResource, Namespace: namespace, Name: name}
+	return event.Key{Cluster: s.Cluster, GroupResource: kinds.RoleBindings().GroupResource, Namespace: namespace, Name: name}
 }
 
 // Binding finds a RoleBinding; nil if there is none.

@@ -13,6 +13,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -29,7 +30,7 @@ func bus(t *testing.T) jetstream.JetStream {
 }
 
 func key(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 func send(t *testing.T, js jetstream.JetStream, subject string, data []byte) {

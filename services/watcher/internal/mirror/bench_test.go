@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
@@ -90,7 +90,7 @@ func BenchmarkSweepUnchanged(b *testing.B) {
 
 func TestAnObjectTakesLittleMemory(t *testing.T) {
 	const objects, enough = 100_000, 500
-	f := newFeed(&mirror{Config: Config{Metrics: NewMetrics(prometheus.NewRegistry())}}, topology.Stores())
+	f := newFeed(&mirror{Config: Config{Metrics: NewMetrics(prometheus.NewRegistry())}}, kinds.Stores())
 	before := heap()
 	for i := range objects {
 		f.record(publish.Head{

@@ -20,6 +20,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -92,13 +93,13 @@ func (b *bus) stream(name string) jetstream.Stream {
 func (b *bus) lastSequence() uint64 { return b.stream(topology.Changes).CachedInfo().State.LastSeq }
 
 func (b *bus) marker() (*eventv1.SnapshotMarker, error) {
-	return b.p.LastMarker(b.t.Context(), "local", topology.Stores().GroupResource)
+	return b.p.LastMarker(b.t.Context(), "local", kinds.Stores().GroupResource)
 }
 
 // config is that of a mirror of c that looks at the stream often.
 func (b *bus) config(c Source) Config {
 	return Config{
-		Source: c, Publisher: b.p, Cluster: "local", Kinds: []topology.Kind{topology.Stores()}, StreamReplicas: 1, Workers: 8,
+		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
 		Metrics: NewMetrics(prometheus.NewRegistry()), Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
@@ -133,7 +134,7 @@ func (b *bus) becomes(c *cluster) {
 
 func (b *bus) equal(c *cluster) error {
 	living := map[event.Key]bool{}
-	for head, err := range b.p.Heads(b.t.Context(), "local", topology.Stores().GroupResource) {
+	for head, err := range b.p.Heads(b.t.Context(), "local", kinds.Stores().GroupResource) {
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
@@ -50,7 +50,7 @@ func newCluster() *cluster {
 }
 
 func (c *cluster) key(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 func (c *cluster) record(o source.Object) {
@@ -115,7 +115,7 @@ func (c *cluster) Epoch(context.Context) (string, error) {
 	return c.epoch, nil
 }
 
-func (c *cluster) List(_ context.Context, _ topology.Kind, token string) (source.Page, error) {
+func (c *cluster) List(_ context.Context, _ kinds.Kind, token string) (source.Page, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -137,7 +137,7 @@ func (c *cluster) List(_ context.Context, _ topology.Kind, token string) (source
 	return page, nil
 }
 
-func (c *cluster) Watch(ctx context.Context, _ topology.Kind, version string) iter.Seq2[source.Event, error] {
+func (c *cluster) Watch(ctx context.Context, _ kinds.Kind, version string) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
 		from, err := strconv.Atoi(version)
 		for err == nil {

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
 // feed keeps one kind.
 type feed struct {
 	*mirror
-	kind topology.Kind
+	kind kinds.Kind
 
 	mu sync.Mutex
 	// heads is what the stream holds of living objects.
@@ -59,7 +59,7 @@ type state struct {
 	order  uint64
 }
 
-func newFeed(m *mirror, kind topology.Kind) *feed {
+func newFeed(m *mirror, kind kinds.Kind) *feed {
 	return &feed{
 		mirror: m, kind: kind, restart: func(error) {},
 		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{},

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
@@ -51,8 +52,8 @@ var ErrForeign = errors.New("the bus holds another cluster's objects under this 
 // Source is the API server.
 type Source interface {
 	Epoch(ctx context.Context) (string, error)
-	List(ctx context.Context, kind topology.Kind, token string) (source.Page, error)
-	Watch(ctx context.Context, kind topology.Kind, version string) iter.Seq2[source.Event, error]
+	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
+	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
 }
 
 // Config of a mirror. All fields are required.
@@ -60,7 +61,7 @@ type Config struct {
 	Source         Source
 	Publisher      *publish.Publisher
 	Cluster        string
-	Kinds          []topology.Kind
+	Kinds          []kinds.Kind
 	StreamReplicas int
 	// Workers publish at a time.
 	Workers int

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
@@ -21,11 +21,11 @@ func TestAStatusThatNobodyReadsIsNotPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores := topology.Stores()
+	stores := kinds.Stores()
 	objects := kube.Objects(t).Resource(schema.GroupVersionResource{Group: stores.Group, Version: stores.Version, Resource: stores.Resource})
 	cfg := b.config(from)
 	stores.Status = false
-	cfg.Kinds = []topology.Kind{stores}
+	cfg.Kinds = []kinds.Kind{stores}
 	kube.Apply(t, stores, "a", map[string]any{"coreModule": "module core"})
 	b.run(cfg)
 	eventually(t, func() error { _, err := b.marker(); return err })

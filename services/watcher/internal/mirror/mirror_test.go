@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -149,7 +150,7 @@ func TestWhatHappensToTheStreamHeals(t *testing.T) {
 		"markers purged":   func(ctx context.Context, b *bus) error { return b.stream(topology.Sync).Purge(ctx) },
 		"markers deleted":  func(ctx context.Context, b *bus) error { return b.js.DeleteStream(ctx, topology.Sync) },
 		"marker overwritten": func(ctx context.Context, b *bus) error {
-			return squat(ctx, b, topology.SyncSubject("local", topology.Stores().GroupResource))
+			return squat(ctx, b, topology.SyncSubject("local", kinds.Stores().GroupResource))
 		},
 		"a message deleted": func(ctx context.Context, b *bus) error { return b.stream(topology.Changes).DeleteMsg(ctx, 2) },
 		"a subject purged":  purgeOne,

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // learnInterval is how often the API server is asked again for a kind that it did not know.
@@ -17,19 +17,19 @@ const learnInterval = 10 * time.Second
 
 // names are what people may call kinds.
 type names struct {
-	kinds []topology.Kind
+	kinds []kinds.Kind
 
 	mu sync.RWMutex
 	// short are the names that only the API server knows.
 	short map[event.GroupResource][]string
 }
 
-func newNames(kinds []topology.Kind) *names {
+func newNames(kinds []kinds.Kind) *names {
 	return &names{kinds: kinds, short: map[event.GroupResource][]string{}}
 }
 
 // find reads a resource or kind, singular or plural or short, with the group or without.
-func (n *names) find(name string) (topology.Kind, error) {
+func (n *names) find(name string) (kinds.Kind, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	plain, group, grouped := strings.Cut(strings.ToLower(name), ".")
@@ -41,7 +41,7 @@ func (n *names) find(name string) (topology.Kind, error) {
 		}
 		followed = append(followed, kind.GroupResource.String())
 	}
-	return topology.Kind{}, rpc.Invalid("%q is not a kind that the watcher follows: use one of %s", name, strings.Join(followed, ", "))
+	return kinds.Kind{}, rpc.Invalid("%q is not a kind that the watcher follows: use one of %s", name, strings.Join(followed, ", "))
 }
 
 // learn asks the API server for short names until it knows those of every kind, or ctx

@@ -8,6 +8,7 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -59,7 +60,7 @@ func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Ke
 }
 
 func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error) {
-	i := slices.IndexFunc(s.Kinds, func(kind topology.Kind) bool { return kind.GroupResource == key.GroupResource })
+	i := slices.IndexFunc(s.Kinds, func(kind kinds.Kind) bool { return kind.GroupResource == key.GroupResource })
 	if key.Cluster != s.Cluster || i < 0 {
 		return publish.Ack{}, rpc.Invalid("%s of cluster %q is not followed by this watcher, which is that of cluster %q", key, key.Cluster, s.Cluster)
 	}

@@ -10,6 +10,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
@@ -107,7 +108,7 @@ func TestAReplayOfNothingSaysSo(t *testing.T) {
 	_, err = b.Replay(t.Context(), letter(b.letter(topology.StoreSync, topology.WakeSubject(topology.StoreSync), nil)))
 	refused(t, err, connect.CodeInvalidArgument, "names no object")
 	for _, r := range []*eventv1.ObjectRef{
-		{}, {Resource: "stores"}, {Group: "other", Resource: "stores", Name: "x"}, {Cluster: "other", Group: topology.Stores().Group, Resource: "stores", Name: "x"},
+		{}, {Resource: "stores"}, {Group: "other", Resource: "stores", Name: "x"}, {Cluster: "other", Group: kinds.Stores().Group, Resource: "stores", Name: "x"},
 	} {
 		_, err := b.Replay(t.Context(), &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: r}})
 		if connect.CodeOf(err) != connect.CodeInvalidArgument {

@@ -14,17 +14,17 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/publish/trail"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
 // Source is the API server.
 type Source interface {
-	Get(ctx context.Context, kind topology.Kind, namespace, name string) (source.Object, error)
-	ShortNames(ctx context.Context, kind topology.Kind) ([]string, error)
+	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (source.Object, error)
+	ShortNames(ctx context.Context, kind kinds.Kind) ([]string, error)
 }
 
 // Config of a server. All fields are required.
@@ -33,7 +33,7 @@ type Config struct {
 	Publisher    *publish.Publisher
 	Trail        *trail.Trail
 	Cluster      string
-	Kinds        []topology.Kind
+	Kinds        []kinds.Kind
 	TombstoneTTL time.Duration
 }
 

@@ -17,6 +17,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/publish/trail"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -32,7 +33,7 @@ type cluster struct {
 	err     error
 }
 
-func (c *cluster) Get(_ context.Context, _ topology.Kind, namespace, name string) (source.Object, error) {
+func (c *cluster) Get(_ context.Context, _ kinds.Kind, namespace, name string) (source.Object, error) {
 	if c.err != nil {
 		return source.Object{}, c.err
 	}
@@ -43,7 +44,7 @@ func (c *cluster) Get(_ context.Context, _ topology.Kind, namespace, name string
 	return o, nil
 }
 
-func (c *cluster) ShortNames(_ context.Context, kind topology.Kind) ([]string, error) {
+func (c *cluster) ShortNames(_ context.Context, kind kinds.Kind) ([]string, error) {
 	if kind.Resource != "stores" {
 		return nil, errors.New("not served yet")
 	}
@@ -66,12 +67,12 @@ func newBed(t *testing.T) *bed {
 	}
 	c := &cluster{objects: map[string]source.Object{}}
 	return &bed{t: t, js: js, cluster: c, Server: New(Config{
-		Source: c, Publisher: publish.New(js), Trail: trail.New(js), Cluster: "local", Kinds: topology.Kinds(), TombstoneTTL: time.Hour,
+		Source: c, Publisher: publish.New(js), Trail: trail.New(js), Cluster: "local", Kinds: kinds.All(), TombstoneTTL: time.Hour,
 	})}
 }
 
 func key(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
 func state(name string, version int) event.Change {
@@ -227,12 +228,12 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores := topology.Stores()
+	stores := kinds.Stores()
 	marker := &eventv1.SnapshotMarker{Cluster: "local", Group: stores.Group, Resource: stores.Resource, Stream: incarnation, Count: 5, Served: true}
 	if err := b.Publisher.Marker(t.Context(), marker); err != nil {
 		t.Fatal(err)
 	}
-	absent := topology.Bindings()
+	absent := kinds.Bindings()
 	if err := b.Publisher.Marker(t.Context(), &eventv1.SnapshotMarker{
 		Cluster: "local", Group: absent.Group, Resource: absent.Resource, Stream: incarnation,
 	}); err != nil {
@@ -242,7 +243,7 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.GetObjects() != 5 || got.GetLastSequence() != 6 || got.GetDeadLetters() != 1 || len(got.GetServices()) != len(topology.Services()) || len(got.GetSnapshots()) != len(topology.Kinds())-1 {
+	if got.GetObjects() != 5 || got.GetLastSequence() != 6 || got.GetDeadLetters() != 1 || len(got.GetServices()) != len(topology.Services()) || len(got.GetSnapshots()) != len(kinds.All())-1 {
 		t.Fatalf("status is %v", got)
 	}
 	if s := got.GetServices()[0]; s.GetName() != topology.StoreSync || s.GetPending() != 6 || s.GetDeadLetters() != 0 || s.GetLastAckAt() != nil {

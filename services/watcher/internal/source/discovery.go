@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // served is the kind in the version to ask for.
-func (s *Source) served(kind topology.Kind) topology.Kind {
+func (s *Source) served(kind kinds.Kind) kinds.Kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.older[kind.GroupResource] {
@@ -33,7 +33,7 @@ func (s *Source) change(r event.GroupResource) {
 // confirmAbsence makes sure of a "not found": objects of a kind that is not served are
 // taken for deleted, so a doubt is an error. So is that the API server has the kind in its
 // other version, which will be asked for from now on.
-func (s *Source) confirmAbsence(ctx context.Context, kind topology.Kind, cause error) error {
+func (s *Source) confirmAbsence(ctx context.Context, kind kinds.Kind, cause error) error {
 	versions, err := s.versions(ctx, kind.GroupResource)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *Source) versions(ctx context.Context, r event.GroupResource) ([]string,
 	return versions, nil
 }
 
-func (s *Source) describe(ctx context.Context, kind topology.Kind) (metav1.APIResource, bool, error) {
+func (s *Source) describe(ctx context.Context, kind kinds.Kind) (metav1.APIResource, bool, error) {
 	var list metav1.APIResourceList
 	err := s.read(ctx, s.api.Get().AbsPath(prefix(kind)), &list)
 	if apierrors.IsNotFound(err) {
@@ -92,7 +92,7 @@ func (s *Source) describe(ctx context.Context, kind topology.Kind) (metav1.APIRe
 }
 
 // ShortNames are what people may call the kind, as kubectl knows them.
-func (s *Source) ShortNames(ctx context.Context, kind topology.Kind) ([]string, error) {
+func (s *Source) ShortNames(ctx context.Context, kind kinds.Kind) ([]string, error) {
 	resource, _, err := s.describe(ctx, s.served(kind))
 	return append(resource.ShortNames, resource.SingularName), err
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // Object is the state of one object.
@@ -38,7 +38,7 @@ type identity struct {
 }
 
 // object makes raw, as the API server sent it, what may travel.
-func (s *Source) object(kind topology.Kind, raw []byte) (Object, error) {
+func (s *Source) object(kind kinds.Kind, raw []byte) (Object, error) {
 	var top, metadata fields
 	if err := json.Unmarshal(raw, &top); err != nil {
 		return Object{}, fmt.Errorf("decoding an object: %w", err)
@@ -68,7 +68,7 @@ func (s *Source) object(kind topology.Kind, raw []byte) (Object, error) {
 
 // slim takes out what need not or must not travel. Lists of built-in kinds leave out
 // what kind their items are; it is put back.
-func slim(kind topology.Kind, top, metadata fields) error {
+func slim(kind kinds.Kind, top, metadata fields) error {
 	delete(metadata, "managedFields")
 	if kind.MetadataOnly {
 		maps.DeleteFunc(top, func(name string, _ json.RawMessage) bool { return name != "metadata" })
@@ -105,7 +105,7 @@ func set(f fields, name string, value any) error {
 
 // meaning leaves out what changes with every write, and the status if nobody reads it.
 // Of a kind that travels without its content every write may matter.
-func meaning(kind topology.Kind, top, metadata fields) string {
+func meaning(kind kinds.Kind, top, metadata fields) string {
 	sum := sha256.New()
 	digest(sum, metadata, func(name string) bool { return name == "resourceVersion" && !kind.MetadataOnly })
 	digest(sum, top, func(name string) bool { return name == "metadata" || name == "status" && !kind.Status })

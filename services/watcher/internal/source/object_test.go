@@ -6,23 +6,23 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const storeJSON = `{"apiVersion":"core.platform-mesh.io/v1alpha1","kind":"Store","metadata":{"name":"demo","uid":"u1","resourceVersion":"7","generation":2,
 "managedFields":[{"manager":"kubectl"}],"labels":{"team":"a"}},"spec":{"coreModule":"module core"},"status":{"storeId":"01"}}`
 
-func secrets() topology.Kind {
-	return topology.Kind{GroupResource: event.GroupResource{Resource: "secrets"}, Version: "v1", Kind: "Secret", MetadataOnly: true}
+func secrets() kinds.Kind {
+	return kinds.Kind{GroupResource: event.GroupResource{Resource: "secrets"}, Version: "v1", Kind: "Secret", MetadataOnly: true}
 }
 
-func withoutStatus() topology.Kind {
-	kind := topology.Stores()
+func withoutStatus() kinds.Kind {
+	kind := kinds.Stores()
 	kind.Status = false
 	return kind
 }
 
-func decode(t *testing.T, kind topology.Kind, raw string) Object {
+func decode(t *testing.T, kind kinds.Kind, raw string) Object {
 	t.Helper()
 	o, err := (&Source{cluster: "local", epoch: "e"}).object(kind, []byte(raw))
 	if err != nil {
@@ -32,8 +32,8 @@ func decode(t *testing.T, kind topology.Kind, raw string) Object {
 }
 
 func TestAnObjectKeepsAllButItsManagedFields(t *testing.T) {
-	o := decode(t, topology.Stores(), storeJSON)
-	want := event.Key{Cluster: "local", GroupResource: topology.Stores().GroupResource, Name: "demo"}
+	o := decode(t, kinds.Stores(), storeJSON)
+	want := event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"}
 	if o.Key != want || o.UID != "u1" || o.ResourceVersion != "7" || o.Generation != 2 || o.Epoch != "e" ||
 		o.Version != "v1alpha1" || o.Kind != "Store" || o.Deleted || o.ObservedAt.IsZero() {
 		t.Errorf("change is %+v", o.Change)
@@ -50,7 +50,7 @@ func TestAnObjectKeepsAllButItsManagedFields(t *testing.T) {
 }
 
 func TestAnItemOfABuiltInListGetsItsKindBack(t *testing.T) {
-	roles := topology.Kind{GroupResource: event.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, Version: "v1", Kind: "Role"}
+	roles := kinds.Kind{GroupResource: event.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, Version: "v1", Kind: "Role"}
 	listed := decode(t, roles, `{"metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},"rules":null}`)
 	watched := decode(t, roles, `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},"rules":null}`)
 	if string(listed.Change.Object) != string(watched.Change.Object) || listed.Meaning != watched.Meaning {
@@ -63,18 +63,18 @@ func TestAnItemOfABuiltInListGetsItsKindBack(t *testing.T) {
 
 func TestMeaningChangesWithWhatConsumersRead(t *testing.T) {
 	for name, tc := range map[string]struct {
-		kind          topology.Kind
+		kind          kinds.Kind
 		before, after string
 		same          bool
 	}{
-		"resourceVersion":              {topology.Stores(), `"7"`, `"8"`, true},
-		"managed fields":               {topology.Stores(), `kubectl`, `helm`, true},
-		"order":                        {topology.Stores(), `"name":"demo","uid":"u1"`, `"uid":"u1","name":"demo"`, true},
-		"spec":                         {topology.Stores(), `module core`, `module other`, false},
-		"label":                        {topology.Stores(), `"team":"a"`, `"team":"b"`, false},
-		"uid":                          {topology.Stores(), `"u1"`, `"u2"`, false},
-		"deletion":                     {topology.Stores(), `"labels"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","labels"`, false},
-		"status":                       {topology.Stores(), `"storeId":"01"`, `"storeId":"02"`, false},
+		"resourceVersion":              {kinds.Stores(), `"7"`, `"8"`, true},
+		"managed fields":               {kinds.Stores(), `kubectl`, `helm`, true},
+		"order":                        {kinds.Stores(), `"name":"demo","uid":"u1"`, `"uid":"u1","name":"demo"`, true},
+		"spec":                         {kinds.Stores(), `module core`, `module other`, false},
+		"label":                        {kinds.Stores(), `"team":"a"`, `"team":"b"`, false},
+		"uid":                          {kinds.Stores(), `"u1"`, `"u2"`, false},
+		"deletion":                     {kinds.Stores(), `"labels"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","labels"`, false},
+		"status":                       {kinds.Stores(), `"storeId":"01"`, `"storeId":"02"`, false},
 		"status that nobody reads":     {withoutStatus(), `"storeId":"01"`, `"storeId":"02"`, true},
 		"content that does not travel": {secrets(), `"7"`, `"8"`, false},
 	} {
@@ -101,7 +101,7 @@ func TestNothingOfASecretButMetadataTravels(t *testing.T) {
 
 func TestWhatIsNoObjectIsAnError(t *testing.T) {
 	for _, raw := range []string{``, `null`, `[]`, `{}`, `{"metadata":7}`, `{"metadata":{"name":7}}`} {
-		if o, err := (&Source{}).object(topology.Stores(), []byte(raw)); err == nil {
+		if o, err := (&Source{}).object(kinds.Stores(), []byte(raw)); err == nil {
 			t.Errorf("%s became %+v", raw, o)
 		}
 	}

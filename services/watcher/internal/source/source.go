@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const (
@@ -96,7 +96,7 @@ type Page struct {
 
 // List reads one page of what the cluster holds now, not of what some cache does. An
 // empty token asks for the first page.
-func (s *Source) List(ctx context.Context, kind topology.Kind, token string) (Page, error) {
+func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page, error) {
 	kind = s.served(kind)
 	request := s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadataList")).
 		Param("limit", strconv.Itoa(pageSize))
@@ -126,7 +126,7 @@ func (s *Source) List(ctx context.Context, kind topology.Kind, token string) (Pa
 }
 
 // Get reads one object. What cannot be a name is [ErrNotFound] like a name that nobody has.
-func (s *Source) Get(ctx context.Context, kind topology.Kind, namespace, name string) (Object, error) {
+func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (Object, error) {
 	for _, segment := range []string{namespace, name} {
 		if wrong := content.IsPathSegmentName(segment); len(wrong) > 0 {
 			return Object{}, fmt.Errorf("reading %s: %w: %.253q %s", kind.Kind, ErrNotFound, segment, strings.Join(wrong, ", "))
@@ -159,7 +159,7 @@ func (s *Source) read(ctx context.Context, request *rest.Request, into any) erro
 	return json.Unmarshal(raw, into)
 }
 
-func prefix(kind topology.Kind) string {
+func prefix(kind kinds.Kind) string {
 	if kind.Group == "" {
 		return path.Join("/api", kind.Version)
 	}
@@ -167,7 +167,7 @@ func prefix(kind topology.Kind) string {
 }
 
 // accept keeps what must not travel from being sent at all.
-func accept(kind topology.Kind, as string) string {
+func accept(kind kinds.Kind, as string) string {
 	if kind.MetadataOnly {
 		return "application/json;as=" + as + ";g=meta.k8s.io;v=v1"
 	}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const within = 20 * time.Second
@@ -61,12 +61,12 @@ func TestPagesOfAListAreOneSnapshot(t *testing.T) {
 	s, kube := connect(t)
 	const count = 2*pageSize + 30
 	for i := range count {
-		kube.Apply(t, topology.Stores(), fmt.Sprintf("store.%03d", i), spec(""))
+		kube.Apply(t, kinds.Stores(), fmt.Sprintf("store.%03d", i), spec(""))
 	}
 	var names []string
-	page, err := s.List(t.Context(), topology.Stores(), "")
+	page, err := s.List(t.Context(), kinds.Stores(), "")
 	version := page.Version
-	kube.Apply(t, topology.Stores(), "store.zzz", spec("too late for this list"))
+	kube.Apply(t, kinds.Stores(), "store.zzz", spec("too late for this list"))
 	for {
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestPagesOfAListAreOneSnapshot(t *testing.T) {
 		if page.Next == "" {
 			break
 		}
-		page, err = s.List(t.Context(), topology.Stores(), page.Next)
+		page, err = s.List(t.Context(), kinds.Stores(), page.Next)
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) != count || slices.Contains(names, "store.zzz") {
@@ -90,20 +90,20 @@ func TestPagesOfAListAreOneSnapshot(t *testing.T) {
 
 func TestAWatchGoesOnWhereTheListEnded(t *testing.T) {
 	s, kube := connect(t)
-	kube.Apply(t, topology.Stores(), "before", spec(""))
-	page, err := s.List(t.Context(), topology.Stores(), "")
+	kube.Apply(t, kinds.Stores(), "before", spec(""))
+	page, err := s.List(t.Context(), kinds.Stores(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube.Apply(t, topology.Stores(), "x", spec("1"))
-	kube.Apply(t, topology.Stores(), "x", spec("2"))
+	kube.Apply(t, kinds.Stores(), "x", spec("1"))
+	kube.Apply(t, kinds.Stores(), "x", spec("2"))
 	if err := kube.Objects(t).Resource(storesResource()).Delete(t.Context(), "x", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	var told []string
-	for e, err := range s.Watch(ctx, topology.Stores(), page.Version) {
+	for e, err := range s.Watch(ctx, kinds.Stores(), page.Version) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestAWatchGoesOnWhereTheListEnded(t *testing.T) {
 	if want := []string{"x false false", "x false true", "x true true"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
-	for _, err := range s.Watch(ctx, topology.Stores(), "1") {
+	for _, err := range s.Watch(ctx, kinds.Stores(), "1") {
 		if !errors.Is(err, ErrExpired) {
 			t.Errorf("watch from the beginning of time: %v, want ErrExpired", err)
 		}
@@ -130,28 +130,28 @@ func TestAWatchGoesOnWhereTheListEnded(t *testing.T) {
 }
 
 func storesResource() schema.GroupVersionResource {
-	kind := topology.Stores()
+	kind := kinds.Stores()
 	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 }
 
 func TestGetReadsOneObjectOrSaysThatThereIsNone(t *testing.T) {
 	s, kube := connect(t)
-	kube.Apply(t, topology.Stores(), "with.dots", spec("1"))
-	o, err := s.Get(t.Context(), topology.Stores(), "", "with.dots")
+	kube.Apply(t, kinds.Stores(), "with.dots", spec("1"))
+	o, err := s.Get(t.Context(), kinds.Stores(), "", "with.dots")
 	if err != nil || o.Key.Name != "with.dots" || o.Epoch == "" {
 		t.Errorf("got %+v, %v", o.Change, err)
 	}
-	page, err := s.List(t.Context(), topology.Stores(), "")
+	page, err := s.List(t.Context(), kinds.Stores(), "")
 	if err != nil || len(page.Objects) != 1 || page.Objects[0].Meaning != o.Meaning {
 		t.Errorf("listed %+v, %v: want the meaning of what was got", page.Objects, err)
 	}
-	if _, err := s.Get(t.Context(), topology.Stores(), "", "none"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Get(t.Context(), kinds.Stores(), "", "none"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("error is %v, want ErrNotFound", err)
 	}
 	kube.FailBefore(func(context.Context, string) error { return errors.New("the server was asked") })
 	for _, name := range []string{"..", "../../../version", "a/b", "%2e%2e"} {
 		for _, where := range [][2]string{{"", name}, {name, "x"}} {
-			if _, err := s.Get(t.Context(), topology.Stores(), where[0], where[1]); !errors.Is(err, ErrNotFound) {
+			if _, err := s.Get(t.Context(), kinds.Stores(), where[0], where[1]); !errors.Is(err, ErrNotFound) {
 				t.Errorf("name %q: %v, want it refused before the server is asked", name, err)
 			}
 		}
@@ -206,8 +206,8 @@ func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
 func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 	s, kube := connect(t)
 	crds := apiextensions.NewForConfigOrDie(kube.Admin()).CustomResourceDefinitions()
-	things := topology.Kind{GroupResource: event.GroupResource{Group: "source.entail.test", Resource: "things"}, Version: "v1", Kind: "Thing"}
-	for _, kind := range []topology.Kind{things, {GroupResource: event.GroupResource{Resource: "nothings"}, Version: "v1", Kind: "Nothing"}} {
+	things := kinds.Kind{GroupResource: event.GroupResource{Group: "source.entail.test", Resource: "things"}, Version: "v1", Kind: "Thing"}
+	for _, kind := range []kinds.Kind{things, {GroupResource: event.GroupResource{Resource: "nothings"}, Version: "v1", Kind: "Nothing"}} {
 		if _, err := s.List(t.Context(), kind, ""); !errors.Is(err, ErrNotServed) {
 			t.Errorf("list of %s: %v, want ErrNotServed", kind.GroupResource, err)
 		}
@@ -258,7 +258,7 @@ func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 func TestAKindIsReadInItsOlderVersionWhereOnlyThatIsServed(t *testing.T) {
 	s, kube := connect(t)
 	crds := apiextensions.NewForConfigOrDie(kube.Admin()).CustomResourceDefinitions()
-	things := topology.Kind{GroupResource: event.GroupResource{Group: "older.entail.test", Resource: "things"}, Version: "v2", Older: "v1", Kind: "Thing"}
+	things := kinds.Kind{GroupResource: event.GroupResource{Group: "older.entail.test", Resource: "things"}, Version: "v2", Older: "v1", Kind: "Thing"}
 	crd := definition(things, "v1")
 	crd.Spec.Scope = apiextensionsv1.ClusterScoped
 	if _, err := crds.Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
@@ -284,7 +284,7 @@ func TestAKindIsReadInItsOlderVersionWhereOnlyThatIsServed(t *testing.T) {
 	}
 }
 
-func definition(kind topology.Kind, version string) *apiextensionsv1.CustomResourceDefinition {
+func definition(kind kinds.Kind, version string) *apiextensionsv1.CustomResourceDefinition {
 	open := true
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: kind.GroupResource.String()},
@@ -307,7 +307,7 @@ func TestAForbiddenKindIsNotTakenForAbsent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := limited.List(t.Context(), topology.Stores(), ""); !apierrors.IsForbidden(err) || errors.Is(err, ErrNotServed) {
+	if _, err := limited.List(t.Context(), kinds.Stores(), ""); !apierrors.IsForbidden(err) || errors.Is(err, ErrNotServed) {
 		t.Errorf("list is %v, want forbidden", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // watchTimeout is how long one watch lasts; the next goes on where it ended.
@@ -37,7 +37,7 @@ type frame struct {
 
 // Watch tells what changes after the given version, until the server ends the watch,
 // which is no error. On [ErrExpired] list again; after any other error watch again.
-func (s *Source) Watch(ctx context.Context, kind topology.Kind, version string) iter.Seq2[Event, error] {
+func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := s.watch(ctx, kind, version, yield); err != nil {
 			yield(Event{}, fmt.Errorf("watching %s: %w", kind.GroupResource, err))
@@ -45,7 +45,7 @@ func (s *Source) Watch(ctx context.Context, kind topology.Kind, version string) 
 	}
 }
 
-func (s *Source) watch(ctx context.Context, kind topology.Kind, version string, yield func(Event, error) bool) error {
+func (s *Source) watch(ctx context.Context, kind kinds.Kind, version string, yield func(Event, error) bool) error {
 	kind = s.served(kind)
 	body, err := s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
 		Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
@@ -77,7 +77,7 @@ func (s *Source) watch(ctx context.Context, kind topology.Kind, version string, 
 	}
 }
 
-func (s *Source) event(kind topology.Kind, f frame) (Event, error) {
+func (s *Source) event(kind kinds.Kind, f frame) (Event, error) {
 	if f.Type == watch.Error {
 		var status metav1.Status
 		if err := json.Unmarshal(f.Object, &status); err != nil {

@@ -6,8 +6,8 @@ import (
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // path is what callers need a right to who bring all that they ask about.
@@ -49,7 +49,7 @@ func right(policies ...*policyv1.Policy) rpc.Right {
 			names = append(names, name)
 		}
 	}
-	stores := topology.Stores().GroupResource
+	stores := kinds.Stores().GroupResource
 	switch len(names) {
 	case 0:
 		return rpc.Right{Verb: "get", Path: path}

@@ -1,4 +1,6 @@
-package topology
+// Package kinds names every kind of object that the project follows or writes, and what of
+// it travels on the bus.
+package kinds
 
 import (
 	"slices"
@@ -26,19 +28,23 @@ type Kind struct {
 	Optional bool
 }
 
-// Service is one consumer of changes. Its name is also that of its durable.
-type Service struct {
-	Name  string
-	Kinds []event.GroupResource
+// All lists every kind that some service consumes.
+func All() []Kind {
+	return []Kind{
+		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), Roles(), ClusterRoles(),
+		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
+	}
 }
 
-// Names of services.
-const (
-	Watcher     = "watcher"
-	StoreSync   = "store-sync"
-	TupleSync   = "tuple-sync"
-	ImpliedRole = "implied-role"
-)
+// Of finds the kind of a resource.
+func Of(r event.GroupResource) (Kind, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(k Kind) bool { return k.GroupResource == r })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return all[i], true
+}
 
 // Stores is the kind Store.
 func Stores() Kind {
@@ -135,40 +141,4 @@ func platformMesh(resource, kind string) Kind {
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource},
 		Version:       gv.Version, Kind: kind, Status: true,
 	}
-}
-
-// Kinds lists every kind that some service consumes.
-func Kinds() []Kind {
-	return []Kind{
-		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), Roles(), ClusterRoles(),
-		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
-	}
-}
-
-// Services lists every consumer.
-func Services() []Service {
-	core := []event.GroupResource{Stores().GroupResource, AuthorizationModels().GroupResource}
-	roles := []event.GroupResource{
-		ImpliedRoles().GroupResource, RoleBindings().GroupResource, Roles().GroupResource, ClusterRoles().GroupResource,
-	}
-	policies := []event.GroupResource{PolicyDocuments().GroupResource}
-	accounts := []event.GroupResource{AccountInfos().GroupResource}
-	apis := []event.GroupResource{
-		Definitions().GroupResource, Bindings().GroupResource, Exports().GroupResource, ResourceSchemas().GroupResource,
-	}
-	return []Service{
-		{Name: StoreSync, Kinds: slices.Concat(core, policies, accounts, apis)},
-		{Name: TupleSync, Kinds: slices.Concat(core, accounts)},
-		{Name: ImpliedRole, Kinds: roles},
-	}
-}
-
-// ServiceNamed finds a consumer.
-func ServiceNamed(name string) (Service, bool) {
-	all := Services()
-	i := slices.IndexFunc(all, func(s Service) bool { return s.Name == name })
-	if i < 0 {
-		return Service{}, false
-	}
-	return all[i], true
 }

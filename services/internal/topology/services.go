@@ -1,0 +1,50 @@
+package topology
+
+import (
+	"slices"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Service is one consumer of changes. Its name is also that of its durable.
+type Service struct {
+	Name  string
+	Kinds []event.GroupResource
+}
+
+// Names of services.
+const (
+	Watcher     = "watcher"
+	StoreSync   = "store-sync"
+	TupleSync   = "tuple-sync"
+	ImpliedRole = "implied-role"
+)
+
+// Services lists every consumer.
+func Services() []Service {
+	core := []event.GroupResource{kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource}
+	roles := []event.GroupResource{
+		kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.Roles().GroupResource, kinds.ClusterRoles().GroupResource,
+	}
+	policies := []event.GroupResource{kinds.PolicyDocuments().GroupResource}
+	accounts := []event.GroupResource{kinds.AccountInfos().GroupResource}
+	apis := []event.GroupResource{
+		kinds.Definitions().GroupResource, kinds.Bindings().GroupResource, kinds.Exports().GroupResource, kinds.ResourceSchemas().GroupResource,
+	}
+	return []Service{
+		{Name: StoreSync, Kinds: slices.Concat(core, policies, accounts, apis)},
+		{Name: TupleSync, Kinds: slices.Concat(core, accounts)},
+		{Name: ImpliedRole, Kinds: roles},
+	}
+}
+
+// ServiceNamed finds a consumer.
+func ServiceNamed(name string) (Service, bool) {
+	all := Services()
+	i := slices.IndexFunc(all, func(s Service) bool { return s.Name == name })
+	if i < 0 {
+		return Service{}, false
+	}
+	return all[i], true
+}
