@@ -7,14 +7,12 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kube"
 )
 
 // pass brings one namespace up to date.
@@ -144,7 +142,7 @@ func (p *pass) warn(ctx context.Context, name, reason, message string) {
 		return
 	}
 	p.log.WarnContext(ctx, "a foreign RoleBinding stands in the way", slog.String("object", b.Key.String()), slog.String("reason", reason))
-	if err := p.api.Event(ctx, b.Change, kube.Note{Type: corev1.EventTypeWarning, Reason: reason, Message: message}); err != nil {
+	if err := p.api.Event(ctx, b.Change, condition.Note{Warning: true, Reason: reason, Message: message}); err != nil {
 		p.log.DebugContext(ctx, "event not recorded", slog.String("object", b.Key.String()), slog.Any("error", err))
 	}
 }

@@ -8,11 +8,11 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -22,7 +22,7 @@ type cluster interface {
 	Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error)
 	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
 	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any, cas bool) (event.Change, error)
-	Event(ctx context.Context, obj event.Change, note kube.Note) error
+	Event(ctx context.Context, obj event.Change, note condition.Note) error
 }
 
 // reconciler brings generated RoleBindings and the statuses of rules to what follows from

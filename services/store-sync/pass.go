@@ -9,16 +9,15 @@ import (
 	"log/slog"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
@@ -191,11 +190,7 @@ func (s *pass) abandon(ctx context.Context) error {
 
 func (s *pass) tell(ctx context.Context, about event.Change, notes []plan.Note) {
 	for _, n := range notes {
-		kind := corev1.EventTypeNormal
-		if n.Warning {
-			kind = corev1.EventTypeWarning
-		}
-		if err := s.kube.Event(ctx, about, kube.Note{Type: kind, Reason: n.Reason, Message: n.Message}); err != nil {
+		if err := s.kube.Event(ctx, about, condition.Note(n)); err != nil {
 			s.log.DebugContext(ctx, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/entail-dev/entail/services/internal/clip"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
@@ -45,7 +46,8 @@ const (
 	latestModelNotFound = codes.Code(openfgav1.ErrorCode_latest_authorization_model_not_found)
 )
 
-// maxMessage bounds the text of an answer, in bytes.
+// maxMessage bounds the text of an answer, in bytes: it goes into conditions, and the server
+// can find one fault in each of a thousand types.
 const maxMessage = 1 << 10
 
 // answer is a refusal by the server: its code, its text, and where we have one, the sentinel that says the same.
@@ -79,19 +81,11 @@ func classify(ctx context.Context, err error) error {
 		return fault.Unavailable(fmt.Errorf("call to OpenFGA cut short: %w", context.Cause(ctx)))
 	}
 	s := status.Convert(err)
-	a := &answer{code: s.Code(), message: cut(s.Message()), sentinel: sentinelOf(s.Code())}
+	a := &answer{code: s.Code(), message: clip.Text(s.Message(), maxMessage), sentinel: sentinelOf(s.Code())}
 	if aboutRequest(s) {
 		return a
 	}
 	return fault.Unavailable(a)
-}
-
-// cut bounds a text that goes into conditions: the server can find one fault in each of a thousand types.
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
 }
 
 func sentinelOf(code codes.Code) error {

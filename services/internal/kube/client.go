@@ -22,6 +22,9 @@ import (
 // attempts bounds the fight with other writers; beyond, the caller's own retry takes over.
 const attempts = 5
 
+// requestTimeout bounds one request; watches do not come through here.
+const requestTimeout = 30 * time.Second
+
 // Client reads and writes objects of one cluster on behalf of one service. It is
 // safe for concurrent use.
 type Client struct {
@@ -51,6 +54,17 @@ func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 		api: api, paths: paths, cluster: cluster, manager: fieldManager,
 		events: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
 	}, nil
+}
+
+// tuned leaves fairness to the API server: its own priority levels see more than a client does.
+func tuned(cfg *rest.Config, manager string) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	cfg.UserAgent = manager
+	if cfg.Timeout == 0 {
+		cfg.Timeout = requestTimeout
+	}
+	return cfg
 }
 
 // Epoch is the UID of the cluster, which is that of its kube-system namespace.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -278,7 +279,7 @@ func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
 	c := client(t, server, "store-sync")
 	obj := apply(t, server, c, "demo")
 	for range 200 {
-		note := kube.Note{Type: "Warning", Reason: "StoreRecreated", Message: strings.Repeat("long ", 1000)}
+		note := condition.Note{Warning: true, Reason: "StoreRecreated", Message: strings.Repeat("long ", 1000)}
 		if err := c.Event(t.Context(), obj, note); err != nil {
 			t.Fatal(err)
 		}

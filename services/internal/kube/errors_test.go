@@ -66,11 +66,3 @@ func TestATransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		t.Error("the conditions given were changed")
 	}
 }
-
-func TestALongNoteIsCutAtALetter(t *testing.T) {
-	for in, want := range map[string]string{"short": "short", "0123456789": "0123456789", "0123456789x": "0123456…", "012345üüüüü": "012345…"} {
-		if got := cut(in, 10); got != want {
-			t.Errorf("cut(%q) is %q; want %q", in, got, want)
-		}
-	}
-}

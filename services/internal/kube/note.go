@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
@@ -22,17 +23,9 @@ const (
 	maxPrefix       = 200
 )
 
-// Note is what an Event tells people about an object.
-type Note struct {
-	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
-	Type string
-	// Reason is one word for programs, Message a sentence for people.
-	Reason, Message string
-}
-
 // Event attaches a note to obj where kubectl describe shows it. Notes are a
 // courtesy: beyond a few a second they are dropped, and the error is good for a log only.
-func (c *Client) Event(ctx context.Context, obj event.Change, note Note) error {
+func (c *Client) Event(ctx context.Context, obj event.Change, note condition.Note) error {
 	if !c.events.TryAccept() {
 		return nil
 	}
@@ -40,15 +33,19 @@ func (c *Client) Event(ctx context.Context, obj event.Change, note Note) error {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
+	kind := corev1.EventTypeNormal
+	if note.Warning {
+		kind = corev1.EventTypeWarning
+	}
 	now := metav1.NewTime(time.Now())
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Event{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: cut(obj.Key.Name, maxPrefix) + "."},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: obj.Key.Name[:min(len(obj.Key.Name), maxPrefix)] + "."},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: apiVersion(obj.Key.Group, obj.Version), Kind: obj.Kind,
 			Namespace: obj.Key.Namespace, Name: obj.Key.Name, UID: types.UID(obj.UID), ResourceVersion: obj.ResourceVersion,
 		},
-		Type: note.Type, Reason: note.Reason, Message: cut(note.Message, maxMessage),
+		Type: kind, Reason: note.Reason, Message: clip.Text(note.Message, maxMessage),
 		Source: corev1.EventSource{Component: c.manager}, ReportingController: c.manager,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	})
@@ -60,11 +57,4 @@ func (c *Client) Event(ctx context.Context, obj event.Change, note Note) error {
 		return fmt.Errorf("recording event %s about %s: %w", note.Reason, obj.Key, classify(err))
 	}
 	return nil
-}
-
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit-len("…")], "") + "…"
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -21,8 +21,6 @@ import (
 const (
 	connectTimeout  = 3 * time.Second
 	ensureTimeout   = 15 * time.Second
-	minBackoff      = 100 * time.Millisecond
-	maxBackoff      = 5 * time.Second
 	busDrainTimeout = 4 * time.Second
 )
 
@@ -70,7 +68,7 @@ func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option,
 	options = append(options,
 		nats.Name("entail-"+rt.Name), nats.Timeout(connectTimeout), nats.DrainTimeout(busDrainTimeout),
 		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		nats.CustomReconnectDelay(backoff),
+		nats.CustomReconnectDelay(retries().Delay),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // Nil when we closed it.
 				rt.Log.Warn("connection to NATS lost; reconnecting", "error", err)
@@ -165,21 +163,15 @@ func insist(ctx context.Context, log *slog.Logger, doing string, try func() erro
 		if err == nil || fault.IsTerminal(err) {
 			return err
 		}
-		delay := backoff(attempt)
+		delay := retries().Delay(attempt)
 		log.Warn(doing, "attempt", attempt, "next", delay, "error", err)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, delay) {
 			return ctx.Err()
-		case <-time.After(delay):
 		}
 	}
 }
 
-// backoff doubles from minBackoff to maxBackoff, less up to a half at random.
-func backoff(attempt int) time.Duration {
-	delay := maxBackoff
-	if attempt < 10 {
-		delay = min(minBackoff<<max(attempt-1, 0), maxBackoff)
-	}
-	return delay - rand.N(delay/2)
+// retries is how the bus is tried again.
+func retries() backoff.Backoff {
+	return backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 }

@@ -210,16 +210,6 @@ func newNKey(t *testing.T) (seed, public string) {
 	return string(private), public
 }
 
-func TestBackoffGrowsAndIsBounded(t *testing.T) {
-	for attempt, most := range map[int]time.Duration{0: minBackoff, 1: minBackoff, 2: 2 * minBackoff, 4: 8 * minBackoff, 10: maxBackoff, 1 << 40: maxBackoff} {
-		for range 100 {
-			if delay := backoff(attempt); delay > most || delay < most/2 {
-				t.Fatalf("attempt %d waits %s, want %s to %s", attempt, delay, most/2, most)
-			}
-		}
-	}
-}
-
 func TestACrewTellsOfTasksThatAreLate(t *testing.T) {
 	release := make(chan struct{})
 	c := start(t.Context(), func(error) {}, func(context.Context) error {

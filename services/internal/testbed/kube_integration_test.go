@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -81,7 +82,7 @@ func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
 	if got := k.WritesByOp(); k.Writes() != 1 || got[patch] != 1 {
 		t.Errorf("counted %v; want the finalizer", got)
 	}
-	if err := client.Event(t.Context(), obj, kube.Note{Type: "Normal", Reason: "Told"}); err != nil {
+	if err := client.Event(t.Context(), obj, condition.Note{Reason: "Told"}); err != nil {
 		t.Fatal(err)
 	}
 	counted, err := kubernetes.NewForConfig(k.Config())

@@ -1,0 +1,71 @@
+// Package condition makes the conditions of statuses: those that are ours, in one order,
+// bounded, dated by when they changed; and the Events that a change of them is worth.
+package condition
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/clip"
+)
+
+// maxMessage bounds the message of a condition, in bytes.
+const maxMessage = 1024
+
+// Condition is one fact about an object, without its dates.
+type Condition struct {
+	Type            string
+	Status          metav1.ConditionStatus
+	Reason, Message string
+}
+
+// New is a condition that holds or does not.
+func New(typ string, holds bool, reason, message string) Condition {
+	c := Condition{Type: typ, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	if holds {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+// Holds reports whether the condition is known to be true.
+func (c Condition) Holds() bool { return c.Status == metav1.ConditionTrue }
+
+// Apply is what to write as the conditions of an object: of those it has, the ones of the given
+// types, with set in their place, all about generation. The date moves only when the status does.
+func Apply(has []metav1.Condition, types []string, generation int64, now metav1.Time, set ...Condition) []metav1.Condition {
+	var ours []metav1.Condition
+	for _, c := range has {
+		if slices.Contains(types, c.Type) {
+			ours = append(ours, c)
+		}
+	}
+	for _, c := range set {
+		meta.SetStatusCondition(&ours, metav1.Condition{
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: clip.Text(c.Message, maxMessage),
+			ObservedGeneration: generation, LastTransitionTime: now,
+		})
+	}
+	slices.SortFunc(ours, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	return ours
+}
+
+// Changed finds a condition that says something else than before: one Event per fact, however
+// many passes see it.
+func Changed(before, after []metav1.Condition, typ string) (metav1.Condition, bool) {
+	was, is := meta.FindStatusCondition(before, typ), meta.FindStatusCondition(after, typ)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return metav1.Condition{}, false
+	}
+	return *is, true
+}
+
+// Note is what a Kubernetes Event tells people about an object: a reason, which is one word for
+// programs, and a sentence.
+type Note struct {
+	Warning         bool
+	Reason, Message string
+}
