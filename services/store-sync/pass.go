@@ -188,9 +188,9 @@ func (s *pass) abandon(ctx context.Context) error {
 	return nil
 }
 
-func (s *pass) tell(ctx context.Context, about event.Change, notes []plan.Note) {
+func (s *pass) tell(ctx context.Context, about event.Change, notes []condition.Note) {
 	for _, n := range notes {
-		if err := s.kube.Event(ctx, about, condition.Note(n)); err != nil {
+		if err := s.kube.Event(ctx, about, n); err != nil {
 			s.log.DebugContext(ctx, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -104,7 +105,7 @@ type conclusion struct {
 	status  any
 	// same means that the object has this status.
 	same  bool
-	notes []plan.Note
+	notes []condition.Note
 }
 
 // conclude writes what the status of an object lacks, unless it vanished meanwhile, and reports.

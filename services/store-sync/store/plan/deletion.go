@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 )
 
 // Reasons of the condition Deleting.
@@ -31,24 +30,21 @@ func deletion(in Input, obs Observed) Action {
 }
 
 // blockedBy is what a deletion waits for.
-func blockedBy(in Input) (finding, bool) {
+func blockedBy(in Input) (condition.Condition, bool) {
 	if len(in.Modules) > 0 {
 		names := make([]string, len(in.Modules))
 		for i, m := range in.Modules {
 			names[i] = in.origin(m).String()
 		}
 		slices.Sort(names)
-		return finding{corev1alpha1.Deleting, metav1.ConditionTrue, ReasonBlocked, clip(fmt.Sprintf(
+		return condition.New(corev1alpha1.Deleting, true, ReasonBlocked, fmt.Sprintf(
 			"%d AuthorizationModels refer to this Store: delete them or what they come from, or point its spec.storeRef elsewhere: %s",
-			len(names), enumerate(names)))}, true
+			len(names), enumerate(names))), true
 	}
 	if finalized(in.Store, corev1alpha1.TuplesFinalizer) {
-		return finding{
-			corev1alpha1.Deleting, metav1.ConditionTrue, ReasonWaitingForTuples,
-			"waiting for tuple-sync to delete this Store's tuples",
-		}, true
+		return condition.New(corev1alpha1.Deleting, true, ReasonWaitingForTuples, "waiting for tuple-sync to delete this Store's tuples"), true
 	}
-	return finding{}, false
+	return condition.Condition{}, false
 }
 
 // storeToDelete is the OpenFGA store that goes with a Store in deletion, "" when none does, or a

@@ -9,6 +9,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
@@ -28,7 +29,7 @@ const (
 
 // OwnDocumentStatus is the part of a PolicyDocument's status that store-sync writes: all of it.
 func OwnDocumentStatus(s iaplv1alpha1.PolicyDocumentStatus) iaplv1alpha1.PolicyDocumentStatus {
-	s.Conditions = newBoard(s.Conditions, documentConditions(), 0, metav1.Time{}).sorted()
+	s.Conditions = condition.Apply(s.Conditions, documentConditions(), 0, metav1.Time{})
 	return s
 }
 
@@ -39,19 +40,16 @@ func documentConditions() []string {
 // DocumentStatus is that status as it should be at the end of a pass.
 func DocumentStatus(in Input, obs Observed, d Document) iaplv1alpha1.PolicyDocumentStatus {
 	o := d.Value
-	b := newBoard(o.Status.Conditions, documentConditions(), o.Generation, in.Now)
-	valid, merged := validFinding(d), documentMerged(in, obs, d)
-	b.set(valid)
-	b.set(merged)
-	b.set(ready(valid, merged))
+	valid, merged := validCondition(d), documentMerged(in, obs, d)
 	return iaplv1alpha1.PolicyDocumentStatus{
-		Findings: d.Findings, AuthorizationModel: d.AuthorizationModel, ObservedGeneration: o.Generation, Conditions: b.sorted(),
+		Findings: d.Findings, AuthorizationModel: d.AuthorizationModel, ObservedGeneration: o.Generation,
+		Conditions: condition.Apply(o.Status.Conditions, documentConditions(), o.Generation, in.Now, valid, merged, ready(valid, merged)),
 	}
 }
 
-func validFinding(d Document) finding {
+func validCondition(d Document) condition.Condition {
 	if len(d.Findings) == 0 {
-		return finding{iaplv1alpha1.Valid, metav1.ConditionTrue, ReasonValid, "it fits together with all other documents of the store"}
+		return condition.New(iaplv1alpha1.Valid, true, ReasonValid, "it fits together with all other documents of the store")
 	}
 	message := fmt.Sprintf("%d errors, in status.findings", len(d.Findings))
 	if first := d.Findings[0]; len(d.Findings) == 1 {
@@ -60,18 +58,18 @@ func validFinding(d Document) finding {
 	if d.AuthorizationModel != "" {
 		message += "; what was valid before stays live"
 	}
-	return finding{iaplv1alpha1.Valid, metav1.ConditionFalse, ReasonInvalid, message}
+	return condition.New(iaplv1alpha1.Valid, false, ReasonInvalid, message)
 }
 
-// documentMerged is the finding on the module that a document was last made into.
-func documentMerged(in Input, obs Observed, d Document) finding {
-	no := func(reason, message string) finding {
-		return finding{iaplv1alpha1.Merged, metav1.ConditionFalse, reason, message}
+// documentMerged is the condition of the module that a document was last made into.
+func documentMerged(in Input, obs Observed, d Document) condition.Condition {
+	no := func(reason, message string) condition.Condition {
+		return condition.New(iaplv1alpha1.Merged, false, reason, message)
 	}
 	i := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key.Name == d.AuthorizationModel && m.Key.Cluster == in.Key.Cluster })
 	switch {
 	case i >= 0:
-		return mergedFinding(in, obs, in.Modules[i])
+		return mergedCondition(in, obs, in.Modules[i])
 	case in.Store == nil:
 		return no(ReasonStoreNotFound, fmt.Sprintf("there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster))
 	case in.deleting():
@@ -94,9 +92,9 @@ func DocumentOutcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
 }
 
 // DocumentNotes tells people that their document was refused.
-func DocumentNotes(before, after []metav1.Condition) []Note {
-	if c, ok := changed(before, after, iaplv1alpha1.Valid); ok && c.Reason == ReasonInvalid {
-		return []Note{{Warning: true, Reason: "PolicyRejected", Message: c.Message}}
+func DocumentNotes(before, after []metav1.Condition) []condition.Note {
+	if c, ok := condition.Changed(before, after, iaplv1alpha1.Valid); ok && c.Reason == ReasonInvalid {
+		return []condition.Note{{Warning: true, Reason: "PolicyRejected", Message: c.Message}}
 	}
 	return nil
 }

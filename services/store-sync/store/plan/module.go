@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
@@ -26,24 +27,25 @@ func moduleConditions() []string { return []string{corev1alpha1.Merged, corev1al
 func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.AuthorizationModelStatus {
 	return corev1alpha1.AuthorizationModelStatus{
 		ObservedGeneration: s.ObservedGeneration,
-		Conditions:         newBoard(s.Conditions, moduleConditions(), 0, metav1.Time{}).sorted(),
+		Conditions:         condition.Apply(s.Conditions, moduleConditions(), 0, metav1.Time{}),
 	}
 }
 
 // ModuleStatus is that part as it should be at the end of a pass.
 func ModuleStatus(in Input, obs Observed, m Module) corev1alpha1.AuthorizationModelStatus {
 	o := m.Value
-	b := newBoard(o.Status.Conditions, moduleConditions(), o.Generation, in.Now)
-	merged := mergedFinding(in, obs, m)
-	b.set(merged)
+	merged := mergedCondition(in, obs, m)
 	moved := len(o.Spec.Tuples) > 0 && o.Status.StoreID != in.storeID(obs)
-	b.set(ready(merged, tuplesSynced(o.Status.Conditions, o, moved)))
-	return corev1alpha1.AuthorizationModelStatus{ObservedGeneration: o.Generation, Conditions: b.sorted()}
+	return corev1alpha1.AuthorizationModelStatus{
+		ObservedGeneration: o.Generation,
+		Conditions: condition.Apply(o.Status.Conditions, moduleConditions(), o.Generation, in.Now,
+			merged, ready(merged, tuplesSynced(o.Status.Conditions, o, moved))),
+	}
 }
 
-func mergedFinding(in Input, obs Observed, m Module) finding {
-	no := func(reason, format string, args ...any) finding {
-		return finding{corev1alpha1.Merged, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
+	no := func(reason, format string, args ...any) condition.Condition {
+		return condition.New(corev1alpha1.Merged, false, reason, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case in.Elsewhere != nil:
@@ -54,7 +56,7 @@ func mergedFinding(in Input, obs Observed, m Module) finding {
 		return unlessLive(m, true, no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name))
 	}
 	if m.empty() {
-		return finding{corev1alpha1.Merged, metav1.ConditionTrue, ReasonMerged, "it declares nothing that a model has"}
+		return condition.New(corev1alpha1.Merged, true, ReasonMerged, "it declares nothing that a model has")
 	}
 	c := chooseStore(in, obs)
 	if p := modelProblem(in, obs, c); p != nil {
@@ -80,45 +82,43 @@ func (in Input) storeID(obs Observed) string {
 }
 
 // elsewhere is what the Store's own cluster found of a module of this one.
-func elsewhere(in Input, m Module) finding {
+func elsewhere(in Input, m Module) condition.Condition {
 	source := in.origin(m).String()
 	i := slices.IndexFunc(in.Elsewhere.Status.Modules, func(s corev1alpha1.ModuleStatus) bool { return s.Source == source })
 	if i < 0 {
-		return finding{
-			corev1alpha1.Merged, metav1.ConditionFalse, ReasonStorePending,
-			fmt.Sprintf("Store %q in cluster %q does not list this module yet", in.Key.Name, in.Key.Cluster),
-		}
+		return condition.New(corev1alpha1.Merged, false, ReasonStorePending,
+			fmt.Sprintf("Store %q in cluster %q does not list this module yet", in.Key.Name, in.Key.Cluster))
 	}
-	is := finding{corev1alpha1.Merged, metav1.ConditionTrue, ReasonMerged, "part of the store's live model"}
+	is := condition.New(corev1alpha1.Merged, true, ReasonMerged, "part of the store's live model")
 	switch s := in.Elsewhere.Status.Modules[i]; model.State(s.State) {
 	case model.Rejected:
-		return finding{corev1alpha1.Merged, metav1.ConditionFalse, ReasonRejected, s.Message}
+		return condition.New(corev1alpha1.Merged, false, ReasonRejected, s.Message)
 	case model.Duplicate:
-		is.reason, is.message = ReasonDuplicate, s.Message
+		is.Reason, is.Message = ReasonDuplicate, s.Message
 	case model.Merged:
 	}
 	return is
 }
 
-// merged is the finding on a module when the merge is live. It does not name the model, or
+// merged is the condition of a module when the merge is live. It does not name the model, or
 // every new model would mean a write to every object that is part of it.
-func merged(in Input, m Module) finding {
+func merged(in Input, m Module) condition.Condition {
 	report, ok := in.report(m)
-	is := finding{corev1alpha1.Merged, metav1.ConditionTrue, ReasonMerged, "part of the store's live model"}
+	is := condition.New(corev1alpha1.Merged, true, ReasonMerged, "part of the store's live model")
 	switch {
 	case !ok || report.State == model.Rejected:
-		return finding{corev1alpha1.Merged, metav1.ConditionFalse, ReasonRejected, report.Message}
+		return condition.New(corev1alpha1.Merged, false, ReasonRejected, report.Message)
 	case report.State == model.Duplicate:
-		is.reason, is.message = ReasonDuplicate, report.Message
+		is.Reason, is.Message = ReasonDuplicate, report.Message
 	}
 	return is
 }
 
-// unlessLive keeps the finding on a module whose present generation is part of the model that stays live.
-func unlessLive(m Module, kept bool, otherwise finding) finding {
+// unlessLive keeps the condition of a module whose present generation is part of the model that stays live.
+func unlessLive(m Module, kept bool, otherwise condition.Condition) condition.Condition {
 	c := meta.FindStatusCondition(m.Value.Status.Conditions, corev1alpha1.Merged)
 	if kept && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Value.Generation {
-		return finding{corev1alpha1.Merged, c.Status, c.Reason, c.Message}
+		return known(c)
 	}
 	return otherwise
 }

@@ -6,6 +6,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 )
 
 // StoreOutcome is what to tell the bus of a Store with these conditions.
@@ -36,52 +37,37 @@ func ModuleOutcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
 	return eventv1.Outcome_OUTCOME_PENDING, c.Message
 }
 
-// Note is a Kubernetes Event that a change of status is worth.
-type Note struct {
-	Warning         bool
-	Reason, Message string
-}
-
 // StoreNotes tells people how a Store came by its OpenFGA store, and that its core module was rejected.
-func StoreNotes(before, after []metav1.Condition) []Note {
-	var notes []Note
-	if c, ok := changed(before, after, corev1alpha1.StoreSynced); ok {
+func StoreNotes(before, after []metav1.Condition) []condition.Note {
+	var notes []condition.Note
+	if c, ok := condition.Changed(before, after, corev1alpha1.StoreSynced); ok {
 		switch c.Reason {
 		case ReasonCreated, ReasonAdopted, ReasonRecreated:
-			notes = append(notes, Note{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
+			notes = append(notes, condition.Note{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
 		case ReasonInvalidName, ReasonClaimed:
-			notes = append(notes, Note{Warning: true, Reason: "StoreRejected", Message: c.Message})
+			notes = append(notes, condition.Note{Warning: true, Reason: "StoreRejected", Message: c.Message})
 		}
 	}
-	if c, ok := changed(before, after, corev1alpha1.ModelSynced); ok {
+	if c, ok := condition.Changed(before, after, corev1alpha1.ModelSynced); ok {
 		switch c.Reason {
 		case ReasonInvalidCore:
-			notes = append(notes, Note{Warning: true, Reason: "ModuleRejected", Message: c.Message})
+			notes = append(notes, condition.Note{Warning: true, Reason: "ModuleRejected", Message: c.Message})
 		case ReasonLimitExceeded, ReasonModelRefused:
-			notes = append(notes, Note{Warning: true, Reason: "ModelRejected", Message: c.Message})
+			notes = append(notes, condition.Note{Warning: true, Reason: "ModelRejected", Message: c.Message})
 		}
 	}
 	return notes
 }
 
 // ModelWritten tells people that there is a new model.
-func ModelWritten(id string) Note {
-	return Note{Reason: "ModelWritten", Message: "model " + id + " was written and is live"}
+func ModelWritten(id string) condition.Note {
+	return condition.Note{Reason: "ModelWritten", Message: "model " + id + " was written and is live"}
 }
 
 // ModuleNotes tells people that their module was rejected.
-func ModuleNotes(before, after []metav1.Condition) []Note {
-	if c, ok := changed(before, after, corev1alpha1.Merged); ok && c.Reason == ReasonRejected {
-		return []Note{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
+func ModuleNotes(before, after []metav1.Condition) []condition.Note {
+	if c, ok := condition.Changed(before, after, corev1alpha1.Merged); ok && c.Reason == ReasonRejected {
+		return []condition.Note{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
 	}
 	return nil
-}
-
-// changed finds a condition that says something else than before: one Event per fact, however many passes see it.
-func changed(before, after []metav1.Condition, kind string) (metav1.Condition, bool) {
-	was, is := meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind)
-	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
-		return metav1.Condition{}, false
-	}
-	return *is, true
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
@@ -21,8 +23,8 @@ const (
 	ReasonNoStore         = "NoStore"
 )
 
-// maxModules bounds the modules that a Store's status lists.
-const maxModules = 200
+// maxModules bounds the modules that a Store's status lists, maxMessage what it says of each, in bytes.
+const maxModules, maxMessage = 200, 1024
 
 // storeConditions are the types that store-sync writes to a Store.
 func storeConditions() []string {
@@ -37,7 +39,7 @@ func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 	return corev1alpha1.StoreStatus{
 		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, Modules: s.Modules,
 		ObservedGeneration: s.ObservedGeneration,
-		Conditions:         newBoard(s.Conditions, storeConditions(), 0, metav1.Time{}).sorted(),
+		Conditions:         condition.Apply(s.Conditions, storeConditions(), 0, metav1.Time{}),
 	}
 }
 
@@ -45,51 +47,47 @@ func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	s := OwnStoreStatus(in.Store.Status)
 	s.ObservedGeneration = in.Store.Generation
-	b := newBoard(s.Conditions, storeConditions(), in.Store.Generation, in.Now)
+	types, set := storeConditions(), []condition.Condition{}
 	if in.deleting() {
 		if why, waiting := blockedBy(in); waiting {
-			b.set(why)
-			b.set(finding{corev1alpha1.Ready, metav1.ConditionFalse, "Deleting", "Deleting: " + why.message})
+			set = append(set, why, condition.New(corev1alpha1.Ready, false, "Deleting", "Deleting: "+why.Message))
 		}
-		s.Conditions = b.sorted()
-		return s
+	} else {
+		c := chooseStore(in, obs)
+		s.StoreID, s.AuthorizationModelID, s.Modules = c.id, modelID(in, obs, c.id), modules(in)
+		types, set = nil, conditions(in, obs, c)
+		for _, found := range set {
+			types = append(types, found.Type)
+		}
 	}
-	c := chooseStore(in, obs)
-	s.StoreID, s.AuthorizationModelID = c.id, modelID(in, obs, c.id)
-	s.Modules = modules(in)
-	describe(b, in, obs, c)
-	s.Conditions = b.sorted()
+	s.Conditions = condition.Apply(s.Conditions, types, in.Store.Generation, in.Now, set...)
 	return s
 }
 
-// describe sets the conditions of a Store that is to live.
-func describe(b *board, in Input, obs Observed, c storeChoice) {
-	meta.RemoveStatusCondition(&b.conditions, corev1alpha1.Deleting)
-	synced := storeSynced(in, obs, c)
-	b.set(synced)
-	if c.id == "" {
-		meta.RemoveStatusCondition(&b.conditions, corev1alpha1.NameUnique)
-		meta.RemoveStatusCondition(&b.conditions, corev1alpha1.NameInSync)
-	}
-	for _, check := range []func(Input, Observed, string) (finding, bool){nameUnique, nameInSync} {
-		if found, ok := check(in, obs, c.id); ok && c.id != "" {
-			b.set(found)
-		}
-	}
-	modelled := modelSynced(in, obs, c)
-	b.set(modelled)
+// conditions are those of a Store that is to live.
+func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
+	synced, modelled := storeSynced(in, obs, c), modelSynced(in, obs, c)
 	status := in.Store.Status
 	moved := len(in.Store.Spec.Tuples) > 0 && status.ManagedTuplesStoreID != c.id
-	b.set(ready(synced, modelled, tuplesSynced(status.Conditions, in.Store, moved)))
-	refresh(b)
+	set := []condition.Condition{synced, modelled, ready(synced, modelled, tuplesSynced(status.Conditions, in.Store, moved))}
+	if c.id == "" {
+		return set
+	}
+	for _, check := range []func(Input, Observed, string) (condition.Condition, bool){nameUnique, nameInSync} {
+		if found, ok := check(in, obs, c.id); ok {
+			set = append(set, found)
+		}
+	}
+	return set
 }
 
-// refresh makes conditions that nobody looked at speak of the present generation: neither
-// a store's name nor its namesakes depend on the spec.
-func refresh(b *board) {
-	for i := range b.conditions {
-		b.conditions[i].ObservedGeneration = b.generation
+// before is what the Store's status says already. Neither a store's name nor its namesakes
+// depend on the spec, so that this is true of the present generation, too.
+func before(in Input, typ string) (condition.Condition, bool) {
+	if c := meta.FindStatusCondition(in.Store.Status.Conditions, typ); c != nil {
+		return known(c), true
 	}
+	return condition.Condition{}, false
 }
 
 // modelID is the model that is live in the store.
@@ -115,25 +113,25 @@ func live(in Input, obs Observed, id string) bool {
 	return obs.Written != "" || known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
 }
 
-func modelSynced(in Input, obs Observed, c storeChoice) finding {
+func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	id := modelID(in, obs, c.id)
-	is := func(status metav1.ConditionStatus, reason, message string) finding {
-		return finding{corev1alpha1.ModelSynced, status, reason, message}
+	is := func(holds bool, reason, message string) condition.Condition {
+		return condition.New(corev1alpha1.ModelSynced, holds, reason, message)
 	}
 	if p := modelProblem(in, obs, c); p != nil {
 		if id != "" {
 			p.message += "; model " + id + ", the last good one, stays live"
 		}
-		return is(metav1.ConditionFalse, p.reason, p.message)
+		return is(false, p.reason, p.message)
 	}
 	if !live(in, obs, c.id) {
-		return is(metav1.ConditionFalse, "Writing", "the model is being written")
+		return is(false, "Writing", "the model is being written")
 	}
 	merged, left := count(in.Merged.Reports)
 	if len(left) == 0 {
-		return is(metav1.ConditionTrue, ReasonMerged, fmt.Sprintf("model %s holds all %d modules", id, merged))
+		return is(true, ReasonMerged, fmt.Sprintf("model %s holds all %d modules", id, merged))
 	}
-	return is(metav1.ConditionTrue, ReasonModulesRejected, fmt.Sprintf("model %s holds %d of %d modules; rejected: %s (status.modules says why)",
+	return is(true, ReasonModulesRejected, fmt.Sprintf("model %s holds %d of %d modules; rejected: %s (status.modules says why)",
 		id, merged, merged+len(left), enumerate(left)))
 }
 
@@ -175,7 +173,7 @@ func modules(in Input) []corev1alpha1.ModuleStatus {
 	list := make([]corev1alpha1.ModuleStatus, len(reports))
 	for i, r := range reports {
 		list[i] = corev1alpha1.ModuleStatus{
-			Name: r.Module, Source: source(in, r.Origin), State: corev1alpha1.ModuleState(r.State), Message: clip(r.Message),
+			Name: r.Module, Source: source(in, r.Origin), State: corev1alpha1.ModuleState(r.State), Message: clip.Text(r.Message, maxMessage),
 		}
 	}
 	return list

@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 )
 
 // Reasons of the condition StoreSynced.
@@ -42,8 +40,8 @@ func chooseStore(in Input, obs Observed) storeChoice {
 	case id != "" && id != obs.Missing && !held:
 		return storeChoice{id: id}
 	case in.NameErr != nil:
-		return storeChoice{problem: &problem{ReasonInvalidName, clip(in.NameErr.Error() +
-			"; a Store cannot be renamed: create one with another metadata.name and delete this one")}}
+		return storeChoice{problem: &problem{ReasonInvalidName, in.NameErr.Error() +
+			"; a Store cannot be renamed: create one with another metadata.name and delete this one"}}
 	case !obs.Listed:
 		return storeChoice{ask: FindStores}
 	}
@@ -59,9 +57,9 @@ func chooseStore(in Input, obs Observed) storeChoice {
 		}
 	}
 	if taken != nil {
-		return storeChoice{problem: &problem{ReasonClaimed, clip(fmt.Sprintf(
+		return storeChoice{problem: &problem{ReasonClaimed, fmt.Sprintf(
 			"OpenFGA store %s belongs to Store %q of cluster %q; two Stores cannot share one: delete one of them, or give it another name",
-			taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster))}}
+			taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster)}}
 	}
 	return storeChoice{ask: CreateStore}
 }
@@ -75,18 +73,18 @@ func lost(obs Observed, id string) string {
 }
 
 // storeSynced tells how the Store came by its OpenFGA store, until it has another one.
-func storeSynced(in Input, obs Observed, c storeChoice) finding {
+func storeSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	if c.problem != nil {
-		return finding{corev1alpha1.StoreSynced, metav1.ConditionFalse, c.problem.reason, c.problem.message}
+		return condition.New(corev1alpha1.StoreSynced, false, c.problem.reason, c.problem.message)
 	}
-	is := func(reason, format string, args ...any) finding {
-		return finding{corev1alpha1.StoreSynced, metav1.ConditionTrue, reason, fmt.Sprintf(format, args...)}
+	is := func(reason, format string, args ...any) condition.Condition {
+		return condition.New(corev1alpha1.StoreSynced, true, reason, fmt.Sprintf(format, args...))
 	}
 	gone := lost(obs, c.id)
-	before := meta.FindStatusCondition(in.Store.Status.Conditions, corev1alpha1.StoreSynced)
+	known, _ := before(in, corev1alpha1.StoreSynced)
 	switch {
-	case before != nil && before.Status == metav1.ConditionTrue && strings.HasPrefix(before.Message, storeNamed(c.id)):
-		return finding{corev1alpha1.StoreSynced, metav1.ConditionTrue, before.Reason, before.Message}
+	case known.Holds() && strings.HasPrefix(known.Message, storeNamed(c.id)):
+		return known
 	case c.id == obs.Created && gone != "":
 		return is(ReasonRecreated, "%s was created because OpenFGA no longer knew %s, whose content is lost", storeNamed(c.id), gone)
 	case c.id == obs.Created:
@@ -103,31 +101,31 @@ func storeSynced(in Input, obs Observed, c storeChoice) finding {
 func storeNamed(id string) string { return "OpenFGA store " + id }
 
 // nameUnique warns of other OpenFGA stores of the same name; false while nobody has looked.
-func nameUnique(in Input, obs Observed, id string) (finding, bool) {
+func nameUnique(in Input, obs Observed, id string) (condition.Condition, bool) {
 	if !obs.Listed {
-		return finding{}, false
+		return before(in, corev1alpha1.NameUnique)
 	}
 	others := slices.DeleteFunc(slices.Clone(obs.Named), func(s Store) bool { return s.ID == id })
 	if len(others) == 0 {
-		return finding{corev1alpha1.NameUnique, metav1.ConditionTrue, "Unique", "no other OpenFGA store bears this name"}, true
+		return condition.New(corev1alpha1.NameUnique, true, "Unique", "no other OpenFGA store bears this name"), true
 	}
 	ids := make([]string, len(others))
 	for i, s := range others {
 		ids[i] = s.ID
 	}
-	return finding{corev1alpha1.NameUnique, metav1.ConditionFalse, "SeveralStores", fmt.Sprintf(
+	return condition.New(corev1alpha1.NameUnique, false, "SeveralStores", fmt.Sprintf(
 		"OpenFGA has %d more of the name %q: %s; %s is in use; delete the others if nobody needs them",
-		len(others), in.Key.Name, enumerate(ids), storeNamed(id))}, true
+		len(others), in.Key.Name, enumerate(ids), storeNamed(id))), true
 }
 
 // nameInSync tells of an OpenFGA store that bears another name; false while nobody has looked.
-func nameInSync(in Input, obs Observed, id string) (finding, bool) {
+func nameInSync(in Input, obs Observed, id string) (condition.Condition, bool) {
 	switch {
 	case obs.bears(id), obs.Found.ID == id && (obs.Renamed || obs.Found.Name == in.Key.Name):
-		return finding{corev1alpha1.NameInSync, metav1.ConditionTrue, "InSync", "the OpenFGA store bears this name"}, true
+		return condition.New(corev1alpha1.NameInSync, true, "InSync", "the OpenFGA store bears this name"), true
 	case obs.Found.ID == id && obs.RenameErr != nil:
-		return finding{corev1alpha1.NameInSync, metav1.ConditionFalse, "Unsupported", clip(fmt.Sprintf(
-			"%s is named %q and cannot be renamed (%v); it works all the same", storeNamed(id), obs.Found.Name, obs.RenameErr))}, true
+		return condition.New(corev1alpha1.NameInSync, false, "Unsupported", fmt.Sprintf(
+			"%s is named %q and cannot be renamed (%v); it works all the same", storeNamed(id), obs.Found.Name, obs.RenameErr)), true
 	}
-	return finding{}, false
+	return before(in, corev1alpha1.NameInSync)
 }
