@@ -115,7 +115,7 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 		}},
 		Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"}},
 	}, false)
-	if g := d.generation(acme); len(g.Has) != 1 || !g.Unsure["local/widgets"] || len(apimodel.Plan(g.Input).Delete) != 0 {
+	if g := d.generation(acme); len(g.Has) != 1 || !g.Unsure["local/widgets"] || len(apimodel.Make(g.Input).Delete) != 0 {
 		t.Errorf("without its export: %+v", g.Input)
 	}
 }

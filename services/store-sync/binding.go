@@ -31,7 +31,7 @@ func (r *reconciler) holdBinding(ctx context.Context, key event.Key) ([]consume.
 		edit = r.kube.RemoveFinalizer
 		for _, store := range r.madeFor(b.Value) {
 			g := r.generation(store)
-			if err := r.deleteModules(ctx, g.made, apimodel.Plan(g.Input).Delete); err != nil {
+			if err := r.deleteModules(ctx, g.made, apimodel.Make(g.Input).Delete); err != nil {
 				return nil, err
 			}
 		}

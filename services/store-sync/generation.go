@@ -84,7 +84,7 @@ func (o objects) module(name string) event.Key {
 // cannot be made holds up no other. A Store in deletion gets no more.
 func (r *reconciler) generate(ctx context.Context, store event.Key) ([]consume.Result, error) {
 	g := r.generation(store)
-	steps := apimodel.Plan(g.Input)
+	steps := apimodel.Make(g.Input)
 	var errs []error
 	if s, ok := r.stores.Get(store); !ok || s.Value.DeletionTimestamp == nil {
 		for i := range steps.Apply {

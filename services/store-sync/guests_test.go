@@ -23,7 +23,7 @@ func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
 		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}},
 	}, false)
 	g := d.generation(demo)
-	if steps := apimodel.Plan(g.Input); len(g.Has) != 0 || len(steps.Delete) != 0 {
+	if steps := apimodel.Make(g.Input); len(g.Has) != 0 || len(steps.Delete) != 0 {
 		t.Errorf("has %v, would delete %v", g.Has, steps.Delete)
 	}
 }

@@ -25,7 +25,7 @@ type reconciler struct {
 	log    *slog.Logger
 	merges *merges
 	// policies remembers what became of PolicyDocuments.
-	policies memory[policies.Input, policies.Steps]
+	policies memory[policies.Input, policies.Plan]
 	// announce tells caches of a new model.
 	announce func(context.Context, *eventv1.StoreChanged) error
 }

@@ -103,7 +103,7 @@ func (r *reconciler) register(ctx context.Context, store event.Key) ([]plan.Docu
 	if len(g.documents)+len(g.made) == 0 || store.Cluster != r.cluster {
 		return nil, nil
 	}
-	steps := r.policies.of(store, g.Input, policies.Plan)
+	steps := r.policies.of(store, g.Input, policies.Make)
 	var errs []error
 	if s, ok := r.stores.Get(store); ok && s.Value.DeletionTimestamp == nil {
 		for i := range steps.Apply {
@@ -118,7 +118,7 @@ func (r *reconciler) register(ctx context.Context, store event.Key) ([]plan.Docu
 	errs = append(errs, r.deleteModules(ctx, g.made, steps.Delete))
 	documents := make([]plan.Document, len(g.documents))
 	for i, d := range g.documents {
-		documents[i] = plan.Document{Change: d.Change, Value: d.Value, Verdict: steps.Verdicts[documentName(store, d.Key)]}
+		documents[i] = plan.Document{Change: d.Change, Value: d.Value, Validation: steps.Validations[documentName(store, d.Key)]}
 	}
 	return documents, errors.Join(errs...)
 }

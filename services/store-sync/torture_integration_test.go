@@ -180,7 +180,7 @@ func (b *bed) asDeclared() error {
 		}
 		policy := made[name]
 		policy.Store.Name = name
-		if steps := policies.Plan(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
+		if steps := policies.Make(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
 			return fmt.Errorf("%s: the policy is not what is registered: %+v", name, steps)
 		}
 	}

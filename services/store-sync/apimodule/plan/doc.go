@@ -6,7 +6,7 @@
 // the type `example_com_widget`. OpenFGA bounds names, so what is too long is cut, at the front of the group; see [Token].
 // What has no valid names all the same is an error about that one resource.
 //
-// [Plan] says which AuthorizationModels carry such modules for one Store: those of labelled CustomResourceDefinitions,
+// [Make] plans which AuthorizationModels carry such modules for one Store: those of labelled CustomResourceDefinitions,
 // and of the kcp APIBindings of its organization.
 //
 // The package is pure: no I/O, no clock, no log.

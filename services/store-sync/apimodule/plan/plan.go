@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // Input is what the AuthorizationModels of one Store depend on.
@@ -24,49 +25,36 @@ type Input struct {
 	Taken func(name string) bool
 }
 
-// Steps are what to do.
-type Steps struct {
-	// Apply are the objects to make or change, with what they must hold and nothing else.
-	Apply []corev1alpha1.AuthorizationModel
-	// Delete are names.
-	Delete []string
+// Plan is what to do.
+type Plan struct {
+	moduleplan.Plan
+
 	// Unnamed are the resources whose AuthorizationModel can have no name, and why.
 	Unnamed map[Resource]string
 }
 
-// Plan compares what is wanted with what there is. It depends on neither's order. An AuthorizationModel keeps its name,
-// and whatever others wrote to it; one in deletion must be gone before it is made again.
-func Plan(in Input) Steps {
-	steps := Steps{Unnamed: map[Resource]string{}}
-	has := byResource(in.Has)
-	kept, named := map[string]bool{}, map[string]bool{}
+// Make plans from what there is to what is wanted. It depends on neither's order. An AuthorizationModel keeps its name,
+// and whatever others wrote to it.
+func Make(in Input) Plan {
+	p := Plan{Unnamed: map[Resource]string{}}
+	var desired []corev1alpha1.AuthorizationModel
+	has, named := byResource(in.Has), map[string]bool{}
+	taken := func(name string) bool { return named[name] || in.Taken(name) }
 	for _, w := range distinct(in.Wanted) {
-		old := has[w.Resource.String()]
 		object := in.object(w)
-		switch {
-		case old == nil:
-			taken := func(name string) bool { return named[name] || in.Taken(name) }
-			if object.Name = w.name(taken); object.Name == "" {
-				steps.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be made for it: each of the names %q is taken or too long", w.names())
-				continue
-			}
-			named[object.Name] = true
-			steps.Apply = append(steps.Apply, object)
-		case old.DeletionTimestamp == nil && !old.Holds(&object):
+		if old := has[w.Resource.String()]; old != nil {
 			object.Name = old.Name
-			steps.Apply = append(steps.Apply, object)
+		} else if object.Name = w.name(taken); object.Name == "" {
+			p.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be made for it: each of the names %q is taken or too long", w.names())
+			continue
 		}
-		if old != nil {
-			kept[old.Name] = true
-		}
+		named[object.Name] = true
+		desired = append(desired, object)
 	}
-	for _, old := range in.Has {
-		if !kept[old.Name] && old.DeletionTimestamp == nil && !in.Unsure[old.Annotations[corev1alpha1.ExportAnnotation]] {
-			steps.Delete = append(steps.Delete, old.Name)
-		}
-	}
-	slices.Sort(steps.Delete)
-	return steps
+	p.Plan = moduleplan.Compare(in.Has, desired, func(old *corev1alpha1.AuthorizationModel) bool {
+		return in.Unsure[old.Annotations[corev1alpha1.ExportAnnotation]]
+	})
+	return p
 }
 
 // distinct is one of what is wanted for each resource, in order.

@@ -18,7 +18,7 @@ import (
 // cluster holds AuthorizationModels, as an API server would.
 type cluster map[string]*corev1alpha1.AuthorizationModel
 
-func (c cluster) plan(wanted []plan.Wanted, unsure ...string) plan.Steps {
+func (c cluster) plan(wanted []plan.Wanted, unsure ...string) plan.Plan {
 	in := plan.Input{Wanted: wanted, Unsure: map[string]bool{}, Taken: func(name string) bool { return c[name] != nil }}
 	for _, o := range c {
 		if o.Annotations[corev1alpha1.ResourceAnnotation] != "" {
@@ -28,12 +28,12 @@ func (c cluster) plan(wanted []plan.Wanted, unsure ...string) plan.Steps {
 	for _, export := range unsure {
 		in.Unsure[export] = true
 	}
-	return plan.Plan(in)
+	return plan.Make(in)
 }
 
-// do carries out steps by server-side apply: what is not named stays.
-func (c cluster) do(steps plan.Steps) {
-	for _, o := range steps.Apply {
+// do carries out todo by server-side apply: what is not named stays.
+func (c cluster) do(todo plan.Plan) {
+	for _, o := range todo.Apply {
 		had := c[o.Name]
 		if had == nil {
 			had = &corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: o.Name}}
@@ -42,7 +42,7 @@ func (c cluster) do(steps plan.Steps) {
 		had.Annotations = o.Annotations
 		had.Spec.StoreRef, had.Spec.Model = o.Spec.StoreRef, o.Spec.Model
 	}
-	for _, name := range steps.Delete {
+	for _, name := range todo.Delete {
 		delete(c, name)
 	}
 }
@@ -74,8 +74,8 @@ func TestAnAPIGetsItsAuthorizationModelAndLosesIt(t *testing.T) {
 	}
 	o.Spec.Tuples = []corev1alpha1.Tuple{{User: "user:anne"}}
 	o.Annotations["note"] = "by hand"
-	if steps := c.plan([]plan.Wanted{widgets("a.example.com")}); len(steps.Apply)+len(steps.Delete) != 0 {
-		t.Errorf("what is as it should be is changed: %+v", steps)
+	if todo := c.plan([]plan.Wanted{widgets("a.example.com")}); len(todo.Apply)+len(todo.Delete) != 0 {
+		t.Errorf("what is as it should be is changed: %+v", todo)
 	}
 	o.Spec.Model = "module edited\n"
 	c.do(c.plan([]plan.Wanted{widgets("a.example.com")}))
@@ -110,9 +110,9 @@ func TestNoAPITakesTheNameOfAnother(t *testing.T) {
 		})
 	}
 	full := cluster{"widgets-demo": foreign("widgets-demo"), "widgets.a.com-demo": foreign("widgets.a.com-demo")}
-	steps := full.plan([]plan.Wanted{widgets("a.com")})
-	if why := steps.Unnamed[widgets("a.com").Resource]; len(steps.Apply) != 0 || !strings.Contains(why, "widgets.a.com-demo") {
-		t.Errorf("steps are %+v", steps)
+	todo := full.plan([]plan.Wanted{widgets("a.com")})
+	if why := todo.Unnamed[widgets("a.com").Resource]; len(todo.Apply) != 0 || !strings.Contains(why, "widgets.a.com-demo") {
+		t.Errorf("todo are %+v", todo)
 	}
 }
 
@@ -137,13 +137,13 @@ func TestWhatIsInDeletionIsMadeAgainOnceItIsGone(t *testing.T) {
 	now := metav1.Now()
 	c["widgets-demo"].DeletionTimestamp = &now
 	for name, wanted := range map[string][]plan.Wanted{"wanted": {widgets("a.com")}, "not wanted": nil} {
-		if steps := c.plan(wanted); len(steps.Apply)+len(steps.Delete) != 0 {
-			t.Errorf("%s: %+v", name, steps)
+		if todo := c.plan(wanted); len(todo.Apply)+len(todo.Delete) != 0 {
+			t.Errorf("%s: %+v", name, todo)
 		}
 	}
 	delete(c, "widgets-demo")
-	if steps := c.plan([]plan.Wanted{widgets("a.com")}); len(steps.Apply) != 1 {
-		t.Errorf("afterwards: %+v", steps)
+	if todo := c.plan([]plan.Wanted{widgets("a.com")}); len(todo.Apply) != 1 {
+		t.Errorf("afterwards: %+v", todo)
 	}
 }
 
@@ -151,8 +151,8 @@ func TestNothingIsDeletedInDoubt(t *testing.T) {
 	t.Parallel()
 	c := cluster{}
 	c.do(c.plan([]plan.Wanted{offered(widgets("a.com"), "c/one"), offered(widgets("b.com"), "c/two")}))
-	if steps := c.plan(nil, "c/one"); !slices.Equal(steps.Delete, []string{"widgets.b.com-demo"}) {
-		t.Errorf("deleted are %v", steps.Delete)
+	if todo := c.plan(nil, "c/one"); !slices.Equal(todo.Delete, []string{"widgets.b.com-demo"}) {
+		t.Errorf("deleted are %v", todo.Delete)
 	}
 }
 
@@ -167,8 +167,8 @@ func TestAnAPIWithoutAValidNameIsRejectedOnItsOwnObject(t *testing.T) {
 	if c["widgets-demo"].Annotations[corev1alpha1.RejectedAnnotation] != "" {
 		t.Error("the good one is rejected, too")
 	}
-	if steps := c.plan([]plan.Wanted{bad, widgets("a.com")}); len(steps.Apply)+len(steps.Delete) != 0 {
-		t.Errorf("it does not come to rest: %+v", steps)
+	if todo := c.plan([]plan.Wanted{bad, widgets("a.com")}); len(todo.Apply)+len(todo.Delete) != 0 {
+		t.Errorf("it does not come to rest: %+v", todo)
 	}
 }
 
@@ -191,17 +191,17 @@ func TestAPlanIsIndependentOfOrderAndCarriedOutOnce(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 			wanted := rapid.SliceOfN(resource, 0, 8).Draw(t, "wanted")
-			steps := c.plan(wanted)
-			if again := c.plan(rapid.Permutation(wanted).Draw(t, "order")); !reflect.DeepEqual(steps, again) {
-				t.Fatalf("another order, another plan:\n%+v\n%+v", steps, again)
+			todo := c.plan(wanted)
+			if again := c.plan(rapid.Permutation(wanted).Draw(t, "order")); !reflect.DeepEqual(todo, again) {
+				t.Fatalf("another order, another plan:\n%+v\n%+v", todo, again)
 			}
-			c.do(steps)
+			c.do(todo)
 			if rest := c.plan(wanted); len(rest.Apply)+len(rest.Delete) != 0 {
 				t.Fatalf("something is left to do: %+v", rest)
 			}
 			asked, got := map[string]bool{}, map[string]bool{}
 			for _, w := range wanted {
-				if steps.Unnamed[w.Resource] == "" {
+				if todo.Unnamed[w.Resource] == "" {
 					asked[w.Resource.String()] = true
 				}
 			}

@@ -17,9 +17,9 @@ import (
 // rolesModule has the types that no document declares.
 const rolesModule = "policy-roles"
 
-// wanted are the AuthorizationModels of a policy: one for each document, even for one that
+// desired are the AuthorizationModels of a policy: one for each document, even for one that
 // declares nothing that a model has, and one for the types that nobody declares.
-func (in Input) wanted(s *selection, p *policy.Policy) []corev1alpha1.AuthorizationModel {
+func (in Input) desired(s *selection, p *policy.Policy) []corev1alpha1.AuthorizationModel {
 	if p == nil {
 		return nil
 	}
@@ -39,9 +39,9 @@ func (in Input) wanted(s *selection, p *policy.Policy) []corev1alpha1.Authorizat
 		}
 		texts[file] = string(m.Content)
 	}
-	var wanted []corev1alpha1.AuthorizationModel
+	var desired []corev1alpha1.AuthorizationModel
 	if module := texts[rolesModule]; module != "" {
-		wanted = append(wanted, in.object(corev1alpha1.Roles, module))
+		desired = append(desired, in.object(corev1alpha1.Roles, module))
 	}
 	for i, d := range s.documents {
 		live := s.text(i, s.pending)
@@ -50,9 +50,9 @@ func (in Input) wanted(s *selection, p *policy.Policy) []corev1alpha1.Authorizat
 		}
 		o := in.object(d.Name, texts[rank(i)])
 		o.Annotations[corev1alpha1.PolicyAnnotation] = text(live)
-		wanted = append(wanted, o)
+		desired = append(desired, o)
 	}
-	return wanted
+	return desired
 }
 
 func (in Input) object(document, module string) corev1alpha1.AuthorizationModel {

@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/policy"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // Input is what the policy of one Store depends on.
@@ -27,18 +28,16 @@ type Input struct {
 	Has []*corev1alpha1.AuthorizationModel
 }
 
-// Steps are what to do.
-type Steps struct {
-	// Apply are the objects to make or change, with what they must hold and nothing else.
-	Apply []corev1alpha1.AuthorizationModel
-	// Delete are names.
-	Delete []string
-	// Verdicts are by the names of documents that are present.
-	Verdicts map[string]Verdict
+// Plan is what to do.
+type Plan struct {
+	moduleplan.Plan
+
+	// Validations are by the names of documents that are present.
+	Validations map[string]Validation
 }
 
-// Verdict is what became of a document.
-type Verdict struct {
+// Validation is what became of a document in the policy.
+type Validation struct {
 	// Findings are the errors; none if it is valid.
 	Findings []iaplv1alpha1.Finding
 	// AuthorizationModel is the one that holds its module, if only of an earlier text; empty if nothing of it is live.
@@ -48,9 +47,9 @@ type Verdict struct {
 // maxRounds bounds how often what was refused is looked at again.
 const maxRounds = 8
 
-// Plan compares what documents say with what is live. It depends on neither's order. What was
+// Make plans from what is live to what documents hold. It depends on neither's order. What was
 // refused is tried again beside what was accepted, so that another pass finds nothing to do.
-func Plan(in Input) Steps {
+func Make(in Input) Plan {
 	options, wrong := in.Options()
 	s := newSelection(in.known(), options, in.Defined)
 	if wrong != nil {
@@ -59,7 +58,7 @@ func Plan(in Input) Steps {
 			Hint: fmt.Sprintf("annotate Store %s with the type of roles and its relation to who has them, such as %s: role#assignee",
 				in.Store.Name, iaplv1alpha1.RolesAnnotation),
 		}})
-		return in.steps(s, nil)
+		return in.plan(s, nil)
 	}
 	p := s.choose()
 	for range maxRounds {
@@ -69,7 +68,7 @@ func Plan(in Input) Steps {
 		s = newSelection(s.accepted(), options, in.Defined)
 		p = s.choose()
 	}
-	return in.steps(s, p)
+	return in.plan(s, p)
 }
 
 // Options are the language's, with the Store's own type of roles.
@@ -111,13 +110,10 @@ func (in Input) known() []Document {
 	return slices.SortedFunc(maps.Values(known), Document.compare)
 }
 
-// steps make what was chosen live. Without a policy, all stays as it is.
-func (in Input) steps(s *selection, p *policy.Policy) Steps {
-	steps := Steps{Verdicts: map[string]Verdict{}}
+// plan makes what was selected live. Without a policy, all stays as it is.
+func (in Input) plan(s *selection, p *policy.Policy) Plan {
 	kept := map[string]bool{}
-	has := map[string]*corev1alpha1.AuthorizationModel{}
 	for _, m := range in.Has {
-		has[m.Name] = m
 		kept[m.Name] = p == nil
 	}
 	for i, demoted := range s.demoted {
@@ -125,27 +121,21 @@ func (in Input) steps(s *selection, p *policy.Policy) Steps {
 			kept[in.nameOf(s.documents[i].Name)], kept[in.nameOf(corev1alpha1.Roles)] = true, true
 		}
 	}
-	for _, w := range in.wanted(s, p) {
-		kept[w.Name] = true
-		if old := has[w.Name]; old == nil || old.DeletionTimestamp == nil && !old.Holds(&w) {
-			steps.Apply = append(steps.Apply, w)
-		}
+	desired := in.desired(s, p)
+	for _, o := range desired {
+		kept[o.Name] = true
 	}
-	for name, old := range has {
-		if !kept[name] && old.DeletionTimestamp == nil {
-			steps.Delete = append(steps.Delete, name)
-		}
-	}
-	slices.Sort(steps.Delete)
+	keep := func(m *corev1alpha1.AuthorizationModel) bool { return kept[m.Name] }
+	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}}
 	for i, d := range s.documents {
 		if d.Present == nil {
 			continue
 		}
-		v := Verdict{Findings: s.findings(i)}
+		v := Validation{Findings: s.findings(i)}
 		if name := in.nameOf(d.Name); kept[name] {
 			v.AuthorizationModel = name
 		}
-		steps.Verdicts[d.Name] = v
+		result.Validations[d.Name] = v
 	}
-	return steps
+	return result
 }

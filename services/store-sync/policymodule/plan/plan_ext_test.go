@@ -70,23 +70,23 @@ func (w *world) input() plan.Input {
 }
 
 // settle does what is planned, and makes sure that nothing is left to do.
-func (w *world) settle() plan.Steps {
+func (w *world) settle() plan.Plan {
 	w.t.Helper()
-	steps := plan.Plan(w.input())
-	for _, m := range steps.Apply {
+	todo := plan.Make(w.input())
+	for _, m := range todo.Apply {
 		w.made[m.Name] = &m
 	}
-	for _, name := range steps.Delete {
+	for _, name := range todo.Delete {
 		delete(w.made, name)
 	}
-	again := plan.Plan(w.input())
+	again := plan.Make(w.input())
 	if len(again.Apply)+len(again.Delete) > 0 {
 		w.t.Fatalf("something is left to do: %+v", again)
 	}
-	if !reflect.DeepEqual(again.Verdicts, steps.Verdicts) {
-		w.t.Fatalf("another look says %+v, the first said %+v", again.Verdicts, steps.Verdicts)
+	if !reflect.DeepEqual(again.Validations, todo.Validations) {
+		w.t.Fatalf("another look says %+v, the first said %+v", again.Validations, todo.Validations)
 	}
-	return steps
+	return todo
 }
 
 // live are the names of documents with something live, each with what it declares.
@@ -125,11 +125,11 @@ func (w *world) expectLive(want map[string]string) {
 }
 
 // expectFindings wants each refused document's findings to hold a text, and no findings on others.
-func (w *world) expectFindings(steps plan.Steps, want map[string]string) {
+func (w *world) expectFindings(todo plan.Plan, want map[string]string) {
 	w.t.Helper()
 	for name := range w.documents {
 		var told []string
-		for _, f := range steps.Verdicts[name].Findings {
+		for _, f := range todo.Validations[name].Findings {
 			told = append(told, fmt.Sprintf("%s: %s %s", f.Path, f.Code, f.Message))
 		}
 		got := strings.Join(told, "\n")
@@ -173,13 +173,13 @@ func TestServicesRegisterInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t)
 		order := rapid.Permutation(slices.Sorted(maps.Keys(parts))).Draw(r, "order")
-		var steps plan.Steps
+		var todo plan.Plan
 		for _, name := range order {
 			w.say(name, parts[name])
-			steps = w.settle()
+			todo = w.settle()
 		}
 		w.expectLive(whole())
-		w.expectFindings(steps, nil)
+		w.expectFindings(todo, nil)
 	})
 }
 
@@ -234,12 +234,12 @@ func TestAnEditThatBreaksOthersIsRefused(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.say("a/tenant", strings.ReplaceAll(tenant, "tenant", "lodger"))
-	steps := w.settle()
+	todo := w.settle()
 	w.expectLive(whole())
-	w.expectFindings(steps, map[string]string{
+	w.expectFindings(todo, map[string]string{
 		"a/tenant": `spec: E-BREAKS-OTHERS other documents need what was here before; PolicyDocument b/project: spec.resourceTypes[0].relationships[0].targetTypes[0]: E-UNKNOWN-TYPE`,
 	})
-	if v := steps.Verdicts["a/tenant"]; !w.stale("a/tenant") || v.AuthorizationModel == "" {
+	if v := todo.Validations["a/tenant"]; !w.stale("a/tenant") || v.AuthorizationModel == "" {
 		t.Errorf("the one that was edited is told %+v", v)
 	}
 }
@@ -249,15 +249,15 @@ func TestAnEditThatIsWrongLeavesWhatWasValid(t *testing.T) {
 	w := registered(t)
 	w.say("c/lb", strings.ReplaceAll(lb, "relation: owner, actionName", "relation: nowhere, actionName"))
 	w.say("e/late", "resourceTypes: [{name: late, idPrefix: late, relationships: [{relation: balancer, targetTypes: [{name: loadbalancer}]}]}]\n")
-	steps := w.settle()
-	w.expectFindings(steps, map[string]string{"c/lb": "E-UNKNOWN-RELATION"})
+	todo := w.settle()
+	w.expectFindings(todo, map[string]string{"c/lb": "E-UNKNOWN-RELATION"})
 	want := whole()
 	want["e/late"] = "late"
 	w.expectLive(want)
-	if v := steps.Verdicts["c/lb"]; !w.stale("c/lb") {
+	if v := todo.Validations["c/lb"]; !w.stale("c/lb") {
 		t.Errorf("its verdict is %+v", v)
 	}
-	if v := steps.Verdicts["a/tenant"]; w.stale("a/tenant") || len(v.Findings) > 0 || !strings.HasPrefix(v.AuthorizationModel, "policydocument.a.tenant.") {
+	if v := todo.Validations["a/tenant"]; w.stale("a/tenant") || len(v.Findings) > 0 || !strings.HasPrefix(v.AuthorizationModel, "policydocument.a.tenant.") {
 		t.Errorf("another's verdict is %+v", v)
 	}
 }
@@ -324,9 +324,9 @@ func TestTheStoresOwnTypesAreNotMadeTwice(t *testing.T) {
 			w := newWorld(t)
 			w.core, w.roles = test.core, test.roles
 			w.say("a/all", strings.ReplaceAll(lb, "resourceowner", "loadbalancer")[:strings.Index(lb, "  - {actionName: loadbalancer_get, typeName: resourceowner")])
-			steps := w.settle()
+			todo := w.settle()
 			if test.code != "" {
-				w.expectFindings(steps, map[string]string{"a/all": test.code})
+				w.expectFindings(todo, map[string]string{"a/all": test.code})
 				w.expectLive(nil)
 				return
 			}
@@ -334,10 +334,10 @@ func TestTheStoresOwnTypesAreNotMadeTwice(t *testing.T) {
 			if test.want != "" {
 				want["roles"] = test.want
 			}
-			w.expectFindings(steps, nil)
+			w.expectFindings(todo, nil)
 			w.expectLive(want)
-			if !strings.Contains(fmt.Sprint(steps.Apply), "["+cmp.Or(test.roles, "role#subject")+"]") {
-				t.Errorf("role bindings do not refer to %s: %+v", test.roles, steps.Apply)
+			if !strings.Contains(fmt.Sprint(todo.Apply), "["+cmp.Or(test.roles, "role#subject")+"]") {
+				t.Errorf("role bindings do not refer to %s: %+v", test.roles, todo.Apply)
 			}
 		})
 	}
@@ -390,8 +390,8 @@ func TestWhatSomebodySpoilsIsMadeAgain(t *testing.T) {
 			spoiled++
 		}
 	}
-	if steps := w.settle(); len(steps.Apply) != 3 || spoiled != 3 {
-		t.Errorf("%d were spoiled, made again were %+v", spoiled, steps.Apply)
+	if todo := w.settle(); len(todo.Apply) != 3 || spoiled != 3 {
+		t.Errorf("%d were spoiled, made again were %+v", spoiled, todo.Apply)
 	}
 	w.expectLive(whole())
 }
@@ -405,13 +405,13 @@ func TestNamesAreUniqueAndValid(t *testing.T) {
 	for i, name := range names {
 		w.say(name, fmt.Sprintf("resourceTypes: [{name: thing_%c, idPrefix: thing%d}]\n", 'a'+i, i))
 	}
-	steps := w.settle()
-	w.expectFindings(steps, nil)
+	todo := w.settle()
+	w.expectFindings(todo, nil)
 	if len(w.made) != len(names) {
 		t.Errorf("there are %d objects for %d documents", len(w.made), len(names))
 	}
 	modules := map[string]bool{}
-	for _, m := range steps.Apply {
+	for _, m := range todo.Apply {
 		if len(m.Name) > 253 {
 			t.Errorf("%s has %d characters", m.Name, len(m.Name))
 		}
@@ -427,7 +427,7 @@ func TestWhateverHappensWhatIsLiveIsValid(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t)
-		for range rapid.IntRange(1, 12).Draw(r, "steps") {
+		for range rapid.IntRange(1, 12).Draw(r, "todo") {
 			name := "s/" + rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(r, "service")
 			if rapid.IntRange(0, 4).Draw(r, "deed") == 0 {
 				delete(w.documents, name)
@@ -437,15 +437,15 @@ func TestWhateverHappensWhatIsLiveIsValid(t *testing.T) {
 					types.Draw(r, "type"), name[2:]+"xx", types.Draw(r, "target")))
 			}
 			before := w.live()
-			first := plan.Plan(w.input())
-			if again := plan.Plan(w.input()); !reflect.DeepEqual(first, again) {
+			first := plan.Make(w.input())
+			if again := plan.Make(w.input()); !reflect.DeepEqual(first, again) {
 				r.Fatalf("the same objects, another plan:\n%+v\n%+v", first, again)
 			}
-			steps := w.settle()
+			todo := w.settle()
 			after := w.live()
 			expectValid(r, w)
 			for n, d := range w.documents {
-				v := steps.Verdicts[n]
+				v := todo.Validations[n]
 				if len(v.Findings) == 0 && (w.stale(n) || v.AuthorizationModel == "") {
 					r.Fatalf("%s is valid, but not live: %+v", n, v)
 				}

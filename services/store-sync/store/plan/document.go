@@ -18,7 +18,7 @@ import (
 type Document struct {
 	event.Change
 	Value *iaplv1alpha1.PolicyDocument
-	policies.Verdict
+	policies.Validation
 }
 
 // Reasons of the condition Valid.
