@@ -3,9 +3,8 @@
 // AuthorizationModels that refer to it, and that it goes when the Store goes. It makes
 // AuthorizationModels itself, of APIs and of PolicyDocuments.
 //
-// What to do is decided in package store/plan, how modules merge in package model, what is made of
-// APIs and of PolicyDocuments in the plans of apimodule and policymodule; this package carries it out,
-// and answers questions about stores.
+// Packages apimodule and policymodule provide modules, package model merges them, package store
+// keeps the OpenFGA store in step; this package wires them, and gives each its turn.
 package storesync
 
 import (
@@ -18,12 +17,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/apimodule"
 	querypolicy "github.com/entail-dev/entail/services/store-sync/internal/query/policy"
+	querystore "github.com/entail-dev/entail/services/store-sync/internal/query/store"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/policymodule"
+	"github.com/entail-dev/entail/services/store-sync/store"
 )
 
 // Run runs store-sync until ctx ends or a part of it fails.
@@ -46,23 +51,28 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, err
 	}
 	v := view.New(view.Config{JS: rt.JS, Fetch: api.Fetch, Log: rt.Log})
+	shared := module.NewState(v, cfg.Cluster)
+	applier := &module.Applier{State: shared, Kube: api, Log: rt.Log}
+	apis, policies := apimodule.New(v, cfg.Discovery, applier), policymodule.New(v, applier)
+	state, merges := store.NewState(shared, apis, policies), store.NewMergeCache(cfg.Limits)
 	r := &reconciler{
-		objects: newObjects(v, cfg.Cluster, cfg.Discovery, api), view: v, kube: api, fga: openFGA, log: rt.Log, merges: newMerges(cfg.Limits),
-		announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
+		apis: apis, providers: []module.Provider{apis, policies}, state: state, view: v,
+		stores: store.New(store.Config{
+			State: state, Merges: merges, Kube: api, FGA: openFGA, Log: rt.Log,
+			Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
+		}),
 	}
-	v.OnReload(r.discovery.Invalidate)
-	v.OnChange(r.noticed)
 	named, _ := topology.ServiceNamed(topology.StoreSync)
 	engine := consume.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync,
 	}
-	stores := &server{objects: r.objects, complete: v.Complete, fga: openFGA, merges: r.merges}
+	stores := querystore.New(shared, state, merges, openFGA, v.Complete)
 	return service.App{
 		Handlers: []rpc.Handler{
 			rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
-				storev1connect.StoreServiceHandler(stores), access()),
+				storev1connect.StoreServiceHandler(stores), querystore.Access()),
 			rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,
-				policyv1connect.PolicyServiceHandler(querypolicy.New(stores.registered)), querypolicy.Access()),
+				policyv1connect.PolicyServiceHandler(querypolicy.New(registered(stores, policies, cfg.Cluster))), querypolicy.Access()),
 		},
 		Ready: []service.Check{{Name: "view", Err: v.Complete}},
 		Tasks: []func(context.Context) error{
@@ -71,4 +81,18 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		},
 		Close: openFGA.Close,
 	}, nil
+}
+
+// registered finds the PolicyDocuments of a Store, valid or not, and the options of its policy.
+func registered(stores *querystore.Server, policies *policymodule.Provider, cluster string) querypolicy.Registered {
+	return func(_ context.Context, name string) ([]*policy.Document, policy.Options, error) {
+		if _, err := stores.Find(name); err != nil {
+			return nil, policy.Options{}, err
+		}
+		documents, options, err := policies.Documents(module.StoreKey(name, cluster))
+		if err != nil {
+			return nil, options, rpc.Invalid("Store %s: %s", name, err)
+		}
+		return documents, options, nil
+	}
 }

@@ -154,7 +154,7 @@ func (c Config) modules(found map[string][]plan.Resource) []model.Module {
 }
 
 func module(template plan.Template, r plan.Resource) model.Module {
-	m := model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String()}
+	m := model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String(), Base: template.AccountType}
 	dsl, err := template.Module(r)
 	if m.DSL = dsl; err != nil {
 		m.Fault = fmt.Sprintf("there can be no module for %s: %v", r, err)

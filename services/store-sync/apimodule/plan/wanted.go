@@ -48,3 +48,11 @@ func OfBinding(b Bound) (wanted []Wanted, all bool) {
 	}
 	return wanted, len(wanted) == len(names)
 }
+
+// Discovers reports whether the Store wants to know the API server's own resources.
+func Discovers(s *corev1alpha1.Store) bool {
+	return s.Name != platformStore && s.Spec.Discovery != corev1alpha1.DiscoveryNone
+}
+
+// platformStore is the Store above those of organizations, which are all that it knows.
+const platformStore = "orgs"

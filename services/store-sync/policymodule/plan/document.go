@@ -76,7 +76,7 @@ func Read(file, name string, p *iaplv1alpha1.Policy) *policy.Document {
 	for _, b := range p.ActionBindings {
 		read := policy.Binding{Action: written(b.ActionName), Type: written(b.TypeName)}
 		for _, c := range b.Conditions {
-			read.Conditions = append(read.Conditions, condition(c))
+			read.Conditions = append(read.Conditions, readCondition(c))
 		}
 		d.Bindings = append(d.Bindings, read)
 	}
@@ -84,7 +84,7 @@ func Read(file, name string, p *iaplv1alpha1.Policy) *policy.Document {
 	return d
 }
 
-func condition(c iaplv1alpha1.Condition) policy.Condition {
+func readCondition(c iaplv1alpha1.Condition) policy.Condition {
 	read := policy.Condition{RoleBinding: c.RoleBinding != nil}
 	if a := c.RelationshipAction; a != nil {
 		read.RelationshipAction = &policy.RelationshipAction{Relation: written(a.Relation), Action: written(a.ActionName)}

@@ -30,16 +30,6 @@ func known(c *metav1.Condition) condition.Condition {
 	return condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
-// ready is true when all conditions hold, and else names the first that does not.
-func ready(all ...condition.Condition) condition.Condition {
-	for _, c := range all {
-		if !c.Holds() {
-			return condition.New(corev1alpha1.Ready, false, c.Reason, c.Type+": "+c.Message)
-		}
-	}
-	return condition.New(corev1alpha1.Ready, true, "Ready", "everything that this object asks for is live")
-}
-
 // enumerate names the first few of names.
 func enumerate(names []string) string {
 	if len(names) <= maxNamed {

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,12 +28,8 @@ type Input struct {
 	Change event.Change
 	// Modules are the AuthorizationModels that refer to the Store, in any order.
 	Modules []Module
-	// Discovered are the modules of the API server's own resources, for a Store that wants them;
-	// AccountType is the type that its core module must define for that.
-	Discovered  []model.Module
-	AccountType string
-	// Documents are the PolicyDocuments that refer to the Store, in any order.
-	Documents []Document
+	// Provided are further modules of a live Store, such as those of discovered resources.
+	Provided []model.Module
 	// Rivals are the other live Stores of the same name or with the same OpenFGA store.
 	Rivals []Rival
 	// Merged is what the modules of a live Store come to; MergeErr is set when that is no model.
@@ -65,17 +62,10 @@ type Rival struct {
 	Value *corev1alpha1.Store
 }
 
-// Discovers reports whether the Store wants to know the API server's own resources.
-func Discovers(s *corev1alpha1.Store) bool {
-	return s.Name != platformStore && s.Spec.Discovery != corev1alpha1.DiscoveryNone
-}
-
-// platformStore is the Store above those of organizations, which are all that it knows.
-const platformStore = "orgs"
-
 // Sources are the modules of the Store's model. Their origins give them one order, whatever
 // order the objects come in: the core module, then AuthorizationModels by cluster and name,
-// then PolicyDocuments, then discovered resources, unless an AuthorizationModel is for the same.
+// then PolicyDocuments, then what is provided, unless an AuthorizationModel is for the same API or
+// the core module lacks what it builds on.
 func Sources(in Input) (core model.Module, others []model.Module) {
 	core = model.Module{DSL: in.Store.Spec.CoreModule}
 	known := map[string]bool{}
@@ -84,16 +74,15 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 			continue
 		}
 		api := m.Value.Annotations[corev1alpha1.ResourceAnnotation]
-		known[api] = true
+		known[api] = api != ""
 		others = append(others, model.Module{
 			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: api, Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation],
 		})
 	}
-	if len(in.Discovered) > 0 && slices.Contains(core.Defines(), in.AccountType) {
-		for _, m := range in.Discovered {
-			if !known[m.API] {
-				others = append(others, m)
-			}
+	defines := sync.OnceValue(core.Defines)
+	for _, m := range in.Provided {
+		if !known[m.API] && (m.Base == "" || slices.Contains(defines(), m.Base)) {
+			others = append(others, m)
 		}
 	}
 	slices.SortFunc(others, func(a, b model.Module) int { return a.Origin.Compare(b.Origin) })

@@ -9,65 +9,82 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/store-sync/model"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // Reasons of the condition Merged.
 const (
 	ReasonDuplicate     = "Duplicate"
-	ReasonRejected      = "Rejected"
 	ReasonStoreNotFound = "StoreNotFound"
 	ReasonStoreDeleting = "StoreDeleting"
 	ReasonStorePending  = "StorePending"
 )
 
-func moduleConditions() []string { return []string{corev1alpha1.Merged, corev1alpha1.Ready} }
-
-// OwnModuleStatus is the part of an AuthorizationModel's status that store-sync writes.
-func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.AuthorizationModelStatus {
-	return corev1alpha1.AuthorizationModelStatus{
-		ObservedGeneration: s.ObservedGeneration,
-		Conditions:         condition.Apply(s.Conditions, moduleConditions(), 0, metav1.Time{}),
+// ModuleStatus is what the status of an AuthorizationModel must be. The tuples there are tuple-sync's.
+func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict) moduleplan.Status {
+	types := []string{corev1alpha1.Merged, corev1alpha1.Ready}
+	has := corev1alpha1.AuthorizationModelStatus{
+		ObservedGeneration: o.Status.ObservedGeneration, Conditions: condition.Apply(o.Status.Conditions, types, 0, metav1.Time{}),
 	}
-}
-
-// ModuleStatus is that part as it should be at the end of a pass.
-func ModuleStatus(in Input, obs Observed, m Module) corev1alpha1.AuthorizationModelStatus {
-	o := m.Value
-	merged := mergedCondition(in, obs, m)
-	moved := len(o.Spec.Tuples) > 0 && o.Status.StoreID != in.storeID(obs)
-	return corev1alpha1.AuthorizationModelStatus{
+	moved := len(o.Spec.Tuples) > 0 && o.Status.StoreID != verdict.StoreID
+	ready := moduleplan.Ready(verdict.Merged, tuplesSynced(o.Status.Conditions, o, moved))
+	s := corev1alpha1.AuthorizationModelStatus{
 		ObservedGeneration: o.Generation,
-		Conditions: condition.Apply(o.Status.Conditions, moduleConditions(), o.Generation, in.Now,
-			merged, ready(merged, tuplesSynced(o.Status.Conditions, o, moved))),
+		Conditions:         condition.Apply(has.Conditions, types, o.Generation, verdict.Now, verdict.Merged, ready),
 	}
+	status := moduleplan.NewStatus(has, s, s.Conditions, corev1alpha1.Merged)
+	if c, ok := condition.Changed(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && c.Reason == moduleplan.ReasonRejected {
+		status.Notes = []condition.Note{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
+	}
+	return status
 }
 
-func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
+// Verdict is what became of the module that an AuthorizationModel carries. Where there is none,
+// only a Store that is missing or in deletion says something about it.
+func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
+	v := moduleplan.Verdict{StoreID: in.storeID(obs), Now: in.Now}
 	no := func(reason, format string, args ...any) condition.Condition {
 		return condition.New(corev1alpha1.Merged, false, reason, fmt.Sprintf(format, args...))
 	}
+	i := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key == carrier })
 	switch {
-	case in.Elsewhere != nil:
-		return elsewhere(in, m)
+	case i >= 0 && in.Elsewhere != nil:
+		v.Merged = elsewhere(in, in.Modules[i])
 	case in.Store == nil:
-		return no(ReasonStoreNotFound, "there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster)
+		v.Merged = no(ReasonStoreNotFound, "there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster)
 	case in.deleting():
-		return unlessLive(m, true, no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name))
+		v.Merged = no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name)
+		if i >= 0 {
+			v.Merged = unlessLive(in.Modules[i], true, v.Merged)
+		}
+	case i >= 0:
+		v.Merged = mergedCondition(in, obs, in.Modules[i])
 	}
+	return v
+}
+
+// mergedCondition is that of a module of a live Store here.
+func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 	if m.empty() {
 		return condition.New(corev1alpha1.Merged, true, ReasonMerged, "it declares nothing that a model has")
 	}
+	report, known := in.report(m)
 	c := chooseStore(in, obs)
 	if p := modelProblem(in, obs, c); p != nil {
-		latest, _ := obs.latest(c.id)
-		if report, _ := in.report(m); report.State == model.Rejected && p.reason != ReasonInvalidCore {
-			return no(ReasonRejected, "%s", report.Message)
+		if report.State == model.Rejected && p.reason != ReasonInvalidCore {
+			return mergedAs(report.State, report.Message)
 		}
+		latest, _ := obs.latest(c.id)
 		// Without its core nothing is known of a module: it may only lack what the core should define.
-		return unlessLive(m, latest != nil, no(p.reason, "Store %q has no new model: %s", in.Key.Name, p.message))
+		return unlessLive(m, latest != nil, condition.New(corev1alpha1.Merged, false, p.reason,
+			fmt.Sprintf("Store %q has no new model: %s", in.Key.Name, p.message)))
 	}
-	return merged(in, m)
+	if !known {
+		return mergedAs(model.Rejected, "")
+	}
+	return mergedAs(report.State, report.Message)
 }
 
 // storeID is the OpenFGA store that the module's tuples belong into, "" if there is none.
@@ -89,29 +106,20 @@ func elsewhere(in Input, m Module) condition.Condition {
 		return condition.New(corev1alpha1.Merged, false, ReasonStorePending,
 			fmt.Sprintf("Store %q in cluster %q does not list this module yet", in.Key.Name, in.Key.Cluster))
 	}
-	is := condition.New(corev1alpha1.Merged, true, ReasonMerged, "part of the store's live model")
-	switch s := in.Elsewhere.Status.Modules[i]; model.State(s.State) {
-	case model.Rejected:
-		return condition.New(corev1alpha1.Merged, false, ReasonRejected, s.Message)
-	case model.Duplicate:
-		is.Reason, is.Message = ReasonDuplicate, s.Message
-	case model.Merged:
-	}
-	return is
+	return mergedAs(model.State(in.Elsewhere.Status.Modules[i].State), in.Elsewhere.Status.Modules[i].Message)
 }
 
-// merged is the condition of a module when the merge is live. It does not name the model, or
-// every new model would mean a write to every object that is part of it.
-func merged(in Input, m Module) condition.Condition {
-	report, ok := in.report(m)
-	is := condition.New(corev1alpha1.Merged, true, ReasonMerged, "part of the store's live model")
-	switch {
-	case !ok || report.State == model.Rejected:
-		return condition.New(corev1alpha1.Merged, false, ReasonRejected, report.Message)
-	case report.State == model.Duplicate:
-		is.Reason, is.Message = ReasonDuplicate, report.Message
+// mergedAs is the condition of a module by what the merge made of it. It does not name the model,
+// or every new model would mean a write to every object that is part of it.
+func mergedAs(state model.State, message string) condition.Condition {
+	switch state {
+	case model.Rejected:
+		return condition.New(corev1alpha1.Merged, false, moduleplan.ReasonRejected, message)
+	case model.Duplicate:
+		return condition.New(corev1alpha1.Merged, true, ReasonDuplicate, message)
+	default:
+		return condition.New(corev1alpha1.Merged, true, ReasonMerged, "part of the store's live model")
 	}
-	return is
 }
 
 // unlessLive keeps the condition of a module whose present generation is part of the model that stays live.

@@ -44,6 +44,16 @@ type Action struct {
 	Model   *openfgav1.AuthorizationModel
 }
 
+// Renews reports whether the view holds more after the action that [Next] must know.
+func (a Action) Renews() bool {
+	switch a.Verb {
+	case AddFinalizer, RemoveFinalizer, Record: // The Store itself has changed.
+		return true
+	default:
+		return a.Verb == FindStores // Other Stores may have those that were found.
+	}
+}
+
 // Next is the one thing to do now. It asks for nothing that is known, so a pass over a
 // Store that is in step reads the latest model, and no more.
 func Next(in Input, obs Observed) Action {

@@ -28,6 +28,8 @@ type Observed struct {
 	RenameErr error
 	// Deleted is the store deleted in this pass.
 	Deleted string
+	// Released is true when our finalizer was taken off the Store in this pass.
+	Released bool
 }
 
 // Store is an OpenFGA store.

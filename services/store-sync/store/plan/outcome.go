@@ -22,23 +22,9 @@ func StoreOutcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
 	return eventv1.Outcome_OUTCOME_APPLIED, ""
 }
 
-// ModuleOutcome is what to tell the bus of an AuthorizationModel: only what is wrong with the
-// module itself rejects it, else it waits for its Store.
-func ModuleOutcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
-	c := meta.FindStatusCondition(conditions, corev1alpha1.Merged)
-	switch {
-	case c == nil:
-		return eventv1.Outcome_OUTCOME_PENDING, ""
-	case c.Status == metav1.ConditionTrue:
-		return eventv1.Outcome_OUTCOME_APPLIED, ""
-	case c.Reason == ReasonRejected:
-		return eventv1.Outcome_OUTCOME_REJECTED, c.Message
-	}
-	return eventv1.Outcome_OUTCOME_PENDING, c.Message
-}
-
 // StoreNotes tells people how a Store came by its OpenFGA store, and that its core module was rejected.
-func StoreNotes(before, after []metav1.Condition) []condition.Note {
+// It tells of a new model, too.
+func StoreNotes(before, after []metav1.Condition, obs Observed) []condition.Note {
 	var notes []condition.Note
 	if c, ok := condition.Changed(before, after, corev1alpha1.StoreSynced); ok {
 		switch c.Reason {
@@ -56,18 +42,8 @@ func StoreNotes(before, after []metav1.Condition) []condition.Note {
 			notes = append(notes, condition.Note{Warning: true, Reason: "ModelRejected", Message: c.Message})
 		}
 	}
-	return notes
-}
-
-// ModelWritten tells people that there is a new model.
-func ModelWritten(id string) condition.Note {
-	return condition.Note{Reason: "ModelWritten", Message: "model " + id + " was written and is live"}
-}
-
-// ModuleNotes tells people that their module was rejected.
-func ModuleNotes(before, after []metav1.Condition) []condition.Note {
-	if c, ok := condition.Changed(before, after, corev1alpha1.Merged); ok && c.Reason == ReasonRejected {
-		return []condition.Note{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
+	if obs.Written != "" {
+		notes = append(notes, condition.Note{Reason: "ModelWritten", Message: "model " + obs.Written + " was written and is live"})
 	}
-	return nil
+	return notes
 }

@@ -161,17 +161,17 @@ func TestOutcomesAndNotes(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(test.given...)
-			before, moduleBefore := w.store.Status.Conditions, w.modules[0].Value.Status.Conditions
+			before := w.store.Status.Conditions
 			w.pass(1000)
-			after, moduleAfter := w.store.Status.Conditions, w.modules[0].Value.Status.Conditions
+			after, module := w.store.Status.Conditions, w.told[w.modules[0].Value.Name]
 			if got, _ := plan.StoreOutcome(after); got != test.store {
 				t.Errorf("Store: %v, want %v", got, test.store)
 			}
-			if got, _ := plan.ModuleOutcome(moduleAfter); got != test.module {
-				t.Errorf("module: %v, want %v", got, test.module)
+			if module.Outcome != test.module {
+				t.Errorf("module: %v, want %v", module.Outcome, test.module)
 			}
 			var notes []string
-			for _, n := range append(plan.StoreNotes(before, after), plan.ModuleNotes(moduleBefore, moduleAfter)...) {
+			for _, n := range append(plan.StoreNotes(before, after, plan.Observed{}), module.Notes...) {
 				notes = append(notes, n.Reason)
 			}
 			if !slices.Equal(notes, test.notes) {

@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/clip"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/store-sync/model"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // Reasons of the condition ModelSynced.
@@ -69,7 +70,7 @@ func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
 	synced, modelled := storeSynced(in, obs, c), modelSynced(in, obs, c)
 	status := in.Store.Status
 	moved := len(in.Store.Spec.Tuples) > 0 && status.ManagedTuplesStoreID != c.id
-	set := []condition.Condition{synced, modelled, ready(synced, modelled, tuplesSynced(status.Conditions, in.Store, moved))}
+	set := []condition.Condition{synced, modelled, moduleplan.Ready(synced, modelled, tuplesSynced(status.Conditions, in.Store, moved))}
 	if c.id == "" {
 		return set
 	}

@@ -17,6 +17,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/store-sync/model"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
@@ -46,6 +47,8 @@ type world struct {
 	limits  model.Limits
 	refuse  error
 	resync  bool
+	// told is what the statuses of modules last had to say.
+	told map[string]moduleplan.Status
 	// noRename is what the open-source server says to a rename.
 	noRename error
 
@@ -246,13 +249,15 @@ func (w *world) writeStatuses(obs plan.Observed) {
 	if w.store != nil {
 		w.write(plan.StoreStatus(in, obs))
 	}
+	w.told = map[string]moduleplan.Status{}
 	for _, m := range w.modules {
-		status := plan.ModuleStatus(in, obs, m)
-		if !equality.Semantic.DeepEqual(plan.OwnModuleStatus(m.Value.Status), status) {
+		status := plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key))
+		if w.told[m.Value.Name] = status; !status.Same {
 			w.writes++
-			status.StoreID = m.Value.Status.StoreID
-			status.Conditions = keep(m.Value.Status.Conditions, status.Conditions)
-			m.Value.Status = status
+			fields := status.Fields.(corev1alpha1.AuthorizationModelStatus)
+			fields.StoreID = m.Value.Status.StoreID
+			fields.Conditions = keep(m.Value.Status.Conditions, fields.Conditions)
+			m.Value.Status = fields
 		}
 	}
 }

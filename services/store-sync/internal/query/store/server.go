@@ -1,4 +1,5 @@
-package storesync
+// Package store answers StoreService: from the view, and from OpenFGA where a model is asked for.
+package store
 
 import (
 	"context"
@@ -13,23 +14,30 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/view"
-	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/store"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// server answers StoreService from the view, and from OpenFGA where a model is asked for.
-type server struct {
-	objects
-	complete func() error
+// Server implements StoreService.
+type Server struct {
+	shared   *module.State
+	state    *store.State
+	merges   *store.MergeCache
 	fga      *fga.Client
-	merges   *merges
+	complete func() error
 }
 
-// access asks of a caller what kubectl would: the right to read the Stores in question.
-func access() map[string]rpc.Access {
+// New makes one. complete says why the view cannot be read yet.
+func New(shared *module.State, state *store.State, merges *store.MergeCache, openFGA *fga.Client, complete func() error) *Server {
+	return &Server{shared: shared, state: state, merges: merges, fga: openFGA, complete: complete}
+}
+
+var _ storev1connect.StoreServiceHandler = (*Server)(nil)
+
+// Access asks of a caller what kubectl would: the right to read the Stores in question.
+func Access() map[string]rpc.Access {
 	stores := kinds.Stores().GroupResource
 	return map[string]rpc.Access{
 		storev1connect.StoreServiceListStoresProcedure:   rpc.Can("list", stores),
@@ -41,17 +49,17 @@ func access() map[string]rpc.Access {
 }
 
 // ListStores lists this cluster's Stores by name.
-func (s *server) ListStores(_ context.Context, request *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
+func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
 	if err := rpc.Incomplete(s.complete()); err != nil {
 		return nil, err
 	}
-	var all []view.Object[corev1alpha1.Store]
-	for _, o := range s.stores.All() {
-		if o.Key.Cluster == s.cluster {
+	var all []module.Store
+	for _, o := range s.shared.Stores.All() {
+		if o.Key.Cluster == s.shared.Cluster {
 			all = append(all, o)
 		}
 	}
-	name := func(o view.Object[corev1alpha1.Store]) string { return o.Key.Name }
+	name := func(o module.Store) string { return o.Key.Name }
 	page, next, err := rpc.Page(all, name, request.GetPageSize(), request.GetPageToken())
 	if err != nil {
 		return nil, err
@@ -64,42 +72,27 @@ func (s *server) ListStores(_ context.Context, request *storev1.ListStoresReques
 }
 
 // GetStore tells one Store's state.
-func (s *server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
-	found, err := s.find(request.GetName())
+func (s *Server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+	found, err := s.Find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
 	return &storev1.GetStoreResponse{Store: message(found)}, nil
 }
 
-func (s *server) find(name string) (*corev1alpha1.Store, error) {
+// Find is the Store of a name.
+func (s *Server) Find(name string) (*corev1alpha1.Store, error) {
 	if err := rpc.Incomplete(s.complete()); err != nil {
 		return nil, err
 	}
-	o, ok := s.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
+	o, ok := s.shared.Stores.Get(s.key(name))
 	if !ok {
 		return nil, rpc.NotFound("there is no Store %q", name)
 	}
 	return o.Value, nil
 }
 
-// registered are the PolicyDocuments of a Store, valid or not, and the options of its policy.
-func (s *server) registered(_ context.Context, name string) ([]*policy.Document, policy.Options, error) {
-	found, err := s.find(name)
-	if err != nil {
-		return nil, policy.Options{}, err
-	}
-	g := s.registration(s.store(found.Name, ""))
-	documents := make([]*policy.Document, len(g.Documents))
-	for i, d := range g.Documents {
-		documents[i] = policies.Read("policydocument/"+d.Name, d.Name, d.Present)
-	}
-	options, err := g.Options()
-	if err != nil {
-		return nil, options, rpc.Invalid("Store %s: %s", name, err)
-	}
-	return documents, options, nil
-}
+func (s *Server) key(name string) event.Key { return module.StoreKey(name, s.shared.Cluster) }
 
 func message(s *corev1alpha1.Store) *storev1.Store {
 	return &storev1.Store{

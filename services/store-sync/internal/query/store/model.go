@@ -1,4 +1,4 @@
-package storesync
+package store
 
 import (
 	"context"
@@ -11,9 +11,7 @@ import (
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -26,8 +24,8 @@ const coreModule = "-"
 const previewed = "preview"
 
 // GetModel reads the model that OpenFGA answers by now.
-func (s *server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
-	found, err := s.find(request.GetName())
+func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
+	found, err := s.Find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +45,7 @@ func (s *server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 		StoreId: found.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found),
 	}
 	// Only the merge that made a model knows which object each part comes from.
-	asked, err := s.merges.of(s.asked(found))
+	asked, err := s.merges.Merge(s.asked(found))
 	merged := err == nil && model.Equal(asked.Model, latest)
 	if !merged {
 		asked.Definitions = model.Definitions(latest)
@@ -63,8 +61,8 @@ func (s *server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 }
 
 // PreviewModel merges as store-sync would and writes nothing.
-func (s *server) PreviewModel(_ context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
-	found, err := s.find(request.GetName())
+func (s *Server) PreviewModel(_ context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
+	found, err := s.Find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +72,7 @@ func (s *server) PreviewModel(_ context.Context, request *storev1.PreviewModelRe
 	if err != nil {
 		return nil, err
 	}
-	merged, mergeErr := model.Merge(core, others, s.merges.limits)
+	merged, mergeErr := s.merges.Preview(core, others)
 	response := &storev1.PreviewModelResponse{Accepted: mergeErr == nil}
 	for _, r := range merged.Reports {
 		response.Modules = append(response.Modules, &storev1.Module{
@@ -92,7 +90,7 @@ func (s *server) PreviewModel(_ context.Context, request *storev1.PreviewModelRe
 	if response.Dsl, err = model.DSL(merged.Model); err != nil {
 		return nil, err
 	}
-	asked, err := s.merges.of(in)
+	asked, err := s.merges.Merge(in)
 	if err != nil {
 		asked.Model = nil // The Store's own module is broken: everything is new.
 	}
@@ -123,8 +121,8 @@ func place(request *storev1.PreviewModelRequest, core *model.Module, others *[]m
 }
 
 // DiffModel compares two models, each by its id, the live one, or the one that is asked for.
-func (s *server) DiffModel(ctx context.Context, request *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
-	found, err := s.find(request.GetName())
+func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
+	found, err := s.Find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +139,7 @@ func (s *server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 		to, err = s.past(ctx, found, id)
 	} else {
 		var asked model.Result
-		asked, err = s.merges.of(s.asked(found))
+		asked, err = s.merges.Merge(s.asked(found))
 		if to = asked.Model; err != nil {
 			err = rpc.Invalid("Store %q asks for no model that could be: %v", found.Name, err)
 		}
@@ -155,15 +153,14 @@ func (s *server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 }
 
 // asked is what the view holds of a Store.
-func (s *server) asked(found *corev1alpha1.Store) plan.Input {
-	key := event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: found.Name}
-	in := s.input(key, plan.Observed{})
+func (s *Server) asked(found *corev1alpha1.Store) plan.Input {
+	in := s.state.Snapshot(s.key(found.Name), plan.Observed{})
 	in.Store = found
 	return in
 }
 
 // live is the newest model in OpenFGA.
-func (s *server) live(ctx context.Context, found *corev1alpha1.Store) (*openfgav1.AuthorizationModel, error) {
+func (s *Server) live(ctx context.Context, found *corev1alpha1.Store) (*openfgav1.AuthorizationModel, error) {
 	id := found.Status.StoreID
 	if id == "" {
 		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Name, remark(found.Status.Conditions))
@@ -176,7 +173,7 @@ func (s *server) live(ctx context.Context, found *corev1alpha1.Store) (*openfgav
 }
 
 // past is the model of an id.
-func (s *server) past(ctx context.Context, found *corev1alpha1.Store, id string) (*openfgav1.AuthorizationModel, error) {
+func (s *Server) past(ctx context.Context, found *corev1alpha1.Store, id string) (*openfgav1.AuthorizationModel, error) {
 	m, err := s.fga.ReadModel(ctx, found.Status.StoreID, id)
 	if errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound) {
 		err = rpc.NotFound("Store %q has no model %s", found.Name, id)

@@ -1,0 +1,115 @@
+// Package store keeps the OpenFGA store of each Store in step: that it exists, that its latest
+// model is the merge of all modules, and that it goes when the Store goes. Package plan decides.
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+// Reconciler brings OpenFGA and the statuses to what the view holds, one Store at a time.
+type Reconciler struct {
+	state   *State
+	merges  *MergeCache
+	applier *applier
+	status  *statusWriter
+}
+
+// Config has what a [Reconciler] works with.
+type Config struct {
+	State  *State
+	Merges *MergeCache
+	Kube   *kube.Client
+	FGA    *fga.Client
+	Log    *slog.Logger
+	// Announce tells caches of a new model.
+	Announce func(context.Context, *eventv1.StoreChanged) error
+}
+
+// New makes one.
+func New(c Config) *Reconciler {
+	return &Reconciler{
+		state: c.State, merges: c.Merges, applier: &applier{kube: c.Kube, fga: c.FGA, log: c.Log},
+		status: &statusWriter{cluster: c.State.shared.Cluster, kube: c.Kube, announce: c.Announce, log: c.Log},
+	}
+}
+
+// maxActions is more than any pass takes.
+const maxActions = 24
+
+var errEndless = errors.New("the pass does not come to an end")
+
+// Pass is one reconciliation of a Store.
+type Pass struct {
+	module.Reporter
+	Key    event.Key
+	Resync bool
+	// Members are the objects of providers behind modules of the Store, as they were when these were made.
+	Members []module.Member
+}
+
+// Reconcile asks package plan what to do about a Store, and does it until there is nothing left.
+func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
+	var obs plan.Observed
+	in := r.snapshot(p, obs)
+	obs.Missing = invalidID(in)
+	for range maxActions {
+		action := plan.Next(in, obs)
+		err := r.do(ctx, p, action, in, &obs)
+		switch {
+		case errors.Is(err, kube.ErrNotFound):
+			// Gone, or another of its name now: the event of that is on its way.
+			return r.applier.discard(ctx, in, obs)
+		case errors.Is(err, fga.ErrStoreNotFound):
+			obs.Missing = action.StoreID
+		case err != nil || action.Verb == plan.WriteStatus:
+			return err
+		case action.Renews():
+			in = r.snapshot(p, obs)
+		}
+	}
+	return errEndless
+}
+
+// snapshot takes all that is decided from at one time, so that it fits together.
+func (r *Reconciler) snapshot(p Pass, obs plan.Observed) plan.Input {
+	in := r.state.Snapshot(p.Key, obs)
+	in.Resync, in.Now, in.NameErr = p.Resync, metav1.Now().Rfc3339Copy(), fga.ValidateStoreName(p.Key.Name)
+	if in.Store != nil && in.Store.DeletionTimestamp == nil {
+		in.Merged, in.MergeErr = r.merges.Merge(in)
+	}
+	return in
+}
+
+// invalidID is what a person wrote in the place of the OpenFGA store's id, if that cannot be one: it names no store.
+func invalidID(in plan.Input) string {
+	if in.Store == nil || in.Store.Status.StoreID == "" {
+		return ""
+	}
+	if request := (&openfgav1.GetStoreRequest{StoreId: in.Store.Status.StoreID}); request.Validate() != nil {
+		return in.Store.Status.StoreID
+	}
+	return ""
+}
+
+func (r *Reconciler) do(ctx context.Context, p Pass, a plan.Action, in plan.Input, obs *plan.Observed) error {
+	switch a.Verb {
+	case plan.Record:
+		return r.status.writeStore(ctx, p, in, *obs)
+	case plan.WriteStatus:
+		return r.status.writeStatuses(ctx, p, in, *obs)
+	default:
+		return r.applier.apply(ctx, p, a, in, obs)
+	}
+}
