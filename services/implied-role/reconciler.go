@@ -95,13 +95,24 @@ const maxRounds = 32
 var errRestless = errors.New("objects keep changing")
 
 // Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, namespace string, how consume.Pass) ([]consume.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[string]) error {
+	results, err := r.reconcile(ctx, p.Key, p.Resync)
+	for _, result := range results {
+		for range result.Writes {
+			p.Count(result.Change)
+		}
+		p.Report(result.Change, result.Outcome, result.Message)
+	}
+	return err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, namespace string, resync bool) ([]consume.Result, error) {
 	p := &pass{reconciler: r, namespace: namespace, writes: map[string]int{}, results: map[event.Key]consume.Result{}}
-	everything := how.Resync
+	everything := resync
 	for range maxRounds {
 		again, err := p.round(ctx, everything)
 		if err == nil && !again && r.projection != nil {
-			err = r.projection.Sync(ctx, namespace, how.Resync)
+			err = r.projection.Sync(ctx, namespace, resync)
 		}
 		if err != nil || !again {
 			return p.said(), err

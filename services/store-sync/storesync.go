@@ -56,9 +56,9 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	apis, policies := apimodule.New(v, cfg.Discovery, applier), policymodule.New(v, applier)
 	state, merges := store.NewState(shared, apis, policies), store.NewMergeCache(cfg.Limits)
 	r := &reconciler{
-		apis: apis, providers: []module.Provider{apis, policies}, state: state, view: v,
+		apis: apis, providers: []module.Provider{apis, policies}, state: state,
 		stores: store.New(store.Config{
-			State: state, Merges: merges, Kube: api, FGA: openFGA, Log: rt.Log,
+			State: state, Merges: merges, View: v, Kube: api, FGA: openFGA, Log: rt.Log,
 			Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
 		}),
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -27,8 +28,7 @@ type performance struct {
 
 // tally is what a reconciliation has come to, over all its plans.
 type tally struct {
-	// writes counts the calls that changed something, by UID.
-	writes map[string]int
+	pass *consume.Pass[Key]
 	// stuck are objects that the API server refuses to change, by UID. The others go on.
 	stuck map[string]error
 }
@@ -140,8 +140,7 @@ func (p *performance) release(ctx context.Context, s plan.Step, o *object) error
 	if err != nil {
 		return err
 	}
-	p.writes[o.UID]++
-	if err := p.apply(ctx, o, change); err != nil {
+	if err := p.pass.Wrote(ctx, o.change, change); err != nil {
 		return err
 	}
 	o.change = change
@@ -151,19 +150,12 @@ func (p *performance) release(ctx context.Context, s plan.Step, o *object) error
 // settle takes in what came of a write: the object's new state or, after a conflict, the
 // one that somebody else wrote. It is errAnew when the plan was not made for that state.
 func (p *performance) settle(ctx context.Context, o *object, change event.Change, err error) error {
-	if errors.Is(err, kube.ErrConflict) || errors.Is(err, kube.ErrNotFound) {
-		change, err = p.cluster.Get(ctx, o.kind, o.Key.Namespace, o.Key.Name)
-		if errors.Is(err, kube.ErrNotFound) {
-			change, err = o.change, nil
-			change.Deleted = true
-		}
-	} else if err == nil {
-		p.writes[o.UID]++
+	if err == nil {
+		err = p.pass.Wrote(ctx, o.change, change)
+	} else if errors.Is(err, kube.ErrConflict) || errors.Is(err, kube.ErrNotFound) {
+		err = p.refresh(ctx, o)
 	}
 	if err != nil {
-		return err
-	}
-	if err := p.apply(ctx, o, change); err != nil {
 		return err
 	}
 	now, ok := p.lookUp(o.Key)
@@ -174,8 +166,16 @@ func (p *performance) settle(ctx context.Context, o *object, change event.Change
 	return nil
 }
 
-// apply lets the view know what the API server said, as part of the same story.
-func (p *performance) apply(ctx context.Context, o *object, change event.Change) error {
+// refresh takes an object that is not as it was into the view.
+func (p *performance) refresh(ctx context.Context, o *object) error {
+	change, err := p.cluster.Get(ctx, o.kind, o.Key.Namespace, o.Key.Name)
+	if errors.Is(err, kube.ErrNotFound) {
+		change, err = o.change, nil
+		change.Deleted = true
+	}
+	if err != nil {
+		return err
+	}
 	change.ObservedAt, change.Traceparent = o.change.ObservedAt, o.change.Traceparent
 	if err := p.view.Apply(ctx, change); err != nil {
 		return fmt.Errorf("taking in %s: %w", o.Key, err)

@@ -51,12 +51,12 @@ const maxTries = 8
 var errAnew = errors.New("objects keep changing")
 
 // Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, key Key, pass consume.Pass) ([]consume.Result, error) {
-	t := &tally{writes: map[string]int{}, stuck: map[string]error{}}
+func (r *reconciler) Reconcile(ctx context.Context, pass *consume.Pass[Key]) error {
+	t := &tally{pass: pass, stuck: map[string]error{}}
 	for range maxTries {
-		s, err := r.survey(ctx, key, pass.Resync)
+		s, err := r.survey(ctx, pass.Key, pass.Resync)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range s.Owners {
 			_, s.Owners[i].Stuck = t.stuck[s.Owners[i].UID]
@@ -64,13 +64,14 @@ func (r *reconciler) Reconcile(ctx context.Context, key Key, pass consume.Pass) 
 		p := &performance{reconciler: r, survey: s, tally: t, plan: plan.Make(s.Input)}
 		err = p.perform(ctx)
 		if err == nil {
-			return p.conclude(), nil
+			p.conclude()
+			return nil
 		}
 		if !errors.Is(err, errAnew) {
-			return nil, err
+			return err
 		}
 	}
-	return nil, fault.Unavailable(fmt.Errorf("tuples of %s: %w", key, errAnew))
+	return fault.Unavailable(fmt.Errorf("tuples of %s: %w", pass.Key, errAnew))
 }
 
 // survey is what a plan is made from, and the objects behind it.
@@ -147,8 +148,7 @@ func (r *reconciler) find(ctx context.Context, in plan.Input) (map[plan.ID]plan.
 }
 
 // conclude remembers what is now known to be true, and tells what was made of each object.
-func (p *performance) conclude() []consume.Result {
-	results := make([]consume.Result, 0, len(p.plan.Steps))
+func (p *performance) conclude() {
 	for _, s := range p.plan.Steps {
 		o := p.objects[s.UID]
 		if o.Gone {
@@ -156,16 +156,15 @@ func (p *performance) conclude() []consume.Result {
 		} else if s.Checked() && p.Model != nil {
 			p.memory.learn(p.StoreID, *o)
 		}
-		r := consume.Result{Change: o.change, Outcome: outcome(s), Writes: p.writes[o.UID]}
-		if r.Outcome != eventv1.Outcome_OUTCOME_APPLIED {
-			r.Message = s.Says.Message
+		became, message := outcome(s), ""
+		if became != eventv1.Outcome_OUTCOME_APPLIED {
+			message = s.Says.Message
 		}
 		if err, ok := p.stuck[o.UID]; ok {
-			r.Outcome, r.Message = eventv1.Outcome_OUTCOME_REJECTED, err.Error()
+			became, message = eventv1.Outcome_OUTCOME_REJECTED, err.Error()
 		}
-		results = append(results, r)
+		p.pass.Report(o.change, became, message)
 	}
-	return results
 }
 
 func outcome(s plan.Step) eventv1.Outcome {

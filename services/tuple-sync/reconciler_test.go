@@ -58,11 +58,11 @@ func (s *scenery) reconcile() map[string]consume.Result {
 	for len(s.dirty) > 0 {
 		for k := range s.dirty {
 			delete(s.dirty, k)
-			results, err := s.Reconcile(context.Background(), k, consume.Pass{})
-			if err != nil {
+			pass := consume.NewPass(s.view, k, false)
+			if err := s.Reconcile(context.Background(), pass); err != nil {
 				s.t.Fatalf("reconciling %s: %v", k, err)
 			}
-			for _, r := range results {
+			for _, r := range pass.Results() {
 				last[r.Change.Key.Name] = r
 			}
 		}
@@ -187,7 +187,7 @@ func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := s.Reconcile(context.Background(), Key{StoreID: "S1"}, consume.Pass{})
+	err := s.Reconcile(context.Background(), consume.NewPass(s.view, Key{StoreID: "S1"}, false))
 	if !fault.IsUnavailable(err) || s.calls["status"] > 2*maxTries {
 		t.Errorf("%d tries, then %v", s.calls["status"], err)
 	}

@@ -286,7 +286,7 @@ func (s *simulation) sortedDirty() []Key {
 func (s *simulation) pass(k Key, resync bool) {
 	delete(s.dirty, k)
 	s.logf("reconcile %s (resync %v)", k, resync)
-	_, err := s.Reconcile(context.Background(), k, consume.Pass{Resync: resync})
+	err := s.Reconcile(context.Background(), consume.NewPass(s.view, k, resync))
 	if err != nil {
 		s.logf("→ %v", err)
 		s.dirty[k] = true

@@ -16,16 +16,25 @@ var (
 	errPanic    = errors.New("reconciler panicked")
 )
 
-// attempt reconciles key once, as part of the trace of the newest change that asked for
-// it, within a deadline of its own that outlives ctx: half-done work is completed, not cut.
-func (e *engine[K]) attempt(ctx context.Context, key K, b *batch) (found []Result, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Deadline)
-	defer cancel()
-	if n := len(b.deliveries); n > 0 {
-		carrier := propagation.MapCarrier{"traceparent": b.deliveries[n-1].change.Traceparent}
+// attempt makes one pass, as part of the trace of the newest change that asked for it.
+func (e *engine[K]) attempt(ctx context.Context, p *Pass[K], r *request) error {
+	if n := len(r.deliveries); n > 0 {
+		carrier := propagation.MapCarrier{"traceparent": r.deliveries[n-1].change.Traceparent}
 		ctx = propagation.TraceContext{}.Extract(ctx, carrier)
 	}
-	ctx, span := otel.Tracer("entail/consume").Start(ctx, e.cfg.Service.Name+" reconcile", trace.WithSpanKind(trace.SpanKindConsumer))
+	err := e.within(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) })
+	if err != nil {
+		return fmt.Errorf("reconcile %v: %w", p.Key, err)
+	}
+	return nil
+}
+
+// within does something within a deadline of its own that outlives ctx: half-done work is
+// completed, not cut. A panic is an error.
+func (e *engine[K]) within(ctx context.Context, what string, do func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Deadline)
+	defer cancel()
+	ctx, span := otel.Tracer("entail/consume").Start(ctx, e.cfg.Service.Name+" "+what, trace.WithSpanKind(trace.SpanKindConsumer))
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
@@ -35,9 +44,5 @@ func (e *engine[K]) attempt(ctx context.Context, key K, b *batch) (found []Resul
 		}
 		span.End()
 	}()
-	found, err = e.reconciler.Reconcile(ctx, key, Pass{Resync: b.resync})
-	if err != nil {
-		return found, fmt.Errorf("reconcile %v: %w", key, err)
-	}
-	return found, nil
+	return do(ctx)
 }

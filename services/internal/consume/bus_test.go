@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,11 +95,35 @@ func (b *bus) publish(name, group string, version int, edit ...func(*event.Chang
 	for _, f := range edit {
 		f(&c)
 	}
+	b.put(c)
+}
+
+func (b *bus) put(c event.Change) {
+	b.t.Helper()
 	data, err := c.Marshal()
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	if _, err := b.js.Publish(b.t.Context(), topology.ChangeSubject(c.Key), data); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// replay publishes the newest state of an object again.
+func (b *bus) replay(name string) {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	last, err := stream.GetLastMsgForSubject(b.t.Context(), topology.ChangeSubject(storeKey(name)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	again := nats.NewMsg(last.Subject)
+	again.Data = last.Data
+	again.Header.Set(topology.ReplayHeader, "1")
+	if _, err := b.js.PublishMsg(b.t.Context(), again); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -127,13 +152,16 @@ func (b *bus) snapshot(count int) {
 
 type object struct {
 	Group string `json:"group"`
+	Also  string `json:"also"`
 }
+
+func groupsOf(o *object) []string { return []string{o.Group, o.Also} }
 
 // groups is a backend that holds, per group, the names of its members.
 type groups struct {
 	table *view.Table[object]
 	// before runs at the start of every reconciliation.
-	before func(ctx context.Context, group string, pass consume.Pass) error
+	before func(ctx context.Context, p *consume.Pass[string]) error
 
 	mu      sync.Mutex
 	members map[string]string
@@ -144,16 +172,16 @@ type groups struct {
 }
 
 func (g *groups) Keys(k event.Key) []string {
-	if o, ok := g.table.Get(k); ok {
-		return []string{o.Value.Group}
+	o, _ := g.table.Last(k)
+	if o.Value == nil {
+		return nil
 	}
-	if o, ok := g.table.Tombstone(k); ok && o.Value != nil {
-		return []string{o.Value.Group}
-	}
-	return nil
+	keys := slices.DeleteFunc(groupsOf(o.Value), func(group string) bool { return group == "" })
+	return append(keys, keys...) // The engine has to bear doubles.
 }
 
-func (g *groups) Reconcile(ctx context.Context, group string, pass consume.Pass) ([]consume.Result, error) {
+func (g *groups) Reconcile(ctx context.Context, p *consume.Pass[string]) error {
+	group := p.Key
 	g.mu.Lock()
 	g.passes[group]++
 	g.running[group]++
@@ -162,15 +190,14 @@ func (g *groups) Reconcile(ctx context.Context, group string, pass consume.Pass)
 	g.mu.Unlock()
 	defer func() { g.mu.Lock(); g.running[group]--; g.mu.Unlock() }()
 	if before != nil {
-		if err := before(ctx, group, pass); err != nil {
-			return nil, err
+		if err := before(ctx, p); err != nil {
+			return err
 		}
 	}
 	want := ""
-	var found []consume.Result
 	for _, o := range g.table.By("group", group) {
 		want += o.Key.Name + "@" + o.ResourceVersion + " "
-		found = append(found, consume.Result{Change: o.Change, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
+		p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,10 +205,10 @@ func (g *groups) Reconcile(ctx context.Context, group string, pass consume.Pass)
 		g.members[group] = want
 		g.writes++
 	}
-	return found, nil
+	return nil
 }
 
-func (g *groups) set(f func(ctx context.Context, group string, pass consume.Pass) error) {
+func (g *groups) set(f func(ctx context.Context, p *consume.Pass[string]) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.before = f
@@ -201,13 +228,19 @@ type service struct {
 	stop    func()
 }
 
-// start runs an engine on js over backend; stop drains it.
+// start runs an engine on js; stop drains it.
 func (b *bus) start(js jetstream.JetStream, edit ...func(*consume.Config)) *service {
+	b.t.Helper()
+	return b.startAs(js, func(g *groups) consume.Reconciler[string] { return g }, edit...)
+}
+
+// startAs runs an engine with the reconciler that as makes of the groups.
+func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconciler[string], edit ...func(*consume.Config)) *service {
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	v := view.New(view.Config{JS: js, Log: log})
 	table := view.Register(v, kinds.Stores(), map[string]func(*object) []string{
-		"group": func(o *object) []string { return []string{o.Group} },
+		"group": groupsOf,
 	})
 	g := &groups{table: table, members: map[string]string{}, passes: map[string]int{}, running: map[string]int{}}
 	cfg := consume.Config{
@@ -223,7 +256,7 @@ func (b *bus) start(js jetstream.JetStream, edit ...func(*consume.Config)) *serv
 	var running sync.WaitGroup
 	running.Go(func() { _ = v.Run(ctx) })
 	running.Go(func() {
-		if err := consume.Run(ctx, cfg, g); err != nil {
+		if err := consume.Run(ctx, cfg, as(g)); err != nil {
 			b.t.Errorf("run: %v", err)
 		}
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -23,31 +22,28 @@ import (
 
 // A Reconciler brings a backend to what the view says, one key at a time.
 type Reconciler[K comparable] interface {
-	// Keys lists what an object touches as the view holds it now, deleted or not. The
-	// engine remembers what it touched before, so a moved reference reconciles both ends.
+	// Keys lists what an object touches as the view holds it now, deleted or not. It only
+	// reads. The engine remembers what the object touched before, so a moved reference
+	// reconciles both ends.
 	Keys(object event.Key) []K
-	// Reconcile makes the backend what the view asks for under key. It is called once at
+	// Reconcile makes the backend what the view asks for under p.Key. It is called once at
 	// a time per key, only while the view is complete, must be idempotent, and writes
 	// nothing when there is nothing to change. It classifies its errors (package fault);
-	// a person's mistake is a Result, not an error.
-	Reconcile(ctx context.Context, key K, pass Pass) ([]Result, error)
+	// a person's mistake is reported, and no error.
+	Reconcile(ctx context.Context, p *Pass[K]) error
 }
 
-// Pass says how thorough a reconciliation is to be.
-type Pass struct {
-	// Resync asks to read the backend and repair what was changed behind our back.
-	Resync bool
+// A Prioritizer is a [Reconciler] some of whose keys go before others. Priority must be quick,
+// and is 0 for the reconcilers that have none. Of equal keys the one that waits longest is first.
+type Prioritizer[K comparable] interface {
+	Priority(key K) int
 }
 
-// Result is what a service made of one object.
-type Result struct {
-	// Change is the state that was acted on.
-	Change  event.Change
-	Outcome eventv1.Outcome
-	// Message tells a person what they need to know; empty when applied.
-	Message string
-	// Writes counts calls that changed a backend or the API server.
-	Writes int
+// An Observer is a [Reconciler] that reads its backend as a whole. Observe is called once per
+// resync, and lists the keys that are not as they should be: they are then reconciled with
+// Pass.Resync, and no others.
+type Observer[K comparable] interface {
+	Observe(ctx context.Context) ([]K, error)
 }
 
 // Config of an engine. The fields up to View are required.

@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -21,8 +19,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestNothingRunsBeforeTheSnapshotIsComplete(t *testing.T) {
 	b := newBus(t)
@@ -46,7 +42,7 @@ func TestAMessageIsAcknowledgedAfterItsEffect(t *testing.T) {
 	b.snapshot(0)
 	s := b.start(b.js)
 	release, entered := make(chan struct{}), make(chan struct{}, 10)
-	s.set(func(context.Context, string, consume.Pass) error { entered <- struct{}{}; <-release; return nil })
+	s.set(func(context.Context, *consume.Pass[string]) error { entered <- struct{}{}; <-release; return nil })
 	b.publish("a", "g", 1)
 	<-entered
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 1 && i.NumPending == 0 })
@@ -88,8 +84,8 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			b.publish("bad", "g", 1, func(c *event.Change) { c.Object = []byte(`{"group":{}}`) })
 		}, "decode object"},
 		"an error that no retry cures": {func(b *bus, s *service) {
-			s.set(func(_ context.Context, group string, _ consume.Pass) error {
-				if group == "bad" {
+			s.set(func(_ context.Context, p *consume.Pass[string]) error {
+				if p.Key == "bad" {
 					return fault.Terminal(errors.New("beyond repair"))
 				}
 				return nil
@@ -97,8 +93,8 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			b.publish("bad", "bad", 1)
 		}, "beyond repair"},
 		"an error of our own, again and again": {func(b *bus, s *service) {
-			s.set(func(_ context.Context, group string, _ consume.Pass) error {
-				if group == "bad" {
+			s.set(func(_ context.Context, p *consume.Pass[string]) error {
+				if p.Key == "bad" {
 					return errors.New("bug\nwith a second line")
 				}
 				return nil
@@ -106,10 +102,10 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			b.publish("bad", "bad", 1)
 		}, "bug with a second line"},
 		"a panic": {func(b *bus, s *service) {
-			s.set(func(_ context.Context, group string, _ consume.Pass) error {
-				if group == "bad" {
+			s.set(func(_ context.Context, p *consume.Pass[string]) error {
+				if p.Key == "bad" {
 					var none []string
-					_ = none[len(group)]
+					_ = none[len(p.Key)]
 				}
 				return nil
 			})
@@ -143,7 +139,7 @@ func TestAnOutageIsNeverCounted(t *testing.T) {
 	b.snapshot(0)
 	s := b.start(b.js)
 	var failures atomic.Int32
-	s.set(func(context.Context, string, consume.Pass) error {
+	s.set(func(context.Context, *consume.Pass[string]) error {
 		if failures.Add(1) <= 12 { // Four times what MaxAttempts allows.
 			return fault.Unavailable(errors.New("connection refused"))
 		}
@@ -162,7 +158,7 @@ func TestEventsDuringTroubleUseUpNoAttempts(t *testing.T) {
 	b.snapshot(0)
 	s := b.start(b.js, func(c *consume.Config) { c.MinDelay, c.MaxDelay = time.Second, time.Second })
 	var attempts atomic.Int32
-	s.set(func(context.Context, string, consume.Pass) error {
+	s.set(func(context.Context, *consume.Pass[string]) error {
 		if attempts.Add(1) <= 6 { // Twice what MaxAttempts allows.
 			return errors.New("trouble")
 		}
@@ -187,7 +183,7 @@ func TestOneKeyIsNeverReconciledTwiceAtOnceAndBurstsCoalesce(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
 	s := b.start(b.js)
-	s.set(func(context.Context, string, consume.Pass) error { <-time.After(5 * time.Millisecond); return nil })
+	s.set(func(context.Context, *consume.Pass[string]) error { <-time.After(5 * time.Millisecond); return nil })
 	want := ""
 	for i := range 300 {
 		b.publish(fmt.Sprintf("n%03d", i), "g", i+1)
@@ -239,23 +235,8 @@ func TestARedeliveryOfEverythingChangesNothing(t *testing.T) {
 
 func TestResyncsAndReplaysAreThorough(t *testing.T) {
 	for name, trigger := range map[string]func(b *bus){
-		"at every resync": func(*bus) {},
-		"when a state is replayed": func(b *bus) {
-			msg, err := b.js.Stream(b.t.Context(), topology.Changes)
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			last, err := msg.GetLastMsgForSubject(b.t.Context(), topology.ChangeSubject(storeKey("a")))
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			again := nats.NewMsg(last.Subject)
-			again.Data = last.Data
-			again.Header.Set(topology.ReplayHeader, "1")
-			if _, err := b.js.PublishMsg(b.t.Context(), again); err != nil {
-				b.t.Fatal(err)
-			}
-		},
+		"at every resync":          func(*bus) {},
+		"when a state is replayed": func(b *bus) { b.replay("a") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBus(t)
@@ -267,7 +248,7 @@ func TestResyncsAndReplaysAreThorough(t *testing.T) {
 			}
 			s := b.start(b.js, func(c *consume.Config) { c.Resync = resync })
 			var thorough atomic.Int32
-			s.set(func(_ context.Context, _ string, pass consume.Pass) error {
+			s.set(func(_ context.Context, pass *consume.Pass[string]) error {
 				if pass.Resync {
 					thorough.Add(1)
 				}

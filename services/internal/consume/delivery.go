@@ -9,52 +9,57 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/clip"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// pinHeader tells a replica that it is the active one; it changes with every turn.
-const pinHeader = "Nats-Pin-Id"
-
 // delivery is one message on its way through the engine.
 type delivery struct {
-	msg    jetstream.Msg
-	change event.Change
+	msg jetstream.Msg
+	// sequence is its place in the stream, attempt how often it has come.
+	sequence, attempt uint64
+	change            event.Change
 	// replay asks for a thorough look although nothing changed.
 	replay bool
-	// keys is how many keys are still to be reconciled; worst the worst ruling so far.
+	// keys is how many keys are still to be reconciled; worst the worst disposition so far.
 	keys  int
-	worst ruling
+	worst disposition
+}
+
+func newDelivery(msg jetstream.Msg) *delivery {
+	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
+	if meta, err := msg.Metadata(); err == nil {
+		d.sequence, d.attempt = meta.Sequence.Stream, meta.NumDelivered
+	}
+	return d
 }
 
 // receive takes one message: what it says goes into the view, what it touches into the queue.
 func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
-	e.mu.Lock()
-	turn := msg.Headers().Get(pinHeader)
-	mine := turn == e.pin
-	e.pin = turn
-	e.mu.Unlock()
-	if !mine {
-		// A new turn: looking at everything finds what the replica before us left half-done.
+	if e.turn.begins(msg) {
+		// Looking at everything finds what the replica before us left half-done.
 		e.everything(false)
 	}
-	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
+	d := newDelivery(msg)
+	e.unsettled.take(d)
 	if msg.Subject() == topology.WakeSubject(e.cfg.Service.Name) {
-		e.everything(d.replay)
-		e.dispose(ctx, d)
+		e.wake(ctx, d)
 		return
 	}
 	if err := e.read(ctx, d); err != nil {
-		r := ruling{verdict: again, delay: e.delay(1), err: err}
+		d.worst = disposition{verdict: again, delay: e.backoff.Delay(1), err: err}
 		if fault.IsTerminal(err) {
-			r.verdict = park
+			d.worst.verdict = park
 		}
-		d.worst = r
 		e.dispose(ctx, d)
 		return
 	}
 	keys := e.route(d.change.Key)
+	if !d.replay {
+		keys = others(e.echoes, d.change, keys)
+	}
 	if len(keys) == 0 {
 		e.dispose(ctx, d)
 		return
@@ -82,7 +87,7 @@ func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 	if err != nil {
 		return fmt.Errorf("read metadata: %w", err)
 	}
-	reason := clean(d.worst.err.Error())
+	reason := clip.Line(d.worst.err.Error(), maxReason)
 	letter := nats.NewMsg(topology.DeadLetterSubject(e.cfg.Service.Name, d.msg.Subject()))
 	letter.Data = d.msg.Data()
 	letter.Header.Set(topology.ReasonHeader, reason)
@@ -94,19 +99,14 @@ func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 		return fmt.Errorf("publish dead letter: %w", err)
 	}
 	e.cfg.Log.ErrorContext(ctx, "message given up; see the dead letters", slog.String("subject", d.msg.Subject()), slog.String("reason", reason))
-	if d.change.UID != "" {
-		e.results.report(ctx, failed(d.change, eventv1.Outcome_OUTCOME_DEAD_LETTERED, d.worst.err))
-	}
+	e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_DEAD_LETTERED)
 	return d.msg.TermWithReason(reason)
 }
 
-// clean makes text fit for a header: one line, bounded.
-func clean(text string) string {
-	line := []byte(text[:min(len(text), maxReason)])
-	for i, c := range line {
-		if c < ' ' {
-			line[i] = ' '
-		}
+// reportFailure tells that a change could not be handled. Of what could not be read there is no
+// object to report of.
+func (e *engine[K]) reportFailure(ctx context.Context, d *delivery, outcome eventv1.Outcome) {
+	if d.change.UID != "" {
+		e.results.Report(ctx, Result{Change: d.change, Outcome: outcome, Message: d.worst.err.Error()})
 	}
-	return string(line)
 }

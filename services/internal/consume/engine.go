@@ -2,42 +2,42 @@ package consume
 
 import (
 	"context"
-	"hash/maphash"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
 )
 
 // engine knows which keys wait to be reconciled, and which messages wait for them.
 type engine[K comparable] struct {
 	cfg        Config
 	reconciler Reconciler[K]
-	queue      workqueue.TypedDelayingInterface[K]
+	queue      queue[K]
+	backoff    backoff.Backoff
 	metrics    metrics
-	results    results
+	results    *publish.Results
+	echoes     *echoes
+	turn       turn
+	unsettled  unsettled
+	// observing are the observations in progress.
+	observing sync.WaitGroup
 
 	mu sync.Mutex
-	// waiting is the work of each key since its last reconciliation began.
-	waiting map[K]*batch
+	// requests are why each key is to be reconciled, since its last reconciliation began.
+	requests map[K]*request
 	// routes is what each object touched when it was last looked at.
 	routes map[event.Key][]K
-	// troubles holds the keys whose last reconciliation failed.
-	troubles map[K]trouble
-	// open holds every message not settled yet; their leases are renewed.
-	open map[*delivery]struct{}
-	// pin names our turn as the active replica.
-	pin string
+	// retries holds the keys whose last reconciliation failed.
+	retries map[K]retry
 	// draining means that nothing new is begun.
 	draining bool
 }
 
-// batch is why a key is to be reconciled: messages, or just the key itself.
-type batch struct {
+// request is why a key is to be reconciled: messages, or just the key itself.
+type request struct {
 	deliveries []*delivery
 	resync     bool
 }
@@ -45,15 +45,23 @@ type batch struct {
 func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 	e := &engine[K]{
 		cfg: cfg, reconciler: reconciler,
-		queue:   workqueue.NewTypedDelayingQueue[K](),
-		metrics: newMetrics(cfg.Metrics, cfg.Service.Name),
-		results: results{js: cfg.JS, service: cfg.Service.Name, log: cfg.Log, said: map[event.Key]uint64{}, seed: maphash.MakeSeed()},
-		waiting: map[K]*batch{}, routes: map[event.Key][]K{},
-		troubles: map[K]trouble{},
-		open:     map[*delivery]struct{}{},
+		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
+		metrics:   newMetrics(cfg.Metrics, cfg.Service.Name),
+		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
+		echoes:    newEchoes(),
+		unsettled: unsettled{open: map[*delivery]struct{}{}, delayed: map[uint64]time.Time{}},
+		requests:  map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
+	e.queue = newQueue(e.priority)
 	cfg.View.OnReload(func() { e.everything(false) })
 	return e
+}
+
+func (e *engine[K]) priority(key K) int {
+	if p, ok := e.reconciler.(Prioritizer[K]); ok {
+		return p.Priority(key)
+	}
+	return 0
 }
 
 // everything looks at all objects that the view or the engine has ever known.
@@ -65,15 +73,19 @@ func (e *engine[K]) everything(resync bool) {
 	defer e.mu.Unlock()
 	for _, keys := range e.routes {
 		for _, key := range keys {
-			e.wait(key).resync = e.wait(key).resync || resync
-			e.queue.Add(key)
+			e.ask(key, e.priority(key), nil, resync)
 		}
 	}
 }
 
 // route tells which keys an object touches, or did when it was last looked at.
 func (e *engine[K]) route(object event.Key) []K {
-	now := e.reconciler.Keys(object)
+	var now []K
+	for _, key := range e.reconciler.Keys(object) {
+		if !slices.Contains(now, key) {
+			now = append(now, key)
+		}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	touched := slices.Clone(now)
@@ -90,39 +102,61 @@ func (e *engine[K]) route(object event.Key) []K {
 	return touched
 }
 
-// wait is the batch of a key; the caller holds the lock.
-func (e *engine[K]) wait(key K) *batch {
-	b, ok := e.waiting[key]
-	if !ok {
-		b = &batch{}
-		e.waiting[key] = b
-	}
-	return b
-}
-
 // attach makes d wait for keys.
 func (e *engine[K]) attach(d *delivery, keys []K) {
+	e.unsettled.take(d)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d.keys = len(keys)
-	e.open[d] = struct{}{}
 	for _, key := range keys {
-		b := e.wait(key)
-		b.deliveries = append(b.deliveries, d)
-		b.resync = b.resync || d.replay
-		e.queue.Add(key)
+		e.ask(key, e.priority(key), []*delivery{d}, d.replay)
 	}
+}
+
+// fanOut asks for the keys that a pass enqueued, and makes the messages that it was for wait for
+// them, too. The messages of a pass that failed come again anyway.
+func (e *engine[K]) fanOut(p *Pass[K], r *request, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var waiting []*delivery
+	if err == nil {
+		waiting = r.deliveries
+	}
+	for key, priority := range p.enqueued {
+		e.ask(key, priority, waiting, false)
+		for _, d := range waiting {
+			d.keys++
+		}
+	}
+}
+
+// ask requests a reconciliation of key, for messages or for its own sake; the caller holds the lock.
+func (e *engine[K]) ask(key K, priority int, deliveries []*delivery, resync bool) {
+	r := e.request(key)
+	r.deliveries = append(r.deliveries, deliveries...)
+	r.resync = r.resync || resync
+	e.queue.add(priority, key)
+}
+
+// request is that of a key; the caller holds the lock.
+func (e *engine[K]) request(key K) *request {
+	r, ok := e.requests[key]
+	if !ok {
+		r = &request{}
+		e.requests[key] = r
+	}
+	return r
 }
 
 // work reconciles keys until the queue is shut down.
 func (e *engine[K]) work(ctx context.Context) {
 	for {
-		key, shutdown := e.queue.Get()
+		key, shutdown := e.queue.keys.Get()
 		if shutdown {
 			return
 		}
 		e.reconcile(ctx, key)
-		e.queue.Done(key)
+		e.queue.keys.Done(key)
 	}
 }
 
@@ -131,49 +165,31 @@ const gateDelay = 100 * time.Millisecond
 
 func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	if e.cfg.View.Complete() != nil {
-		e.queue.AddAfter(key, gateDelay)
+		e.queue.keys.AddAfter(key, gateDelay)
 		return
 	}
 	e.mu.Lock()
-	b := e.waiting[key]
-	delete(e.waiting, key)
-	stop := b == nil || e.draining
+	r, ok := e.requests[key]
+	delete(e.requests, key)
+	draining := e.draining
 	e.mu.Unlock()
-	if b == nil {
-		return
+	switch {
+	case !ok:
+	case draining:
+		e.settle(ctx, key, r, errDraining)
+	default:
+		p := newPass(e.cfg.View, e.echoes, key, r.resync)
+		err := e.attempt(ctx, p, r)
+		e.conclude(ctx, p, r, err)
 	}
-	if stop {
-		e.settle(ctx, key, b, errDraining)
-		return
-	}
-	found, err := e.attempt(ctx, key, b)
-	for _, r := range found {
-		e.results.report(ctx, r)
-	}
-	e.metrics.pass(found, err)
-	e.settle(ctx, key, b, err)
 }
 
-// leases renews the lease on every open message.
-func (e *engine[K]) leases(ctx context.Context, interval time.Duration) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			e.mu.Lock()
-			open := make([]*delivery, 0, len(e.open))
-			for d := range e.open {
-				open = append(open, d)
-			}
-			e.mu.Unlock()
-			for _, d := range open {
-				if err := d.msg.InProgress(); err != nil {
-					e.cfg.Log.DebugContext(ctx, "lease not renewed", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
-				}
-			}
-		}
+// conclude tells what a pass came to, and settles what it was for.
+func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err error) {
+	for _, result := range p.Results() {
+		e.results.Report(ctx, result)
 	}
+	e.metrics.pass(p.writes, err)
+	e.fanOut(p, r, err)
+	e.settle(ctx, p.Key, r, err)
 }

@@ -39,13 +39,12 @@ func newMetrics(registerer prometheus.Registerer, service string) metrics {
 	return m
 }
 
-func (m metrics) pass(results []Result, err error) {
+// pass counts a pass with what it wrote on behalf of each object.
+func (m metrics) pass(writes map[event.Key]int, err error) {
 	outcome := "unchanged"
-	for _, r := range results {
-		if r.Writes > 0 {
-			outcome = "changed"
-			m.writes.Observe(float64(r.Writes))
-		}
+	for _, n := range writes {
+		outcome = "changed"
+		m.writes.Observe(float64(n))
 	}
 	if err != nil {
 		outcome = "failed"

@@ -2,16 +2,14 @@ package consume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -22,20 +20,20 @@ const (
 	rebind = 250 * time.Millisecond
 	// lease is how often leases are renewed.
 	lease = topology.AckWait / 3
-	// waitLog is how often waiting for the view is told.
+	// waitLog is how often waiting for the view is logged.
 	waitLog = 10 * time.Second
 )
 
 func (e *engine[K]) run(ctx context.Context) error {
-	defer e.queue.ShutDown()
+	defer e.queue.keys.ShutDown()
 	if err := e.awaitView(ctx); err != nil {
 		return nil // Asked to stop before there was anything to do.
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var helpers, workers sync.WaitGroup
-	helpers.Go(func() { e.leases(background, lease) })
-	helpers.Go(func() { e.wake(ctx) })
+	helpers.Go(func() { e.unsettled.renew(background, e.cfg.Log, lease) })
+	helpers.Go(func() { e.wakes(ctx) })
 	for range e.cfg.Workers {
 		workers.Go(func() { e.work(ctx) })
 	}
@@ -43,7 +41,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 		err := e.receiveAll(ctx)
 		if ctx.Err() == nil {
 			e.cfg.Log.WarnContext(ctx, "consumer interrupted; binding again", slog.Any("error", err))
-			sleep(ctx, rebind)
+			backoff.Sleep(ctx, rebind)
 		}
 	}
 	e.drain(background, &workers)
@@ -54,18 +52,17 @@ func (e *engine[K]) run(ctx context.Context) error {
 
 // awaitView holds everything back until the view is complete.
 func (e *engine[K]) awaitView(ctx context.Context) error {
-	told := time.Now()
+	logged := time.Now()
 	for {
 		err := e.cfg.View.Complete()
 		if err == nil {
 			return nil
 		}
-		if time.Since(told) > waitLog {
-			told = time.Now()
+		if time.Since(logged) > waitLog {
+			logged = time.Now()
 			e.cfg.Log.WarnContext(ctx, "waiting for the view", slog.Any("error", err))
 		}
-		sleep(ctx, gateDelay/5)
-		if ctx.Err() != nil {
+		if !backoff.Sleep(ctx, gateDelay/5) {
 			return ctx.Err()
 		}
 	}
@@ -82,7 +79,7 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	defer e.handBackRest(messages)
+	defer handBackRest(messages)
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
@@ -93,7 +90,7 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 }
 
 // handBackRest returns what was fetched but not taken.
-func (e *engine[K]) handBackRest(messages jetstream.MessagesContext) {
+func handBackRest(messages jetstream.MessagesContext) {
 	messages.Drain()
 	for {
 		msg, err := messages.Next()
@@ -104,75 +101,27 @@ func (e *engine[K]) handBackRest(messages jetstream.MessagesContext) {
 	}
 }
 
-// wake makes the active replica look at everything: at the start from what it knows,
-// at every resync thoroughly.
-func (e *engine[K]) wake(ctx context.Context) {
-	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
-	for ctx.Err() == nil {
-		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
-			if !errors.Is(err, context.Canceled) {
-				e.cfg.Log.WarnContext(ctx, "wake not published", slog.Any("error", err))
-			}
-			sleep(ctx, time.Second)
-			continue
-		}
-		msg.Header.Set(topology.ReplayHeader, "resync")
-		sleep(ctx, time.Duration(float64(e.cfg.Resync)*(0.9+rand.Float64()/5)))
-	}
-}
-
 // drain finishes the reconciliations in progress, hands everything else back, and gives
-// up the turn so that another replica need not wait for it to run out.
+// up the turn.
 func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
 	e.mu.Lock()
 	e.draining = true
 	e.mu.Unlock()
-	e.queue.ShutDown()
+	e.queue.keys.ShutDown()
 	finished := make(chan struct{})
-	go func() { workers.Wait(); close(finished) }()
+	go func() { workers.Wait(); e.observing.Wait(); close(finished) }()
 	select {
 	case <-finished:
 	case <-ctx.Done():
 		e.cfg.Log.WarnContext(ctx, "reconciliations still running at the end of the grace period")
 	}
-	e.mu.Lock()
-	open := e.open
-	e.open = map[*delivery]struct{}{}
-	e.mu.Unlock()
-	for d := range open {
+	for _, d := range e.unsettled.all() {
+		e.unsettled.drop(d)
 		_ = d.msg.Nak() // On error the lease runs out.
 	}
-	if err := e.unpin(ctx); err != nil {
+	if err := e.turn.end(ctx, e.cfg.JS, e.cfg.Service.Name); err != nil {
 		e.cfg.Log.DebugContext(ctx, "turn not given up; it will run out", slog.Any("error", err))
-	}
-}
-
-// unpin gives up the turn if it is ours.
-func (e *engine[K]) unpin(ctx context.Context) error {
-	durable, err := e.cfg.JS.Consumer(ctx, topology.Changes, e.cfg.Service.Name)
-	if err != nil {
-		return fmt.Errorf("look up durable: %w", err)
-	}
-	for _, g := range durable.CachedInfo().PriorityGroups {
-		if e.pin == "" || g.PinnedClientID != e.pin {
-			continue
-		}
-		stream, err := e.cfg.JS.Stream(ctx, topology.Changes)
-		if err != nil {
-			return fmt.Errorf("look up stream: %w", err)
-		}
-		if err := stream.UnpinConsumer(ctx, e.cfg.Service.Name, g.Group); err != nil {
-			return fmt.Errorf("unpin: %w", err)
-		}
-	}
-	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }

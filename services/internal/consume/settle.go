@@ -3,11 +3,9 @@ package consume
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
@@ -16,105 +14,100 @@ type verdict int
 
 const (
 	done verdict = iota
+	// release takes the message off the consumer although its key is still to be tried again.
+	release
 	again
 	handBack
 	park
 )
 
+// disposition is a verdict with its reasons.
+type disposition struct {
+	verdict
+	delay time.Duration
+	err   error
+}
+
 // settle decides what happens next to a key and its messages. It alone does.
-func (e *engine[K]) settle(ctx context.Context, key K, b *batch, err error) {
-	v, delay := e.judge(key, err)
-	if err != nil && v != handBack {
+func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
+	d := e.dispositionOf(key, err)
+	if err != nil && d.verdict != handBack {
 		e.cfg.Log.WarnContext(ctx, "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
-			slog.Bool("dead_letter", v == park), slog.Duration("retry_in", delay))
+			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
 	}
-	if v == again && len(b.deliveries) == 0 {
+	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.crowded() {
+		// Or this dependency would hold up what has nothing to do with it. Should we crash, the
+		// next turn looks at everything.
+		d.verdict = release
+	}
+	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
 		// No message will bring the key back.
-		e.requeue(key, b.resync)
-		e.queue.AddAfter(key, delay)
-	} else if v == again && b.resync {
+		e.requeue(key, r.resync)
+		e.queue.keys.AddAfter(key, d.delay)
+	} else if d.verdict == again && r.resync {
 		e.requeue(key, true)
 	}
-	for _, d := range b.deliveries {
-		e.finish(ctx, d, ruling{v, delay, err})
+	for _, delivery := range r.deliveries {
+		e.finish(ctx, delivery, d)
 	}
 }
 
-// judge turns the error of a reconciliation into a verdict.
-func (e *engine[K]) judge(key K, err error) (verdict, time.Duration) {
+// dispositionOf turns the error of a reconciliation into what becomes of its messages.
+func (e *engine[K]) dispositionOf(key K, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case err == nil:
-		delete(e.troubles, key)
-		return done, 0
+		delete(e.retries, key)
+		return disposition{verdict: done}
 	case e.draining:
-		return handBack, 0
+		return disposition{verdict: handBack, err: err}
 	case fault.IsTerminal(err):
-		delete(e.troubles, key)
-		return park, 0
+		delete(e.retries, key)
+		return disposition{verdict: park, err: err}
 	}
-	t := e.troubles[key]
-	if now := time.Now(); now.After(t.until) {
+	r := e.retries[key]
+	if now := time.Now(); now.After(r.until) {
 		// Attempts that other events bring about meanwhile count for nothing.
-		t.failures++
-		t.delay = e.delay(t.failures)
-		t.until = now.Add(t.delay)
+		r.failures++
+		r.delay = e.backoff.Delay(r.failures)
+		r.until = now.Add(r.delay)
 		if !fault.IsUnavailable(err) {
-			t.own++
+			r.own++
 		}
 	}
-	e.troubles[key] = t
-	if t.own >= e.cfg.MaxAttempts {
-		delete(e.troubles, key)
-		return park, 0
+	e.retries[key] = r
+	if r.own >= e.cfg.MaxAttempts {
+		delete(e.retries, key)
+		return disposition{verdict: park, err: err}
 	}
-	return again, t.delay
+	return disposition{again, r.delay, err}
 }
 
-// trouble is what a key has been through since its last success.
-type trouble struct {
+// retry is what a key has been through since its last success.
+type retry struct {
 	// failures counts waits; own counts failures that are nobody else's fault.
 	failures, own int
 	delay         time.Duration
 	until         time.Time
 }
 
-// delay doubles with every failure up to MaxDelay, within a quarter either way.
-func (e *engine[K]) delay(failures int) time.Duration {
-	d := e.cfg.MaxDelay
-	if shift := failures - 1; shift < 16 {
-		d = min(d, e.cfg.MinDelay<<shift)
-	}
-	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
-}
-
 func (e *engine[K]) requeue(key K, resync bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b := e.wait(key)
-	b.resync = b.resync || resync
+	r := e.request(key)
+	r.resync = r.resync || resync
 }
 
-// ruling is a verdict with its reasons.
-type ruling struct {
-	verdict
-	delay time.Duration
-	err   error
-}
-
-// finish rules on one of the keys that d waits for; the last one settles the message
-// by the worst ruling.
-func (e *engine[K]) finish(ctx context.Context, d *delivery, r ruling) {
+// finish is done with one of the keys that d waits for; the last one settles the message by the
+// worst disposition.
+func (e *engine[K]) finish(ctx context.Context, d *delivery, with disposition) {
 	e.mu.Lock()
-	if r.verdict > d.worst.verdict {
-		d.worst = r
+	if with.verdict > d.worst.verdict {
+		d.worst = with
 	}
 	d.keys--
 	last := d.keys <= 0
-	if last {
-		delete(e.open, d)
-	}
 	e.mu.Unlock()
 	if last {
 		e.dispose(ctx, d)
@@ -124,33 +117,37 @@ func (e *engine[K]) finish(ctx context.Context, d *delivery, r ruling) {
 // dispose tells the server what became of a message. Whatever goes wrong here, the
 // message stays and comes again.
 func (e *engine[K]) dispose(ctx context.Context, d *delivery) {
-	var err error
-	outcome := "ok"
-	switch d.worst.verdict {
-	case done:
-		err = d.msg.Ack()
-		e.metrics.age(d.change)
-	case again:
-		outcome = "retried"
-		err = d.msg.NakWithDelay(d.worst.delay)
-		e.results.report(ctx, failed(d.change, eventv1.Outcome_OUTCOME_RETRYING, d.worst.err))
-	case handBack:
-		outcome = "handed back"
-		err = d.msg.Nak()
-	case park:
-		outcome = "parked"
-		if err = e.park(ctx, d); err != nil {
-			outcome = "retried"
-			err = d.msg.NakWithDelay(e.cfg.MaxDelay)
-		}
-	}
+	e.unsettled.drop(d)
+	outcome, err := e.tellServer(ctx, d)
 	e.metrics.handled.WithLabelValues(outcome).Inc()
 	if err != nil {
 		e.cfg.Log.WarnContext(ctx, "message not settled; it will come again", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
 	}
 }
 
-// failed is the result of a change that could not be handled.
-func failed(c event.Change, outcome eventv1.Outcome, err error) Result {
-	return Result{Change: c, Outcome: outcome, Message: err.Error()}
+// tellServer also says what to count it as.
+func (e *engine[K]) tellServer(ctx context.Context, d *delivery) (outcome string, err error) {
+	switch d.worst.verdict {
+	case again:
+		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
+		return "retried", e.comeAgain(d, d.worst.delay)
+	case release:
+		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
+		return "released", d.msg.Ack()
+	case handBack:
+		return "handed back", d.msg.Nak()
+	case park:
+		if e.park(ctx, d) == nil {
+			return "parked", nil
+		}
+		return "retried", e.comeAgain(d, e.cfg.MaxDelay)
+	default:
+		e.metrics.age(d.change)
+		return "ok", d.msg.Ack()
+	}
+}
+
+func (e *engine[K]) comeAgain(d *delivery, delay time.Duration) error {
+	e.unsettled.delay(d, delay)
+	return d.msg.NakWithDelay(delay)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
@@ -14,9 +13,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
-
-// objectsPerAnnouncement bounds one announcement; a longer list takes several.
-const objectsPerAnnouncement = 1000
 
 // Marker publishes a snapshot marker.
 func (p *Publisher) Marker(ctx context.Context, m *eventv1.SnapshotMarker) error {
@@ -63,26 +59,6 @@ func (p *Publisher) Unmark(ctx context.Context, cluster string, r event.GroupRes
 	}
 	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(topology.SyncSubject(cluster, r))); err != nil {
 		return fault.Unavailable(fmt.Errorf("take back snapshot marker of %s: %w", r, err))
-	}
-	return nil
-}
-
-// Announce tells caches what changed in a store.
-func Announce(ctx context.Context, js jetstream.JetStream, m *eventv1.StoreChanged) error {
-	parts := [][]string{nil}
-	if len(m.GetObjects()) > 0 {
-		parts = slices.Collect(slices.Chunk(m.GetObjects(), objectsPerAnnouncement))
-	}
-	for _, objects := range parts {
-		data, err := proto.Marshal(&eventv1.StoreChanged{
-			StoreId: m.GetStoreId(), AuthorizationModelId: m.GetAuthorizationModelId(), Objects: objects,
-		})
-		if err != nil {
-			return fmt.Errorf("encode announcement of store %s: %w", m.GetStoreId(), err)
-		}
-		if _, err := js.Publish(ctx, topology.AnnounceSubject(m.GetStoreId()), data); err != nil {
-			return fault.Unavailable(fmt.Errorf("announce change of store %s: %w", m.GetStoreId(), err))
-		}
 	}
 	return nil
 }

@@ -33,8 +33,9 @@ const (
 	// pinnedTTL bounds how long a dead replica holds up the next one. It must exceed
 	// PullExpiry, which is how often a living one shows itself.
 	pinnedTTL = 5 * time.Second
-	// maxAckPending bounds how many messages one service works on or retries at a time.
-	maxAckPending = 4096
+	// MaxAckPending bounds how many messages one service works on or retries at a time: beyond,
+	// it is sent no more.
+	MaxAckPending = 4096
 )
 
 // TombstoneTTL is how long the bus remembers a deletion unless the watcher is told otherwise.
@@ -91,7 +92,7 @@ func consumer(service Service) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: service.Name, FilterSubjects: filters,
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: AckWait, MaxDeliver: -1, MaxAckPending: maxAckPending,
+		AckWait: AckWait, MaxDeliver: -1, MaxAckPending: MaxAckPending,
 		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{Group}, PinnedTTL: pinnedTTL,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -71,8 +72,7 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 	err := v.takeOnce(ctx, msg)
 	for err != nil && !fault.IsTerminal(err) {
-		sleep(ctx, pause)
-		if ctx.Err() != nil {
+		if !backoff.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
 		err = v.takeOnce(ctx, msg)
@@ -89,14 +89,6 @@ func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 		return err
 	}
 	return v.Apply(ctx, change)
-}
-
-// sleep waits unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 func (v *View) begin() {

@@ -1,9 +1,7 @@
 package view
 
 import (
-	"cmp"
 	"encoding/json"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -32,12 +30,9 @@ type Table[T any] struct {
 	shown, writing *content[T]
 }
 
-type content[T any] struct {
-	live, gone map[event.Key]*Object[T]
-	index      map[indexKey]map[*Object[T]]struct{}
-}
-
-type indexKey struct{ index, value string }
+// content is the living objects, and of every key the last that was deleted: also when another
+// has its name by now.
+type content[T any] struct{ live, gone *shelf[T] }
 
 // table is what the view needs of any Table.
 type table interface {
@@ -52,34 +47,41 @@ type table interface {
 	expire(before time.Time)
 }
 
-// Register declares a table of one kind, with indexes by name: each function returns
-// the values under which an object is found with [Table.By]. Call it before [View.Run].
+// Register declares a table of one kind, with indexes by name: each function returns the values
+// under which an object is found with [Table.By] while it lives, and with [Table.GoneBy] after
+// that. An empty value is none. Call it before [View.Run].
 func Register[T any](v *View, kind kinds.Kind, indexes map[string]func(*T) []string) *Table[T] {
-	empty := newContent[T]()
-	t := &Table[T]{mu: &v.mu, extract: indexes, shown: empty, writing: empty}
+	t := &Table[T]{mu: &v.mu, extract: indexes}
+	t.begin()
+	t.shown = t.writing
 	v.tables[kind.GroupResource] = t
 	return t
-}
-
-func newContent[T any]() *content[T] {
-	return &content[T]{
-		live: map[event.Key]*Object[T]{}, gone: map[event.Key]*Object[T]{},
-		index: map[indexKey]map[*Object[T]]struct{}{},
-	}
 }
 
 // Get finds a live object.
 func (t *Table[T]) Get(k event.Key) (Object[T], bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return found(t.shown.live[k])
+	return found(t.shown.live.objects[k])
 }
 
 // Tombstone finds a deleted object. Deletions are known for as long as the bus keeps them.
 func (t *Table[T]) Tombstone(k event.Key) (Object[T], bool) {
+	o, live := t.Last(k)
+	if live {
+		return Object[T]{}, false
+	}
+	return o, o.UID != ""
+}
+
+// Last finds the newest known state of an object, living or not. Without any it has no UID.
+func (t *Table[T]) Last(k event.Key) (o Object[T], live bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return found(t.shown.gone[k])
+	if o, live = found(t.shown.live.objects[k]); !live {
+		o, _ = found(t.shown.gone.objects[k])
+	}
+	return o, live
 }
 
 func found[T any](o *Object[T]) (Object[T], bool) {
@@ -93,51 +95,36 @@ func found[T any](o *Object[T]) (Object[T], bool) {
 func (t *Table[T]) By(index, value string) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return sorted(maps.Keys(t.shown.index[indexKey{index, value}]))
+	return t.shown.live.by(indexKey{index, value})
+}
+
+// GoneBy lists the deleted objects whose last state has a value in an index, ordered by key.
+// Other objects may have their names by now.
+func (t *Table[T]) GoneBy(index, value string) []Object[T] {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.shown.gone.by(indexKey{index, value})
 }
 
 // Count is how many objects [Table.By] would list.
 func (t *Table[T]) Count(index, value string) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return len(t.shown.index[indexKey{index, value}])
+	return len(t.shown.live.index[indexKey{index, value}])
 }
 
 // All lists the live objects, ordered by key.
 func (t *Table[T]) All() []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return sorted(maps.Values(t.shown.live))
-}
-
-// Tombstones lists the deleted objects, ordered by key.
-func (t *Table[T]) Tombstones() []Object[T] {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return sorted(maps.Values(t.shown.gone))
-}
-
-func sorted[T any](objects iter.Seq[*Object[T]]) []Object[T] {
-	all := []Object[T]{}
-	for o := range objects {
-		all = append(all, *o)
-	}
-	slices.SortFunc(all, func(a, b Object[T]) int {
-		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
-	})
-	return all
-}
-
-// held is the object of a key, living or not; nil when there never was one.
-func (c *content[T]) held(k event.Key) *Object[T] {
-	if o := c.live[k]; o != nil {
-		return o
-	}
-	return c.gone[k]
+	return sorted(maps.Values(t.shown.live.objects))
 }
 
 func (t *Table[T]) newer(c event.Change) bool {
-	held := t.writing.held(c.Key)
+	held := t.writing.live.objects[c.Key]
+	if held == nil {
+		held = t.writing.gone.objects[c.Key]
+	}
 	return held == nil || c.NewerThan(held.Change)
 }
 
@@ -178,73 +165,56 @@ func (t *Table[T]) put(o *Object[T]) {
 		return
 	}
 	c := t.writing
-	if was := c.live[o.Key]; was != nil {
-		t.eachIndex(was, c.unindex)
-		delete(c.live, o.Key)
-		if o.Value == nil && o.UID == was.UID {
-			o.Value = was.Value
-		}
+	was := c.live.objects[o.Key]
+	if was != nil && was.UID == o.UID && o.Value == nil {
+		o.Value = was.Value
 	}
-	delete(c.gone, o.Key)
-	if o.Deleted {
-		c.gone[o.Key] = o
+	if !o.Deleted {
+		if gone := c.gone.objects[o.Key]; gone != nil && gone.UID == o.UID {
+			c.gone.remove(o.Key)
+		}
+		c.live.put(o)
 		return
 	}
-	c.live[o.Key] = o
-	t.eachIndex(o, c.enter)
+	c.live.remove(o.Key)
+	c.gone.put(o)
 }
 
-func (t *Table[T]) eachIndex(o *Object[T], f func(indexKey, *Object[T])) {
-	if o.Value == nil {
-		return
-	}
-	for name, extract := range t.extract {
-		for _, value := range extract(o.Value) {
-			f(indexKey{name, value}, o)
-		}
-	}
-}
+func (t *Table[T]) begin() { t.writing = &content[T]{newShelf(t.extract), newShelf(t.extract)} }
 
-func (c *content[T]) enter(ik indexKey, o *Object[T]) {
-	if c.index[ik] == nil {
-		c.index[ik] = map[*Object[T]]struct{}{}
-	}
-	c.index[ik][o] = struct{}{}
-}
-
-func (c *content[T]) unindex(ik indexKey, o *Object[T]) {
-	delete(c.index[ik], o)
-	if len(c.index[ik]) == 0 {
-		delete(c.index, ik)
-	}
-}
-
-func (t *Table[T]) begin() { t.writing = newContent[T]() }
-
-// finish shows what was loaded. What readers saw before and the bus does not hold yet,
-// because this process wrote it itself, stays.
+// finish shows what was loaded. What readers saw before and the bus does not hold yet, because
+// this process wrote it itself, stays. So does what was deleted before another took its name, of
+// which the bus does not tell again.
 func (t *Table[T]) finish() {
-	before := t.shown
-	for k := range t.writing.live {
-		if was := before.held(k); was != nil {
+	before, loaded := t.shown, t.writing
+	for k := range loaded.live.objects {
+		if was := before.live.objects[k]; was != nil {
 			t.put(was)
 		}
+		gone := before.gone.objects[k]
+		if gone == nil {
+			continue
+		}
+		t.put(gone)
+		if live := loaded.live.objects[k]; live != nil && live.UID != gone.UID && loaded.gone.objects[k] == nil {
+			loaded.gone.put(gone)
+		}
 	}
-	t.shown = t.writing
+	t.shown = loaded
 }
 
 // expire forgets deletions that the bus no longer keeps either.
 func (t *Table[T]) expire(before time.Time) {
-	for k, o := range t.shown.gone {
+	for k, o := range t.shown.gone.objects {
 		if o.ObservedAt.Before(before) {
-			delete(t.shown.gone, k)
+			t.shown.gone.remove(k)
 		}
 	}
 }
 
 func (t *Table[T]) appendKeys(keys []event.Key) []event.Key {
-	keys = slices.AppendSeq(keys, maps.Keys(t.shown.live))
-	return slices.AppendSeq(keys, maps.Keys(t.shown.gone))
+	keys = slices.AppendSeq(keys, maps.Keys(t.shown.live.objects))
+	return slices.AppendSeq(keys, maps.Keys(t.shown.gone.objects))
 }
 
-func (t *Table[T]) size() int64 { return int64(len(t.shown.live)) }
+func (t *Table[T]) size() int64 { return int64(len(t.shown.live.objects)) }

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
@@ -170,7 +171,7 @@ func (v *View) Run(ctx context.Context) error {
 		if ctx.Err() == nil && !errors.Is(err, errReplaced) { // Reading again is then all there is to it.
 			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
 		}
-		sleep(ctx, pause)
+		backoff.Sleep(ctx, pause)
 	}
 	return nil
 }

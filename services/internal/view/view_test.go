@@ -75,6 +75,50 @@ func TestIndexesFollowTheObjects(t *testing.T) {
 	}
 }
 
+func TestAnEmptyValueIsInNoIndex(t *testing.T) {
+	t.Parallel()
+	v, table := newView(nil)
+	apply(t, v, change("a", 1, tags(`{"tags":["","x"]}`)))
+	if got, has := table.Count("tag", ""), table.Count("tag", "x"); got != 0 || has != 1 {
+		t.Errorf("%d under nothing, %d under x", got, has)
+	}
+}
+
+func TestADeletedObjectIsFoundByItsLastState(t *testing.T) {
+	t.Parallel()
+	another := func(c *event.Change) { c.UID = "another" }
+	for name, c := range map[string]struct {
+		changes    []event.Change
+		gone       string
+		lastUID    string
+		live, tomb bool
+	}{
+		"alive":                     {[]event.Change{change("a", 1)}, "", "u", true, false},
+		"deleted without its state": {[]event.Change{change("a", 1), change("a", 2, deleted)}, "a ", "u", false, true},
+		"never seen alive":          {[]event.Change{change("a", 2, func(c *event.Change) { c.Deleted = true })}, "a ", "u", false, true},
+		"its name was taken":        {[]event.Change{change("a", 1), change("a", 2, deleted), change("a", 3, another)}, "a ", "another", true, false},
+		"the other was deleted, too": {
+			[]event.Change{change("a", 1), change("a", 2, deleted), change("a", 3, another, tags(`{}`)), change("a", 4, another, deleted)}, "", "another", false, true,
+		},
+		"back under the same UID": {[]event.Change{change("a", 1), change("a", 2, deleted), change("a", 3)}, "", "u", true, false},
+		"never there":             {nil, "", "", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, table := newView(nil)
+			apply(t, v, c.changes...)
+			if got := names(table.GoneBy("tag", "x")); got != c.gone {
+				t.Errorf("gone by x: %q, want %q", got, c.gone)
+			}
+			if o, live := table.Last(key("a")); live != c.live || o.UID != c.lastUID {
+				t.Errorf("last: %q, live %v", o.UID, live)
+			}
+			if _, ok := table.Tombstone(key("a")); ok != c.tomb {
+				t.Errorf("tombstone: %v", ok)
+			}
+		})
+	}
+}
+
 func TestWhoAsksIsToldOfEachChangeThatIsTakenIn(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)

@@ -6,17 +6,17 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
-	"github.com/entail-dev/entail/services/store-sync/module"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // Hold keeps our finalizer on a kcp APIBinding while it lives, and lets it go when no
 // AuthorizationModel is there for it alone. What is missing by then is nothing to wait for.
-func (p *Provider) Hold(ctx context.Context, r module.Reporter, binding event.Key) error {
+func (p *Provider) Hold(ctx context.Context, r consume.Reporter, binding event.Key) error {
 	b, ok := p.state.bindings.Get(binding)
 	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.Ignored() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
 		return nil
@@ -31,7 +31,7 @@ func (p *Provider) Hold(ctx context.Context, r module.Reporter, binding event.Ke
 	return nil
 }
 
-func (p *Provider) setFinalizer(ctx context.Context, r module.Reporter, b view.Object[plan.Binding], wanted bool) error {
+func (p *Provider) setFinalizer(ctx context.Context, r consume.Reporter, b view.Object[plan.Binding], wanted bool) error {
 	kind, edit := kinds.Bindings(), p.kube.AddFinalizer
 	kind.Version = b.Version
 	if !wanted {

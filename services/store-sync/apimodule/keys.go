@@ -8,7 +8,6 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
@@ -20,14 +19,13 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 	case kinds.Definitions().GroupResource:
 		return append(s.labelled(k), p.discovering(k)...)
 	case kinds.Bindings().GroupResource:
-		keys := []event.Key{k}
-		if b := last(s.bindings, k); b != nil {
-			keys = append(keys, s.storesOf(k.Cluster)...)
+		if b, _ := s.bindings.Last(k); b.Value == nil {
+			return []event.Key{k}
 		}
-		return keys
+		return append([]event.Key{k}, s.storesOf(k.Cluster)...)
 	case kinds.AccountInfos().GroupResource:
-		if i := last(s.accounts, k); i != nil && k.Name == corev1alpha1.AccountInfoName {
-			return []event.Key{s.organization(i)}
+		if i, _ := s.accounts.Last(k); i.Value != nil && k.Name == corev1alpha1.AccountInfoName {
+			return []event.Key{s.organization(i.Value)}
 		}
 	case kinds.Exports().GroupResource:
 		return s.boundTo(k.Cluster, k.Name)
@@ -45,11 +43,11 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 
 // labelled is the Store that the label of a definition here names.
 func (s *state) labelled(definition event.Key) []event.Key {
-	d := last(s.definitions, definition)
-	if d == nil || definition.Cluster != s.shared.Cluster || d.Labels[corev1alpha1.StoreNameLabel] == "" {
+	d, _ := s.definitions.Last(definition)
+	if d.Value == nil || definition.Cluster != s.shared.Cluster || d.Value.Labels[corev1alpha1.StoreNameLabel] == "" {
 		return nil
 	}
-	return []event.Key{module.StoreKey(d.Labels[corev1alpha1.StoreNameLabel], s.shared.Cluster)}
+	return []event.Key{module.StoreKey(d.Value.Labels[corev1alpha1.StoreNameLabel], s.shared.Cluster)}
 }
 
 // discovering lists the Stores whose models know all resources in the group of a definition.
@@ -69,15 +67,6 @@ func (p *Provider) discovering(definition event.Key) []event.Key {
 func (p *Provider) concerns(definition event.Key) bool {
 	_, group, _ := strings.Cut(definition.Name, ".")
 	return definition.Cluster == p.state.shared.Cluster && p.discovery.Concerns(group)
-}
-
-// last is the newest known state of an object, living or not.
-func last[T any](table *view.Table[T], k event.Key) *T {
-	o, live := table.Get(k)
-	if !live {
-		o, _ = table.Tombstone(k)
-	}
-	return o.Value
 }
 
 // storesOf is the Store of the organization that a kcp workspace belongs to, if that is known.

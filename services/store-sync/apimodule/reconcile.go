@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -46,7 +47,7 @@ func (p *Provider) invalidate(object event.Key) {
 
 // Sync makes the AuthorizationModels of APIs in a Store be as they should be, once the resources
 // of the API server are known. A Store in deletion gets no more.
-func (p *Provider) Sync(ctx context.Context, r module.Reporter, store event.Key) ([]module.Member, error) {
+func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
 	discoverErr := p.discover(ctx, store)
 	if _, ready := p.Modules(store); !ready {
 		return nil, discoverErr

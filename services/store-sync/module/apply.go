@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -28,7 +29,7 @@ type Carriers struct {
 }
 
 // Apply carries out a plan. One AuthorizationModel that cannot be made holds up no other.
-func (a *Applier) Apply(ctx context.Context, p Reporter, has Carriers, todo plan.Plan) error {
+func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has Carriers, todo plan.Plan) error {
 	var errs []error
 	for i := range todo.Apply {
 		m := &todo.Apply[i]
@@ -52,7 +53,7 @@ type applyConfig struct {
 }
 
 // make makes an AuthorizationModel, or changes the one that was seen.
-func (a *Applier) make(ctx context.Context, p Reporter, m *corev1alpha1.AuthorizationModel, seen, cause event.Change) error {
+func (a *Applier) make(ctx context.Context, p consume.Reporter, m *corev1alpha1.AuthorizationModel, seen, cause event.Change) error {
 	if seen.UID == "" {
 		seen.Key = a.State.ModelKey(m.Name)
 	}

@@ -5,7 +5,7 @@ package module
 import (
 	"context"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -18,7 +18,7 @@ type Provider interface {
 	Keys(object event.Key) []event.Key
 	// Sync makes the AuthorizationModels that carry the provider's modules in a Store, and lists
 	// the objects behind them. What fails for one of them holds up no other.
-	Sync(ctx context.Context, p Reporter, store event.Key) ([]Member, error)
+	Sync(ctx context.Context, p consume.Reporter, store event.Key) ([]Member, error)
 	// Modules are those that go into the Store's model as they are. Until they are ready, there
 	// can be no model.
 	Modules(store event.Key) (modules []model.Module, ready bool)
@@ -33,14 +33,4 @@ type Member struct {
 	Carrier event.Key
 	// Status is what its status must be after a verdict on the carrier.
 	Status func(plan.Verdict) plan.Status
-}
-
-// Reporter hears of what was written and of what became of objects.
-type Reporter interface {
-	// Wrote takes the state that a write led to into the view; the write was made because of cause.
-	Wrote(ctx context.Context, cause, now event.Change) error
-	// Count counts a write to a backend; it was made because of cause.
-	Count(cause event.Change)
-	// Report tells the bus what became of an object.
-	Report(c event.Change, outcome eventv1.Outcome, message string)
 }

@@ -52,12 +52,7 @@ type Store = view.Object[corev1alpha1.Store]
 func (s *State) StoresNamed(name string) []Store { return s.Stores.By(byName, name) }
 
 // StoresOf lists the Stores that have an OpenFGA store.
-func (s *State) StoresOf(storeID string) []Store {
-	if storeID == "" {
-		return nil
-	}
-	return s.Stores.By(byStoreID, storeID)
-}
+func (s *State) StoresOf(storeID string) []Store { return s.Stores.By(byStoreID, storeID) }
 
 // ModelsOf lists the AuthorizationModels that refer to a Store, whether or not it exists.
 func (s *State) ModelsOf(store event.Key) []Model {

@@ -5,6 +5,7 @@ package policymodule
 import (
 	"context"
 
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/policy"
@@ -34,19 +35,15 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 	if k.GroupResource != kinds.PolicyDocuments().GroupResource {
 		return nil
 	}
-	d, live := p.state.documents.Get(k)
-	if !live {
-		d, _ = p.state.documents.Tombstone(k)
+	if d, _ := p.state.documents.Last(k); d.Value != nil {
+		return []event.Key{storeOf(d)}
 	}
-	if d.Value == nil {
-		return nil
-	}
-	return []event.Key{storeOf(d)}
+	return nil
 }
 
 // Sync makes AuthorizationModels of the PolicyDocuments of a Store here, as far as they fit
 // together. A Store in deletion gets no more.
-func (p *Provider) Sync(ctx context.Context, r module.Reporter, store event.Key) ([]module.Member, error) {
+func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
 	found := p.state.snapshot(store)
 	if found.empty() || store.Cluster != p.state.shared.Cluster {
 		return nil, nil

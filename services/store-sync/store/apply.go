@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 
+	"google.golang.org/protobuf/proto"
+
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -24,7 +27,7 @@ type applier struct {
 }
 
 // apply carries out one action, and adds to what is observed.
-func (a *applier) apply(ctx context.Context, p Pass, action plan.Action, in plan.Input, obs *plan.Observed) error {
+func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
 	case plan.FindStores, plan.GetStore, plan.LatestModel:
 		return a.observe(ctx, action, in, obs)
@@ -68,7 +71,7 @@ func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input
 }
 
 // write changes OpenFGA. That it refuses a model or a name is observed, and is no error.
-func (a *applier) write(ctx context.Context, p Pass, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
+func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
 	switch action.Verb {
 	case plan.CreateStore:
 		obs.Created, err = a.fga.CreateStore(ctx, in.Key.Name)
@@ -79,10 +82,16 @@ func (a *applier) write(ctx context.Context, p Pass, action plan.Action, in plan
 		}
 		obs.Renamed = err == nil
 	case plan.WriteModel:
-		if obs.Written, err = a.fga.WriteModel(ctx, action.StoreID, action.Model); errors.Is(err, fga.ErrInvalidModel) {
-			obs.Refused = err
+		id, writeErr := a.fga.WriteModel(ctx, action.StoreID, action.Model)
+		switch {
+		case errors.Is(writeErr, fga.ErrInvalidModel):
+			obs.Refused = writeErr
 			return nil
+		case writeErr == nil:
+			obs.LatestOf, obs.Latest, obs.Written = action.StoreID, proto.CloneOf(action.Model), true
+			obs.Latest.Id = id
 		}
+		err = writeErr
 	default:
 		if err = a.fga.DeleteStore(ctx, action.StoreID); err == nil {
 			obs.Deleted = action.StoreID
@@ -93,7 +102,7 @@ func (a *applier) write(ctx context.Context, p Pass, action plan.Action, in plan
 	}
 	p.Count(in.Change)
 	a.log.InfoContext(ctx, "OpenFGA changed", slog.String("step", string(action.Verb)), slog.String("store", in.Key.Name),
-		slog.String("store_id", cmp.Or(action.StoreID, obs.Created)), slog.String("model_id", obs.Written))
+		slog.String("store_id", cmp.Or(action.StoreID, obs.Created)), slog.String("model_id", obs.Latest.GetId()))
 	return nil
 }
 
@@ -103,7 +112,7 @@ func refused(err error) bool {
 }
 
 // setFinalizer puts our finalizer on the Store, or takes it off. With the object at hand that is one call.
-func (a *applier) setFinalizer(ctx context.Context, p Pass, on bool, in plan.Input, obs *plan.Observed) (err error) {
+func (a *applier) setFinalizer(ctx context.Context, p consume.Reporter, on bool, in plan.Input, obs *plan.Observed) (err error) {
 	seen, edit := in.Change, a.kube.RemoveFinalizer
 	if seen.Object, err = json.Marshal(in.Store); err != nil {
 		return fmt.Errorf("encoding %s: %w", seen.Key, err)

@@ -11,9 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -30,6 +33,7 @@ type Reconciler struct {
 type Config struct {
 	State  *State
 	Merges *MergeCache
+	View   *view.View
 	Kube   *kube.Client
 	FGA    *fga.Client
 	Log    *slog.Logger
@@ -41,7 +45,7 @@ type Config struct {
 func New(c Config) *Reconciler {
 	return &Reconciler{
 		state: c.State, merges: c.Merges, applier: &applier{kube: c.Kube, fga: c.FGA, log: c.Log},
-		status: &statusWriter{cluster: c.State.shared.Cluster, kube: c.Kube, announce: c.Announce, log: c.Log},
+		status: &statusWriter{cluster: c.State.shared.Cluster, view: c.View, kube: c.Kube, announce: c.Announce, log: c.Log},
 	}
 }
 
@@ -50,40 +54,47 @@ const maxActions = 24
 
 var errEndless = errors.New("the pass does not come to an end")
 
-// Pass is one reconciliation of a Store.
-type Pass struct {
-	module.Reporter
-	Key    event.Key
-	Resync bool
-	// Members are the objects of providers behind modules of the Store, as they were when these were made.
-	Members []module.Member
+// Reconcile brings one Store in step, and plans again when objects change under it. Members are
+// the objects of providers behind modules of the Store, as they were when these were made.
+func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], members []module.Member) error {
+	var obs plan.Observed
+	return reconcile.Retry(p.Key, func() error { return r.try(ctx, p, members, &obs) })
 }
 
-// Reconcile asks package plan what to do about a Store, and does it until there is nothing left.
-func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
-	var obs plan.Observed
-	in := r.snapshot(p, obs)
-	obs.Missing = invalidID(in)
+// try asks package plan what to do, and does it until there is nothing left.
+func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], members []module.Member, obs *plan.Observed) error {
+	in := r.snapshot(p, *obs)
+	if id := invalidID(in); id != "" {
+		obs.Missing = id
+	}
 	for range maxActions {
-		action := plan.Next(in, obs)
-		err := r.do(ctx, p, action, in, &obs)
+		action := plan.Next(in, *obs)
+		var err error
+		switch action.Verb {
+		case plan.Record:
+			err = r.status.writeStore(ctx, p, in, *obs, false)
+		case plan.WriteStatus:
+			err = r.status.writeStatuses(ctx, p, in, *obs, members)
+		default:
+			err = r.applier.apply(ctx, p, action, in, obs)
+		}
 		switch {
 		case errors.Is(err, kube.ErrNotFound):
 			// Gone, or another of its name now: the event of that is on its way.
-			return r.applier.discard(ctx, in, obs)
+			return r.applier.discard(ctx, in, *obs)
 		case errors.Is(err, fga.ErrStoreNotFound):
 			obs.Missing = action.StoreID
 		case err != nil || action.Verb == plan.WriteStatus:
 			return err
 		case action.Renews():
-			in = r.snapshot(p, obs)
+			in = r.snapshot(p, *obs)
 		}
 	}
 	return errEndless
 }
 
 // snapshot takes all that is decided from at one time, so that it fits together.
-func (r *Reconciler) snapshot(p Pass, obs plan.Observed) plan.Input {
+func (r *Reconciler) snapshot(p *consume.Pass[event.Key], obs plan.Observed) plan.Input {
 	in := r.state.Snapshot(p.Key, obs)
 	in.Resync, in.Now, in.NameErr = p.Resync, metav1.Now().Rfc3339Copy(), fga.ValidateStoreName(p.Key.Name)
 	if in.Store != nil && in.Store.DeletionTimestamp == nil {
@@ -101,15 +112,4 @@ func invalidID(in plan.Input) string {
 		return in.Store.Status.StoreID
 	}
 	return ""
-}
-
-func (r *Reconciler) do(ctx context.Context, p Pass, a plan.Action, in plan.Input, obs *plan.Observed) error {
-	switch a.Verb {
-	case plan.Record:
-		return r.status.writeStore(ctx, p, in, *obs)
-	case plan.WriteStatus:
-		return r.status.writeStatuses(ctx, p, in, *obs)
-	default:
-		return r.applier.apply(ctx, p, a, in, obs)
-	}
 }

@@ -30,11 +30,7 @@ func (s *State) Keys(k event.Key) []event.Key {
 	case kinds.Stores().GroupResource:
 		return s.storeKeys(k)
 	case kinds.AuthorizationModels().GroupResource:
-		m, live := s.shared.Models.Get(k)
-		if !live {
-			m, _ = s.shared.Models.Tombstone(k)
-		}
-		if m.Value != nil {
+		if m, _ := s.shared.Models.Last(k); m.Value != nil {
 			return []event.Key{module.StoreOf(m)}
 		}
 	}

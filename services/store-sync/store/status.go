@@ -9,9 +9,12 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -21,6 +24,7 @@ import (
 type statusWriter struct {
 	// cluster is the one whose objects are ours to write to.
 	cluster  string
+	view     *view.View
 	kube     *kube.Client
 	announce func(context.Context, *eventv1.StoreChanged) error
 	log      *slog.Logger
@@ -28,18 +32,18 @@ type statusWriter struct {
 
 // writeStatuses ends a pass: the Store first, because tuples wait for its model, then all objects
 // behind its modules. These are judged by what was decided from, not by what the view has got since.
-func (w *statusWriter) writeStatuses(ctx context.Context, p Pass, in plan.Input, obs plan.Observed) error {
+func (w *statusWriter) writeStatuses(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
 	switch {
 	case obs.Released || in.Store == nil && in.Gone != nil:
 		p.Report(in.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 	case in.Store != nil:
-		if err := w.writeStore(ctx, p, in, obs); err != nil {
+		if err := w.writeStore(ctx, p, in, obs, true); err != nil {
 			return err
 		}
 		outcome, message := plan.StoreOutcome(plan.StoreStatus(in, obs).Conditions)
 		p.Report(in.Change, outcome, message)
 	}
-	for _, m := range append(w.members(in), p.Members...) {
+	for _, m := range append(w.members(in), members...) {
 		if err := w.write(ctx, p, m, m.Status(plan.Verdict(in, obs, m.Carrier))); err != nil {
 			return err
 		}
@@ -62,8 +66,8 @@ func (w *statusWriter) members(in plan.Input) []module.Member {
 }
 
 // writeStore announces a model that the Store's status does not name yet, and then names it: a
-// crash in between announces it again.
-func (w *statusWriter) writeStore(ctx context.Context, p Pass, in plan.Input, obs plan.Observed) error {
+// crash in between announces it again. With cas it does so only on the very state that was planned from.
+func (w *statusWriter) writeStore(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, cas bool) error {
 	was, status := in.Store.Status, plan.StoreStatus(in, obs)
 	if id := status.AuthorizationModelID; id != "" && id != was.AuthorizationModelID {
 		if err := w.announce(ctx, &eventv1.StoreChanged{StoreId: status.StoreID, AuthorizationModelId: id}); err != nil {
@@ -73,7 +77,7 @@ func (w *statusWriter) writeStore(ctx context.Context, p Pass, in plan.Input, ob
 	if equality.Semantic.DeepEqual(plan.OwnStoreStatus(was), status) {
 		return nil
 	}
-	now, err := w.kube.ApplyStatus(ctx, kinds.Stores(), in.Change, status, false)
+	now, err := w.apply(ctx, kinds.Stores(), in.Change, status, cas)
 	if err != nil {
 		return err
 	}
@@ -82,9 +86,9 @@ func (w *statusWriter) writeStore(ctx context.Context, p Pass, in plan.Input, ob
 }
 
 // write writes what the status of an object lacks, unless it vanished meanwhile, and reports.
-func (w *statusWriter) write(ctx context.Context, p Pass, m module.Member, s moduleplan.Status) error {
+func (w *statusWriter) write(ctx context.Context, p consume.Reporter, m module.Member, s moduleplan.Status) error {
 	if !s.Same {
-		now, err := w.kube.ApplyStatus(ctx, m.Kind, m.Change, s.Fields, false)
+		now, err := w.apply(ctx, m.Kind, m.Change, s.Fields, m.Kind == kinds.AuthorizationModels())
 		if errors.Is(err, kube.ErrNotFound) {
 			return nil
 		}
@@ -98,6 +102,20 @@ func (w *statusWriter) write(ctx context.Context, p Pass, m module.Member, s mod
 	}
 	p.Report(m.Change, s.Outcome, s.Message)
 	return nil
+}
+
+// apply writes our part of a status. When the object is no longer as it was, it is ErrStale, and
+// the newest state is in the view.
+func (w *statusWriter) apply(ctx context.Context, kind kinds.Kind, about event.Change, fields any, cas bool) (event.Change, error) {
+	now, err := w.kube.ApplyStatus(ctx, kind, about, fields, cas)
+	if !cas || !errors.Is(err, kube.ErrConflict) {
+		return now, err
+	}
+	if now, err = w.kube.Get(ctx, kind, about.Key.Namespace, about.Key.Name); err != nil {
+		return now, err
+	}
+	now.Traceparent = about.Traceparent
+	return now, errors.Join(reconcile.ErrStale, w.view.Apply(ctx, now))
 }
 
 // record makes Events; they are a courtesy.

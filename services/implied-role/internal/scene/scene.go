@@ -26,7 +26,7 @@ const (
 	bySource = "source"
 	// byOwner finds generated bindings by namespace and source, and all of them.
 	byOwner    = "owner"
-	everywhere = ""
+	everywhere = "*"
 )
 
 type (

@@ -100,7 +100,7 @@ func syncStore(in Input, obs Observed, id string) (Action, bool) {
 // syncModel makes the merged model the store's latest.
 func syncModel(in Input, obs Observed, id string) Action {
 	latest, known := obs.latest(id)
-	wanted := in.mergeErr() == nil && obs.Refused == nil && obs.Written == "" && !model.Equal(latest, in.Merged.Model)
+	wanted := in.mergeErr() == nil && obs.Refused == nil && !model.Equal(latest, in.Merged.Model)
 	switch {
 	case !known:
 		return Action{Verb: LatestModel, StoreID: id}

@@ -17,12 +17,12 @@ type Observed struct {
 	// Found is the last store that was found by its id, Missing the id that was not.
 	Found   Store
 	Missing string
-	// LatestOf is the store whose newest model is Latest, which is nil when it has none.
+	// LatestOf is the store whose newest model is Latest, which is nil when it has none. Written
+	// is true when that was made in this pass; Refused says why OpenFGA would not have another.
 	LatestOf string
 	Latest   *openfgav1.AuthorizationModel
-	// Written is the model made in this pass; Refused says why OpenFGA would not have it.
-	Written string
-	Refused error
+	Written  bool
+	Refused  error
 	// Renamed is true when the store took the Store's name; RenameErr says why it could not.
 	Renamed   bool
 	RenameErr error
@@ -50,10 +50,10 @@ func (obs Observed) exists(id string) bool { return obs.bears(id) || obs.Found.I
 // latest is the newest model of the store; false while that is not known.
 func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
 	switch id {
-	case obs.Created:
-		return nil, true
 	case obs.LatestOf:
 		return obs.Latest, true
+	case obs.Created:
+		return nil, true
 	}
 	return nil, false
 }

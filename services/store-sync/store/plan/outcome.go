@@ -42,8 +42,8 @@ func StoreNotes(before, after []metav1.Condition, obs Observed) []condition.Note
 			notes = append(notes, condition.Note{Warning: true, Reason: "ModelRejected", Message: c.Message})
 		}
 	}
-	if obs.Written != "" {
-		notes = append(notes, condition.Note{Reason: "ModelWritten", Message: "model " + obs.Written + " was written and is live"})
+	if obs.Written {
+		notes = append(notes, condition.Note{Reason: "ModelWritten", Message: "model " + obs.Latest.GetId() + " was written and is live"})
 	}
 	return notes
 }

@@ -93,9 +93,6 @@ func before(in Input, typ string) (condition.Condition, bool) {
 
 // modelID is the model that is live in the store.
 func modelID(in Input, obs Observed, id string) string {
-	if obs.Written != "" {
-		return obs.Written
-	}
 	latest, known := obs.latest(id)
 	switch {
 	case id == "":
@@ -111,7 +108,7 @@ func modelID(in Input, obs Observed, id string) string {
 // live reports whether the store's newest model is known to be the merge.
 func live(in Input, obs Observed, id string) bool {
 	latest, known := obs.latest(id)
-	return obs.Written != "" || known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
+	return known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
 }
 
 func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {

@@ -198,7 +198,7 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 			m := proto.CloneOf(a.Model)
 			m.Id = fmt.Sprintf("model%d", w.made)
 			s.models = append(s.models, m)
-			obs.Written = m.GetId()
+			obs.LatestOf, obs.Latest, obs.Written = a.StoreID, m, true
 		}
 	case plan.RenameStore:
 		wrote = w.noRename == nil

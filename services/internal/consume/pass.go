@@ -1,0 +1,117 @@
+package consume
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// Result is what a pass made of one object.
+type Result = publish.Result
+
+// Pass is one reconciliation of one key: what is asked for, and where it is told what was done.
+// It may be used by several goroutines.
+type Pass[K comparable] struct {
+	Key K
+	// Resync asks to read the backend and repair what was changed behind our back.
+	Resync bool
+
+	view   *view.View
+	echoes *echoes
+
+	mu sync.Mutex
+	// writes counts calls that changed something, by the object on whose behalf.
+	writes map[event.Key]int
+	// results are the last reports, in the order of the first of each object; place is where.
+	results []Result
+	place   map[event.Key]int
+	// enqueued are further keys with their priorities.
+	enqueued map[K]int
+}
+
+// Reporter is the part of a [Pass] that has nothing to do with its key.
+type Reporter interface {
+	Wrote(ctx context.Context, cause, now event.Change) error
+	Count(cause event.Change)
+	Report(c event.Change, outcome eventv1.Outcome, message string)
+}
+
+// NewPass makes a pass that no engine asked for, for tests of reconcilers.
+func NewPass[K comparable](v *view.View, key K, resync bool) *Pass[K] {
+	return newPass(v, nil, key, resync)
+}
+
+func newPass[K comparable](v *view.View, echoes *echoes, key K, resync bool) *Pass[K] {
+	return &Pass[K]{Key: key, Resync: resync, view: v, echoes: echoes, writes: map[event.Key]int{}, place: map[event.Key]int{}, enqueued: map[K]int{}}
+}
+
+// Wrote takes into the view what the API server answered to a write on behalf of cause, which
+// it counts. The new state is part of the same story, and so of its trace.
+//
+// The event that tells of the new state wakes other keys only. So the write must be one by
+// compare-and-swap on the state that the pass decided from, or the pass must decide again from
+// the new one: what somebody else changed meanwhile would be overlooked.
+func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
+	now.Traceparent = cause.Traceparent
+	if !now.Deleted {
+		now.ObservedAt = cause.ObservedAt
+	}
+	p.Count(cause)
+	// Another generation of the same object is somebody else's, too.
+	if cause.Key != now.Key || cause.Generation == now.Generation {
+		p.echoes.expect(now, p.Key)
+	}
+	if err := p.view.Apply(ctx, now); err != nil {
+		return fmt.Errorf("taking in %s: %w", now.Key, err)
+	}
+	return nil
+}
+
+// Count counts a call on behalf of cause that changed a backend other than the API server.
+func (p *Pass[K]) Count(cause event.Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes[cause.Key]++
+}
+
+// Report says what became of an object. What was reported last counts, at the end of the pass.
+func (p *Pass[K]) Report(c event.Change, outcome eventv1.Outcome, message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	result := Result{Change: c, Outcome: outcome, Message: message}
+	if i, ok := p.place[c.Key]; ok {
+		p.results[i] = result
+		return
+	}
+	p.place[c.Key] = len(p.results)
+	p.results = append(p.results, result)
+}
+
+// Enqueue asks for further keys, of the given priority, after this pass. The messages that this
+// pass is for are not done before those keys are, too, unless the pass fails.
+func (p *Pass[K]) Enqueue(priority int, keys ...K) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range keys {
+		if has, ok := p.enqueued[key]; !ok || has < priority {
+			p.enqueued[key] = priority
+		}
+	}
+}
+
+// Results are what has been reported so far.
+func (p *Pass[K]) Results() []Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	results := make([]Result, len(p.results))
+	for i, r := range p.results {
+		r.Writes = p.writes[r.Change.Key]
+		results[i] = r
+	}
+	return results
+}

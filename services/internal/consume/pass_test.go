@@ -1,0 +1,323 @@
+package consume_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func both(c *event.Change) { c.Object = []byte(`{"group":"g","also":"h"}`) }
+
+func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*event.Change) // the state that was written
+		told func(*event.Change) // what the bus tells of
+		want int
+	}{
+		"as it was written":                  {want: 1},
+		"somebody else's state":              {told: func(c *event.Change) { c.ResourceVersion = "3" }, want: 2},
+		"with somebody else's specification": {edit: func(c *event.Change) { c.Generation++ }, want: 2},
+		"a deletion":                         {edit: func(c *event.Change) { c.Deleted = true }, told: func(c *event.Change) { c.ResourceVersion = "9" }, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.snapshot(0)
+			s := b.start(b.js)
+			b.awake()
+			s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+				o, live := s.table.Last(storeKey("a"))
+				if p.Key != "g" || !live || o.ResourceVersion != "1" {
+					return nil
+				}
+				now := o.Change
+				now.ResourceVersion, now.Object = "2", []byte(`{"group":"g","also":"h"}`)
+				if c.edit != nil {
+					c.edit(&now)
+				}
+				if err := p.Wrote(ctx, o.Change, now); err != nil {
+					return err
+				}
+				if c.told != nil {
+					c.told(&now)
+				}
+				b.put(now)
+				return nil
+			})
+			b.publish("a", "g", 1, both)
+			eventually(t, func() error {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if s.passes["g"] < c.want || s.passes["h"] == 0 || s.members["h"] == "a@1 " {
+					return fmt.Errorf("passes %v; the other key saw %q", s.passes, s.members["h"])
+				}
+				return nil
+			})
+			b.settled()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if got := s.passes["g"]; got != c.want {
+				t.Errorf("%d passes of the key that wrote, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAReplayWakesWhoWroteTheState(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.awake()
+	var wrote atomic.Bool
+	s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+		o, live := s.table.Get(storeKey("a"))
+		if !live || wrote.Swap(true) {
+			return nil
+		}
+		return p.Wrote(ctx, o.Change, o.Change)
+	})
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@1 ")
+	b.settled()
+	b.replay("a")
+	eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.passes["g"] != 2 {
+			return fmt.Errorf("%d passes", s.passes["g"])
+		}
+		return nil
+	})
+}
+
+func TestAMessageWaitsForTheKeysThatItsPassEnqueued(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.awake()
+	release, entered := make(chan struct{}), make(chan struct{})
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Key == "g" {
+			p.Enqueue(0, "h", "i", "h")
+			return nil
+		}
+		if p.Key == "h" {
+			close(entered)
+			<-release
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	<-entered
+	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 1 && i.NumPending == 0 })
+	close(release)
+	b.settled()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.passes["h"] != 1 || s.passes["i"] != 1 {
+		t.Errorf("acknowledged after these passes: %v", s.passes)
+	}
+}
+
+func TestWhatAFailedPassEnqueuedIsDoneAllTheSame(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	var failed atomic.Bool
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Key == "g" && !failed.Swap(true) {
+			p.Enqueue(0, "h")
+			return errors.New("once")
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.members["g"] == "" || s.passes["h"] != 1 {
+			return fmt.Errorf("passes: %v", s.passes)
+		}
+		return nil
+	})
+}
+
+// ranked has groups that go first, and one that goes last.
+type ranked struct{ *groups }
+
+func (ranked) Priority(group string) int {
+	return map[string]int{"first": 1, "last": -1}[group]
+}
+
+func TestKeysGoByTheirPriority(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.startAs(b.js, func(g *groups) consume.Reconciler[string] { return ranked{g} }, func(c *consume.Config) { c.Workers = 1 })
+	b.awake()
+	var (
+		mu   sync.Mutex
+		seen []string
+	)
+	release, entered := make(chan struct{}), make(chan struct{})
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Key == "gate" {
+			close(entered)
+			<-release
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, p.Key)
+		return nil
+	})
+	b.publish("gate", "gate", 1)
+	<-entered
+	for i, group := range []string{"last", "other", "first"} {
+		b.publish(group, group, i+2)
+	}
+	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 4 })
+	eventually(t, func() error {
+		for _, group := range []string{"last", "other", "first"} {
+			if _, ok := s.table.Get(storeKey(group)); !ok {
+				return fmt.Errorf("%s is not in the view", group)
+			}
+		}
+		return nil
+	})
+	b.publish("gate", "gate", 9) // The queue holds what came before this.
+	eventually(t, func() error {
+		if o, _ := s.table.Get(storeKey("gate")); o.ResourceVersion != "9" {
+			return errors.New("not received")
+		}
+		return nil
+	})
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, p.Key)
+		return nil
+	})
+	close(release)
+	s.becomes(t, "last", "last@2 ")
+	mu.Lock()
+	defer mu.Unlock()
+	seen = slices.DeleteFunc(seen, func(group string) bool { return group == "gate" })
+	if want := []string{"first", "other", "last"}; !slices.Equal(seen, want) {
+		t.Errorf("order %v, want %v", seen, want)
+	}
+}
+
+// observing finds out about all groups at once.
+type observing struct {
+	*groups
+	observe func() ([]string, error)
+}
+
+func (o observing) Observe(context.Context) ([]string, error) { return o.observe() }
+
+func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	b.publish("b", "h", 2)
+	b.snapshot(2)
+	var asked, thorough, others atomic.Int32
+	observe := func() ([]string, error) {
+		switch asked.Add(1) {
+		case 1:
+			return nil, fault.Unavailable(errors.New("not there"))
+		case 2:
+			var none []string
+			return none[1:], nil // A panic.
+		}
+		return []string{"h"}, nil
+	}
+	s := b.startAs(b.js, func(g *groups) consume.Reconciler[string] { return observing{g, observe} },
+		func(c *consume.Config) { c.Resync = 200 * time.Millisecond })
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		switch {
+		case p.Resync && p.Key == "h":
+			thorough.Add(1)
+		case p.Resync:
+			others.Add(1)
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		if thorough.Load() < 2 {
+			return fmt.Errorf("%d thorough passes after %d observations", thorough.Load(), asked.Load())
+		}
+		return nil
+	})
+	if others.Load() != 0 || len(b.letters()) != 0 {
+		t.Errorf("%d thorough passes of keys that nobody named, %d dead letters", others.Load(), len(b.letters()))
+	}
+}
+
+// TestADependencyThatIsDownHoldsUpNothingElse has more messages wait for one dependency than the
+// server lets wait at all.
+func TestADependencyThatIsDownHoldsUpNothingElse(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js, func(c *consume.Config) { c.MinDelay, c.MaxDelay, c.Workers = time.Second, 2*time.Second, 64 })
+	b.awake()
+	var up atomic.Bool
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Key != "good" && !up.Load() {
+			return fault.Unavailable(errors.New("connection refused"))
+		}
+		return nil
+	})
+	const objects = topology.MaxAckPending + 200
+	for i := range objects {
+		b.publish(fmt.Sprint(i), fmt.Sprint(i), i+1)
+	}
+	b.publish("good", "good", objects+1)
+	s.becomes(t, "good", fmt.Sprintf("good@%d ", objects+1))
+	up.Store(true)
+	eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.members) != objects+1 {
+			return fmt.Errorf("%d of %d groups", len(s.members), objects+1)
+		}
+		return nil
+	})
+	b.settled()
+	if got := len(b.letters()); got != 0 {
+		t.Errorf("%d dead letters after an outage", got)
+	}
+}
+
+func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
+	s := newBus(t)
+	s.snapshot(0)
+	p := consume.NewPass(s.start(s.js).view, "g", false)
+	a, b := event.Change{Key: storeKey("a"), UID: "a", ResourceVersion: "1"}, event.Change{Key: storeKey("b"), UID: "b", ResourceVersion: "1"}
+	p.Report(a, eventv1.Outcome_OUTCOME_PENDING, "first")
+	p.Report(b, eventv1.Outcome_OUTCOME_APPLIED, "")
+	p.Report(a, eventv1.Outcome_OUTCOME_REJECTED, "last")
+	p.Count(a)
+	if err := p.Wrote(t.Context(), a, a); err != nil {
+		t.Fatal(err)
+	}
+	want := []consume.Result{
+		{Change: a, Outcome: eventv1.Outcome_OUTCOME_REJECTED, Message: "last", Writes: 2},
+		{Change: b, Outcome: eventv1.Outcome_OUTCOME_APPLIED},
+	}
+	for i, got := range p.Results() {
+		if fmt.Sprint(got) != fmt.Sprint(want[i]) {
+			t.Errorf("got %+v, want %+v", got, want[i])
+		}
+	}
+}

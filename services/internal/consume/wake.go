@@ -1,0 +1,66 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// wakes makes the active replica look at everything: at the start from what it knows,
+// at every resync thoroughly.
+func (e *engine[K]) wakes(ctx context.Context) {
+	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
+	for ctx.Err() == nil {
+		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
+			if !errors.Is(err, context.Canceled) {
+				e.cfg.Log.WarnContext(ctx, "wake not published", slog.Any("error", err))
+			}
+			backoff.Sleep(ctx, time.Second)
+			continue
+		}
+		msg.Header.Set(topology.ReplayHeader, "resync")
+		backoff.Sleep(ctx, time.Duration(float64(e.cfg.Resync)*(0.9+rand.Float64()/5)))
+	}
+}
+
+// wake takes a message that asks to look at everything.
+func (e *engine[K]) wake(ctx context.Context, d *delivery) {
+	observer, ok := e.reconciler.(Observer[K])
+	if !ok || !d.replay {
+		e.everything(d.replay)
+		e.dispose(ctx, d)
+		return
+	}
+	e.observing.Go(func() {
+		if err := e.observe(ctx, observer); err != nil {
+			e.cfg.Log.WarnContext(ctx, "observation of the backend failed", slog.Any("error", err))
+			d.worst = disposition{verdict: again, delay: e.backoff.Delay(int(d.attempt)), err: err}
+		}
+		e.dispose(ctx, d)
+	})
+}
+
+// observe reads the backend as a whole, and asks for the keys that are not as they should be.
+func (e *engine[K]) observe(ctx context.Context, observer Observer[K]) error {
+	var keys []K
+	err := e.within(ctx, "observe", func(ctx context.Context) (err error) {
+		keys, err = observer.Observe(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, key := range keys {
+		e.ask(key, e.priority(key), nil, true)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package publish
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// maxMessage bounds the message of a result, in bytes.
+const maxMessage = 2048
+
+// Result is what a service made of one object.
+type Result struct {
+	// Change is the state that was acted on.
+	Change  event.Change
+	Outcome eventv1.Outcome
+	// Message tells a person what they need to know; empty when applied.
+	Message string
+	// Writes counts calls that changed a backend or the API server.
+	Writes int
+}
+
+// Results tells the bus what a service made of objects, each thing once.
+type Results struct {
+	js      jetstream.JetStream
+	service string
+	log     *slog.Logger
+
+	mu sync.Mutex
+	// reported is a fingerprint of what was last reported of an object.
+	reported map[event.Key]uint64
+	seed     maphash.Seed
+}
+
+// NewResults makes the results of one service.
+func NewResults(js jetstream.JetStream, service string, log *slog.Logger) *Results {
+	return &Results{js: js, service: service, log: log, reported: map[event.Key]uint64{}, seed: maphash.MakeSeed()}
+}
+
+// report is what makes one result differ from another.
+type report struct {
+	uid        string
+	generation int64
+	// version stands in for the generation of kinds that have none.
+	version string
+	outcome eventv1.Outcome
+	message string
+}
+
+// Report publishes a result unless the same was reported before. A result is information: when
+// it cannot be published the work stands, and the next resync reports it again.
+func (r *Results) Report(ctx context.Context, result Result) {
+	result.Message = clip.Text(result.Message, maxMessage)
+	if !r.news(result) {
+		return
+	}
+	c := result.Change
+	data, err := proto.Marshal(&eventv1.ResourceResult{
+		Ref: c.Key.Ref(), Service: r.service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+		Outcome: result.Outcome, Message: result.Message, Writes: int64(result.Writes), Traceparent: c.Traceparent,
+		ObservedAt: timestamppb.New(c.ObservedAt), FinishedAt: timestamppb.Now(),
+	})
+	if err == nil {
+		_, err = r.js.PublishAsync(topology.ResultSubject(r.service, c.Key), data)
+	}
+	if err != nil {
+		r.mu.Lock()
+		delete(r.reported, c.Key)
+		r.mu.Unlock()
+		r.log.WarnContext(ctx, "result not published", slog.String("object", c.Key.String()), slog.Any("error", err))
+	}
+}
+
+// news remembers a result, and tells whether it differs from the last one of its object.
+func (r *Results) news(result Result) bool {
+	c := result.Change
+	is := report{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}
+	if c.Generation == 0 {
+		is.version = c.ResourceVersion
+	}
+	fingerprint := maphash.Comparable(r.seed, is)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, known := r.reported[c.Key]
+	if c.Deleted {
+		delete(r.reported, c.Key)
+	} else {
+		r.reported[c.Key] = fingerprint
+	}
+	return !known || before != fingerprint
+}
