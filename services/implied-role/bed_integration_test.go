@@ -77,7 +77,7 @@ func (b *bed) serve() *testbed.Running {
 func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
-	listener := b.Lead(&cfg.Config)
+	listener := b.Lead(&cfg.Config.Config)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/service"
 )
 
 // Config is what implied-role can be told. Start from [Defaults].
 type Config struct {
-	service.Config
+	controller.Config
 	Policy infer.Policy
 	// Writers is how many calls that change something are made at a time.
 	Writers int
@@ -34,7 +34,7 @@ const (
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: service.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters, ProjectRoles: "role#assignee"}
+	return Config{Config: controller.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters, ProjectRoles: "role#assignee"}
 }
 
 // BindFlags makes every setting a flag.

@@ -31,7 +31,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("configuration of %s: %w", topology.ImpliedRole, err)
 	}
-	return service.Run(ctx, topology.ImpliedRole, cfg.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
+	return service.Run(ctx, topology.ImpliedRole, cfg.Config.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
 		return build(cfg, rt)
 	})
 }

@@ -66,7 +66,7 @@ func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
 func (b *bed) serve(edit ...func(*storesync.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := storesync.Defaults()
-	listener := b.Lead(&cfg.Config)
+	listener := b.Lead(&cfg.Config.Config)
 	cfg.OpenFGA = b.OpenFGA.Config()
 	for _, f := range edit {
 		f(&cfg)

@@ -6,15 +6,15 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
 // Config is what store-sync can be told. Start from [Defaults].
 type Config struct {
-	service.Config
+	controller.Config
 	OpenFGA fga.Config
 	// Limits of a store's model; keep them in step with the OpenFGA server's.
 	Limits model.Limits
@@ -31,7 +31,7 @@ const (
 // Defaults is the one place where defaults are.
 func Defaults() Config {
 	return Config{
-		Config: service.Defaults(), Limits: model.Limits{Types: defaultMaxTypes, Bytes: defaultMaxBytes}, Discovery: discovery.Defaults(),
+		Config: controller.Defaults(), Limits: model.Limits{Types: defaultMaxTypes, Bytes: defaultMaxBytes}, Discovery: discovery.Defaults(),
 	}
 }
 

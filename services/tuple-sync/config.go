@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/pflag"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/service"
 )
 
 // Config is what tuple-sync can be told. Start from [Defaults].
 type Config struct {
-	service.Config
+	controller.Config
 	OpenFGA fga.Config
 	// AllowMemberTuples makes every authenticated user a member of accounts of AccountType.
 	AllowMemberTuples bool
@@ -23,7 +23,7 @@ type Config struct {
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: service.Defaults(), AccountType: corev1alpha1.AccountType}
+	return Config{Config: controller.Defaults(), AccountType: corev1alpha1.AccountType}
 }
 
 // BindFlags makes every setting a flag.

@@ -27,7 +27,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("configuration of %s: %w", topology.TupleSync, err)
 	}
-	return service.Run(ctx, topology.TupleSync, cfg.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
+	return service.Run(ctx, topology.TupleSync, cfg.Config.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
 		return build(cfg, rt)
 	})
 }

@@ -29,10 +29,15 @@ type Key struct {
 
 // String is for people: "stores.core.platform-mesh.io/demo".
 func (k Key) String() string {
+	return k.GroupResource.String() + "/" + k.Path()
+}
+
+// Path is the name among objects of the kind: "namespace/name", or "name" where there are no namespaces.
+func (k Key) Path() string {
 	if k.Namespace == "" {
-		return k.GroupResource.String() + "/" + k.Name
+		return k.Name
 	}
-	return k.GroupResource.String() + "/" + k.Namespace + "/" + k.Name
+	return k.Namespace + "/" + k.Name
 }
 
 // KeyOf reads a key from its wire form.

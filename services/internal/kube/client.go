@@ -92,6 +92,16 @@ func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 	return c.change(ctx, kind, u)
 }
 
+// Newest reads obj anew. When it is gone, the state is the last one, deleted.
+func (c *Client) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
+	now, err := c.Get(ctx, kind, obj.Key.Namespace, obj.Key.Name)
+	if errors.Is(err, ErrNotFound) {
+		now, err = obj, nil
+		now.Deleted, now.ObservedAt = true, time.Now()
+	}
+	return now, err
+}
+
 // Fetch reads the object that a key names, as JSON, for what was too large for the bus;
 // nil when there is none.
 func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {

@@ -21,8 +21,6 @@ type Config struct { //nolint:recvcheck // BindFlags fills it in; the others onl
 	RPC     RPC
 	// StreamReplicas of every stream: 1 for a single NATS server, 3 in a cluster of them.
 	StreamReplicas int
-	// Workers is how many keys are reconciled at a time.
-	Workers int
 	// Resync is how often everything is compared with the backends.
 	Resync   time.Duration
 	LogLevel slog.Level
@@ -74,7 +72,6 @@ func Defaults() Config {
 		NATS:           NATS{URL: nats.DefaultURL},
 		RPC:            RPC{Listen: ":8080", Auth: rpc.Kubernetes},
 		StreamReplicas: 1,
-		Workers:        16,
 		Resync:         10 * time.Minute,
 		LogLevel:       slog.LevelInfo,
 	}
@@ -98,7 +95,6 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.RPC.TLS.Certificate, "tls-cert", c.RPC.TLS.Certificate, "`file` with a certificate, read again when it changes (default no TLS)")
 	fs.StringVar(&c.RPC.TLS.Key, "tls-key", c.RPC.TLS.Key, "`file` with the key of --tls-cert")
 	fs.IntVar(&c.StreamReplicas, "stream-replicas", c.StreamReplicas, "copies of every stream: 1, 3 or 5, at most as many as there are NATS servers")
-	fs.IntVar(&c.Workers, "workers", c.Workers, "how many keys to reconcile at a time")
 	fs.DurationVar(&c.Resync, "resync", c.Resync, "how often to compare everything with the backends")
 	fs.TextVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }

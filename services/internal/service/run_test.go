@@ -230,8 +230,8 @@ func TestAServiceStartsWithAllStreamsAndItsOwnMetrics(t *testing.T) {
 
 func TestWrongSettingsEndTheServiceBeforeItStarts(t *testing.T) {
 	cfg := Defaults()
-	cfg.Workers = 0
-	if err := tryConfig(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "settings of test-sync: --workers 0") {
+	cfg.Resync = 0
+	if err := tryConfig(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "settings of test-sync: --resync 0s") {
 		t.Fatalf("ended with %v", err)
 	}
 }

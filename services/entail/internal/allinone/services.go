@@ -40,19 +40,19 @@ func (m *machine) runners() []runner {
 		}},
 		{topology.StoreSync, m.cfg.Ports.StoreSync, func(ctx context.Context, around surroundings) error {
 			cfg := storesync.Defaults()
-			around.settle(&cfg.Config)
+			around.settle(&cfg.Config.Config)
 			cfg.OpenFGA.Target = m.servers.openFGA.Target()
 			return storesync.Run(ctx, cfg)
 		}},
 		{topology.TupleSync, m.cfg.Ports.TupleSync, func(ctx context.Context, around surroundings) error {
 			cfg := tuplesync.Defaults()
-			around.settle(&cfg.Config)
+			around.settle(&cfg.Config.Config)
 			cfg.OpenFGA.Target = m.servers.openFGA.Target()
 			return tuplesync.Run(ctx, cfg)
 		}},
 		{topology.ImpliedRole, m.cfg.Ports.ImpliedRole, func(ctx context.Context, around surroundings) error {
 			cfg := impliedrole.Defaults()
-			around.settle(&cfg.Config)
+			around.settle(&cfg.Config.Config)
 			return impliedrole.Run(ctx, cfg)
 		}},
 	}

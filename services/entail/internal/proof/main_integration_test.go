@@ -66,11 +66,11 @@ func run(ctx context.Context, name string, around surroundings) error {
 		return watcher.Run(ctx, c)
 	case topology.StoreSync:
 		c := storesync.Defaults()
-		c.Config, c.OpenFGA = cfg, around.openFGA
+		c.Config.Config, c.OpenFGA = cfg, around.openFGA
 		return storesync.Run(ctx, c)
 	default:
 		c := tuplesync.Defaults()
-		c.Config, c.OpenFGA = cfg, around.openFGA
+		c.Config.Config, c.OpenFGA = cfg, around.openFGA
 		return tuplesync.Run(ctx, c)
 	}
 }

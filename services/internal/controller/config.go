@@ -1,0 +1,37 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/entail-dev/entail/services/internal/service"
+)
+
+// Config is what every service that follows the bus can be told. Start from [Defaults].
+type Config struct { //nolint:recvcheck // BindFlags fills it in; Validate only reads, also from a copy.
+	service.Config
+	// Workers is how many keys are reconciled at a time.
+	Workers int
+}
+
+const maxWorkers = 1024
+
+// Defaults is the one place where defaults are.
+func Defaults() Config { return Config{Config: service.Defaults(), Workers: 16} }
+
+// BindFlags makes every setting a flag.
+func (c *Config) BindFlags(fs *pflag.FlagSet) {
+	c.Config.BindFlags(fs)
+	fs.IntVar(&c.Workers, "workers", c.Workers, "how many keys to reconcile at a time")
+}
+
+// Validate says what is wrong and what to do about it.
+func (c Config) Validate() error {
+	var workers error
+	if c.Workers < 1 || c.Workers > maxWorkers {
+		workers = fmt.Errorf("--workers %d: use 1 to %d", c.Workers, maxWorkers)
+	}
+	return errors.Join(c.Config.Validate(), workers)
+}

@@ -1,0 +1,88 @@
+// Package controller is what services that follow the bus have in common beside the loop of
+// package consume: settings, the wiring of their parts, and how they write statuses.
+//
+//	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
+//	…
+//	return controller.App(parts, reconciler, handlers...), nil
+package controller
+
+import (
+	"context"
+	"log/slog"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// Needs says what a service has beside the bus and the API server.
+type Needs struct {
+	// OpenFGA is nil for a service that does not talk to it.
+	OpenFGA *fga.Config
+	// OneCluster keeps the objects of other clusters out of the view.
+	OneCluster bool
+}
+
+// Parts are what a service is made of. Declare the tables of the view before the [App] runs.
+type Parts struct {
+	// Engine may be changed before the App is made.
+	Engine consume.Config
+	View   *view.View
+	Kube   *kube.Client
+	// OpenFGA is nil unless it was asked for.
+	OpenFGA *fga.Client
+	Status  *StatusWriter
+	// Announce tells caches what changed in a store.
+	Announce func(context.Context, *eventv1.StoreChanged) error
+}
+
+// Open makes the parts of the service that rt bears the name of. It connects to nothing yet.
+func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
+	api, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Parts{
+		Kube:     api,
+		Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
+	}
+	if needs.OpenFGA != nil {
+		if p.OpenFGA, err = fga.Dial(*needs.OpenFGA); err != nil {
+			return nil, err
+		}
+	}
+	shown := view.Config{JS: rt.JS, Fetch: api.Fetch, Log: rt.Log}
+	if needs.OneCluster {
+		shown.Cluster = cfg.Cluster
+	}
+	p.View = view.New(shown)
+	p.Status = NewStatusWriter(api, p.View, rt.Log)
+	durable, _ := topology.ServiceNamed(rt.Name)
+	p.Engine = consume.Config{
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: durable, View: p.View, Workers: cfg.Workers, Resync: cfg.Resync,
+	}
+	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))
+	return p, nil
+}
+
+// App is a service that feeds its view, reconciles, and answers questions.
+func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handler) service.App {
+	app := service.App{
+		Handlers: handlers,
+		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}},
+		Tasks: []func(context.Context) error{
+			p.View.Run,
+			func(ctx context.Context) error { return consume.Run(ctx, p.Engine, r) },
+		},
+	}
+	if p.OpenFGA != nil {
+		app.Close = p.OpenFGA.Close
+	}
+	return app
+}

@@ -1,0 +1,122 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSettingsAreFlagsWithBounds(t *testing.T) {
+	cfg := controller.Defaults()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	cfg.BindFlags(fs)
+	if err := fs.Parse([]string{"--workers=7", "--resync=1m"}); err != nil || cfg.Workers != 7 || cfg.Resync != time.Minute || cfg.Validate() != nil {
+		t.Errorf("%+v, %v, %v", cfg, err, cfg.Validate())
+	}
+	for _, workers := range []int{0, -1, 1 << 20} {
+		if cfg.Workers = workers; cfg.Validate() == nil || !strings.Contains(cfg.Validate().Error(), "use 1 to 1024") {
+			t.Errorf("%d workers: %v", workers, cfg.Validate())
+		}
+	}
+}
+
+func runtime(t *testing.T) *service.Runtime {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("server does not start")
+	}
+	conn, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+		t.Fatal(err)
+	}
+	return &service.Runtime{
+		Name: topology.TupleSync, Log: slog.New(slog.DiscardHandler), NATS: conn, JS: js,
+		Kube: &rest.Config{Host: "http://127.0.0.1:1"}, Metrics: prometheus.NewRegistry(),
+	}
+}
+
+// idle has nothing to do.
+type idle struct{}
+
+func (idle) Keys(event.Key) []string                                { return nil }
+func (idle) Reconcile(context.Context, *consume.Pass[string]) error { return nil }
+
+func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
+	rt := runtime(t)
+	openFGA := fga.Config{Target: "127.0.0.1:1"}
+	parts, err := controller.Open(rt, controller.Defaults(), controller.Needs{OpenFGA: &openFGA, OneCluster: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	view.Register[struct{}](parts.View, kinds.Stores(), nil)
+	app := controller.App(parts, idle{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var tasks sync.WaitGroup
+	for _, task := range app.Tasks {
+		tasks.Go(func() {
+			if err := task(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := app.Ready[0].Err(); !errors.Is(err, view.ErrIncomplete) || app.Ready[0].Name != "view" {
+		t.Errorf("ready without a snapshot: %v", err)
+	}
+	if err := parts.Announce(t.Context(), &eventv1.StoreChanged{StoreId: "s"}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	tasks.Wait()
+	if err := app.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatCannotWorkIsRefusedAtTheStart(t *testing.T) {
+	rt := runtime(t)
+	if _, err := controller.Open(rt, controller.Defaults(), controller.Needs{OpenFGA: &fga.Config{}}); err == nil {
+		t.Error("an OpenFGA without a target was taken")
+	}
+	parts, err := controller.Open(rt, controller.Defaults(), controller.Needs{})
+	if err != nil || parts.OpenFGA != nil || controller.App(parts, idle{}).Close != nil {
+		t.Errorf("without OpenFGA: %v", err)
+	}
+}

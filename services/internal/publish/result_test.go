@@ -1,0 +1,74 @@
+package publish
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestAResultIsReportedOnce(t *testing.T) {
+	applied, rejected := eventv1.Outcome_OUTCOME_APPLIED, eventv1.Outcome_OUTCOME_REJECTED
+	ungenerated := func(version int) Result { return Result{Change: state("a", version), Outcome: applied} }
+	generated := func(version int) Result {
+		r := ungenerated(version)
+		r.Change.Generation = 1
+		return r
+	}
+	for name, c := range map[string]struct {
+		results []Result
+		want    uint64
+	}{
+		"the same twice":                 {[]Result{generated(1), generated(1)}, 1},
+		"another version":                {[]Result{generated(1), generated(2)}, 1},
+		"of what has no generations":     {[]Result{ungenerated(1), ungenerated(2)}, 2},
+		"another outcome":                {[]Result{generated(1), {Change: generated(1).Change, Outcome: rejected}}, 2},
+		"what ends differently, cut off": {[]Result{{Change: state("a", 1), Message: long("x")}, {Change: state("a", 1), Message: long("y")}}, 1},
+		"a deletion":                     {[]Result{{Change: gone("a", 1)}, {Change: gone("a", 1)}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := bus(t, 0)
+			r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+			for _, result := range c.results {
+				r.Report(t.Context(), result)
+			}
+			<-js.PublishAsyncComplete()
+			s, err := js.Stream(t.Context(), topology.Results)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.CachedInfo().State.LastSeq; got != c.want {
+				t.Errorf("%d results, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func long(end string) string { return strings.Repeat("ä", 2000) + end }
+
+func TestAResultTakesAnyText(t *testing.T) {
+	js := bus(t, 0)
+	NewResults(js, "test", slog.New(slog.DiscardHandler)).Report(t.Context(), Result{
+		Change: state("a", 1), Outcome: eventv1.Outcome_OUTCOME_REJECTED, Message: "a\xff" + long(""), Writes: 2,
+	})
+	<-js.PublishAsyncComplete()
+	s, err := js.Stream(t.Context(), topology.Results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := s.GetLastMsgForSubject(t.Context(), topology.ResultSubject("test", key("a")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result eventv1.ResourceResult
+	if err := proto.Unmarshal(msg.Data, &result); err != nil {
+		t.Fatal(err)
+	}
+	if got := result.GetMessage(); !strings.HasPrefix(got, "aää") || !strings.HasSuffix(got, "ä…") || len(got) > maxMessage || result.GetWrites() != 2 {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}

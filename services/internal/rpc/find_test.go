@@ -1,0 +1,62 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"connectrpc.com/connect"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+func TestFindSaysWhyThereIsNoAnswer(t *testing.T) {
+	objects := map[event.Key]string{{GroupResource: kinds.Stores().GroupResource, Name: "a"}: "A"}
+	get := func(k event.Key) (string, bool) { o, ok := objects[k]; return o, ok }
+	for name, c := range map[string]struct {
+		complete error
+		key      event.Key
+		want     string
+		code     connect.Code
+		message  string
+	}{
+		"found":      {key: event.Key{GroupResource: kinds.Stores().GroupResource, Name: "a"}, want: "A"},
+		"none":       {key: event.Key{GroupResource: kinds.Stores().GroupResource, Name: "b"}, code: connect.CodeNotFound, message: `there is no Store "b"`},
+		"namespaced": {key: event.Key{GroupResource: kinds.ImpliedRoles().GroupResource, Namespace: "n", Name: "b"}, code: connect.CodeNotFound, message: `there is no ImpliedRoles "n/b"`},
+		"incomplete": {complete: errors.New("no snapshot"), key: event.Key{Name: "a"}, code: connect.CodeUnavailable, message: "the service does not know everything yet, try again: no snapshot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Find(func() error { return c.complete }, get, c.key)
+			if got != c.want {
+				t.Errorf("found %q", got)
+			}
+			if made, ok := errors.AsType[*connect.Error](err); ok && (made.Code() != c.code || made.Message() != c.message) || ok == (c.code == 0) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns(1)
+		first, err := turns.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := make(chan error)
+		go func() { _, err := turns.Take(ctx); waiting <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-waiting; !errors.Is(err, context.Canceled) {
+			t.Errorf("who gives up gets %v", err)
+		}
+		first()
+		if _, err := turns.Take(t.Context()); err != nil {
+			t.Errorf("a turn that was given back cannot be taken: %v", err)
+		}
+	})
+}
