@@ -10,42 +10,29 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // Reconciler brings OpenFGA and the statuses to what the view holds, one Store at a time.
 type Reconciler struct {
-	state   *State
-	merges  *MergeCache
-	applier *applier
-	status  *statusWriter
-}
-
-// Config has what a [Reconciler] works with.
-type Config struct {
-	State  *State
-	Merges *MergeCache
-	View   *view.View
-	Kube   *kube.Client
-	FGA    *fga.Client
-	Log    *slog.Logger
-	// Announce tells caches of a new model.
-	Announce func(context.Context, *eventv1.StoreChanged) error
+	state    *State
+	merges   *MergeCache
+	applier  *applier
+	statuses *statuses
 }
 
 // New makes one.
-func New(c Config) *Reconciler {
+func New(parts *controller.Parts, state *State, merges *MergeCache, log *slog.Logger) *Reconciler {
 	return &Reconciler{
-		state: c.State, merges: c.Merges, applier: &applier{kube: c.Kube, fga: c.FGA, log: c.Log},
-		status: &statusWriter{cluster: c.State.shared.Cluster, view: c.View, kube: c.Kube, announce: c.Announce, log: c.Log},
+		state: state, merges: merges, applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, log: log},
+		statuses: &statuses{cluster: state.Shared.Cluster, writer: parts.Status, announce: parts.Announce},
 	}
 }
 
@@ -72,9 +59,9 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 		var err error
 		switch action.Verb {
 		case plan.Record:
-			err = r.status.writeStore(ctx, p, in, *obs, false)
+			err = r.statuses.writeStore(ctx, p, in, *obs)
 		case plan.WriteStatus:
-			err = r.status.writeStatuses(ctx, p, in, *obs, members)
+			err = r.statuses.writeStatuses(ctx, p, in, *obs, members)
 		default:
 			err = r.applier.apply(ctx, p, action, in, obs)
 		}

@@ -13,13 +13,14 @@ import (
 
 // State is what the view holds of Stores, and what providers add to their models.
 type State struct {
-	shared    *module.State
+	// Shared has the tables.
+	Shared    *module.State
 	providers []module.Provider
 }
 
 // NewState makes one.
 func NewState(shared *module.State, providers ...module.Provider) *State {
-	return &State{shared: shared, providers: providers}
+	return &State{Shared: shared, providers: providers}
 }
 
 // Keys lists the Stores to look at when one of them or an AuthorizationModel changed: a Store
@@ -30,7 +31,7 @@ func (s *State) Keys(k event.Key) []event.Key {
 	case kinds.Stores().GroupResource:
 		return s.storeKeys(k)
 	case kinds.AuthorizationModels().GroupResource:
-		if m, _ := s.shared.Models.Last(k); m.Value != nil {
+		if m, _ := s.Shared.Models.Last(k); m.Value != nil {
 			return []event.Key{module.StoreOf(m)}
 		}
 	}
@@ -39,13 +40,13 @@ func (s *State) Keys(k event.Key) []event.Key {
 
 func (s *State) storeKeys(k event.Key) []event.Key {
 	var keys []event.Key
-	here := func(m module.Model) bool { return m.Key.Cluster == s.shared.Cluster }
-	if k.Cluster == s.shared.Cluster || slices.ContainsFunc(s.shared.ModelsOf(k), here) {
+	here := func(m module.Model) bool { return m.Key.Cluster == s.Shared.Cluster }
+	if k.Cluster == s.Shared.Cluster || slices.ContainsFunc(s.Shared.ModelsOf(k), here) {
 		keys = append(keys, k)
 	}
-	o, _ := s.shared.Stores.Get(k)
+	o, _ := s.Shared.Stores.Get(k)
 	for _, r := range s.rivals(k, o.Value) {
-		if r.Key.Cluster == s.shared.Cluster {
+		if r.Key.Cluster == s.Shared.Cluster {
 			keys = append(keys, r.Key)
 		}
 	}
@@ -55,9 +56,9 @@ func (s *State) storeKeys(k event.Key) []event.Key {
 // Snapshot gathers what the view holds about one Store. One of another cluster is none of ours.
 func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	in := plan.Input{Key: key}
-	o, live := s.shared.Stores.Get(key)
+	o, live := s.Shared.Stores.Get(key)
 	switch {
-	case live && key.Cluster != s.shared.Cluster:
+	case live && key.Cluster != s.Shared.Cluster:
 		in.Elsewhere = o.Value
 	case live:
 		in.Store, in.Change = o.Value, o.Change
@@ -65,12 +66,12 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 			modules, _ := p.Modules(key)
 			in.Provided = append(in.Provided, modules...)
 		}
-	case key.Cluster == s.shared.Cluster:
-		if o, known := s.shared.Stores.Tombstone(key); known {
+	case key.Cluster == s.Shared.Cluster:
+		if o, known := s.Shared.Stores.Tombstone(key); known {
 			in.Gone, in.Change = o.Value, o.Change
 		}
 	}
-	for _, m := range s.shared.ModelsOf(key) {
+	for _, m := range s.Shared.ModelsOf(key) {
 		in.Modules = append(in.Modules, plan.Module{Change: m.Change, Value: m.Value})
 	}
 	ids := make([]string, len(obs.Named))
@@ -83,12 +84,12 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 
 // rivals are the other Stores that have the same name, the same OpenFGA store, or one of those in ids.
 func (s *State) rivals(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.Rival {
-	found := s.shared.StoresNamed(k.Name)
+	found := s.Shared.StoresNamed(k.Name)
 	if o != nil {
 		ids = append(ids, o.Status.StoreID)
 	}
 	for _, id := range ids {
-		found = append(found, s.shared.StoresOf(id)...)
+		found = append(found, s.Shared.StoresOf(id)...)
 	}
 	var rivals []plan.Rival
 	for _, r := range found {

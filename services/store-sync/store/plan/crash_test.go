@@ -177,3 +177,22 @@ func TestTuplesOnTheirWayAreNoNews(t *testing.T) {
 		t.Errorf("%d writes while tuple-sync is at work", w.writes)
 	}
 }
+
+func TestPlanningAgainComparesWithTheModelThatWasWritten(t *testing.T) {
+	w := newWorld()
+	var obs plan.Observed
+	for range 20 {
+		a := plan.Next(w.input(), obs)
+		w.do(a, &obs)
+		if a.Verb == plan.WriteStatus {
+			break
+		}
+		if a.Verb == plan.WriteModel && len(w.find("id1").models) == 1 {
+			edit(core + "\ntype folder\n")(w)
+		}
+	}
+	if models := w.find("id1").models; len(models) != 2 || len(models[1].GetTypeDefinitions()) != 3 {
+		t.Errorf("%d models were written", len(models))
+	}
+	w.expectConditions(t, "StoreSynced=True/Created", "ModelSynced=True/Merged")
+}

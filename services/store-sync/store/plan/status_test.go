@@ -143,9 +143,9 @@ func TestOutcomesAndNotes(t *testing.T) {
 		store, module eventv1.Outcome
 		notes         []string
 	}{
-		"created":   {[]func(*world){withModules(dsl("folder"))}, applied, applied, []string{"StoreCreated"}},
-		"adopted":   {[]func(*world){exists("demo"), withModules(dsl("folder"))}, applied, applied, []string{"StoreAdopted"}},
-		"recreated": {[]func(*world){withModules(dsl("folder")), inStep, bereaved}, applied, applied, []string{"StoreRecreated"}},
+		"created":   {[]func(*world){withModules(dsl("folder"))}, applied, applied, []string{"StoreCreated", "ModelWritten"}},
+		"adopted":   {[]func(*world){exists("demo"), withModules(dsl("folder"))}, applied, applied, []string{"StoreAdopted", "ModelWritten"}},
+		"recreated": {[]func(*world){withModules(dsl("folder")), inStep, bereaved}, applied, applied, []string{"StoreRecreated", "ModelWritten"}},
 		"in step":   {[]func(*world){withModules(dsl("folder")), inStep}, applied, applied, nil},
 		"bad core":  {[]func(*world){withModules(dsl("folder")), edit("")}, rejected, pending, []string{"StoreCreated", "ModuleRejected"}},
 		"bad module": {
@@ -161,17 +161,16 @@ func TestOutcomesAndNotes(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(test.given...)
-			before := w.store.Status.Conditions
 			w.pass(1000)
-			after, module := w.store.Status.Conditions, w.told[w.modules[0].Value.Name]
-			if got, _ := plan.StoreOutcome(after); got != test.store {
-				t.Errorf("Store: %v, want %v", got, test.store)
+			module := w.told[w.modules[0].Value.Name]
+			if w.toldStore.Outcome != test.store {
+				t.Errorf("Store: %v, want %v", w.toldStore.Outcome, test.store)
 			}
 			if module.Outcome != test.module {
 				t.Errorf("module: %v, want %v", module.Outcome, test.module)
 			}
 			var notes []string
-			for _, n := range append(plan.StoreNotes(before, after, plan.Observed{}), module.Notes...) {
+			for _, n := range append(w.notes, module.Notes...) {
 				notes = append(notes, n.Reason)
 			}
 			if !slices.Equal(notes, test.notes) {

@@ -22,6 +22,7 @@ const (
 	ReasonLimitExceeded   = "LimitExceeded"
 	ReasonModelRefused    = "ModelRefused"
 	ReasonNoStore         = "NoStore"
+	reasonWriting         = "Writing"
 )
 
 // maxModules bounds the modules that a Store's status lists, maxMessage what it says of each, in bytes.
@@ -123,7 +124,7 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 		return is(false, p.reason, p.message)
 	}
 	if !live(in, obs, c.id) {
-		return is(false, "Writing", "the model is being written")
+		return is(false, reasonWriting, "the model is being written")
 	}
 	merged, left := count(in.Merged.Reports)
 	if len(left) == 0 {

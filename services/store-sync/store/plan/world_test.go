@@ -10,11 +10,11 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
@@ -47,8 +47,11 @@ type world struct {
 	limits  model.Limits
 	refuse  error
 	resync  bool
-	// told is what the statuses of modules last had to say.
-	told map[string]moduleplan.Status
+	// told are the last statuses, of modules by name and of the Store.
+	told      map[string]moduleplan.Status
+	toldStore moduleplan.Status
+	// notes are the Events about the Store in the last pass.
+	notes []condition.Note
 	// noRename is what the open-source server says to a rename.
 	noRename error
 
@@ -171,6 +174,7 @@ func (w *world) input() plan.Input {
 // pass takes at most so many steps; a pass cut off forgets its facts, as a crash does.
 func (w *world) pass(steps int) {
 	var obs plan.Observed
+	w.notes = nil
 	for range steps {
 		a := plan.Next(w.input(), obs)
 		w.verbs = append(w.verbs, a.Verb)
@@ -208,7 +212,7 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 	case plan.DeleteStore:
 		s.deleted, obs.Deleted = true, a.StoreID
 	case plan.Record:
-		w.write(plan.StoreStatus(w.input(), *obs))
+		w.write(*obs)
 	case plan.WriteStatus:
 		wrote = false
 		w.writeStatuses(*obs)
@@ -247,7 +251,7 @@ func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 func (w *world) writeStatuses(obs plan.Observed) {
 	in := w.input()
 	if w.store != nil {
-		w.write(plan.StoreStatus(in, obs))
+		w.write(obs)
 	}
 	w.told = map[string]moduleplan.Status{}
 	for _, m := range w.modules {
@@ -263,12 +267,14 @@ func (w *world) writeStatuses(obs plan.Observed) {
 }
 
 // write is a server-side apply of our part of the status.
-func (w *world) write(status corev1alpha1.StoreStatus) {
-	before := w.store.Status
-	if equality.Semantic.DeepEqual(plan.OwnStoreStatus(before), status) {
+func (w *world) write(obs plan.Observed) {
+	before, in := w.store.Status, w.input()
+	status := plan.StoreStatus(in, obs)
+	if w.toldStore = plan.Status(in, obs, status); w.toldStore.Same {
 		return
 	}
 	w.writes++
+	w.notes = append(w.notes, w.toldStore.Notes...)
 	status.Conditions = keep(before.Conditions, status.Conditions)
 	status.ManagedTuplesStoreID = before.ManagedTuplesStoreID
 	w.store.Status = status

@@ -16,10 +16,11 @@ func (s *Server) CompilePolicy(ctx context.Context, r *policyv1.CompilePolicyReq
 	if err := options.Validate(); err != nil {
 		return nil, rpc.Invalid("spicedb_%s", err)
 	}
-	if err := s.enter(ctx); err != nil {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer giveBack()
 	p, found, err := s.read(ctx, r.GetPolicy())
 	if err != nil {
 		return nil, err

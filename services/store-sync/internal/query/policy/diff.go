@@ -9,10 +9,11 @@ import (
 
 // DiffPolicies implements PolicyService.
 func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesRequest) (*policyv1.DiffPoliciesResponse, error) {
-	if err := s.enter(ctx); err != nil {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer giveBack()
 	before, wasFound, err := s.read(ctx, r.GetOld())
 	if err != nil {
 		return nil, err

@@ -14,10 +14,11 @@ const maxText = 256 << 10
 
 // ExplainAction implements PolicyService.
 func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionRequest) (*policyv1.ExplainActionResponse, error) {
-	if err := s.enter(ctx); err != nil {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer giveBack()
 	p, found, err := s.read(ctx, r.GetPolicy())
 	if err != nil {
 		return nil, err

@@ -12,10 +12,11 @@ import (
 
 // FormatPolicy implements PolicyService.
 func (s *Server) FormatPolicy(ctx context.Context, r *policyv1.FormatPolicyRequest) (*policyv1.FormatPolicyResponse, error) {
-	if err := s.enter(ctx); err != nil {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer giveBack()
 	var artifacts []*policyv1.Artifact
 	var found policy.Diagnostics
 	size := 0

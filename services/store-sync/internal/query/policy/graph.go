@@ -19,10 +19,11 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 	if err != nil {
 		return nil, err
 	}
-	if err := s.enter(ctx); err != nil {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer giveBack()
 	p, found, err := s.read(ctx, r.GetPolicy())
 	if err != nil {
 		return nil, err

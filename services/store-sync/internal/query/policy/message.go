@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/internal/clip"
 	"github.com/entail-dev/entail/services/internal/policy"
 )
 
@@ -45,9 +46,4 @@ func place(p policy.Place) *policyv1.Place {
 }
 
 // text is what an answer can carry of a text, which may quote anything.
-func text(s string) string {
-	if len(s) > maxMessage {
-		s = s[:maxMessage] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
+func text(s string) string { return clip.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage) }

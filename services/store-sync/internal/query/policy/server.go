@@ -5,12 +5,12 @@ package policy
 
 import (
 	"context"
-	"fmt"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/policy/lint"
+	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
 // maxAtOnce is how many requests are worked on at a time: each may take a core for a second,
@@ -20,7 +20,7 @@ const maxAtOnce = 2
 // Server implements PolicyService. It keeps nothing of a request.
 type Server struct {
 	registered Registered
-	turns      chan struct{}
+	turns      rpc.Turns
 }
 
 // Registered finds the documents that are registered for a Store, and the options that its model
@@ -29,29 +29,18 @@ type Registered func(ctx context.Context, store string) ([]*policy.Document, pol
 
 // New makes one.
 func New(registered Registered) *Server {
-	return &Server{registered: registered, turns: make(chan struct{}, maxAtOnce)}
+	return &Server{registered: registered, turns: rpc.NewTurns(maxAtOnce)}
 }
 
 var _ policyv1connect.PolicyServiceHandler = (*Server)(nil)
 
-// enter waits for a turn, which [Server.leave] gives back.
-func (s *Server) enter(ctx context.Context) error {
-	select {
-	case s.turns <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for a turn: %w", context.Cause(ctx))
-	}
-}
-
-func (s *Server) leave() { <-s.turns }
-
 // CheckPolicy implements PolicyService.
 func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest) (*policyv1.CheckPolicyResponse, error) {
-	if err := s.enter(ctx); err != nil {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer giveBack()
 	p, found, err := s.read(ctx, r.GetPolicy())
 	if err != nil {
 		return nil, err

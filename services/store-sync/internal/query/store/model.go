@@ -10,10 +10,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
-	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
@@ -25,7 +25,7 @@ const previewed = "preview"
 
 // GetModel reads the model that OpenFGA answers by now.
 func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
-	found, err := s.Find(request.GetName())
+	found, err := s.find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 		return nil, fmt.Errorf("rendering model %s: %w", latest.GetId(), err)
 	}
 	response := &storev1.GetModelResponse{
-		StoreId: found.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found),
+		StoreId: found.Value.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found.Value),
 	}
 	// Only the merge that made a model knows which object each part comes from.
 	asked, err := s.merges.Merge(s.asked(found))
@@ -62,7 +62,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 
 // PreviewModel merges as store-sync would and writes nothing.
 func (s *Server) PreviewModel(_ context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
-	found, err := s.Find(request.GetName())
+	found, err := s.find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func place(request *storev1.PreviewModelRequest, core *model.Module, others *[]m
 
 // DiffModel compares two models, each by its id, the live one, or the one that is asked for.
 func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
-	found, err := s.Find(request.GetName())
+	found, err := s.find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 		var asked model.Result
 		asked, err = s.merges.Merge(s.asked(found))
 		if to = asked.Model; err != nil {
-			err = rpc.Invalid("Store %q asks for no model that could be: %v", found.Name, err)
+			err = rpc.Invalid("Store %q asks for no model that could be: %v", found.Key.Name, err)
 		}
 	}
 	if err != nil {
@@ -153,30 +153,30 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 }
 
 // asked is what the view holds of a Store.
-func (s *Server) asked(found *corev1alpha1.Store) plan.Input {
-	in := s.state.Snapshot(s.key(found.Name), plan.Observed{})
-	in.Store = found
+func (s *Server) asked(found module.Store) plan.Input {
+	in := s.state.Snapshot(found.Key, plan.Observed{})
+	in.Store = found.Value
 	return in
 }
 
 // live is the newest model in OpenFGA.
-func (s *Server) live(ctx context.Context, found *corev1alpha1.Store) (*openfgav1.AuthorizationModel, error) {
-	id := found.Status.StoreID
+func (s *Server) live(ctx context.Context, found module.Store) (*openfgav1.AuthorizationModel, error) {
+	id := found.Value.Status.StoreID
 	if id == "" {
-		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Name, remark(found.Status.Conditions))
+		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Key.Name, remark(found.Value.Status.Conditions))
 	}
 	latest, err := s.fga.LatestModel(ctx, id)
 	if err == nil && latest == nil {
-		err = rpc.NotFound("OpenFGA store %s of Store %q has no model yet: %s", id, found.Name, remark(found.Status.Conditions))
+		err = rpc.NotFound("OpenFGA store %s of Store %q has no model yet: %s", id, found.Key.Name, remark(found.Value.Status.Conditions))
 	}
 	return latest, err
 }
 
 // past is the model of an id.
-func (s *Server) past(ctx context.Context, found *corev1alpha1.Store, id string) (*openfgav1.AuthorizationModel, error) {
-	m, err := s.fga.ReadModel(ctx, found.Status.StoreID, id)
+func (s *Server) past(ctx context.Context, found module.Store, id string) (*openfgav1.AuthorizationModel, error) {
+	m, err := s.fga.ReadModel(ctx, found.Value.Status.StoreID, id)
 	if errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound) {
-		err = rpc.NotFound("Store %q has no model %s", found.Name, id)
+		err = rpc.NotFound("Store %q has no model %s", found.Key.Name, id)
 	}
 	return m, err
 }

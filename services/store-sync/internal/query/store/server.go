@@ -11,7 +11,6 @@ import (
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
@@ -22,7 +21,6 @@ import (
 
 // Server implements StoreService.
 type Server struct {
-	shared   *module.State
 	state    *store.State
 	merges   *store.MergeCache
 	fga      *fga.Client
@@ -30,8 +28,8 @@ type Server struct {
 }
 
 // New makes one. complete says why the view cannot be read yet.
-func New(shared *module.State, state *store.State, merges *store.MergeCache, openFGA *fga.Client, complete func() error) *Server {
-	return &Server{shared: shared, state: state, merges: merges, fga: openFGA, complete: complete}
+func New(state *store.State, merges *store.MergeCache, openFGA *fga.Client, complete func() error) *Server {
+	return &Server{state: state, merges: merges, fga: openFGA, complete: complete}
 }
 
 var _ storev1connect.StoreServiceHandler = (*Server)(nil)
@@ -54,8 +52,8 @@ func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresReques
 		return nil, err
 	}
 	var all []module.Store
-	for _, o := range s.shared.Stores.All() {
-		if o.Key.Cluster == s.shared.Cluster {
+	for _, o := range s.state.Shared.Stores.All() {
+		if o.Key.Cluster == s.state.Shared.Cluster {
 			all = append(all, o)
 		}
 	}
@@ -73,26 +71,17 @@ func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresReques
 
 // GetStore tells one Store's state.
 func (s *Server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
-	found, err := s.Find(request.GetName())
+	found, err := s.find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
-	return &storev1.GetStoreResponse{Store: message(found)}, nil
+	return &storev1.GetStoreResponse{Store: message(found.Value)}, nil
 }
 
-// Find is the Store of a name.
-func (s *Server) Find(name string) (*corev1alpha1.Store, error) {
-	if err := rpc.Incomplete(s.complete()); err != nil {
-		return nil, err
-	}
-	o, ok := s.shared.Stores.Get(s.key(name))
-	if !ok {
-		return nil, rpc.NotFound("there is no Store %q", name)
-	}
-	return o.Value, nil
+// find is the Store of a name.
+func (s *Server) find(name string) (module.Store, error) {
+	return rpc.Find(s.complete, s.state.Shared.Stores.Get, module.StoreKey(name, s.state.Shared.Cluster))
 }
-
-func (s *Server) key(name string) event.Key { return module.StoreKey(name, s.shared.Cluster) }
 
 func message(s *corev1alpha1.Store) *storev1.Store {
 	return &storev1.Store{
