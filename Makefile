@@ -18,8 +18,8 @@ TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
 # The modules of go.work, shared ones first, and those that stand alone: what they require is nobody else's business.
-WORK_MODULES   := gen services/internal services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
-MODULES        := $(WORK_MODULES) services/internal/policy/conformance deploy/local
+WORK_MODULES   := gen services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
+MODULES        := $(WORK_MODULES) services/policy/conformance deploy/local
 
 # What `make up` gives to `entail up`.
 ARGS           ?=
@@ -85,9 +85,10 @@ lint: $(BUF) $(GOLANGCI_LINT) .tmp/sources/$(PROTOVALIDATE) ## Check style, arch
 	scripts/lint.sh $(MODULES)
 
 .PHONY: verify
-verify: ## All that CI checks but the tests: generated files, modules, lint, vet
+verify: ## All that CI checks but the tests: generated files, modules, the library from outside, lint, vet
 	@scripts/unchanged.sh $(MAKE) generate
 	scripts/modules.sh $(MODULES)
+	scripts/examples.sh services/policy
 	$(MAKE) lint
 
 ##### Test

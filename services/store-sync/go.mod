@@ -136,6 +136,7 @@ require (
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/entail-dev/entail/gen v0.0.0
 	github.com/entail-dev/entail/services/internal v0.0.0
+	github.com/entail-dev/entail/services/policy v0.0.0
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
 	github.com/openfga/openfga v1.22.1
@@ -154,3 +155,5 @@ require (
 replace github.com/entail-dev/entail/gen => ../../gen
 
 replace github.com/entail-dev/entail/services/internal => ../internal
+
+replace github.com/entail-dev/entail/services/policy => ../policy

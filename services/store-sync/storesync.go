@@ -14,10 +14,11 @@ import (
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 	"github.com/entail-dev/entail/services/store-sync/apimodule"
 	querypolicy "github.com/entail-dev/entail/services/store-sync/internal/query/policy"
 	querystore "github.com/entail-dev/entail/services/store-sync/internal/query/store"
@@ -59,7 +60,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 
 // registered finds the PolicyDocuments of a Store, valid or not, and the options of its policy.
 func registered(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
-	return func(_ context.Context, name string) ([]*policy.Document, policy.Options, error) {
+	return func(_ context.Context, name string) ([]*syntax.Document, policy.Options, error) {
 		found, err := rpc.Find(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
 		if err != nil {
 			return nil, policy.Options{}, err

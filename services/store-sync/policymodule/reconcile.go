@@ -8,8 +8,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/policy"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
@@ -78,9 +79,9 @@ func (p *Provider) member(d document, v plan.Validation) module.Member {
 func (p *Provider) Modules(event.Key) ([]model.Module, bool) { return nil, true }
 
 // Documents are those that are registered with a Store, valid or not, and the options of its policy.
-func (p *Provider) Documents(store event.Key) ([]*policy.Document, policy.Options, error) {
+func (p *Provider) Documents(store event.Key) ([]*syntax.Document, policy.Options, error) {
 	found := p.state.snapshot(store)
-	documents := make([]*policy.Document, len(found.input.Documents))
+	documents := make([]*syntax.Document, len(found.input.Documents))
 	for i, d := range found.input.Documents {
 		documents[i] = plan.Read("policydocument/"+d.Name, d.Name, d.Present)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/load"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // Document is one PolicyDocument: as it is, and as it is live.
@@ -58,44 +58,43 @@ func size(d Document) policy.Diagnostics {
 
 // Read makes a document for the policy library of what the PolicyDocument of a name says.
 // File is what findings call it.
-func Read(file, name string, p *iaplv1alpha1.Policy) *policy.Document {
-	d := &policy.Document{Source: &policy.Source{File: file, Owner: policy.OwnerOf(name)}}
+func Read(file, name string, p *iaplv1alpha1.Policy) *syntax.Document {
+	d := &syntax.Document{Source: &policy.Source{File: file, Owner: syntax.ObjectOwner(name)}}
 	for _, t := range p.ResourceTypes {
-		read := policy.ResourceType{Name: written(t.Name), IDPrefix: written(t.IDPrefix)}
+		read := syntax.ResourceType{Name: written(t.Name), IDPrefix: written(t.IDPrefix)}
 		for _, r := range t.Relationships {
-			read.Relationships = append(read.Relationships, policy.Relationship{Relation: written(r.Relation), Targets: names(r.TargetTypes)})
+			read.Relationships = append(read.Relationships, syntax.Relationship{Relation: written(r.Relation), Targets: names(r.TargetTypes)})
 		}
 		d.ResourceTypes = append(d.ResourceTypes, read)
 	}
 	for _, u := range p.Unions {
-		d.Unions = append(d.Unions, policy.Union{Name: written(u.Name), Members: names(u.ResourceTypes)})
+		d.Unions = append(d.Unions, syntax.Union{Name: written(u.Name), Members: names(u.ResourceTypes)})
 	}
 	for _, a := range p.Actions {
-		d.Actions = append(d.Actions, policy.Action{Name: written(a.Name)})
+		d.Actions = append(d.Actions, syntax.Action{Name: written(a.Name)})
 	}
 	for _, b := range p.ActionBindings {
-		read := policy.Binding{Action: written(b.ActionName), Type: written(b.TypeName)}
+		read := syntax.Binding{Action: written(b.ActionName), Type: written(b.TypeName)}
 		for _, c := range b.Conditions {
 			read.Conditions = append(read.Conditions, readCondition(c))
 		}
 		d.Bindings = append(d.Bindings, read)
 	}
-	load.Typed(d, "spec")
-	return d
+	return syntax.FromObject(d, "spec")
 }
 
-func readCondition(c iaplv1alpha1.Condition) policy.Condition {
-	read := policy.Condition{RoleBinding: c.RoleBinding != nil}
+func readCondition(c iaplv1alpha1.Condition) syntax.Condition {
+	read := syntax.Condition{RoleBinding: c.RoleBinding != nil}
 	if a := c.RelationshipAction; a != nil {
-		read.RelationshipAction = &policy.RelationshipAction{Relation: written(a.Relation), Action: written(a.ActionName)}
+		read.RelationshipAction = &syntax.RelationshipAction{Relation: written(a.Relation), Action: written(a.ActionName)}
 	}
 	return read
 }
 
-func written(text string) policy.Name { return policy.Name{Text: text} }
+func written(text string) syntax.Name { return syntax.Name{Text: text} }
 
-func names(all []iaplv1alpha1.Named) []policy.Name {
-	read := make([]policy.Name, len(all))
+func names(all []iaplv1alpha1.Named) []syntax.Name {
+	read := make([]syntax.Name, len(all))
 	for i, n := range all {
 		read[i] = written(n.Name)
 	}

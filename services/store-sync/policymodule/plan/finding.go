@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 )
 
 // maxFindings bounds what a status lists.

@@ -10,8 +10,8 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/openfga"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/openfga"
 )
 
 // rolesModule has the types that no document declares.
@@ -27,7 +27,7 @@ func (in Input) desired(s *selection, p *policy.Policy) []corev1alpha1.Authoriza
 	o.CoreModule = rolesModule
 	for _, t := range s.options.OrDefault().SubjectTypes {
 		if in.Defined[t] {
-			o.Given = append(o.Given, t)
+			o.ExternalTypes = append(o.ExternalTypes, t)
 		}
 	}
 	modules, _ := openfga.Modules(p, o) // What it could refuse was looked for in each trial.

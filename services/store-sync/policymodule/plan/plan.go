@@ -11,7 +11,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 

@@ -16,8 +16,9 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/check"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/syntax"
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
@@ -458,7 +459,7 @@ func TestWhateverHappensWhatIsLiveIsValid(t *testing.T) {
 }
 
 func expectValid(r *rapid.T, w *world) {
-	var documents []*policy.Document
+	var documents []*syntax.Document
 	for _, m := range w.made {
 		if name := m.Annotations[corev1alpha1.DocumentAnnotation]; name != corev1alpha1.Roles {
 			p := new(iaplv1alpha1.Policy)

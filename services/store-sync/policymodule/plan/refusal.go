@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 )
 
 // blame finds whose changes must go: those with a finding of their own, else those that break

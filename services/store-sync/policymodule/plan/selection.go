@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 )
 
 // selection finds the most of what documents hold now that is one valid policy.

@@ -6,14 +6,15 @@ import (
 	"strconv"
 
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/check"
-	"github.com/entail-dev/entail/services/internal/policy/openfga"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // try checks the policy with some of the changes.
 func (s *selection) try(changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
-	var documents []*policy.Document
+	var documents []*syntax.Document
 	for i, d := range s.documents {
 		if text := s.text(i, changes); text != nil {
 			documents = append(documents, Read(rank(i), d.Name, text))
@@ -48,7 +49,7 @@ func (s *selection) text(i int, changes map[int]bool) *iaplv1alpha1.Policy {
 
 // clashes are the types of a policy that the store has without it.
 func (s *selection) clashes(p *policy.Policy) policy.Diagnostics {
-	var found policy.Findings
+	var found policy.Collector
 	for _, t := range p.Types {
 		if !t.Synthesised() && s.defined[t.Name] {
 			found.Add(t.Source.At(t.At), policy.CodeCollision, fmt.Sprintf("type %q is defined by a module of the Store that is no PolicyDocument", t.Name),

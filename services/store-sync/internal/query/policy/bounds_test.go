@@ -10,9 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/explain"
-	"github.com/entail-dev/entail/services/internal/policy/policytest"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/explain"
 )
 
 // word has letters only, as relations and actions want it.
@@ -52,18 +51,29 @@ func TestFindingsAreCutAndErrorsStay(t *testing.T) {
 	}
 }
 
+// multiplied binds each action to each type by one union of all types, which is the parent of each: by a role, or through the parent.
+func multiplied(types, actions int) string { return bound(types, actions, through) }
+
 // interlaced lets each of so many actions follow from any of them, on each of as many types.
 func interlaced(n int) string {
-	return "unions:\n  - name: all\n    resourceTypes:\n" + repeated(n, func(i int) string { return fmt.Sprintf("      - t%d\n", i) }) +
-		"resourceTypes:\n" + repeated(n, func(i int) string {
-		return fmt.Sprintf("  - {name: t%d, idPrefix: pfx%d, relationships: [{relation: parent, targetTypes: [all]}]}\n", i, i)
+	all := repeated(n, through)
+	return bound(n, n, func(int) string { return all })
+}
+
+// through is the condition that somebody has an action on the parent.
+func through(i int) string {
+	return "      - relationshipAction: {relation: parent, actionName: " + word(i) + "}\n"
+}
+
+// bound is a policy with the conditions of each action besides its role.
+func bound(types, actions int, conditions func(i int) string) string {
+	return "unions:\n  - name: all\n    resourceTypes:\n" + repeated(types, func(i int) string { return fmt.Sprintf("      - type%d\n", i) }) +
+		"resourceTypes:\n" + repeated(types, func(i int) string {
+		return fmt.Sprintf("  - {name: type%d, idPrefix: pfx%d, relationships: [{relation: parent, targetTypes: [all]}]}\n", i, i)
 	}) +
-		"actions:\n" + repeated(n, func(i int) string { return "  - name: " + word(i) + "\n" }) +
-		"actionBindings:\n" + repeated(n, func(i int) string {
-		return "  - actionName: " + word(i) + "\n    typeName: all\n    conditions:\n      - roleBinding: {}\n" +
-			repeated(n, func(j int) string {
-				return "      - relationshipAction: {relation: parent, actionName: " + word(j) + "}\n"
-			})
+		"actions:\n" + repeated(actions, func(i int) string { return "  - name: " + word(i) + "\n" }) +
+		"actionBindings:\n" + repeated(actions, func(i int) string {
+		return "  - actionName: " + word(i) + "\n    typeName: all\n    conditions:\n      - roleBinding: {}\n" + conditions(i)
 	})
 }
 
@@ -76,7 +86,7 @@ func TestAPolicyIsBounded(t *testing.T) {
 		"relation": {example(t, "relation: owner", "relation: "+long, "relation: owner", "relation: "+long, "relation: owner", "relation: "+long), "257 characters"},
 		"action":   {example(t, "actions:\n", "actions:\n  - name: "+long+"\n"), "257 characters"},
 		"union":    {example(t, "unions:\n", "unions:\n  - name: "+long+"\n    resourceTypes: [tenant]\n"), "257 characters"},
-		"targets":  {string(policytest.Multiplied(460, 1)), "of at most 200000 here"},
+		"targets":  {multiplied(460, 1), "of at most 200000 here"},
 		"ways":     {interlaced(60), "of at most 200000 here"},
 	}
 	for name, test := range tests {
@@ -90,7 +100,7 @@ func TestAPolicyIsBounded(t *testing.T) {
 			}
 		})
 	}
-	for _, fits := range []string{string(policytest.Multiplied(200, 200)), interlaced(50)} {
+	for _, fits := range []string{multiplied(200, 200), interlaced(50)} {
 		if got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: written(fits)}))(t); !got.GetOk() {
 			t.Errorf("what is large but not too large: %v", got)
 		}
@@ -117,8 +127,8 @@ func TestChangesAreCut(t *testing.T) {
 
 func TestAnExplanationIsCut(t *testing.T) {
 	for types, whole := range map[int]bool{33: true, 440: false} {
-		p := written(string(policytest.Multiplied(types, 1)))
-		got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{Policy: p, Type: "type0", Action: "action_aaaa"}))(t)
+		p := written(multiplied(types, 1))
+		got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{Policy: p, Type: "type0", Action: word(0)}))(t)
 		if len(got.GetNodes()) != maxListed || !got.GetTruncated() || got.GetTotal() <= maxListed {
 			t.Fatalf("%d types: %d of %d nodes, truncated %t", types, len(got.GetNodes()), got.GetTotal(), got.GetTruncated())
 		}
@@ -174,10 +184,10 @@ func TestADrawingIsBounded(t *testing.T) {
 		content string
 		words   string
 	}{
-		"types":   {policyv1.Format_FORMAT_SVG, string(policytest.Multiplied(201, 1)), "201 types"},
+		"types":   {policyv1.Format_FORMAT_SVG, multiplied(201, 1), "201 types"},
 		"bytes":   {policyv1.Format_FORMAT_SVG, crowded(2700), "of at most 4194304"},
-		"Mermaid": {policyv1.Format_FORMAT_MERMAID, string(policytest.Multiplied(40, 1)), "Mermaid"},
-		"DOT":     {policyv1.Format_FORMAT_DOT, string(policytest.Multiplied(400, 1)), "Graphviz"},
+		"Mermaid": {policyv1.Format_FORMAT_MERMAID, multiplied(40, 1), "Mermaid"},
+		"DOT":     {policyv1.Format_FORMAT_DOT, multiplied(400, 1), "Graphviz"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -189,14 +199,14 @@ func TestADrawingIsBounded(t *testing.T) {
 }
 
 func TestAPlaceIsALineOrAField(t *testing.T) {
-	source := &policy.Source{File: "policydocument/team/lb", Paths: []string{"spec.actions[0]"}}
+	source := &policy.Source{File: "policydocument/team/lb"}
 	tests := map[string]struct {
 		place policy.Place
 		want  *policyv1.Place
 	}{
 		"nowhere": {policy.Place{}, nil},
 		"a line":  {policy.Place{File: "a.yaml", Document: 2, Line: 3, Column: 4}, &policyv1.Place{File: "a.yaml", Document: 2, Line: 3, Column: 4}},
-		"a field": {source.At(policy.Position{}), &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0]"}},
+		"a field": {source.At(source.Field("spec.actions[0]")), &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0]"}},
 	}
 	for name, test := range tests {
 		if got := place(test.place); !proto.Equal(got, test.want) || (got == nil) != (test.want == nil) {

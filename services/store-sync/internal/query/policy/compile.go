@@ -4,10 +4,10 @@ import (
 	"context"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/openfga"
-	"github.com/entail-dev/entail/services/internal/policy/spicedb"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/spicedb"
 )
 
 // CompilePolicy implements PolicyService.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy/diff"
+	"github.com/entail-dev/entail/services/policy/diff"
 )
 
 // DiffPolicies implements PolicyService.

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy/explain"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy/explain"
 )
 
 // maxText is how long an explanation is at most.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/format"
-	"github.com/entail-dev/entail/services/internal/policy/load"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/format"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // FormatPolicy implements PolicyService.
@@ -21,7 +21,7 @@ func (s *Server) FormatPolicy(ctx context.Context, r *policyv1.FormatPolicyReque
 	var found policy.Diagnostics
 	size := 0
 	for _, f := range r.GetFiles().GetFiles() {
-		out, findings := format.Source(load.File{Name: f.GetName(), Content: f.GetContent()})
+		out, findings := format.Source(syntax.File{Name: f.GetName(), Content: f.GetContent()})
 		found = found.Join(findings)
 		artifacts = append(artifacts, &policyv1.Artifact{Name: f.GetName(), Content: string(out)})
 		if size += len(out); size > maxBytes {

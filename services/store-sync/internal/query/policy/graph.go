@@ -6,8 +6,8 @@ import (
 	"regexp"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy/graph"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy/graph"
 )
 
 // maxDrawing is how many bytes an answer has room for.

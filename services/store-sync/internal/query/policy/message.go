@@ -6,7 +6,7 @@ import (
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	"github.com/entail-dev/entail/services/internal/clip"
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 )
 
 // maxListed bounds every list of an answer, maxMessage what one of its items says.

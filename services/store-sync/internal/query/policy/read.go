@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/check"
-	"github.com/entail-dev/entail/services/internal/policy/load"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // What a policy may have here; the command line takes more.
@@ -25,7 +25,7 @@ const (
 
 // read is the policy that a request means, nil where it has errors.
 func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
-	var documents []*policy.Document
+	var documents []*syntax.Document
 	var unreadable policy.Diagnostics
 	options := optionsOf(m.GetOptions())
 	if store := m.GetStore(); store != "" {
@@ -53,12 +53,12 @@ func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, 
 	return p, found, nil
 }
 
-func documentsOf(written []*policyv1.File) ([]*policy.Document, policy.Diagnostics) {
-	var files []load.File
+func documentsOf(written []*policyv1.File) ([]*syntax.Document, policy.Diagnostics) {
+	var files []syntax.File
 	for _, f := range written {
-		files = append(files, load.File{Name: f.GetName(), Content: f.GetContent()})
+		files = append(files, syntax.File{Name: f.GetName(), Content: f.GetContent()})
 	}
-	documents, found := load.Files(files, load.Limits{Bytes: maxBytes, Nodes: maxNodes})
+	documents, found := syntax.Parse(files, syntax.Limits{Bytes: maxBytes, Nodes: maxNodes})
 	for _, d := range documents {
 		if owner := d.Source.Owner; len(owner) > maxOwner {
 			d.Source.Owner = strings.ToValidUTF8(owner[:maxOwner], "")
@@ -76,7 +76,7 @@ func optionsOf(m *policyv1.Options) policy.Options {
 
 // oversized finds in a valid policy what would make answers too large.
 func oversized(p *policy.Policy) policy.Diagnostics {
-	var found policy.Findings
+	var found policy.Collector
 	name := func(source *policy.Source, at policy.Position, text string) {
 		if len(text) > maxName {
 			found.Add(source.At(at), policy.CodeLimit, fmt.Sprintf("%.64q has %d characters, of at most %d", text, len(text), maxName), "shorten it")

@@ -8,9 +8,10 @@ import (
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/lint"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/lint"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // maxAtOnce is how many requests are worked on at a time: each may take a core for a second,
@@ -25,7 +26,7 @@ type Server struct {
 
 // Registered finds the documents that are registered for a Store, and the options that its model
 // asks for. Its error is what the caller gets.
-type Registered func(ctx context.Context, store string) ([]*policy.Document, policy.Options, error)
+type Registered func(ctx context.Context, store string) ([]*syntax.Document, policy.Options, error)
 
 // New makes one.
 func New(registered Registered) *Server {

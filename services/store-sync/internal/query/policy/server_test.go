@@ -12,7 +12,8 @@ import (
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // broken names a type that there is not, and an action twice.
@@ -184,7 +185,7 @@ func TestOptionsReachTheLanguage(t *testing.T) {
 
 func TestRequestsWaitForTheirTurn(t *testing.T) {
 	entered, goOn := make(chan struct{}), make(chan struct{})
-	s := New(func(context.Context, string) ([]*policy.Document, policy.Options, error) {
+	s := New(func(context.Context, string) ([]*syntax.Document, policy.Options, error) {
 		entered <- struct{}{}
 		<-goOn
 		return nil, policy.Options{}, nil

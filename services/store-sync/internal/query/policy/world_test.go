@@ -10,15 +10,15 @@ import (
 	"connectrpc.com/connect"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/load"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // golden is a file of what the policy library is tested by.
 func golden(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "internal", "policy", "testdata", "loadbalancer", name))
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "policy", "testdata", "loadbalancer", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,11 @@ func registered(store string) *policyv1.Policy {
 func newServer(t *testing.T) *Server {
 	t.Helper()
 	content := example(t)
-	return New(func(_ context.Context, store string) ([]*policy.Document, policy.Options, error) {
+	return New(func(_ context.Context, store string) ([]*syntax.Document, policy.Options, error) {
 		if store != "demo" {
 			return nil, policy.Options{}, rpc.NotFound("there is no Store %q", store)
 		}
-		documents, found := load.Files([]load.File{{Name: "policydocument/team/lb", Content: []byte(content)}}, load.Limits{})
+		documents, found := syntax.Parse([]syntax.File{{Name: "policydocument/team/lb", Content: []byte(content)}}, syntax.Limits{})
 		if len(found) > 0 {
 			t.Errorf("the example: %v", found)
 		}
