@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/module"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
@@ -32,15 +33,12 @@ func (p *Provider) Hold(ctx context.Context, r consume.Reporter, binding event.K
 }
 
 func (p *Provider) setFinalizer(ctx context.Context, r consume.Reporter, b view.Object[plan.Binding], wanted bool) error {
-	kind, edit := kinds.Bindings(), p.kube.AddFinalizer
+	kind, edit := kinds.Bindings(), p.applier.Kube.AddFinalizer
 	kind.Version = b.Version
 	if !wanted {
-		edit = p.kube.RemoveFinalizer
-		for _, store := range p.state.madeFor(b.Value) {
-			found := p.state.snapshot(store, p.template())
-			if err := p.applier.Apply(ctx, r, found.carriers(), moduleplan.Plan{Delete: plan.Make(found.input).Delete}); err != nil {
-				return err
-			}
+		edit = p.applier.Kube.RemoveFinalizer
+		if err := p.deleteUnwanted(ctx, r, b.Value); err != nil {
+			return err
 		}
 	}
 	now, err := edit(ctx, kind, b.Change, corev1alpha1.BindingFinalizer)
@@ -48,4 +46,19 @@ func (p *Provider) setFinalizer(ctx context.Context, r consume.Reporter, b view.
 		return err
 	}
 	return r.Wrote(ctx, b.Change, now)
+}
+
+// deleteUnwanted deletes the AuthorizationModels that were made for a binding and are wanted no longer.
+func (p *Provider) deleteUnwanted(ctx context.Context, r consume.Reporter, b *plan.Binding) error {
+	stores := map[event.Key]bool{}
+	for _, m := range p.state.shared.ModelsFor(b.Status.ExportCluster + "/" + b.ExportName()) {
+		stores[module.StoreOf(m)] = true
+	}
+	for store := range stores {
+		found := p.state.snapshot(store, p.template())
+		if err := p.applier.Apply(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.Make(found.input).Delete}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -6,12 +6,13 @@ package apimodule
 import (
 	"context"
 	"errors"
+	"strings"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
@@ -24,7 +25,6 @@ type Provider struct {
 	state     *state
 	discovery *discovery.Discovery
 	applier   *module.Applier
-	kube      *kube.Client
 }
 
 var _ module.Provider = (*Provider)(nil)
@@ -32,7 +32,7 @@ var _ module.Provider = (*Provider)(nil)
 // New makes one that reads the view.
 func New(v *view.View, cfg discovery.Config, applier *module.Applier) *Provider {
 	s := newState(v, applier.State)
-	p := &Provider{state: s, discovery: discovery.New(cfg, applier.Kube, s), applier: applier, kube: applier.Kube}
+	p := &Provider{state: s, discovery: discovery.New(cfg, applier.Kube, s), applier: applier}
 	v.OnReload(p.discovery.Invalidate)
 	v.OnChange(p.invalidate)
 	return p
@@ -43,6 +43,54 @@ func (p *Provider) invalidate(object event.Key) {
 	if object.GroupResource == kinds.Definitions().GroupResource && p.concerns(object) {
 		p.discovery.Invalidate()
 	}
+}
+
+// Keys lists the Stores that an object of an API touches. An APIBinding is a key itself, too.
+func (p *Provider) Keys(k event.Key) []event.Key {
+	s := p.state
+	switch k.GroupResource {
+	case kinds.Definitions().GroupResource:
+		return append(s.labelled(k), p.discovering(k)...)
+	case kinds.Bindings().GroupResource:
+		if b, _ := s.bindings.Last(k); b.Value == nil {
+			return []event.Key{k}
+		}
+		return append([]event.Key{k}, s.storesOf(k.Cluster)...)
+	case kinds.AccountInfos().GroupResource:
+		if i, _ := s.accounts.Last(k); i.Value != nil && k.Name == corev1alpha1.AccountInfoName {
+			return []event.Key{s.organization(i.Value)}
+		}
+	case kinds.Exports().GroupResource:
+		return s.boundTo(k.Cluster, k.Name)
+	case kinds.ResourceSchemas().GroupResource:
+		var keys []event.Key
+		for _, e := range s.exports.By(bySchema, k.Name) {
+			if e.Key.Cluster == k.Cluster {
+				keys = append(keys, s.boundTo(k.Cluster, e.Key.Name)...)
+			}
+		}
+		return keys
+	}
+	return nil
+}
+
+// discovering lists the Stores whose models know all resources in the group of a definition.
+func (p *Provider) discovering(definition event.Key) []event.Key {
+	var keys []event.Key
+	if p.concerns(definition) {
+		for _, s := range p.state.shared.Stores.All() {
+			if s.Key.Cluster == p.state.shared.Cluster && plan.Discovers(s.Value) {
+				keys = append(keys, s.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// concerns reports whether what a definition here defines could be discovered. Its name is <plural>.<group>.
+func (p *Provider) concerns(definition event.Key) bool {
+	_, group, _ := strings.Cut(definition.Name, ".")
+	return definition.Cluster == p.state.shared.Cluster && p.discovery.Concerns(group)
 }
 
 // Sync makes the AuthorizationModels of APIs in a Store be as they should be, once the resources
@@ -57,11 +105,11 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	if s, ok := p.state.shared.Stores.Get(store); ok && s.Value.DeletionTimestamp != nil {
 		todo.Apply = nil
 	}
-	err := p.applier.Apply(ctx, r, found.carriers(), todo.Plan)
+	err := p.applier.Apply(ctx, r, found.carriers, todo.Plan)
 	for _, d := range found.definitions {
 		outcome, message := eventv1.Outcome_OUTCOME_APPLIED, ""
 		for unnamed, why := range todo.Unnamed {
-			if found.causes[unnamed.String()].Key == d.Key {
+			if found.carriers.Causes[unnamed.String()].Key == d.Key {
 				outcome, message = eventv1.Outcome_OUTCOME_REJECTED, why
 			}
 		}

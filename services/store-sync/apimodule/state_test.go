@@ -93,7 +93,7 @@ func TestAnAPITouchesTheStoresWhoseModelsItBelongsInto(t *testing.T) {
 
 func TestADeletedDefinitionTouchesTheStoreOfItsLabel(t *testing.T) {
 	f := newFixture(t)
-	crd := f.Delete(kinds.Definitions(), "local", "widgets.example.com", json.RawMessage(widgetsCRD))
+	crd := f.Put(kinds.Definitions(), "local", "widgets.example.com", json.RawMessage(widgetsCRD), moduletest.Gone)
 	if got := f.provider.Keys(crd); !slices.Equal(got, []event.Key{storeKey("demo")}) {
 		t.Errorf("touches %v", got)
 	}
@@ -129,7 +129,7 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	if g := f.snapshot(storeKey("acme")); len(g.input.Wanted) != 0 {
 		t.Errorf("a Store of the name here wants %+v", g.input.Wanted)
 	}
-	f.Delete(kinds.Exports(), "local", "widgets", json.RawMessage(localExport))
+	f.Put(kinds.Exports(), "local", "widgets", json.RawMessage(localExport), moduletest.Gone)
 	f.Put(kinds.AuthorizationModels(), "local", "widgets-acme", corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets-acme", Annotations: map[string]string{
 			corev1alpha1.ResourceAnnotation: "widgets.example.com", corev1alpha1.ExportAnnotation: "local/widgets",

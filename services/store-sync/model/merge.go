@@ -15,7 +15,7 @@ import (
 // If the core module cannot live the error is a *CoreError; if the model is too large for the limits it is a *LimitError.
 // Then the result has reports, but no model.
 func Merge(core Module, others []Module, limits Limits) (Result, error) {
-	limits = limits.orDefault()
+	limits = limits.OrDefault()
 	units := parse(append([]Module{core}, slices.SortedFunc(slices.Values(others), Module.compare)...), limits)
 	g := newGraph(originals(units))
 	lives, model := g.accepted()

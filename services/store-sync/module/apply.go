@@ -20,23 +20,45 @@ type Applier struct {
 	Log   *slog.Logger
 }
 
-// Carriers are the AuthorizationModels that a provider has made in one Store.
+// Carriers are the AuthorizationModels here that a provider made for a Store.
 type Carriers struct {
-	// Made are their present states, by name.
-	Made map[string]event.Change
-	// Cause is the object that asks for one.
-	Cause func(*corev1alpha1.AuthorizationModel) event.Change
+	Models []*corev1alpha1.AuthorizationModel
+	// Causes are the objects that ask for one, by what an annotation says that it is for; Otherwise is there for all others.
+	Causes    map[string]event.Change
+	Otherwise event.Change
+
+	annotation string
+	made       map[string]event.Change
+}
+
+// CarriersOf finds those that have an annotation which says what they are for.
+func (s *State) CarriersOf(store event.Key, annotation string) *Carriers {
+	c := &Carriers{Causes: map[string]event.Change{}, annotation: annotation, made: map[string]event.Change{}}
+	for _, m := range s.ModelsOf(store) {
+		if m.Value.Annotations[annotation] != "" && m.Key.Cluster == s.Cluster {
+			c.Models, c.made[m.Key.Name] = append(c.Models, m.Value), m.Change
+		}
+	}
+	return c
+}
+
+// cause is the object that asks for an AuthorizationModel.
+func (c *Carriers) cause(m *corev1alpha1.AuthorizationModel) event.Change {
+	if cause, ok := c.Causes[m.Annotations[c.annotation]]; ok {
+		return cause
+	}
+	return c.Otherwise
 }
 
 // Apply carries out a plan. One AuthorizationModel that cannot be made holds up no other.
-func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has Carriers, todo plan.Plan) error {
+func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, todo plan.Plan) error {
 	var errs []error
 	for i := range todo.Apply {
 		m := &todo.Apply[i]
-		errs = append(errs, a.make(ctx, p, m, has.Made[m.Name], has.Cause(m)))
+		errs = append(errs, a.make(ctx, p, m, has.made[m.Name], has.cause(m)))
 	}
 	for _, name := range todo.Delete {
-		err := a.Kube.Delete(ctx, kinds.AuthorizationModels(), has.Made[name])
+		err := a.Kube.Delete(ctx, kinds.AuthorizationModels(), has.made[name])
 		if errs = append(errs, err); err == nil {
 			a.Log.InfoContext(ctx, "generated AuthorizationModel deleted", slog.String("name", name))
 		}

@@ -21,14 +21,14 @@ import (
 type Provider struct {
 	state   *state
 	applier *module.Applier
-	plans   module.Cache[plan.Input, plan.Plan]
+	plans   *module.Cache[plan.Input, plan.Plan]
 }
 
 var _ module.Provider = (*Provider)(nil)
 
 // New makes one that reads the view.
 func New(v *view.View, applier *module.Applier) *Provider {
-	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache[plan.Input, plan.Plan]()}
+	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil })}
 }
 
 // Keys is the Store that a PolicyDocument registers with.
@@ -49,13 +49,12 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	if found.empty() || store.Cluster != p.state.shared.Cluster {
 		return nil, nil
 	}
-	result := p.plans.Get(store, found.input, plan.Make)
+	result, _ := p.plans.Get(store, found.input) // It has no errors.
 	todo := result.Plan
-	s, ok := p.state.shared.Stores.Get(store)
-	if !ok || s.Value.DeletionTimestamp != nil {
+	if s, ok := p.state.shared.Stores.Get(store); !ok || s.Value.DeletionTimestamp != nil {
 		todo.Apply = nil
 	}
-	err := p.applier.Apply(ctx, r, found.carriers(s.Change), todo)
+	err := p.applier.Apply(ctx, r, found.carriers, todo)
 	var members []module.Member
 	for _, d := range found.documents {
 		if d.Value.DeletionTimestamp == nil && d.Key.Cluster == store.Cluster {

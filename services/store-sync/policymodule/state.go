@@ -40,35 +40,34 @@ func storeOf(d document) event.Key {
 type snapshot struct {
 	input     plan.Input
 	documents []document
-	// made are the present states of AuthorizationModels by name, causes what asks for them by document.
-	made, causes map[string]event.Change
+	carriers  *module.Carriers
 }
 
 // snapshot gathers what the view holds.
 func (s *state) snapshot(store event.Key) *snapshot {
-	found := &snapshot{made: map[string]event.Change{}, causes: map[string]event.Change{}}
+	found := &snapshot{carriers: s.shared.CarriersOf(store, corev1alpha1.DocumentAnnotation)}
 	found.input.Store.Name = store.Name
 	for _, d := range s.documents.By(byStoreRef, store.Name) {
 		if storeOf(d) != store {
 			continue
 		}
 		name := documentName(store, d.Key)
-		found.documents, found.causes[name] = append(found.documents, d), d.Change
+		found.documents, found.carriers.Causes[name] = append(found.documents, d), d.Change
 		found.input.Documents = append(found.input.Documents, plan.Document{
 			Name: name, Present: &d.Value.Spec.Policy, Created: d.Value.CreationTimestamp.Time,
 		})
 	}
+	for _, m := range found.carriers.Models {
+		found.input.Has = append(found.input.Has, bare(m))
+	}
 	var others []string
 	for _, m := range s.shared.ModelsOf(store) {
-		switch {
-		case m.Value.Annotations[corev1alpha1.DocumentAnnotation] == "":
+		if m.Value.Annotations[corev1alpha1.DocumentAnnotation] == "" {
 			others = append(others, m.Value.Spec.Model)
-		case m.Key.Cluster == s.shared.Cluster:
-			found.input.Has, found.made[m.Key.Name] = append(found.input.Has, bare(m.Value)), m.Change
 		}
 	}
 	if o, ok := s.shared.Stores.Get(store); ok {
-		found.input.Roles = o.Value.Annotations[iaplv1alpha1.RolesAnnotation]
+		found.input.Roles, found.carriers.Otherwise = o.Value.Annotations[iaplv1alpha1.RolesAnnotation], o.Change
 		others = append(others, o.Value.Spec.CoreModule)
 	}
 	if !found.empty() {
@@ -78,17 +77,7 @@ func (s *state) snapshot(store event.Key) *snapshot {
 }
 
 // empty reports whether the Store has no policy.
-func (f *snapshot) empty() bool { return len(f.documents)+len(f.made) == 0 }
-
-// carriers are what was made; one whose document has gone is because of the Store: others need it.
-func (f *snapshot) carriers(store event.Change) module.Carriers {
-	return module.Carriers{Made: f.made, Cause: func(m *corev1alpha1.AuthorizationModel) event.Change {
-		if cause, ok := f.causes[m.Annotations[corev1alpha1.DocumentAnnotation]]; ok {
-			return cause
-		}
-		return store
-	}}
-}
+func (f *snapshot) empty() bool { return len(f.documents)+len(f.carriers.Models) == 0 }
 
 // defined is all that modules define.
 func defined(modules []string) map[string]bool {

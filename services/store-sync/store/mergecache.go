@@ -9,7 +9,7 @@ import (
 // MergeCache makes models of the modules of Stores. Parsing costs milliseconds a module.
 type MergeCache struct {
 	limits model.Limits
-	kept   module.Cache[sources, merged]
+	kept   *module.Cache[sources, model.Result]
 }
 
 type sources struct {
@@ -17,24 +17,17 @@ type sources struct {
 	others []model.Module
 }
 
-type merged struct {
-	result model.Result
-	err    error
-}
-
 // NewMergeCache makes an empty one.
 func NewMergeCache(limits model.Limits) *MergeCache {
-	return &MergeCache{limits: limits, kept: module.NewCache[sources, merged]()}
+	return &MergeCache{limits: limits, kept: module.NewCache(func(s sources) (model.Result, error) {
+		return model.Merge(s.core, s.others, limits)
+	})}
 }
 
 // Merge merges the modules of a live Store.
 func (c *MergeCache) Merge(in plan.Input) (model.Result, error) {
 	core, others := plan.Sources(in)
-	made := c.kept.Get(in.Key, sources{core, others}, func(s sources) (made merged) {
-		made.result, made.err = c.Preview(s.core, s.others)
-		return made
-	})
-	return made.result, made.err
+	return c.kept.Get(in.Key, sources{core, others})
 }
 
 // Preview merges modules that no Store has, and keeps nothing.

@@ -34,7 +34,7 @@ func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
 	f, s := newState(t)
 	demo, other := f.Store("local", "demo", "id1"), f.Store("local", "other", "id2")
 	twin, foreign := f.Store("local", "twin", "id2"), f.Store("east", "demo", "id3")
-	gone := f.Delete(kinds.AuthorizationModels(), "local", "d", moduletest.Model("d", corev1alpha1.StoreRef{Name: "demo"}))
+	gone := f.Put(kinds.AuthorizationModels(), "local", "d", moduletest.Model("d", corev1alpha1.StoreRef{Name: "demo"}), moduletest.Gone)
 	tests := map[string]struct {
 		object event.Key
 		want   []event.Key
@@ -68,7 +68,7 @@ func TestASnapshotHoldsWhatBelongsToTheStore(t *testing.T) {
 	refer(f, "mine", corev1alpha1.StoreRef{Name: "demo"})
 	refer(f, "named", corev1alpha1.StoreRef{Name: "demo", Cluster: "local"})
 	refer(f, "foreign", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"})
-	f.Delete(kinds.AuthorizationModels(), "local", "gone", moduletest.Model("gone", corev1alpha1.StoreRef{Name: "demo"}))
+	f.Put(kinds.AuthorizationModels(), "local", "gone", moduletest.Model("gone", corev1alpha1.StoreRef{Name: "demo"}), moduletest.Gone)
 	in := s.Snapshot(demo, plan.Observed{Named: []plan.Store{{ID: "id9"}}})
 	if in.Store == nil || in.Gone != nil || in.Change.Key != demo {
 		t.Errorf("the Store is %+v, %+v", in.Store, in.Gone)
@@ -105,7 +105,7 @@ func TestAStoreOfAnotherClusterIsNotOursToTouch(t *testing.T) {
 func TestADeletedStoreIsRemembered(t *testing.T) {
 	f, s := newState(t)
 	demo := f.Store("local", "demo", "id1")
-	f.Delete(kinds.Stores(), "local", "demo", corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "id1"}})
+	f.Put(kinds.Stores(), "local", "demo", corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "id1"}}, moduletest.Gone)
 	if in := s.Snapshot(demo, plan.Observed{}); in.Store != nil || in.Gone == nil || in.Gone.Status.StoreID != "id1" || !in.Change.Deleted {
 		t.Errorf("input is %+v", in)
 	}

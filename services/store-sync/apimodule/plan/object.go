@@ -23,14 +23,26 @@ type Names struct {
 	Kind     string `json:"kind"`
 }
 
+// Spec is what describes a resource.
+type Spec struct {
+	Group string `json:"group"`
+	Names Names  `json:"names"`
+	Scope string `json:"scope"`
+}
+
+// Resource is the one described.
+func (s Spec) Resource() Resource {
+	singular := cmp.Or(s.Names.Singular, strings.ToLower(s.Names.Kind))
+	return Resource{Group: s.Group, Plural: s.Names.Plural, Singular: singular, Namespaced: s.Scope == "Namespaced"}
+}
+
 // Definition is what is read of a CustomResourceDefinition.
 type Definition struct {
 	Meta `json:"metadata"`
 
 	Spec struct {
-		Group    string    `json:"group"`
-		Names    Names     `json:"names"`
-		Scope    string    `json:"scope"`
+		Spec
+
 		Versions []Version `json:"versions"`
 	} `json:"spec"`
 	Status struct {
@@ -52,27 +64,11 @@ func (d *Definition) Serves(version string) bool {
 	return established && d.DeletionTimestamp == nil && slices.Contains(d.Spec.Versions, Version{Name: version, Served: true})
 }
 
-// Resource is what it defines.
-func (d *Definition) Resource() Resource { return resource(d.Spec.Group, d.Spec.Names, d.Spec.Scope) }
-
 // Schema is what is read of a kcp APIResourceSchema.
 type Schema struct {
 	Meta `json:"metadata"`
 
-	Spec struct {
-		Group string `json:"group"`
-		Names Names  `json:"names"`
-		Scope string `json:"scope"`
-	} `json:"spec"`
-}
-
-// Resource is what it describes.
-func (s *Schema) Resource() Resource { return resource(s.Spec.Group, s.Spec.Names, s.Spec.Scope) }
-
-func resource(group string, names Names, scope string) Resource {
-	return Resource{
-		Group: group, Plural: names.Plural, Singular: cmp.Or(names.Singular, strings.ToLower(names.Kind)), Namespaced: scope == "Namespaced",
-	}
+	Spec Spec `json:"spec"`
 }
 
 // Export is what is read of a kcp APIExport, of v1alpha1 or v1alpha2.

@@ -15,7 +15,7 @@ type Wanted struct {
 // OfDefinition is what a CustomResourceDefinition asks for: a module in the Store of its label, if it has one.
 func OfDefinition(d *Definition) (Wanted, bool) {
 	store := d.Labels[corev1alpha1.StoreNameLabel]
-	return Wanted{Resource: d.Resource(), Store: corev1alpha1.StoreRef{Name: store}}, store != ""
+	return Wanted{Resource: d.Spec.Resource(), Store: corev1alpha1.StoreRef{Name: store}}, store != ""
 }
 
 // Bound is an APIBinding with all that it leads to. What is not known is nil.
@@ -41,7 +41,7 @@ func OfBinding(b Bound) (wanted []Wanted, all bool) {
 	for _, name := range names {
 		if schema := b.Schemas[name]; schema != nil {
 			wanted = append(wanted, Wanted{
-				Resource: schema.Resource(), Export: b.Binding.Status.ExportCluster + "/" + b.Export.Name,
+				Resource: schema.Spec.Resource(), Export: b.Binding.Status.ExportCluster + "/" + b.Export.Name,
 				Store: corev1alpha1.StoreRef{Name: org.Name, Cluster: org.OriginCluster},
 			})
 		}

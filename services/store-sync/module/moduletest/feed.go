@@ -33,18 +33,7 @@ func NewFeed(t *testing.T) *Feed {
 }
 
 // Put makes an object be so.
-func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any) event.Key {
-	f.t.Helper()
-	return f.apply(kind, cluster, name, object, false)
-}
-
-// Delete makes an object have been so.
-func (f *Feed) Delete(kind kinds.Kind, cluster, name string, object any) event.Key {
-	f.t.Helper()
-	return f.apply(kind, cluster, name, object, true)
-}
-
-func (f *Feed) apply(kind kinds.Kind, cluster, name string, object any, deleted bool) event.Key {
+func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any, edit ...func(*event.Change)) event.Key {
 	f.t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -53,13 +42,19 @@ func (f *Feed) apply(kind kinds.Kind, cluster, name string, object any, deleted 
 	f.version++
 	c := event.Change{
 		Key: event.Key{Cluster: cluster, GroupResource: kind.GroupResource, Name: name}, UID: name,
-		ResourceVersion: strconv.Itoa(f.version), Object: data, Deleted: deleted, Epoch: "e",
+		ResourceVersion: strconv.Itoa(f.version), Object: data, Epoch: "e",
+	}
+	for _, e := range edit {
+		e(&c)
 	}
 	if err := f.View.Apply(f.t.Context(), c); err != nil {
 		f.t.Fatal(err)
 	}
 	return c.Key
 }
+
+// Gone makes an object have been so.
+func Gone(c *event.Change) { c.Deleted = true }
 
 // Store puts a Store that has an OpenFGA store.
 func (f *Feed) Store(cluster, name, id string) event.Key {

@@ -29,7 +29,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 	if err != nil {
 		return nil, err
 	}
-	latest, err := s.live(ctx, found)
+	latest, err := s.latest(ctx, found)
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +45,12 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 		StoreId: found.Value.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found.Value),
 	}
 	// Only the merge that made a model knows which object each part comes from.
-	asked, err := s.merges.Merge(s.asked(found))
-	merged := err == nil && model.Equal(asked.Model, latest)
+	desired, err := s.merges.Merge(s.snapshot(found))
+	merged := err == nil && model.Equal(desired.Model, latest)
 	if !merged {
-		asked.Definitions = model.Definitions(latest)
+		desired.Definitions = model.Definitions(latest)
 	}
-	for _, d := range asked.Definitions {
+	for _, d := range desired.Definitions {
 		m := definitionMessage(d)
 		if merged {
 			m.Source = d.Origin.String()
@@ -66,7 +66,7 @@ func (s *Server) PreviewModel(_ context.Context, request *storev1.PreviewModelRe
 	if err != nil {
 		return nil, err
 	}
-	in := s.asked(found)
+	in := s.snapshot(found)
 	core, others := plan.Sources(in)
 	origin, err := place(request, &core, &others)
 	if err != nil {
@@ -90,11 +90,11 @@ func (s *Server) PreviewModel(_ context.Context, request *storev1.PreviewModelRe
 	if response.Dsl, err = model.DSL(merged.Model); err != nil {
 		return nil, err
 	}
-	asked, err := s.merges.Merge(in)
+	desired, err := s.merges.Merge(in)
 	if err != nil {
-		asked.Model = nil // The Store's own module is broken: everything is new.
+		desired.Model = nil // The Store's own module is broken: everything is new.
 	}
-	response.Changes, err = changes(asked.Model, merged.Model)
+	response.Changes, err = changes(desired.Model, merged.Model)
 	return response, err
 }
 
@@ -128,19 +128,19 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 	}
 	var from, to *openfgav1.AuthorizationModel
 	if id := request.GetFromModelId(); id != "" {
-		from, err = s.past(ctx, found, id)
+		from, err = s.byID(ctx, found, id)
 	} else {
-		from, err = s.live(ctx, found)
+		from, err = s.latest(ctx, found)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if id := request.GetToModelId(); id != "" {
-		to, err = s.past(ctx, found, id)
+		to, err = s.byID(ctx, found, id)
 	} else {
-		var asked model.Result
-		asked, err = s.merges.Merge(s.asked(found))
-		if to = asked.Model; err != nil {
+		var desired model.Result
+		desired, err = s.merges.Merge(s.snapshot(found))
+		if to = desired.Model; err != nil {
 			err = rpc.Invalid("Store %q asks for no model that could be: %v", found.Key.Name, err)
 		}
 	}
@@ -152,15 +152,15 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 	return response, err
 }
 
-// asked is what the view holds of a Store.
-func (s *Server) asked(found module.Store) plan.Input {
+// snapshot is what the view holds of a Store.
+func (s *Server) snapshot(found module.Store) plan.Input {
 	in := s.state.Snapshot(found.Key, plan.Observed{})
 	in.Store = found.Value
 	return in
 }
 
-// live is the newest model in OpenFGA.
-func (s *Server) live(ctx context.Context, found module.Store) (*openfgav1.AuthorizationModel, error) {
+// latest is the newest model in OpenFGA.
+func (s *Server) latest(ctx context.Context, found module.Store) (*openfgav1.AuthorizationModel, error) {
 	id := found.Value.Status.StoreID
 	if id == "" {
 		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Key.Name, remark(found.Value.Status.Conditions))
@@ -172,8 +172,8 @@ func (s *Server) live(ctx context.Context, found module.Store) (*openfgav1.Autho
 	return latest, err
 }
 
-// past is the model of an id.
-func (s *Server) past(ctx context.Context, found module.Store, id string) (*openfgav1.AuthorizationModel, error) {
+// byID is the model of an id.
+func (s *Server) byID(ctx context.Context, found module.Store, id string) (*openfgav1.AuthorizationModel, error) {
 	m, err := s.fga.ReadModel(ctx, found.Value.Status.StoreID, id)
 	if errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound) {
 		err = rpc.NotFound("Store %q has no model %s", found.Key.Name, id)
