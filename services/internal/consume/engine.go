@@ -40,6 +40,8 @@ type engine[K comparable] struct {
 type request struct {
 	deliveries []*delivery
 	resync     bool
+	// wrote is true when the pass wrote something.
+	wrote bool
 }
 
 func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
@@ -198,6 +200,7 @@ func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err er
 		e.results.Report(ctx, result)
 	}
 	e.metrics.pass(p.writes, err)
+	r.wrote = len(p.writes) > 0
 	e.fanOut(p, r, err)
 	e.settle(ctx, p.Key, r, err)
 }

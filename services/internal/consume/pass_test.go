@@ -75,6 +75,32 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 	}
 }
 
+func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.awake()
+	var passes atomic.Int32
+	s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+		o, live := s.table.Get(storeKey("a"))
+		switch n := passes.Add(1); {
+		case !live || n > 3:
+			return nil
+		case n > 1:
+			return fault.Unavailable(errors.New("connection refused"))
+		}
+		now := o.Change
+		now.ResourceVersion, now.Object = "2", []byte(`{"group":"g"}`)
+		if err := p.Wrote(ctx, o.Change, now); err != nil {
+			return err
+		}
+		b.put(now) // It takes the place of the message that the pass is for.
+		return fault.Unavailable(errors.New("connection refused"))
+	})
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@2 ")
+}
+
 func TestAReplayWakesWhoWroteTheState(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)

@@ -28,11 +28,13 @@ type disposition struct {
 	verdict
 	delay time.Duration
 	err   error
+	// alone is true when the messages may not come again.
+	alone bool
 }
 
 // settle decides what happens next to a key and its messages. It alone does.
 func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
-	d := e.dispositionOf(key, err)
+	d := e.dispositionOf(key, r, err)
 	if err != nil && d.verdict != handBack {
 		e.cfg.Log.WarnContext(ctx, "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
@@ -42,8 +44,8 @@ func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 		// next turn looks at everything.
 		d.verdict = release
 	}
-	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
-		// No message will bring the key back.
+	if d.verdict == release || d.verdict == again && (len(r.deliveries) == 0 || d.alone) {
+		// Perhaps no message will bring the key back.
 		e.requeue(key, r.resync)
 		e.queue.keys.AddAfter(key, d.delay)
 	} else if d.verdict == again && r.resync {
@@ -68,7 +70,7 @@ func (e *engine[K]) retain(object event.Key, key K) {
 }
 
 // dispositionOf turns the error of a reconciliation into what becomes of its messages.
-func (e *engine[K]) dispositionOf(key K, err error) disposition {
+func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -82,6 +84,7 @@ func (e *engine[K]) dispositionOf(key K, err error) disposition {
 		return disposition{verdict: park, err: err}
 	}
 	r := e.retries[key]
+	r.wrote = r.wrote || asked.wrote
 	if now := time.Now(); now.After(r.until) {
 		// Attempts that other events bring about meanwhile count for nothing.
 		r.failures++
@@ -96,7 +99,7 @@ func (e *engine[K]) dispositionOf(key K, err error) disposition {
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
 	}
-	return disposition{again, r.delay, err}
+	return disposition{verdict: again, delay: r.delay, err: err, alone: r.wrote}
 }
 
 // retry is what a key has been through since its last success.
@@ -105,6 +108,9 @@ type retry struct {
 	failures, own int
 	delay         time.Duration
 	until         time.Time
+	// wrote is true when one of the passes wrote something: the bus may hold our own state by
+	// now in the place of the messages that were handed back.
+	wrote bool
 }
 
 func (e *engine[K]) requeue(key K, resync bool) {
