@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,6 +114,8 @@ func persist(ctx context.Context, call func(context.Context) error) error {
 	}
 }
 
-// refused reports whether the API server has judged the request itself. It forbids things while it
-// starts and does not know its own policies yet.
-func refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }
+// refused reports whether the API server has judged the request itself. While it starts it does not
+// know its own policies yet, and refuses what they are about.
+func refused(err error) bool {
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), "failed to configure policy")
+}
