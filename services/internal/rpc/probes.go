@@ -50,14 +50,14 @@ func answer(w http.ResponseWriter, err error) {
 }
 
 // health answers for the whole process under the empty name, and the same for each service.
-type health struct{ *Server }
+type health struct{ server *Server }
 
 func (h health) Check(_ context.Context, request *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	if request.Service != "" && !slices.Contains(h.names(), request.Service) {
+	if request.Service != "" && !slices.Contains(h.server.names(), request.Service) {
 		return nil, NotFound("service %.200q is not served here", request.Service)
 	}
 	status := grpchealth.StatusNotServing
-	if ready := h.readiness() == nil; ready {
+	if ready := h.server.readiness() == nil; ready {
 		status = grpchealth.StatusServing
 	}
 	return &grpchealth.CheckResponse{Status: status}, nil

@@ -132,20 +132,20 @@ func (v *View) feedMarkers(ctx context.Context) error {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
 			return nil
 		}
-		return v.mark(ctx, marker{SnapshotMarker: &m, sequence: meta.Sequence.Stream})
+		return v.mark(ctx, marker{message: &m, sequence: meta.Sequence.Stream})
 	})
 }
 
 // mark takes a marker. One of another incarnation is either old news, or news that
 // the stream was replaced under us.
 func (v *View) mark(ctx context.Context, m marker) error {
-	kind := event.GroupResource{Group: m.GetGroup(), Resource: m.GetResource()}
+	kind := event.GroupResource{Group: m.message.GetGroup(), Resource: m.message.GetResource()}
 	v.mu.Lock()
 	m.counted = v.markers[kind].counted && v.markers[kind].sequence == m.sequence
 	v.markers[kind] = m
 	loaded := v.incarnation
 	v.mu.Unlock()
-	if loaded != "" && m.GetStream() != loaded {
+	if loaded != "" && m.message.GetStream() != loaded {
 		stream, err := v.stream(ctx)
 		if err != nil {
 			return err
@@ -167,14 +167,14 @@ func (v *View) count(ctx context.Context) error {
 	}
 	for kind, t := range v.tables {
 		m := v.markers[kind]
-		if m.counted || m.GetStream() != v.incarnation || m.GetLastSequence() > v.position {
+		if m.counted || m.message.GetStream() != v.incarnation || m.message.GetLastSequence() > v.position {
 			continue
 		}
 		m.counted = true
 		v.markers[kind] = m
-		if t.size() != m.GetCount() {
+		if t.size() != m.message.GetCount() {
 			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("kind", kind.String()),
-				slog.Int64("held", t.size()), slog.Int64("snapshot", m.GetCount()))
+				slog.Int64("held", t.size()), slog.Int64("snapshot", m.message.GetCount()))
 			return errReplaced
 		}
 	}

@@ -54,7 +54,7 @@ type View struct {
 
 // marker is the newest snapshot marker of a kind.
 type marker struct {
-	*eventv1.SnapshotMarker
+	message *eventv1.SnapshotMarker
 	// sequence tells markers apart.
 	sequence uint64
 	// counted means that the view's objects were counted against it.
@@ -95,10 +95,10 @@ func (v *View) Complete() error {
 	}
 	for kind := range v.tables {
 		switch m := v.markers[kind]; {
-		case m.GetStream() != v.incarnation:
+		case m.message.GetStream() != v.incarnation:
 			return fmt.Errorf("%w: no snapshot of %s on the bus; does the watcher run, and follow this kind?", ErrIncomplete, kind)
-		case m.GetLastSequence() > v.position:
-			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, kind, v.position, m.GetLastSequence())
+		case m.message.GetLastSequence() > v.position:
+			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, kind, v.position, m.message.GetLastSequence())
 		}
 	}
 	return nil

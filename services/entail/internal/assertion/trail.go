@@ -13,13 +13,13 @@ const maxTrail = 20
 
 // world is a policy with relationships.
 type world struct {
-	*policy.Policy
+	policy *policy.Policy
 	// users by object#relation, in the order of the file.
 	users map[string][]string
 }
 
 func newWorld(p *policy.Policy, tuples []tuple) *world {
-	w := &world{Policy: p, users: map[string][]string{}}
+	w := &world{policy: p, users: map[string][]string{}}
 	for _, t := range tuples {
 		at := t.object + "#" + t.relation
 		w.users[at] = append(w.users[at], t.user)
@@ -68,7 +68,7 @@ func (w *world) explain(q question) []string {
 }
 
 func (w *world) bound(at *place) *policy.Bound {
-	if t := w.Type(typeOf(at.object)); t != nil {
+	if t := w.policy.Type(typeOf(at.object)); t != nil {
 		return t.Binding(at.action)
 	}
 	return nil
@@ -79,7 +79,7 @@ func (w *world) granted(at *place, bound *policy.Bound, subject string) (yes str
 	if !bound.RoleBinding {
 		return "", nil
 	}
-	relation := w.Options.RoleRelationOf(at.action)
+	relation := w.policy.Options.RoleRelationOf(at.action)
 	roles := w.users[at.object+"#"+relation]
 	for _, userset := range roles {
 		role, membership, _ := strings.Cut(userset, "#")

@@ -15,14 +15,14 @@ import (
 // question is what every command has that asks an API: where to ask, and how to write
 // the answer.
 type question struct {
-	connection
-	format report.Format
-	getenv func(string) string
+	connection connection
+	format     report.Format
+	getenv     func(string) string
 }
 
 func newQuestion(cmd *cobra.Command, around Surroundings, of api) *question {
 	q := &question{connection: connection{api: of}, format: report.Table, getenv: around.Getenv}
-	q.bindFlags(cmd.Flags(), around.Getenv)
+	q.connection.bindFlags(cmd.Flags(), around.Getenv)
 	q.format.Bind(cmd)
 	return q
 }
