@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,18 +89,33 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 		if u.GetKind() == "" || u.GetName() == "" {
 			return nil, errors.New("a document lacks a kind or a name")
 		}
-		patch, err := json.Marshal(u.Object)
-		if err != nil {
-			return nil, fmt.Errorf("encoding: %w", err)
-		}
-		force := true
 		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-		options := metav1.PatchOptions{FieldManager: manifestManager, Force: &force}
-		if _, err := client.Resource(resource).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.ApplyPatchType, patch, options); err != nil {
+		if err := applyObject(ctx, client.Resource(resource).Namespace(u.GetNamespace()), &u); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 		if resource == crdResource() {
 			crds = append(crds, u.GetName())
+		}
+	}
+}
+
+// applyObject waits for admission policies that the API server does not know yet, or not yet
+// again, for want of the kind of their parameters: they refuse whatever they are about.
+func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) error {
+	patch, err := json.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	force := true
+	for {
+		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: &force})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "failed to configure") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(crdPoll):
 		}
 	}
 }
