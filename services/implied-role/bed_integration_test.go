@@ -300,13 +300,11 @@ func (b *bed) consistent() error {
 		ns.Rules = append(ns.Rules, ruleOf(r))
 	}
 	o := infer.Infer(ns, infer.DefaultPolicy())
-	for _, s := range o.Steps(ns.Bindings) {
-		if s.Changes() {
-			return fmt.Errorf("%s of %s is left to do", s.Verb, s.Name)
-		}
+	for _, a := range o.Actions(ns.Bindings) {
+		return fmt.Errorf("%s of %s is left to do", a.Verb, a.Name)
 	}
 	for i, r := range rules {
-		want := o.Status(o.Rules()[i], infer.Facts{Exists: func(infer.Role) bool { return true }})
+		want := o.Rules.Status(o.Rules.Rules()[i], infer.StatusInput{Exists: func(infer.Role) bool { return true }})
 		if got := strings.Join(r.Status.Inferences.ChildRoles, " "); got != texts(want.Children) || r.Status.Inferences.ParentRole != want.Parent.String() {
 			return fmt.Errorf("the status of rule %s is %+v, want %s", r.Name, r.Status.Inferences, texts(want.Children))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/query"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -45,9 +45,9 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, err
 	}
 	v := view.New(view.Config{JS: rt.JS, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log})
-	s := scene.New(v, cfg.Cluster, cfg.Policy)
+	s := state.New(v, cfg.Cluster, cfg.Policy)
 	r := &reconciler{
-		Scene: s, spaces: newSpaces(), view: v, api: api, log: rt.Log,
+		State: s, spaces: newSpaces(), view: v, api: api, log: rt.Log,
 		metrics: newMetrics(rt.Metrics, s), writers: make(chan struct{}, cfg.Writers),
 	}
 	var closing func() error
@@ -60,18 +60,18 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		roles, _ := projection.ParseRoles(cfg.ProjectRoles)
 		r.projection = projection.New(projection.Config{
 			OpenFGA: openFGA, Store: cfg.ProjectStore, Roles: roles, Log: rt.Log,
-			Rules: func(namespace string) *infer.Rulebook { book, _ := s.Rulebook(namespace); return book },
+			Rules: func(namespace string) *infer.RuleSet { rules, _ := s.RuleSet(namespace); return rules },
 		})
 	}
 	named, _ := topology.ServiceNamed(topology.ImpliedRole)
 	engine := consume.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync, Deadline: deadline,
 	}
-	hub := query.NewHub(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
-	v.OnChange(hub.Changed)
-	v.OnReload(hub.Reloaded)
+	changes := query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
+	v.OnChange(changes.Changed)
+	v.OnReload(changes.Reloaded)
 	server := query.NewServer(query.Config{
-		Scene: s, Complete: v.Complete, Revision: v.Revision, Finished: r.finished, Lister: api, Hub: hub,
+		State: s, Complete: v.Complete, Revision: v.Revision, Finished: r.finished, Lister: api, Changes: changes,
 	})
 	return service.App{
 		Handlers: []rpc.Handler{rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
@@ -79,7 +79,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		Ready: []service.Check{{Name: "view", Err: v.Complete}},
 		Tasks: []func(context.Context) error{
 			v.Run,
-			hub.Run,
+			changes.Run,
 			func(ctx context.Context) error { return consume.Run(ctx, engine, r) },
 		},
 		Close: closing,

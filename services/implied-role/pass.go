@@ -9,7 +9,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -19,8 +19,8 @@ import (
 type pass struct {
 	*reconciler
 	namespace string
-	rules     []scene.Rule
-	book      *infer.Rulebook
+	rules     []state.Rule
+	book      *infer.RuleSet
 	// writes counts what was done on behalf of each source.
 	writes  map[string]int
 	results map[event.Key]consume.Result
@@ -37,7 +37,7 @@ const maxWarnings = 50
 func (p *pass) round(ctx context.Context, everything bool) (again bool, err error) {
 	space, d := p.take(p.namespace)
 	defer func() { p.touch(p.namespace, d) }()
-	p.book, p.rules = p.Rulebook(p.namespace)
+	p.book, p.rules = p.RuleSet(p.namespace)
 	d.rules = d.rules || !p.book.Same(space.book) || everything
 	for _, source := range p.affected(space, everything) {
 		d.sources[source] = struct{}{}
@@ -76,7 +76,7 @@ func (p *pass) affected(space *space, everything bool) []string {
 	}
 	var sources []string
 	for _, role := range p.book.Changed(space.book) {
-		for _, b := range p.With(p.namespace, role) {
+		for _, b := range p.BindingsTo(p.namespace, role) {
 			sources = append(sources, b.Name)
 		}
 	}
@@ -84,28 +84,23 @@ func (p *pass) affected(space *space, everything bool) []string {
 }
 
 // plan finds out what is to be done about sources, and what stands in the way.
-func (p *pass) plan(sources []string) ([]infer.Step, map[string]finding) {
-	var steps []infer.Step
+func (p *pass) plan(sources []string) ([]infer.Action, map[string]finding) {
+	var actions []infer.Action
 	found := make(map[string]finding, len(sources))
 	for _, source := range sources {
-		f := finding{}
-		for _, s := range p.book.Plan(p.Stock(p.namespace, source)) {
-			switch s.Verb {
-			case infer.Conflict:
-				f.held = append(f.held, s.Name)
-				f.troubles = append(f.troubles, infer.Trouble{Parent: s.Parent, Child: s.Child, Reason: infer.NameConflict, Message: fmt.Sprintf(
-					"RoleBinding %s is not one of ours, but has the name of one that follows from %s: delete or rename it", s.Name, source)})
-			case infer.Wait:
-				f.troubles = append(f.troubles, infer.Trouble{Parent: s.Parent, Child: s.Child, Reason: infer.Pending, Message: fmt.Sprintf(
-					"RoleBinding %s is being deleted; it is made again when it has gone", s.Name)})
-			case infer.Hold: // The rules behind it say so.
-			default:
-				steps = append(steps, s)
+		plan, f := p.book.Plan(p.Snapshot(p.namespace, source)), finding{}
+		actions = append(actions, plan.Actions...)
+		for _, o := range plan.Obstacles {
+			if o.Reason == infer.NameConflict {
+				f.held = append(f.held, o.Name)
+			}
+			if o.Reason != infer.TooManyBindings { // Of which the rules tell.
+				f.troubles = append(f.troubles, o)
 			}
 		}
 		found[source] = f
 	}
-	return steps, found
+	return actions, found
 }
 
 // account adds what went wrong to the findings, and tells people of bindings that are not what they seem.
@@ -113,7 +108,7 @@ func (p *pass) account(ctx context.Context, space *space, found map[string]findi
 	for source, troubles := range w.troubles {
 		f := found[source]
 		f.troubles = append(f.troubles, troubles...)
-		slices.SortFunc(f.troubles, infer.Trouble.Compare)
+		slices.SortFunc(f.troubles, infer.Obstacle.Compare)
 		found[source] = f
 	}
 	for source, n := range w.writes {

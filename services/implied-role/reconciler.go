@@ -7,7 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -28,7 +28,7 @@ type cluster interface {
 // reconciler brings generated RoleBindings and the statuses of rules to what follows from
 // the objects in the view, one namespace at a time.
 type reconciler struct {
-	*scene.Scene
+	*state.State
 	*spaces
 	view    *view.View
 	api     cluster
@@ -56,7 +56,7 @@ func (r *reconciler) Keys(k event.Key) []string {
 		}
 		r.touch(k.Namespace, d)
 	default: // A Role or ClusterRole; statuses tell whether it exists.
-		namespaces := r.Wanting(k.Namespace, k.Name)
+		namespaces := r.NamespacesWithChild(k.Namespace, k.Name)
 		for _, namespace := range namespaces {
 			r.touch(namespace, dirt{rules: true})
 		}
@@ -78,7 +78,7 @@ func (r *reconciler) touchedBy(k event.Key) dirt {
 		return newDirt()
 	}
 	if b.Value != nil {
-		d.sources[scene.SourceOf(b.Value)] = struct{}{}
+		d.sources[state.SourceOf(b.Value)] = struct{}{}
 		if b.Value.Former != "" { // Somebody made it theirs; its source must know.
 			d.sources[b.Value.Former] = struct{}{}
 		}

@@ -14,12 +14,12 @@ import (
 // a change may have touched. Without it a pass looks at everything.
 type space struct {
 	// book of the last pass; nil before the first.
-	book *infer.Rulebook
+	book *infer.RuleSet
 	dirt
 	// held is which source would have the names that others have.
 	held map[string]string
 	// troubles of sources, as of when they were last looked at.
-	troubles map[string][]infer.Trouble
+	troubles map[string][]infer.Obstacle
 	// wrote is what this process made of bindings, until the bus says so too.
 	wrote map[string]mark
 	// foreign bindings claim to be generated; the value is the UID of the one that was told of.
@@ -102,7 +102,7 @@ func (s *spaces) echo(c event.Change) bool {
 func (s *spaces) of(namespace string) *space {
 	sp, ok := s.all[namespace]
 	if !ok {
-		sp = &space{dirt: newDirt(), held: map[string]string{}, troubles: map[string][]infer.Trouble{}, wrote: map[string]mark{}, foreign: map[string]string{}}
+		sp = &space{dirt: newDirt(), held: map[string]string{}, troubles: map[string][]infer.Obstacle{}, wrote: map[string]mark{}, foreign: map[string]string{}}
 		s.all[namespace] = sp
 	}
 	return sp
@@ -128,7 +128,7 @@ func (s *spaces) dirty(namespace string) bool {
 
 // finding is what was found out about a source.
 type finding struct {
-	troubles []infer.Trouble
+	troubles []infer.Obstacle
 	// held are the names for it that others have.
 	held []string
 }
@@ -158,20 +158,20 @@ func (s *spaces) settle(namespace string, found map[string]finding) (changed boo
 
 // troubles lists those of all sources of a namespace in order, one of each kind between two
 // roles: there may be one for every binding.
-func (s *spaces) troubles(namespace string) []infer.Trouble {
+func (s *spaces) troubles(namespace string) []infer.Obstacle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := map[infer.Trouble]infer.Trouble{}
+	first := map[infer.Obstacle]infer.Obstacle{}
 	for _, troubles := range s.of(namespace).troubles {
 		for _, t := range troubles {
 			kind := t
-			kind.Message = ""
+			kind.Name, kind.Message = "", ""
 			if known, ok := first[kind]; !ok || t.Compare(known) < 0 {
 				first[kind] = t
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(first), infer.Trouble.Compare)
+	return slices.SortedFunc(maps.Values(first), infer.Obstacle.Compare)
 }
 
 // maxWrote bounds what is remembered of a namespace's own writes: what the bus never says,

@@ -15,7 +15,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -34,7 +34,7 @@ const (
 
 // tell makes the status of every rule what it must be, and writes what differs.
 func (p *pass) tell(ctx context.Context) error {
-	facts := infer.Facts{Exists: p.Exists(p.namespace), Troubles: p.troubles(p.namespace)}
+	facts := infer.StatusInput{Exists: p.Exists(p.namespace), Obstacles: p.troubles(p.namespace)}
 	var (
 		group    sync.WaitGroup
 		parent   infer.Role
@@ -42,7 +42,7 @@ func (p *pass) tell(ctx context.Context) error {
 	)
 	judged, errs := p.book.Rules(), make([]error, len(p.rules))
 	for _, i := range byParent(judged) {
-		rule, s := p.rules[i], p.book.Standing(judged[i], facts)
+		rule, s := p.rules[i], p.book.RuleStatus(judged[i], facts)
 		if s.Parent != parent {
 			parent, children = s.Parent, list(p.book.Implied(s.Parent))
 		}
@@ -76,7 +76,7 @@ func (p *pass) refusals(ctx context.Context, errs []error) error {
 	return errors.Join(errs...)
 }
 
-func (p *pass) writeStatus(ctx context.Context, rule scene.Rule, status rolev1alpha1.ImpliedRolesStatus) error {
+func (p *pass) writeStatus(ctx context.Context, rule state.Rule, status rolev1alpha1.ImpliedRolesStatus) error {
 	now, err := p.api.ApplyStatus(ctx, kinds.ImpliedRoles(), rule.Change, status, false)
 	if errors.Is(err, kube.ErrNotFound) {
 		return nil // The event that says so is on its way.
@@ -90,7 +90,7 @@ func (p *pass) writeStatus(ctx context.Context, rule scene.Rule, status rolev1al
 
 // byParent orders rules, by their numbers, such that those of one parent come together:
 // its children are then listed once, and those of all parents never at a time.
-func byParent(rules []infer.Judged) []int {
+func byParent(rules []infer.EvaluatedRule) []int {
 	order := make([]int, len(rules))
 	for i := range order {
 		order[i] = i
@@ -130,7 +130,7 @@ func encoded(text string) int {
 }
 
 // statusOf is s as the status of a rule. What time a condition changed is as before unless it did.
-func statusOf(rule scene.Rule, s infer.Status, children listed) rolev1alpha1.ImpliedRolesStatus {
+func statusOf(rule state.Rule, s infer.Status, children listed) rolev1alpha1.ImpliedRolesStatus {
 	is := rule.Value.Status
 	if children.more > 0 && s.Accepted.OK {
 		s.Accepted.Message = fmt.Sprintf("%d further child roles follow and are not listed here: ask entail inferences", children.more)
@@ -172,7 +172,7 @@ func ours(is rolev1alpha1.ImpliedRolesStatus) rolev1alpha1.ImpliedRolesStatus {
 	return is
 }
 
-func resultOf(rule scene.Rule, s infer.Status) consume.Result {
+func resultOf(rule state.Rule, s infer.Status) consume.Result {
 	r := consume.Result{Change: rule.Change, Outcome: eventv1.Outcome_OUTCOME_APPLIED}
 	switch {
 	case !s.Accepted.OK:

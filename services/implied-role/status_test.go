@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 )
@@ -35,7 +35,7 @@ func TestAStatusListsAsManyChildrenAsTheAPIServerTakes(t *testing.T) {
 				roles = append(roles, infer.Role{Name: text + strings.Repeat(c.letter, c.length-len(text))})
 			}
 			l := list(roles)
-			status := statusOf(scene.Rule{Value: &rolev1alpha1.ImpliedRoles{}}, infer.Status{
+			status := statusOf(state.Rule{Value: &rolev1alpha1.ImpliedRoles{}}, infer.Status{
 				Parent: infer.Role{Name: "a"}, Accepted: infer.Condition{OK: true, Reason: infer.Accepted},
 			}, l)
 			data, err := json.Marshal(status)
@@ -73,10 +73,10 @@ func TestTroublesOfManyBindingsAreToldOnce(t *testing.T) {
 	s := newSpaces()
 	found := map[string]finding{}
 	for i := range 100 {
-		trouble := infer.Trouble{Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}, Reason: infer.Pending, Message: fmt.Sprintf("%03d", i)}
+		trouble := infer.Obstacle{Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}, Reason: infer.Pending, Message: fmt.Sprintf("%03d", i)}
 		other := trouble
 		other.Reason = infer.Forbidden
-		found[fmt.Sprint("B", i)] = finding{troubles: []infer.Trouble{other, trouble}}
+		found[fmt.Sprint("B", i)] = finding{troubles: []infer.Obstacle{other, trouble}}
 	}
 	if !s.settle("ns", found) {
 		t.Error("they are new")

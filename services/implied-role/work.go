@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -28,14 +28,14 @@ type work struct {
 	// err is the first error that waiting may cure.
 	err error
 	// troubles by source, and the roles that could not be given to everybody who must get them.
-	troubles map[string][]infer.Trouble
+	troubles map[string][]infer.Obstacle
 	withheld map[infer.Role]struct{}
 	writes   map[string]int
 }
 
 func newWork(p *pass) *work {
 	return &work{
-		pass: p, undone: map[string]struct{}{}, troubles: map[string][]infer.Trouble{},
+		pass: p, undone: map[string]struct{}{}, troubles: map[string][]infer.Obstacle{},
 		withheld: map[infer.Role]struct{}{}, writes: map[string]int{},
 	}
 }
@@ -45,7 +45,7 @@ const chunk = 256
 
 // perform carries out steps in the order of [infer.Schedule]. When something becomes dirty
 // meanwhile, it leaves the rest of what is to be given for another round: taking away must not wait.
-func (w *work) perform(ctx context.Context, steps []infer.Step) {
+func (w *work) perform(ctx context.Context, steps []infer.Action) {
 	first, then, last := infer.Schedule(steps)
 	w.all(ctx, first)
 	for len(then) > 0 && (len(w.writes) == 0 || !w.dirty(w.namespace)) {
@@ -58,24 +58,24 @@ func (w *work) perform(ctx context.Context, steps []infer.Step) {
 		w.again = true
 		return
 	}
-	last = slices.DeleteFunc(last, func(s infer.Step) bool {
+	last = slices.DeleteFunc(last, func(s infer.Action) bool {
 		_, withheld := w.withheld[s.Child]
 		if withheld {
-			w.leave([]infer.Step{s})
+			w.leave([]infer.Action{s})
 		}
 		return withheld
 	})
 	w.all(ctx, last)
 }
 
-func (w *work) leave(steps []infer.Step) {
+func (w *work) leave(steps []infer.Action) {
 	for _, s := range steps {
 		w.undone[s.Source] = struct{}{}
 	}
 }
 
 // all carries out steps, several at a time, and returns when all are done.
-func (w *work) all(ctx context.Context, steps []infer.Step) {
+func (w *work) all(ctx context.Context, steps []infer.Action) {
 	var group sync.WaitGroup
 	for _, s := range steps {
 		w.writers <- struct{}{}
@@ -91,7 +91,7 @@ func (w *work) all(ctx context.Context, steps []infer.Step) {
 var errStale = errors.New("the binding is not as it was")
 
 // note keeps what became of a step.
-func (w *work) note(ctx context.Context, s infer.Step, err error) {
+func (w *work) note(ctx context.Context, s infer.Action, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.metrics.wrote(s.Verb, err)
@@ -118,15 +118,14 @@ func (w *work) note(ctx context.Context, s infer.Step, err error) {
 	}
 }
 
-func (w *work) trouble(s infer.Step, reason, message string) {
-	parent := s.Parent
-	w.troubles[s.Source] = append(w.troubles[s.Source], infer.Trouble{Parent: parent, Child: s.Child, Reason: reason, Message: message})
+func (w *work) trouble(s infer.Action, reason, message string) {
+	w.troubles[s.Source] = append(w.troubles[s.Source], infer.Obstacle{Name: s.Name, Parent: s.Parent, Child: s.Child, Reason: reason, Message: message})
 }
 
 // carryOut does one step to the cluster and takes the result into the view.
-func (w *work) carryOut(ctx context.Context, s infer.Step) error {
+func (w *work) carryOut(ctx context.Context, s infer.Action) error {
 	is, there := w.Bindings.Get(w.BindingKey(w.namespace, s.Name))
-	if there != (s.Is != nil) || there && !same(is.Value, s.Is) {
+	if there != (s.Observed != nil) || there && !same(is.Value, s.Observed) {
 		return errStale
 	}
 	var err error
@@ -152,7 +151,7 @@ func (w *work) carryOut(ctx context.Context, s infer.Step) error {
 // part of the same step made of it: an object that is ours, under the same UID.
 func same(is, planned *infer.Binding) bool { return is.Generated() && is.UID == planned.UID }
 
-func (w *work) remove(ctx context.Context, is scene.Binding) error {
+func (w *work) remove(ctx context.Context, is state.Binding) error {
 	if err := w.api.Delete(ctx, kinds.RoleBindings(), is.Change); err != nil {
 		return err
 	}

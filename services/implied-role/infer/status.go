@@ -36,61 +36,62 @@ type Status struct {
 	Accepted, Acyclic, ChildRoleFound, Synced Condition
 }
 
-// Trouble is why a binding that follows from a rule is not as it must be.
-type Trouble struct {
+// Obstacle is why a binding that follows from a rule is not made as it must be.
+type Obstacle struct {
+	Name string
 	// Parent is the role of its source; none if the binding is to go.
 	Parent, Child Role
-	// Reason is Forbidden, NameConflict or Pending.
+	// Reason is Forbidden, NameConflict, Pending or TooManyBindings; of the last the rule itself tells.
 	Reason, Message string
 }
 
-// Facts are what statuses depend on beside the rules.
-type Facts struct {
+// StatusInput is what statuses depend on beside the rules.
+type StatusInput struct {
 	// Exists tells whether there is such a role.
-	Exists   func(Role) bool
-	Troubles []Trouble
+	Exists    func(Role) bool
+	Obstacles []Obstacle
 }
 
-// Status is what is to be said about one of the rules of [Rulebook.Rules].
-func (b *Rulebook) Status(r Judged, f Facts) Status {
-	s := b.Standing(r, f)
-	s.Children = b.Implied(r.Parent)
+// Status is what is to be said about one of the rules of [RuleSet.Rules].
+func (rs *RuleSet) Status(r EvaluatedRule, in StatusInput) Status {
+	s := rs.RuleStatus(r, in)
+	s.Children = rs.Implied(r.Parent)
 	return s
 }
 
-// Standing is the status of a rule but for the children, which rules of one parent share.
-func (b *Rulebook) Standing(r Judged, f Facts) Status {
+// RuleStatus is the status of a rule but for the children, which rules of one parent share.
+func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 	s := Status{
 		Parent:         r.Parent,
 		Accepted:       Condition{r.Reason == Accepted, r.Reason, r.Message},
 		Acyclic:        Condition{true, NoCycle, ""},
 		ChildRoleFound: Condition{true, RoleFound, ""},
-		Synced:         b.synced(r, f.Troubles),
+		Synced:         rs.synced(r, in.Obstacles),
 	}
-	if r.Reason == Accepted && b.graph.Cyclic(r.Parent, r.Child) {
-		circle := append([]Role{r.Parent}, b.graph.Path(r.Child, r.Parent)...)
+	if r.Reason == Accepted && rs.graph.Cyclic(r.Parent, r.Child) {
+		circle := append([]Role{r.Parent}, rs.graph.Path(r.Child, r.Parent)...)
 		s.Acyclic = Condition{false, InCycle, fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", via(circle))}
 	}
-	if r.Flaw == nil && !f.Exists(r.Child) {
+	if r.Flaw == nil && !in.Exists(r.Child) {
 		s.ChildRoleFound = Condition{false, RoleMissing, fmt.Sprintf("%s %s does not exist: what is bound to it grants nothing until it does",
 			r.Child.Kind(), r.Child.Name)}
 	}
 	return s
 }
 
-func (b *Rulebook) synced(r Judged, troubles []Trouble) Condition {
+func (rs *RuleSet) synced(r EvaluatedRule, obstacles []Obstacle) Condition {
 	if r.Reason != Accepted {
 		return Condition{false, NotAccepted, "the rule does not hold; see the condition Accepted"}
 	}
-	if n, ok := b.paused[r.Name]; ok {
+	if n, ok := rs.paused[r.Name]; ok {
 		return Condition{false, TooManyBindings, fmt.Sprintf("the rule asks for about %d RoleBindings, more than %d: none are added; "+
-			"bind groups instead of single subjects, or ask the administrator", n, b.limit)}
+			"bind groups instead of single subjects, or ask the administrator", n, rs.limit)}
 	}
-	worst := Trouble{}
-	for _, t := range troubles {
-		if (t.Parent == r.Parent || t.Parent == Role{} || b.graph.Reaches(t.Parent, r.Parent)) && (t.Child == r.Child || b.graph.Reaches(r.Child, t.Child)) &&
-			(worst.Reason == "" || t.Compare(worst) < 0) {
-			worst = t
+	worst := Obstacle{}
+	for _, o := range obstacles {
+		if (o.Parent == r.Parent || o.Parent == Role{} || rs.graph.Reaches(o.Parent, r.Parent)) && (o.Child == r.Child || rs.graph.Reaches(r.Child, o.Child)) &&
+			(worst.Reason == "" || o.Compare(worst) < 0) {
+			worst = o
 		}
 	}
 	if worst.Reason != "" {
@@ -99,9 +100,9 @@ func (b *Rulebook) synced(r Judged, troubles []Trouble) Condition {
 	return Condition{true, Synced, ""}
 }
 
-// Compare orders troubles by how much they concern a person.
-func (t Trouble) Compare(other Trouble) int {
+// Compare orders obstacles by how much they concern a person.
+func (o Obstacle) Compare(other Obstacle) int {
 	order := []string{Forbidden, NameConflict, Pending}
-	return cmp.Or(cmp.Compare(slices.Index(order, t.Reason), slices.Index(order, other.Reason)), strings.Compare(t.Message, other.Message),
-		t.Parent.Compare(other.Parent), t.Child.Compare(other.Child))
+	return cmp.Or(cmp.Compare(slices.Index(order, o.Reason), slices.Index(order, other.Reason)), strings.Compare(o.Message, other.Message),
+		o.Parent.Compare(other.Parent), o.Child.Compare(other.Child))
 }

@@ -29,7 +29,7 @@ type Config struct {
 	Store string
 	Roles Roles
 	// Rules are those of a namespace now.
-	Rules func(namespace string) *infer.Rulebook
+	Rules func(namespace string) *infer.RuleSet
 	Log   *slog.Logger
 }
 
@@ -44,8 +44,8 @@ type Projection struct {
 	// reads counts how often all of it was read, seen which of these a namespace was last set right by.
 	reads int
 	seen  map[string]int
-	// books are the rules that has speaks of.
-	books map[string]*infer.Rulebook
+	// written are the rules that has speaks of.
+	written map[string]*infer.RuleSet
 }
 
 // New makes one.
@@ -58,7 +58,7 @@ func (p *Projection) Sync(ctx context.Context, namespace string, thorough bool) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	namespaces := []string{namespace}
-	// When all namespaces are looked at thoroughly, what was read for one serves the others, too.
+	// When all namespaces are compared thoroughly, what was read for one serves the others, too.
 	if p.has == nil || thorough && p.seen[namespace] == p.reads {
 		if err := p.load(ctx); err != nil {
 			return fmt.Errorf("reading rules in OpenFGA: %w", err)
@@ -95,20 +95,20 @@ func (p *Projection) load(ctx context.Context) error {
 			has[namespace][l] = struct{}{}
 		}
 	}
-	p.id, p.has, p.books = stores[0].ID, has, map[string]*infer.Rulebook{}
+	p.id, p.has, p.written = stores[0].ID, has, map[string]*infer.RuleSet{}
 	p.reads++
 	return nil
 }
 
 func (p *Projection) write(ctx context.Context, namespace string) error {
-	book := p.cfg.Rules(namespace)
-	if book.Same(p.books[namespace]) {
+	rules := p.cfg.Rules(namespace)
+	if rules.Same(p.written[namespace]) {
 		return nil
 	}
-	p.books[namespace] = book
+	p.written[namespace] = rules
 	has := p.has[namespace]
-	wanted, tooLong := p.cfg.Roles.links(namespace, book)
-	add, remove := p.missing(wanted, has), p.missing(has, wanted)
+	desired, tooLong := p.cfg.Roles.links(namespace, rules)
+	add, remove := p.missing(desired, has), p.missing(has, desired)
 	if len(add)+len(remove) == 0 {
 		return nil
 	}
@@ -127,9 +127,9 @@ func (p *Projection) write(ctx context.Context, namespace string) error {
 	case err != nil:
 		return err
 	}
-	if p.has[namespace] = wanted; len(wanted) == 0 {
+	if p.has[namespace] = desired; len(desired) == 0 {
 		delete(p.has, namespace)
-		delete(p.books, namespace)
+		delete(p.written, namespace)
 	}
 	return nil
 }

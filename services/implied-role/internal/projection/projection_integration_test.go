@@ -27,8 +27,8 @@ func TestWhatIsNotThereYetIsWaitedForAndWhatCannotBeIsTold(t *testing.T) {
 	var log bytes.Buffer
 	p := New(Config{
 		OpenFGA: hand, Store: "roles", Roles: Roles{"role", "assignee"}, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Rules: func(namespace string) *infer.Rulebook {
-			return infer.NewRulebook(namespace, rules, infer.DefaultPolicy())
+		Rules: func(namespace string) *infer.RuleSet {
+			return infer.NewRuleSet(namespace, rules, infer.DefaultPolicy())
 		},
 	})
 	waits := func(what string) {

@@ -1,4 +1,4 @@
-package mirror
+package reflector
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// TestAnyTroubleHeals does random things to a cluster, its stream, and the mirrors
+// TestAnyTroubleHeals does random things to a cluster, its stream, and the reflectors
 // between them, of which up to three run at a time.
 func TestAnyTroubleHeals(t *testing.T) {
 	for seed := range uint64(4) {

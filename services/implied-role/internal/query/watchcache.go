@@ -16,7 +16,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -25,18 +25,18 @@ const (
 	// maxLog is how many changes are kept for those who come back, maxLogBytes how large they are together.
 	maxLog      = 4096
 	maxLogBytes = 32 << 20
-	// maxChange is how many roles are looked at to tell a change. Of a larger one nobody is
+	// maxChange is how many roles are gone through to tell a change. Of a larger one nobody is
 	// told; they are sent all rows instead, which takes no memory.
 	maxChange = 200_000
-	// look is how often an incomplete view is looked at again.
-	look = 50 * time.Millisecond
+	// recheck is how often an incomplete view is asked again whether it is complete.
+	recheck = 50 * time.Millisecond
 )
 
-// Hub turns changes of rules into changes of rows, numbers them, and keeps the last of
+// WatchCache turns changes of rules into changes of rows, numbers them, and keeps the last of
 // them, so that whoever was away for a moment misses none. The numbers are this process's
 // own: at another, or at the next, one begins with all rows.
-type Hub struct {
-	scene    *scene.Scene
+type WatchCache struct {
+	state    *state.State
 	complete func() error
 	id       string
 	wake     chan struct{}
@@ -44,12 +44,12 @@ type Hub struct {
 	mu sync.Mutex
 	// dirty are namespaces whose rules have changed.
 	dirty map[string]struct{}
-	// shown is what the changes up to number last add up to; nil before the view was complete.
-	shown map[string]*infer.Rulebook
-	log   []change
-	bytes int
-	last  uint64
-	// news is closed at the next change, and when the hub has ended.
+	// current is what the changes up to number last add up to; nil before the view was complete.
+	current map[string]*infer.RuleSet
+	log     []change
+	bytes   int
+	last    uint64
+	// news is closed at the next change, and when the cache has ended.
 	news  chan struct{}
 	ended bool
 }
@@ -71,51 +71,51 @@ var (
 	errNoToken = errors.New("the token is not one of this service's: pass resume_token as it was given")
 )
 
-// NewHub makes a hub. The id is new in every process.
-func NewHub(s *scene.Scene, id string, complete func() error) *Hub {
-	return &Hub{
-		scene: s, complete: complete, id: id, wake: make(chan struct{}, 1),
+// NewWatchCache makes one. The id is new in every process.
+func NewWatchCache(s *state.State, id string, complete func() error) *WatchCache {
+	return &WatchCache{
+		state: s, complete: complete, id: id, wake: make(chan struct{}, 1),
 		dirty: map[string]struct{}{}, news: make(chan struct{}),
 	}
 }
 
 // Changed is told of every change of the view.
-func (h *Hub) Changed(k event.Key) {
+func (w *WatchCache) Changed(k event.Key) {
 	if k.GroupResource == kinds.ImpliedRoles().GroupResource {
-		h.mark(k.Namespace)
+		w.mark(k.Namespace)
 	}
 }
 
 // Reloaded is told when the view was loaded anew.
-func (h *Hub) Reloaded() {
-	h.mu.Lock()
-	known := slices.Collect(maps.Keys(h.shown))
-	h.mu.Unlock()
-	h.mark(append(known, h.scene.Namespaces()...)...)
+func (w *WatchCache) Reloaded() {
+	w.mu.Lock()
+	known := slices.Collect(maps.Keys(w.current))
+	w.mu.Unlock()
+	w.mark(append(known, w.state.Namespaces()...)...)
 }
 
-func (h *Hub) mark(namespaces ...string) {
-	h.mu.Lock()
+func (w *WatchCache) mark(namespaces ...string) {
+	w.mu.Lock()
 	for _, namespace := range namespaces {
-		h.dirty[namespace] = struct{}{}
+		w.dirty[namespace] = struct{}{}
 	}
-	h.mu.Unlock()
+	w.mu.Unlock()
 	select {
-	case h.wake <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default: // It is awake.
 	}
 }
 
 // Run follows the view until ctx ends, and then ends everybody's stream.
-func (h *Hub) Run(ctx context.Context) error {
-	defer h.end()
+func (w *WatchCache) Run(ctx context.Context) error {
+	defer w.end()
 	for ctx.Err() == nil {
-		again := h.wake
+		again := w.wake
 		var later <-chan time.Time
-		if h.complete() == nil {
-			h.catchUp()
+		if w.complete() == nil {
+			w.catchUp()
 		} else {
-			later = time.After(look)
+			later = time.After(recheck)
 		}
 		select {
 		case <-ctx.Done():
@@ -126,72 +126,72 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-func (h *Hub) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ended = true
-	close(h.news)
+func (w *WatchCache) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	close(w.news)
 }
 
 // catchUp makes changes of what is dirty. The first time, it only takes in what there is.
-func (h *Hub) catchUp() {
-	h.mu.Lock()
-	first := h.shown == nil
-	dirty := slices.Sorted(maps.Keys(h.dirty))
-	h.dirty = map[string]struct{}{}
-	h.mu.Unlock()
+func (w *WatchCache) catchUp() {
+	w.mu.Lock()
+	first := w.current == nil
+	dirty := slices.Sorted(maps.Keys(w.dirty))
+	w.dirty = map[string]struct{}{}
+	w.mu.Unlock()
 	if first {
-		shown := map[string]*infer.Rulebook{}
-		for _, namespace := range h.scene.Namespaces() {
-			shown[namespace], _ = h.scene.Rulebook(namespace)
+		current := map[string]*infer.RuleSet{}
+		for _, namespace := range w.state.Namespaces() {
+			current[namespace], _ = w.state.RuleSet(namespace)
 		}
-		h.mu.Lock()
-		h.shown = shown
-		h.mu.Unlock()
+		w.mu.Lock()
+		w.current = current
+		w.mu.Unlock()
 	}
 	for _, namespace := range dirty {
-		book, _ := h.scene.Rulebook(namespace)
-		h.show(namespace, book)
+		ruleSet, _ := w.state.RuleSet(namespace)
+		w.update(namespace, ruleSet)
 	}
 }
 
-func (h *Hub) show(namespace string, book *infer.Rulebook) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	before, known := h.shown[namespace]
+func (w *WatchCache) update(namespace string, ruleSet *infer.RuleSet) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, known := w.current[namespace]
 	if !known {
-		before = infer.NewRulebook(namespace, nil, h.scene.Policy)
+		before = infer.NewRuleSet(namespace, nil, w.state.Policy)
 	}
-	if h.shown[namespace] = book; len(book.Rules()) == 0 {
-		delete(h.shown, namespace)
+	if w.current[namespace] = ruleSet; len(ruleSet.Rules()) == 0 {
+		delete(w.current, namespace)
 	}
-	touched := book.Changed(before)
-	if weigh(touched, before, book) > maxChange {
-		h.last++
-		h.log, h.bytes = nil, 0
-	} else if c, differ := compare(row{namespace: namespace, book: book}, before, touched); differ {
-		h.keep(c)
+	touched := ruleSet.Changed(before)
+	if weigh(touched, before, ruleSet) > maxChange {
+		w.last++
+		w.log, w.bytes = nil, 0
+	} else if c, differ := compare(row{namespace: namespace, ruleSet: ruleSet}, before, touched); differ {
+		w.keep(c)
 	} else {
 		return
 	}
-	close(h.news)
-	h.news = make(chan struct{})
+	close(w.news)
+	w.news = make(chan struct{})
 }
 
 // keep numbers a change, and forgets the oldest when there are too many.
-func (h *Hub) keep(c change) {
-	h.last++
-	c.number = h.last
-	h.log = append(h.log, c)
-	h.bytes += c.bytes
-	for len(h.log) > maxLog || h.bytes > maxLogBytes && len(h.log) > 1 {
-		h.bytes -= h.log[0].bytes
-		h.log = h.log[1:]
+func (w *WatchCache) keep(c change) {
+	w.last++
+	c.number = w.last
+	w.log = append(w.log, c)
+	w.bytes += c.bytes
+	for len(w.log) > maxLog || w.bytes > maxLogBytes && len(w.log) > 1 {
+		w.bytes -= w.log[0].bytes
+		w.log = w.log[1:]
 	}
 }
 
-// weigh counts the roles that must be looked at to see what changed.
-func weigh(touched []infer.Role, before, after *infer.Rulebook) int {
+// weigh counts the roles that must be gone through to see what changed.
+func weigh(touched []infer.Role, before, after *infer.RuleSet) int {
 	n := len(touched)
 	for _, r := range touched {
 		n += before.Count(r) + after.Count(r)
@@ -200,8 +200,8 @@ func weigh(touched []infer.Role, before, after *infer.Rulebook) int {
 }
 
 // compare finds the rows that differ among those of roles, and the rules that made the difference.
-func compare(now row, before *infer.Rulebook, roles []infer.Role) (c change, differ bool) {
-	namespace, after := now.namespace, now.book
+func compare(now row, before *infer.RuleSet, roles []infer.Role) (c change, differ bool) {
+	namespace, after := now.namespace, now.ruleSet
 	c.namespace = namespace
 	for _, role := range roles {
 		was, is := inference(namespace, role, before), inference(namespace, role, after)
@@ -226,8 +226,8 @@ const rowBytes = 500
 const maxCauses = 1000
 
 // causes are the rules that say something else, or have come or gone.
-func causes(namespace string, before, after *infer.Rulebook) []*inferencev1.RuleKey {
-	rules := map[string]infer.Judged{}
+func causes(namespace string, before, after *infer.RuleSet) []*inferencev1.RuleKey {
+	rules := map[string]infer.EvaluatedRule{}
 	for _, r := range before.Rules() {
 		rules[r.Name] = r
 	}
@@ -245,49 +245,49 @@ func causes(namespace string, before, after *infer.Rulebook) []*inferencev1.Rule
 }
 
 // snapshot is everything there is, and the number of the change up to which it is that.
-func (h *Hub) snapshot(namespace string) (rows iter.Seq[*inferencev1.Inference], number uint64, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	shown, number := maps.Clone(h.shown), h.last
+func (w *WatchCache) snapshot(namespace string) (rows iter.Seq[*inferencev1.Inference], number uint64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	current, number := maps.Clone(w.current), w.last
 	return func(yield func(*inferencev1.Inference) bool) {
-		for _, name := range slices.Sorted(maps.Keys(shown)) {
+		for _, name := range slices.Sorted(maps.Keys(current)) {
 			if namespace != "" && namespace != name {
 				continue
 			}
-			for parent := range shown[name].Parents() {
-				if !yield(inference(name, parent, shown[name])) {
+			for parent := range current[name].Parents() {
+				if !yield(inference(name, parent, current[name])) {
 					return
 				}
 			}
 		}
-	}, number, h.shown != nil
+	}, number, w.current != nil
 }
 
 // after lists the changes after a number, and gives the channel that tells of the next.
-func (h *Hub) after(number uint64) (changes []change, last uint64, news <-chan struct{}, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch oldest := h.last - uint64(len(h.log)); {
-	case h.ended:
+func (w *WatchCache) after(number uint64) (changes []change, last uint64, news <-chan struct{}, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch oldest := w.last - uint64(len(w.log)); {
+	case w.ended:
 		return nil, 0, nil, errEnded
-	case number < oldest || number > h.last:
+	case number < oldest || number > w.last:
 		return nil, 0, nil, errTooOld
 	default:
-		return slices.Clone(h.log[number-oldest:]), h.last, h.news, nil
+		return slices.Clone(w.log[number-oldest:]), w.last, w.news, nil
 	}
 }
 
 // token names a change, so that a stream can go on after it.
-func (h *Hub) token(number uint64) string { return fmt.Sprintf("%s.%d", h.id, number) }
+func (w *WatchCache) token(number uint64) string { return fmt.Sprintf("%s.%d", w.id, number) }
 
 // parse is the inverse of token.
-func (h *Hub) parse(token string) (uint64, error) {
+func (w *WatchCache) parse(token string) (uint64, error) {
 	id, text, ok := strings.Cut(token, ".")
 	number, err := strconv.ParseUint(text, 10, 64)
 	switch {
 	case !ok || err != nil:
 		return 0, errNoToken
-	case id != h.id:
+	case id != w.id:
 		return 0, errTooOld
 	}
 	return number, nil

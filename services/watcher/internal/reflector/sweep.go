@@ -1,4 +1,4 @@
-package mirror
+package reflector
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type sweep struct {
 	marker *eventv1.SnapshotMarker
 }
 
-func (s *sweep) see(name types.NamespacedName) {
+func (s *sweep) listed(name types.NamespacedName) {
 	if s.seen != nil {
 		s.seen[name] = struct{}{}
 	}
@@ -48,24 +48,24 @@ func (s *sweep) published(name types.NamespacedName, order uint64) bool {
 }
 
 // begin starts a sweep with what the stream holds.
-func (f *feed) begin(ctx context.Context) (*sweep, error) {
-	if _, err := f.Source.Epoch(ctx); err != nil {
+func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
+	if _, err := k.cfg.Source.Epoch(ctx); err != nil {
 		return nil, err
 	}
-	incarnation, err := f.incarnation(ctx)
+	incarnation, err := k.reflector.incarnation(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := &sweep{began: time.Now(), incarnation: incarnation, seen: map[types.NamespacedName]struct{}{}}
-	f.mu.Lock()
-	f.sweep = s
-	f.round++
-	f.highest = 0
-	clear(f.heads)
-	f.mu.Unlock()
-	for head, err := range f.Publisher.Heads(ctx, f.Cluster, f.kind.GroupResource) {
+	k.mu.Lock()
+	k.sweep = s
+	k.round++
+	k.highest = 0
+	clear(k.heads)
+	k.mu.Unlock()
+	for head, err := range k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource) {
 		if err == nil {
-			err = f.own(head)
+			err = k.reflector.checkEpoch(head)
 		}
 		if err != nil {
 			return nil, err
@@ -73,9 +73,9 @@ func (f *feed) begin(ctx context.Context) (*sweep, error) {
 		if order, err := compare(head.Version, s.newest); err == nil && order > 0 {
 			s.newest = head.Version
 		}
-		f.mu.Lock()
-		f.record(head)
-		f.mu.Unlock()
+		k.mu.Lock()
+		k.record(head)
+		k.mu.Unlock()
 	}
 	return s, nil
 }
@@ -89,17 +89,17 @@ func compare(a, b string) (int, error) {
 }
 
 // list compares every object with the stream and tells the version of the list.
-func (f *feed) list(ctx context.Context, s *sweep) (version string, count int64, err error) {
+func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, count int64, err error) {
 	var page source.Page
 	for first := true; first || page.Next != ""; first = false {
-		if page, err = f.Source.List(ctx, f.kind, page.Next); err != nil {
+		if page, err = k.cfg.Source.List(ctx, k.kind, page.Next); err != nil {
 			return "", 0, err
 		}
 		if order, err := compare(page.Version, s.newest); err == nil && order < 0 {
-			return "", 0, fmt.Errorf("%s is at version %s, the stream at %s: %w", f.label(), page.Version, s.newest, errRewound)
+			return "", 0, fmt.Errorf("%s is at version %s, the stream at %s: %w", k.label(), page.Version, s.newest, errRewound)
 		}
 		for _, o := range page.Objects {
-			if err := f.observe(ctx, o); err != nil {
+			if err := k.observe(ctx, o); err != nil {
 				return "", 0, err
 			}
 		}
@@ -109,37 +109,37 @@ func (f *feed) list(ctx context.Context, s *sweep) (version string, count int64,
 }
 
 // finish deletes what the list did not name, and lets the marker follow when all is published.
-func (f *feed) finish(s *sweep, version string, count int64, served bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for name := range f.heads {
+func (k *kindReflector) finish(s *sweep, version string, count int64, served bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name := range k.heads {
 		if _, seen := s.seen[name]; !seen {
-			f.vanished(name, version)
+			k.vanished(name, version)
 		}
 	}
-	for name := range f.waiting {
+	for name := range k.waiting {
 		if _, seen := s.seen[name]; !seen {
-			f.vanished(name, version)
+			k.vanished(name, version)
 		}
 	}
-	s.open = make(map[types.NamespacedName]uint64, len(f.waiting))
-	for name, state := range f.waiting {
+	s.open = make(map[types.NamespacedName]uint64, len(k.waiting))
+	for name, state := range k.waiting {
 		s.open[name] = state.order
 	}
 	s.marker = &eventv1.SnapshotMarker{
-		Cluster: f.Cluster, Group: f.kind.Group, Resource: f.kind.Resource, Epoch: f.epoch,
+		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: k.reflector.epoch,
 		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
 	}
 	s.seen = nil
-	f.queue.Add(task{feed: f})
+	k.reflector.queue.Add(task{on: k})
 }
 
 // vanished enqueues the deletion of an object that was not seen to go.
-func (f *feed) vanished(name types.NamespacedName, version string) {
-	s, waiting := f.waiting[name]
+func (k *kindReflector) vanished(name types.NamespacedName, version string) {
+	s, waiting := k.waiting[name]
 	switch {
 	case !waiting:
-		gone := event.Change{Key: f.key(name), Deleted: true, ResourceVersion: version, ObservedAt: time.Now()}
+		gone := event.Change{Key: k.key(name), Deleted: true, ResourceVersion: version, ObservedAt: time.Now()}
 		s = state{Object: source.Object{Change: gone}, unseen: true}
 	case s.Deleted:
 		return
@@ -149,41 +149,41 @@ func (f *feed) vanished(name types.NamespacedName, version string) {
 			s.ResourceVersion = version
 		}
 	}
-	f.enqueue(s)
+	k.enqueue(s)
 }
 
 // mark publishes the marker when everything before it is published.
-func (f *feed) mark(ctx context.Context) error {
-	f.mu.Lock()
-	s := f.sweep
+func (k *kindReflector) mark(ctx context.Context) error {
+	k.mu.Lock()
+	s := k.sweep
 	if s == nil || s.marker == nil || len(s.open) > 0 {
-		f.mu.Unlock()
+		k.mu.Unlock()
 		return nil
 	}
 	m := s.marker
-	m.LastSequence, m.WrittenAt = f.highest, timestamppb.Now()
-	f.mu.Unlock()
-	if err := f.Publisher.Marker(ctx, m); err != nil {
+	m.LastSequence, m.WrittenAt = k.highest, timestamppb.Now()
+	k.mu.Unlock()
+	if err := k.cfg.Publisher.Marker(ctx, m); err != nil {
 		return err
 	}
-	if !f.complete(s) {
-		return f.Publisher.Unmark(ctx, f.Cluster, f.kind.GroupResource)
+	if !k.complete(s) {
+		return k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	}
 	took := time.Since(s.began)
-	f.Metrics.sweeps.WithLabelValues(f.label()).Observe(took.Seconds())
-	f.Log.InfoContext(ctx, "snapshot complete", "kind", f.label(), "served", m.GetServed(), "objects", m.GetCount(),
+	k.cfg.Metrics.sweeps.WithLabelValues(k.label()).Observe(took.Seconds())
+	k.cfg.Log.InfoContext(ctx, "snapshot complete", "kind", k.label(), "served", m.GetServed(), "objects", m.GetCount(),
 		"version", m.GetResourceVersion(), "sequence", m.GetLastSequence(), "took", took)
 	return nil
 }
 
 // complete ends s; false when another sweep began meanwhile, because the stream may have lost something.
-func (f *feed) complete(s *sweep) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.sweep != s {
+func (k *kindReflector) complete(s *sweep) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sweep != s {
 		return false
 	}
-	f.sweep, f.stream = nil, s.incarnation
-	f.due = time.Now().Add(f.Resync - rand.N(f.Resync/10+1))
+	k.sweep, k.stream = nil, s.incarnation
+	k.due = time.Now().Add(k.cfg.Resync - rand.N(k.cfg.Resync/10+1))
 	return true
 }

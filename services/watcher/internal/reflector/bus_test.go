@@ -1,4 +1,4 @@
-package mirror
+package reflector
 
 import (
 	"bytes"
@@ -96,7 +96,7 @@ func (b *bus) marker() (*eventv1.SnapshotMarker, error) {
 	return b.p.LastMarker(b.t.Context(), "local", kinds.Stores().GroupResource)
 }
 
-// config is that of a mirror of c that looks at the stream often.
+// config is that of a reflector of c that looks at the stream often.
 func (b *bus) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
@@ -105,7 +105,7 @@ func (b *bus) config(c Source) Config {
 	}
 }
 
-// run runs a mirror until the test ends or the returned function is called.
+// run runs a reflector until the test ends or the returned function is called.
 func (b *bus) run(cfg Config) (stop func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())

@@ -1,6 +1,6 @@
 //go:build integration
 
-package mirror
+package reflector
 
 import (
 	"fmt"

@@ -1,14 +1,14 @@
-// Package mirror keeps ENTAIL_CHANGES equal to the API server: the newest state of
+// Package reflector keeps ENTAIL_CHANGES equal to the API server: the newest state of
 // every object of some kinds, and a deletion for what is gone.
 //
-// Each kind has a feed. A feed sweeps: it reads what the stream holds (headers only),
+// Each kind has a reflector of its own. It sweeps: it reads what the stream holds (headers only),
 // lists the kind, publishes the differences, and when the last of them is
 // acknowledged writes the snapshot marker. Then it watches. Whatever may have broken
 // the equality (a watch that expired, a stream that was wiped) starts the sweep again.
 //
 // Of an object only a fingerprint stays in memory; its state does while it waits for
 // publication, newest state only, and all that wait share one bound.
-package mirror
+package reflector
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -56,7 +57,7 @@ type Source interface {
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
 }
 
-// Config of a mirror. All fields are required.
+// Config of a reflector. All fields are required.
 type Config struct {
 	Source         Source
 	Publisher      *publish.Publisher
@@ -77,79 +78,79 @@ type Config struct {
 	Propagator propagation.TextMapPropagator
 }
 
-// mirror is one run.
-type mirror struct {
-	Config
+// reflector is one run.
+type reflector struct {
+	cfg Config
 
-	epoch   string
-	queue   workqueue.TypedRateLimitingInterface[task]
-	backlog *semaphore.Weighted
-	feeds   []*feed
-	grumble rate.Sometimes
+	epoch    string
+	queue    workqueue.TypedRateLimitingInterface[task]
+	backlog  *semaphore.Weighted
+	kinds    []*kindReflector
+	warnings rate.Sometimes
 }
 
 // task is what a worker does: publish one object, or, without a name, the marker.
 type task struct {
-	feed *feed
+	on   *kindReflector
 	name types.NamespacedName
 }
 
 // Run keeps the stream equal to the API server until ctx ends, which is no error, or
 // going on would do harm.
 func Run(ctx context.Context, cfg Config) error {
-	m := &mirror{
-		Config: cfg, backlog: semaphore.NewWeighted(backlogBytes), grumble: rate.Sometimes{First: 1, Interval: time.Second},
+	r := &reflector{
+		cfg: cfg, backlog: semaphore.NewWeighted(backlogBytes), warnings: rate.Sometimes{First: 1, Interval: time.Second},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry)),
 	}
 	for _, kind := range cfg.Kinds {
-		m.feeds = append(m.feeds, newFeed(m, kind))
+		r.kinds = append(r.kinds, newKindReflector(r, kind))
 	}
-	defer m.Metrics.forget()
+	defer r.cfg.Metrics.forget()
 	group, ctx := errgroup.WithContext(ctx)
-	context.AfterFunc(ctx, m.queue.ShutDown)
-	group.Go(func() error { return m.run(ctx, group) })
+	context.AfterFunc(ctx, r.queue.ShutDown)
+	group.Go(func() error { return r.run(ctx, group) })
 	return group.Wait()
 }
 
 // run starts everything else once it is clear that nothing of it can do harm.
-func (m *mirror) run(ctx context.Context, group *errgroup.Group) error {
-	for attempt := 0; ; attempt++ {
-		err := m.identify(ctx)
+func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
+	for attempt := 1; ; attempt++ {
+		err := r.identify(ctx)
 		if err == nil {
 			break
 		}
 		if fatal(err) {
 			return err
 		}
-		m.Log.WarnContext(ctx, "cluster or stream cannot be identified; trying again", "attempt", attempt+1, "error", err)
-		if !pause(ctx, attempt) {
+		r.cfg.Log.WarnContext(ctx, "cluster or stream cannot be identified; trying again", "attempt", attempt, "error", err)
+		if !retries().Wait(ctx, attempt) {
 			return nil
 		}
 	}
-	for range m.Workers {
-		group.Go(func() error { m.work(ctx); return nil })
+	for range r.cfg.Workers {
+		group.Go(func() error { r.work(ctx); return nil })
 	}
-	for _, f := range m.feeds {
-		group.Go(func() error { return f.run(ctx) })
+	for _, k := range r.kinds {
+		group.Go(func() error { return k.run(ctx) })
 	}
-	m.check(ctx)
+	r.check(ctx)
 	return nil
 }
 
 // identify makes sure that the stream belongs to the cluster.
-func (m *mirror) identify(ctx context.Context) error {
-	epoch, err := m.Source.Epoch(ctx)
+func (r *reflector) identify(ctx context.Context) error {
+	epoch, err := r.cfg.Source.Epoch(ctx)
 	if err != nil {
 		return err
 	}
-	m.epoch = epoch
-	if _, err := m.incarnation(ctx); err != nil {
+	r.epoch = epoch
+	if _, err := r.incarnation(ctx); err != nil {
 		return err
 	}
-	for _, kind := range m.Kinds {
-		head, err := m.Publisher.First(ctx, m.Cluster, kind.GroupResource)
+	for _, kind := range r.cfg.Kinds {
+		head, err := r.cfg.Publisher.First(ctx, r.cfg.Cluster, kind.GroupResource)
 		if err == nil {
-			err = m.own(head)
+			err = r.checkEpoch(head)
 		}
 		if err != nil && !errors.Is(err, publish.ErrNone) && !errors.Is(err, publish.ErrMalformed) {
 			return err
@@ -158,10 +159,10 @@ func (m *mirror) identify(ctx context.Context) error {
 	return nil
 }
 
-// own refuses a message of another cluster; one that is nobody's is not refused.
-func (m *mirror) own(head publish.Head) error {
-	if head.Epoch != "" && head.Epoch != m.epoch {
-		return fmt.Errorf("%s is of cluster %s, this is %s (%q): %w", head.Key, head.Epoch, m.epoch, m.Cluster, ErrForeign)
+// checkEpoch refuses a message of another cluster; one that is nobody's is not refused.
+func (r *reflector) checkEpoch(head publish.Head) error {
+	if head.Epoch != "" && head.Epoch != r.epoch {
+		return fmt.Errorf("%s is of cluster %s, this is %s (%q): %w", head.Key, head.Epoch, r.epoch, r.cfg.Cluster, ErrForeign)
 	}
 	return nil
 }
@@ -169,41 +170,44 @@ func (m *mirror) own(head publish.Head) error {
 // incarnation tells the life of the stream, which is made if there has been none for
 // a while: a server that is asked to make a stream while it deletes the one of the same
 // name mixes up their files, and acknowledges nothing any more.
-func (m *mirror) incarnation(ctx context.Context) (string, error) {
-	incarnation, err := m.Publisher.Incarnation(ctx)
-	if errors.Is(err, publish.ErrNone) && sleep(ctx, settling) {
-		incarnation, err = m.Publisher.Incarnation(ctx)
+func (r *reflector) incarnation(ctx context.Context) (string, error) {
+	incarnation, err := r.cfg.Publisher.Incarnation(ctx)
+	if errors.Is(err, publish.ErrNone) && backoff.Sleep(ctx, settling) {
+		incarnation, err = r.cfg.Publisher.Incarnation(ctx)
 	}
 	if !errors.Is(err, publish.ErrNone) {
 		return incarnation, err
 	}
-	if err := m.Publisher.Ensure(ctx, m.StreamReplicas); err != nil {
+	if err := r.cfg.Publisher.Ensure(ctx, r.cfg.StreamReplicas); err != nil {
 		return "", err
 	}
-	return m.Publisher.Incarnation(ctx)
+	return r.cfg.Publisher.Incarnation(ctx)
 }
 
 // work publishes what is in the queue until the queue is shut down. Nothing is ever given up.
-func (m *mirror) work(ctx context.Context) {
+func (r *reflector) work(ctx context.Context) {
 	for {
-		t, end := m.queue.Get()
+		t, end := r.queue.Get()
 		if end {
 			return
 		}
-		err := t.feed.do(ctx, t.name)
+		err := t.on.do(ctx, t.name)
 		if err == nil {
-			m.queue.Forget(t)
+			r.queue.Forget(t)
 		} else if ctx.Err() == nil {
-			m.Metrics.retries.Inc()
-			m.grumble.Do(func() {
-				m.Log.WarnContext(ctx, "publication failed; trying again", "kind", t.feed.kind.GroupResource.String(),
-					"namespace", t.name.Namespace, "name", t.name.Name, "attempt", m.queue.NumRequeues(t)+1, "error", err)
+			r.cfg.Metrics.retries.Inc()
+			r.warnings.Do(func() {
+				r.cfg.Log.WarnContext(ctx, "publication failed; trying again", "kind", t.on.kind.GroupResource.String(),
+					"namespace", t.name.Namespace, "name", t.name.Name, "attempt", r.queue.NumRequeues(t)+1, "error", err)
 			})
-			m.queue.AddRateLimited(t)
+			r.queue.AddRateLimited(t)
 		}
-		m.queue.Done(t)
+		r.queue.Done(t)
 	}
 }
+
+// retries is how long to wait before something is tried again.
+func retries() backoff.Backoff { return backoff.Backoff{Min: minRetry, Max: maxRetry} }
 
 // fatal errors are not cured by trying again.
 func fatal(err error) bool {

@@ -1,4 +1,4 @@
-package scene
+package state
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ func BenchmarkMemory(b *testing.B) {
 		p.MaxGenerated = 1 << 40
 		v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
 		s := New(v, "local", p)
-		book := infer.NewRulebook("ns", rules, p)
+		ruleSet := infer.NewRuleSet("ns", rules, p)
 		n := 0
 		put := func(o *rbacv1.RoleBinding) *infer.Binding {
 			n++
@@ -64,8 +64,8 @@ func BenchmarkMemory(b *testing.B) {
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: fmt.Sprintf("team-role-%d-0", i%roles)},
 				Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("user-%d@example.com", i)}},
 			}
-			for _, w := range book.Wanted(put(o)) {
-				put(w.Object())
+			for _, d := range ruleSet.Desired(put(o)) {
+				put(d.Object())
 			}
 		}
 		loaded := time.Since(started)

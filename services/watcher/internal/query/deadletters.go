@@ -13,9 +13,9 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
-	"github.com/entail-dev/entail/services/internal/publish/trail"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
 
 const defaultPageSize = 100
@@ -30,7 +30,7 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 			return nil, rpc.Invalid("page token is not one of this list: pass next_page_token as it was given, or none for the first page")
 		}
 	}
-	letters, next, err := s.Trail.Letters(ctx, r.GetService(), before, cmp.Or(int(r.GetPageSize()), defaultPageSize))
+	letters, next, err := s.cfg.Trail.Letters(ctx, r.GetService(), before, cmp.Or(int(r.GetPageSize()), defaultPageSize))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Server) GetDeadLetter(ctx context.Context, r *syncv1.GetDeadLetterReque
 }
 
 func (s *Server) letter(ctx context.Context, id uint64) (trail.Letter, error) {
-	letter, err := s.Trail.Letter(ctx, id)
+	letter, err := s.cfg.Trail.Letter(ctx, id)
 	if errors.Is(err, trail.ErrNoLetter) {
 		return trail.Letter{}, rpc.NotFound("there is no dead letter %d: it was replayed or has expired", id)
 	}

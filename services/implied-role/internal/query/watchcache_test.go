@@ -20,7 +20,7 @@ func ruleResource() event.GroupResource { return kinds.ImpliedRoles().GroupResou
 // generatedVersions is what is generated, with versions.
 func (w *world) generatedVersions() map[string]string {
 	versions := map[string]string{}
-	for _, b := range w.Scene.Bindings.All() {
+	for _, b := range w.cfg.State.Bindings.All() {
 		if b.Value.Generated() {
 			versions[b.Key.Name] = b.ResourceVersion
 		}
@@ -30,7 +30,7 @@ func (w *world) generatedVersions() map[string]string {
 
 // reader follows a stream.
 type reader struct {
-	*watcher
+	*stream
 	rows   table
 	types  string
 	causes string
@@ -39,7 +39,7 @@ type reader struct {
 
 func (w *world) reader(namespace, token string) (*reader, error) {
 	r := &reader{rows: table{}}
-	r.watcher = &watcher{Server: w.Server, namespace: namespace, send: func(m *inferencev1.WatchInferencesResponse) error {
+	r.stream = &stream{server: w.Server, namespace: namespace, out: func(m *inferencev1.WatchInferencesResponse) error {
 		r.rows.take(m)
 		r.types += strings.TrimPrefix(m.GetType().String(), "TYPE_")[:1]
 		for _, c := range m.GetCauses() {
@@ -50,7 +50,7 @@ func (w *world) reader(namespace, token string) (*reader, error) {
 		}
 		return nil
 	}}
-	return r, r.begin(token)
+	return r, r.start(token)
 }
 
 // read takes what there is, without waiting for more.
@@ -65,13 +65,13 @@ func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b b>c")
 	w.do("other", "x>y")
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	r, err := w.reader("", "")
 	if err != nil || r.rows.String() != "other/x: y; team/a: b c; team/b: c" || r.types != "SS" {
 		t.Fatalf("begins with %s (%s), %v", r.rows, r.types, err)
 	}
 	w.do("team", "-b>c c>d B=a{x}")
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	if err := r.read(t); err != nil || r.rows.String() != "other/x: y; team/a: b; team/c: d" || r.causes != "b>c c>d " {
 		t.Errorf("after a change %s, because of %s, %v", r.rows, r.causes, err)
 	}
@@ -80,7 +80,7 @@ func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
 		t.Errorf("of one namespace %s, %v", only.rows, err)
 	}
 	w.do("team", "-a>b")
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	if err := only.read(t); err != nil || only.types != "SS" {
 		t.Errorf("of another namespace it is told %s, %v", only.types, err)
 	}
@@ -89,7 +89,7 @@ func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
 func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b")
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 	for i := range 20 {
 		// Some changes while it is connected, some while it is not.
 		w.do("team", fmt.Sprintf("r%d>s b>c%d", i, i))
-		w.Hub.catchUp()
+		w.cfg.Changes.catchUp()
 		if i%3 == 0 {
 			if err := r.read(t); err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 			r.rows = rows
 		}
 		w.do("team", fmt.Sprintf("-r%d>s", i-2))
-		w.Hub.catchUp()
+		w.cfg.Changes.catchUp()
 	}
 	if err := r.read(t); err != nil {
 		t.Fatal(err)
@@ -125,10 +125,10 @@ func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 func TestATokenThatIsNoUseIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b")
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	for i := range maxLog + 2 {
 		w.do("team", fmt.Sprintf("x>%d -x>%d", i, i-1))
-		w.Hub.catchUp()
+		w.cfg.Changes.catchUp()
 	}
 	for token, want := range map[string]error{
 		"here.0": errTooOld, "elsewhere.1": errTooOld, "here.999999": errTooOld, "here": errNoToken, "here.x": errNoToken, "here.": errNoToken,
@@ -151,13 +151,13 @@ func TestAStreamWaitsForNewsAndEndsWithTheService(t *testing.T) {
 		w.do("team", "a>b")
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- w.Hub.Run(ctx) }()
+		go func() { done <- w.cfg.Changes.Run(ctx) }()
 		synctest.Wait()
 		if _, err := w.reader("", ""); connect.CodeOf(err) != connect.CodeUnavailable {
 			t.Errorf("of an incomplete view: %v", err)
 		}
 		w.incomplete.Store(false)
-		<-time.After(2 * look)
+		<-time.After(2 * recheck)
 		synctest.Wait()
 		r, err := w.reader("", "")
 		if err != nil {
@@ -194,17 +194,17 @@ func TestAReloadedViewIsComparedWithWhatWasTold(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b")
 	w.do("other", "x>y")
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.do("team", "-a>b")
-	w.Hub.mu.Lock()
-	w.Hub.dirty = map[string]struct{}{} // As if that had been lost.
-	w.Hub.mu.Unlock()
-	w.Hub.Reloaded()
-	w.Hub.catchUp()
+	w.cfg.Changes.mu.Lock()
+	w.cfg.Changes.dirty = map[string]struct{}{} // As if that had been lost.
+	w.cfg.Changes.mu.Unlock()
+	w.cfg.Changes.Reloaded()
+	w.cfg.Changes.catchUp()
 	if err := r.read(t); err != nil || r.rows.String() != "other/x: y" {
 		t.Errorf("it has %s, %v", r.rows, err)
 	}

@@ -19,10 +19,10 @@ type Holding struct {
 }
 
 // Holders lists who has a role by the given bindings, sorted by subject.
-func (b *Rulebook) Holders(role Role, bindings []*Binding) []Holding {
+func (rs *RuleSet) Holders(role Role, bindings []*Binding) []Holding {
 	found := map[rbacv1.Subject]*Holding{}
 	for _, binding := range bindings {
-		explicit, implied := b.gives(binding, role)
+		explicit, implied := rs.gives(binding, role)
 		if !explicit && !implied {
 			continue
 		}
@@ -37,16 +37,16 @@ func (b *Rulebook) Holders(role Role, bindings []*Binding) []Holding {
 }
 
 // gives tells how a binding gives a role, if it does.
-func (b *Rulebook) gives(binding *Binding, role Role) (explicit, implied bool) {
+func (rs *RuleSet) gives(binding *Binding, role Role) (explicit, implied bool) {
 	if !binding.Grants() {
 		return false, false
 	}
 	explicit = binding.Role == role
-	return explicit, !explicit && binding.IsSource() && b.Implies(binding.Role, role)
+	return explicit, !explicit && binding.IsSource() && rs.Implies(binding.Role, role)
 }
 
 // Effective lists what roles somebody has by the given bindings, sorted by role.
-func (b *Rulebook) Effective(who Identity, bindings []*Binding) []Holding {
+func (rs *RuleSet) Effective(who Identity, bindings []*Binding) []Holding {
 	found := map[Role]*Holding{}
 	add := func(role Role, name string, explicit bool) {
 		if found[role] == nil {
@@ -62,7 +62,7 @@ func (b *Rulebook) Effective(who Identity, bindings []*Binding) []Holding {
 		if !binding.IsSource() {
 			continue
 		}
-		for _, role := range b.Implied(binding.Role) {
+		for _, role := range rs.Implied(binding.Role) {
 			add(role, binding.Name, false)
 		}
 	}
@@ -151,7 +151,7 @@ const maxSearches = 1000
 
 // Explain lists up to limit ways in which somebody has a role by the given bindings, shortest
 // first, then by path and binding. More means that there are, or may be, others.
-func (b *Rulebook) Explain(who Identity, role Role, bindings []*Binding, limit int) (reasons []Reason, more bool) {
+func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit int) (reasons []Reason, more bool) {
 	trim := func() {
 		slices.SortFunc(reasons, Reason.compare)
 		if len(reasons) > limit {
@@ -159,8 +159,8 @@ func (b *Rulebook) Explain(who Identity, role Role, bindings []*Binding, limit i
 			reasons, more = reasons[:limit], true
 		}
 	}
-	byRole := b.entries(who, role, bindings)
-	distance := b.graph.Distances(role)
+	byRole := rs.entries(who, role, bindings)
+	distance := rs.graph.Distances(role)
 	near := slices.SortedFunc(maps.Keys(byRole), func(x, y Role) int {
 		return cmp.Or(cmp.Compare(distance(x), distance(y)), x.Compare(y))
 	})
@@ -170,7 +170,7 @@ func (b *Rulebook) Explain(who Identity, role Role, bindings []*Binding, limit i
 		}
 		paths, others := [][]Role{{role}}, false
 		if r != role {
-			paths, others = b.Paths(r, role, limit)
+			paths, others = rs.Paths(r, role, limit)
 		}
 		entries := byRole[r]
 		slices.SortFunc(entries, func(x, y Reason) int { return strings.Compare(x.Source.Name, y.Source.Name) })
@@ -186,10 +186,10 @@ func (b *Rulebook) Explain(who Identity, role Role, bindings []*Binding, limit i
 }
 
 // entries lists by their role the bindings that give somebody a role, without a path.
-func (b *Rulebook) entries(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
+func (rs *RuleSet) entries(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
 	byRole := map[Role][]Reason{}
 	for _, binding := range bindings {
-		if explicit, implied := b.gives(binding, role); !explicit && !implied {
+		if explicit, implied := rs.gives(binding, role); !explicit && !implied {
 			continue
 		}
 		if subject, ok := who.In(binding.Subjects); ok {

@@ -79,8 +79,8 @@ func hash(texts ...string) string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:bytes]))
 }
 
-// dressOf is a fingerprint of what matters among labels, annotations and the reference to the owner.
-func dressOf(labels, annotations map[string]string, owner metav1.OwnerReference) fingerprint {
+// metadataOf is a fingerprint of what matters among labels, annotations and the reference to the owner.
+func metadataOf(labels, annotations map[string]string, owner metav1.OwnerReference) fingerprint {
 	return fingerprintOf(
 		labels[ManagedByLabel], labels[ImpliedLabel], labels[SourceLabel], labels[ChildLabel],
 		annotations[SourceAnnotation], annotations[ParentAnnotation], annotations[ChildAnnotation], annotations[ViaAnnotation],
@@ -88,19 +88,19 @@ func dressOf(labels, annotations map[string]string, owner metav1.OwnerReference)
 	)
 }
 
-// Wanted is a binding that follows from its source.
-type Wanted struct {
+// Desired is a binding that follows from its source.
+type Desired struct {
 	Name   string
 	Source *Binding
-	offer
-	// Held means that it follows from paused rules only: it may stay, but is not made.
-	Held bool
-	// origin is the hash of the source.
-	origin string
+	derivedRole
+	// Paused means that it follows from paused rules only: it may stay, but is not made.
+	Paused bool
+	// sourceHash is the hash of the source.
+	sourceHash string
 }
 
-// offer is a role that comes with another.
-type offer struct {
+// derivedRole is a role that comes with another.
+type derivedRole struct {
 	Child Role
 	// Via is the shortest path, for people.
 	Via  string
@@ -109,60 +109,81 @@ type offer struct {
 
 // Object is the binding as it must be. Nothing is copied from the source but its subjects:
 // tools that keep a cluster as it is in Git remove what bears their labels.
-func (w Wanted) Object() *rbacv1.RoleBinding {
+func (d *Desired) Object() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: w.Name, Namespace: w.Source.Namespace,
-			Labels: map[string]string{ManagedByLabel: ManagedBy, ImpliedLabel: implied, SourceLabel: w.origin, ChildLabel: w.hash},
+			Name: d.Name, Namespace: d.Source.Namespace,
+			Labels: map[string]string{ManagedByLabel: ManagedBy, ImpliedLabel: implied, SourceLabel: d.sourceHash, ChildLabel: d.hash},
 			Annotations: map[string]string{
-				SourceAnnotation: w.Source.Name, ParentAnnotation: w.Source.Role.String(), ChildAnnotation: w.Child.String(), ViaAnnotation: w.Via,
+				SourceAnnotation: d.Source.Name, ParentAnnotation: d.Source.Role.String(), ChildAnnotation: d.Child.String(), ViaAnnotation: d.Via,
 			},
 			// So garbage collection removes it with its source, whether or not we run.
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding, Name: w.Source.Name, UID: w.Source.UID,
+				APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding, Name: d.Source.Name, UID: d.Source.UID,
 			}},
 		},
-		RoleRef: w.Child.ref(), Subjects: w.Source.Subjects,
+		RoleRef: d.Child.ref(), Subjects: d.Source.Subjects,
 	}
 }
 
 // Binding is what is read of the object when it is there.
-func (w Wanted) Binding() *Binding {
+func (d *Desired) Binding() *Binding {
 	return &Binding{
-		Namespace: w.Source.Namespace, Name: w.Name, Role: w.Child, Subjects: w.Source.Subjects,
-		Source: w.Source.Name, Labelled: true, dress: w.dress(),
+		Namespace: d.Source.Namespace, Name: d.Name, Role: d.Child, Subjects: d.Source.Subjects,
+		Source: d.Source.Name, Labelled: true, metadata: d.metadata(),
 	}
 }
 
-// dress is what [dressOf] makes of the object.
-func (w Wanted) dress() fingerprint {
-	return fingerprintOf(ManagedBy, implied, w.origin, w.hash,
-		w.Source.Name, w.Source.Role.String(), w.Child.String(), w.Via, w.Source.Name, string(w.Source.UID))
+// metadata is what [metadataOf] makes of the object.
+func (d *Desired) metadata() fingerprint {
+	return fingerprintOf(ManagedBy, implied, d.sourceHash, d.hash,
+		d.Source.Name, d.Source.Role.String(), d.Child.String(), d.Via, d.Source.Name, string(d.Source.UID))
 }
 
 // is reports whether a binding of ours is as it must be. What others added to it may stay.
-func (w Wanted) is(b *Binding) bool {
-	return slices.Equal(b.Subjects, w.Source.Subjects) && b.dress == w.dress()
+func (d *Desired) is(b *Binding) bool {
+	return slices.Equal(b.Subjects, d.Source.Subjects) && b.metadata == d.metadata()
 }
 
-// maxOffers is how many offers a rulebook keeps: of a chain of so many roles there are a hundred times more.
-const maxOffers = 200_000
+// Desired lists the bindings that follow from one, in the order of the roles they grant.
+func (rs *RuleSet) Desired(source *Binding) []Desired {
+	if source == nil || !source.IsSource() {
+		return nil
+	}
+	parent := source.Role
+	derived := rs.derivedRoles(parent)
+	if len(derived) == 0 {
+		return nil
+	}
+	list, sourceHash := make([]Desired, len(derived)), hash(source.Name)
+	for i, r := range derived {
+		list[i] = Desired{
+			Name: Name(source.Name, r.Child), Source: source, derivedRole: r, sourceHash: sourceHash,
+			Paused: rs.free != rs.graph && !rs.free.Reaches(parent, r.Child),
+		}
+	}
+	return list
+}
 
-// offers lists what comes with a role, in order.
-func (b *Rulebook) offers(r Role) []offer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	list, ok := b.offered[r]
+// maxDerived is how many derived roles a rule set keeps: of a chain of so many roles there are a hundred times more.
+const maxDerived = 200_000
+
+// derivedRoles lists what comes with a role, in order.
+func (rs *RuleSet) derivedRoles(r Role) []derivedRole {
+	a := rs.answers
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list, ok := a.derived[r]
 	if !ok {
-		for child, path := range b.graph.Paths(r) {
-			list = append(list, offer{Child: child, Via: via(path), hash: hash(child.Kind(), child.Name)})
+		for child, path := range rs.graph.Paths(r) {
+			list = append(list, derivedRole{Child: child, Via: via(path), hash: hash(child.Kind(), child.Name)})
 		}
-		if b.kept += len(list); b.kept > maxOffers {
-			clear(b.offered)
-			b.kept = len(list)
+		if a.kept += len(list); a.kept > maxDerived {
+			clear(a.derived)
+			a.kept = len(list)
 		}
-		b.offered[r] = list
+		a.derived[r] = list
 	}
 	return list
 }

@@ -1,6 +1,6 @@
-// Package scene finds in the view what belongs together: the rules of a namespace and what
+// Package state finds in the view what belongs together: the rules of a namespace and what
 // they say, the bindings of a role, what was generated from which.
-package scene
+package state
 
 import (
 	"cmp"
@@ -36,8 +36,8 @@ type (
 	Binding = view.Object[infer.Binding]
 )
 
-// Scene is the objects of one cluster.
-type Scene struct {
+// State is the objects of one cluster.
+type State struct {
 	Cluster  string
 	Policy   infer.Policy
 	Rules    *view.Table[rolev1alpha1.ImpliedRoles]
@@ -45,17 +45,17 @@ type Scene struct {
 
 	roles, clusterRoles *view.Table[metav1.PartialObjectMetadata]
 
-	mu    sync.Mutex
-	books map[string]book
+	mu       sync.Mutex
+	ruleSets map[string]cachedRuleSet
 }
 
 // New declares the tables in v, which must hold the objects of that cluster alone.
-func New(v *view.View, cluster string, policy infer.Policy) *Scene {
-	return &Scene{
-		Cluster: cluster, Policy: policy, books: map[string]book{},
+func New(v *view.View, cluster string, policy infer.Policy) *State {
+	return &State{
+		Cluster: cluster, Policy: policy, ruleSets: map[string]cachedRuleSet{},
 		Rules: view.Register(v, kinds.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
 			byNamespace: func(r *rolev1alpha1.ImpliedRoles) []string { return []string{r.Namespace} },
-			byChild:     func(r *rolev1alpha1.ImpliedRoles) []string { return []string{wanting(r.Namespace, RuleOf(r).Child)} },
+			byChild:     func(r *rolev1alpha1.ImpliedRoles) []string { return []string{childIndex(r.Namespace, RuleOf(r).Child)} },
 		}),
 		Bindings: view.Register(v, kinds.RoleBindings(), map[string]func(*infer.Binding) []string{
 			byNamespace: func(b *infer.Binding) []string { return []string{b.Namespace} },
@@ -76,7 +76,7 @@ func New(v *view.View, cluster string, policy infer.Policy) *Scene {
 
 func in(namespace string, r infer.Role) string { return namespace + "/" + r.String() }
 
-func wanting(namespace string, child infer.Role) string {
+func childIndex(namespace string, child infer.Role) string {
 	if child.Cluster {
 		return child.String()
 	}
@@ -93,21 +93,21 @@ func only(apply bool, values ...string) []string {
 
 // RuleOf is a rule as package infer takes it.
 func RuleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
-	said := r.Spec.InferenceRule
-	parent, flaw := infer.ParseRole(said.ParentKind, said.ParentRole)
-	child, other := infer.ParseRole(said.ChildKind, said.ChildRole)
+	spec := r.Spec.InferenceRule
+	parent, flaw := infer.ParseRole(spec.ParentKind, spec.ParentRole)
+	child, other := infer.ParseRole(spec.ChildKind, spec.ChildRole)
 	return infer.Rule{Name: r.Name, Created: r.CreationTimestamp.Time, Parent: parent, Child: child, Flaw: cmp.Or(flaw, other)}
 }
 
 // Namespaces lists those that have rules, in order.
-func (s *Scene) Namespaces() []string {
+func (s *State) Namespaces() []string {
 	return namespacesOf(s.Rules.All())
 }
 
-// Wanting lists the namespaces with rules whose child a role is: one of the given namespace,
-// or, when that is empty, a ClusterRole.
-func (s *Scene) Wanting(namespace, role string) []string {
-	return namespacesOf(s.Rules.By(byChild, wanting(namespace, infer.Role{Name: role, Cluster: namespace == ""})))
+// NamespacesWithChild lists the namespaces with rules whose child a role is: one of the given
+// namespace, or, when that is empty, a ClusterRole.
+func (s *State) NamespacesWithChild(namespace, role string) []string {
+	return namespacesOf(s.Rules.By(byChild, childIndex(namespace, infer.Role{Name: role, Cluster: namespace == ""})))
 }
 
 func namespacesOf(rules []Rule) []string {
@@ -119,7 +119,7 @@ func namespacesOf(rules []Rule) []string {
 }
 
 // Exists tells whether there is such a role in a namespace.
-func (s *Scene) Exists(namespace string) func(infer.Role) bool {
+func (s *State) Exists(namespace string) func(infer.Role) bool {
 	return func(r infer.Role) bool {
 		key := event.Key{Cluster: s.Cluster, Name: r.Name}
 		if r.Cluster {
@@ -134,26 +134,26 @@ func (s *Scene) Exists(namespace string) func(infer.Role) bool {
 }
 
 // BindingKey is the key of a RoleBinding.
-func (s *Scene) BindingKey(namespace, name string) event.Key {
+func (s *State) BindingKey(namespace, name string) event.Key {
 	return event.Key{Cluster: s.Cluster, GroupResource: kinds.RoleBindings().GroupResource, Namespace: namespace, Name: name}
 }
 
 // Binding finds a RoleBinding; nil if there is none.
-func (s *Scene) Binding(namespace, name string) *infer.Binding {
+func (s *State) Binding(namespace, name string) *infer.Binding {
 	b, _ := s.Bindings.Get(s.BindingKey(namespace, name))
 	return b.Value
 }
 
 // BindingsIn lists all of a namespace.
-func (s *Scene) BindingsIn(namespace string) []*infer.Binding {
+func (s *State) BindingsIn(namespace string) []*infer.Binding {
 	return values(s.Bindings.By(byNamespace, namespace))
 }
 
 // Empty reports whether a namespace has no bindings.
-func (s *Scene) Empty(namespace string) bool { return s.Bindings.Count(byNamespace, namespace) == 0 }
+func (s *State) Empty(namespace string) bool { return s.Bindings.Count(byNamespace, namespace) == 0 }
 
-// With lists those that people made to a role.
-func (s *Scene) With(namespace string, r infer.Role) []*infer.Binding {
+// BindingsTo lists those that people made to a role.
+func (s *State) BindingsTo(namespace string, r infer.Role) []*infer.Binding {
 	return values(s.Bindings.By(byRole, in(namespace, r)))
 }
 
@@ -166,27 +166,27 @@ func values(bindings []Binding) []*infer.Binding {
 }
 
 // Generated counts those of all namespaces, GeneratedFrom those of one source.
-func (s *Scene) Generated() int { return s.Bindings.Count(byOwner, everywhere) }
+func (s *State) Generated() int { return s.Bindings.Count(byOwner, everywhere) }
 
 // GeneratedFrom counts the bindings that were generated from one source.
-func (s *Scene) GeneratedFrom(namespace, source string) int {
+func (s *State) GeneratedFrom(namespace, source string) int {
 	return s.Bindings.Count(byOwner, namespace+"/"+source)
 }
 
-// Stock is what there is under the name of one source.
-func (s *Scene) Stock(namespace, source string) infer.Stock {
-	stock := infer.Stock{
+// Snapshot is what there is under the name of one source.
+func (s *State) Snapshot(namespace, source string) infer.Input {
+	in := infer.Input{
 		Source: source, Generated: values(s.Bindings.By(byOwner, namespace+"/"+source)),
-		Holder: func(name string) *infer.Binding { return s.Binding(namespace, name) },
+		Occupant: func(name string) *infer.Binding { return s.Binding(namespace, name) },
 	}
 	if b := s.Binding(namespace, source); b != nil && b.Grants() {
-		stock.Binding = b
+		in.Binding = b
 	}
-	return stock
+	return in
 }
 
 // Sources lists the names of all that may be, or may have been, a source.
-func (s *Scene) Sources(namespace string) []string {
+func (s *State) Sources(namespace string) []string {
 	var names []string
 	for _, b := range s.BindingsIn(namespace) {
 		names = append(names, SourceOf(b))

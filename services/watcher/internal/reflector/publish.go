@@ -1,4 +1,4 @@
-package mirror
+package reflector
 
 import (
 	"context"
@@ -15,28 +15,28 @@ import (
 
 // publish brings one state to the stream, where on is believed to be, and tells what
 // the stream then holds.
-func (f *feed) publish(ctx context.Context, s state, on head) (publish.Head, error) {
+func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.Head, error) {
 	if s.unseen {
-		return f.bury(ctx, s)
+		return k.publishDeletion(ctx, s)
 	}
-	there := publish.Head{Key: s.Key, Sequence: on.sequence, Version: on.version, Meaning: on.meaning, Epoch: f.epoch}
+	there := publish.Head{Key: s.Key, Sequence: on.sequence, Version: on.version, Meaning: on.meaning, Epoch: k.reflector.epoch}
 	if on.version != "" && (!s.Deleted && on.meaning == s.Meaning || !s.NewerThan(there.Change())) {
 		return there, nil
 	}
-	return f.send(ctx, s.Change, on.sequence, s.Meaning)
+	return k.send(ctx, s.Change, on.sequence, s.Meaning)
 }
 
-// bury publishes the deletion of an object whose last state only the stream knows.
+// publishDeletion publishes the deletion of an object whose last state only the stream knows.
 // What is no state of an object at all is taken away instead.
-func (f *feed) bury(ctx context.Context, s state) (publish.Head, error) {
+func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.Head, error) {
 	nothing := publish.Head{Key: s.Key}
-	last, err := f.Publisher.Last(ctx, s.Key)
+	last, err := k.cfg.Publisher.Last(ctx, s.Key)
 	switch {
 	case errors.Is(err, publish.ErrNone):
 		return nothing, nil
 	case errors.Is(err, publish.ErrMalformed):
-		f.Log.WarnContext(ctx, "message on the subject of an object that does not exist removed", "key", s.Key.String(), "error", err)
-		return nothing, f.Publisher.Remove(ctx, last.Sequence)
+		k.cfg.Log.WarnContext(ctx, "message on the subject of an object that does not exist removed", "key", s.Key.String(), "error", err)
+		return nothing, k.cfg.Publisher.Remove(ctx, last.Sequence)
 	case err != nil:
 		return publish.Head{}, err
 	case last.Deleted:
@@ -50,27 +50,27 @@ func (f *feed) bury(ctx context.Context, s state) (publish.Head, error) {
 	if !c.NewerThan(last.Change) {
 		return last.Head, nil // Somebody saw the object after our list was made.
 	}
-	return f.send(ctx, c, last.Sequence, "")
+	return k.send(ctx, c, last.Sequence, "")
 }
 
 // send publishes c as part of a trace that began when it was observed.
-func (f *feed) send(ctx context.Context, c event.Change, expected uint64, meaning string) (publish.Head, error) {
-	ctx, span := f.Tracer.Tracer("entail/watcher").Start(ctx, "publish "+f.label(),
+func (k *kindReflector) send(ctx context.Context, c event.Change, expected uint64, meaning string) (publish.Head, error) {
+	ctx, span := k.cfg.Tracer.Tracer("entail/watcher").Start(ctx, "publish "+k.label(),
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(c.ObservedAt))
 	defer span.End()
 	carrier := propagation.MapCarrier{}
-	f.Propagator.Inject(ctx, carrier)
+	k.cfg.Propagator.Inject(ctx, carrier)
 	c.Traceparent = carrier.Get("traceparent")
 
-	f.Metrics.inFlight.Inc()
-	defer f.Metrics.inFlight.Dec()
-	ack, err := f.Publisher.Publish(ctx, c, expected, publish.Options{Meaning: meaning, TTL: f.TombstoneTTL})
-	f.Metrics.publication(f.label(), c, ack, err)
+	k.cfg.Metrics.inFlight.Inc()
+	defer k.cfg.Metrics.inFlight.Dec()
+	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, publish.Options{Meaning: meaning, TTL: k.cfg.TombstoneTTL})
+	k.cfg.Metrics.publication(k.label(), c, ack, err)
 	if err != nil {
 		span.RecordError(err)
 		span.SetStatus(codes.Error, "not published")
 		return publish.Head{}, err
 	}
-	f.Metrics.delay.Observe(time.Since(c.ObservedAt).Seconds())
+	k.cfg.Metrics.delay.Observe(time.Since(c.ObservedAt).Seconds())
 	return ack.Head, nil
 }

@@ -1,4 +1,4 @@
-package mirror
+package reflector
 
 import (
 	"context"
@@ -15,10 +15,11 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// feed keeps one kind.
-type feed struct {
-	*mirror
-	kind kinds.Kind
+// kindReflector keeps the objects of one kind.
+type kindReflector struct {
+	cfg       Config
+	reflector *reflector
+	kind      kinds.Kind
 
 	mu sync.Mutex
 	// heads is what the stream holds of living objects.
@@ -38,7 +39,7 @@ type feed struct {
 	stream string
 	// due is when to sweep without a reason.
 	due time.Time
-	// restart ends what the feed does, to sweep again.
+	// restart ends what is under way, to sweep again.
 	restart context.CancelCauseFunc
 	// suspect is an object whose message was not found.
 	suspect types.NamespacedName
@@ -59,15 +60,15 @@ type state struct {
 	order  uint64
 }
 
-func newFeed(m *mirror, kind kinds.Kind) *feed {
-	return &feed{
-		mirror: m, kind: kind, restart: func(error) {},
+func newKindReflector(r *reflector, kind kinds.Kind) *kindReflector {
+	return &kindReflector{
+		cfg: r.cfg, reflector: r, kind: kind, restart: func(error) {},
 		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{},
 	}
 }
 
-func (f *feed) key(name types.NamespacedName) event.Key {
-	return event.Key{Cluster: f.Cluster, GroupResource: f.kind.GroupResource, Namespace: name.Namespace, Name: name.Name}
+func (k *kindReflector) key(name types.NamespacedName) event.Key {
+	return event.Key{Cluster: k.cfg.Cluster, GroupResource: k.kind.GroupResource, Namespace: name.Namespace, Name: name.Name}
 }
 
 func nameOf(k event.Key) types.NamespacedName {
@@ -75,100 +76,100 @@ func nameOf(k event.Key) types.NamespacedName {
 }
 
 // observe takes what the API server told. It waits while too much is unpublished.
-func (f *feed) observe(ctx context.Context, o source.Object) error {
-	if f.known(o) {
+func (k *kindReflector) observe(ctx context.Context, o source.Object) error {
+	if k.known(o) {
 		return nil
 	}
-	if err := f.backlog.Acquire(ctx, weight(o)); err != nil {
+	if err := k.reflector.backlog.Acquire(ctx, weight(o)); err != nil {
 		return fmt.Errorf("waiting for the bus to take %s: %w", o.Key, err)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if old, ok := f.waiting[nameOf(o.Key)]; ok {
-		f.backlog.Release(weight(old.Object))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old, ok := k.waiting[nameOf(o.Key)]; ok {
+		k.reflector.backlog.Release(weight(old.Object))
 	}
-	f.enqueue(state{Object: o})
+	k.enqueue(state{Object: o})
 	return nil
 }
 
 // known reports whether the stream holds the meaning of o already.
-func (f *feed) known(o source.Object) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (k *kindReflector) known(o source.Object) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	name := nameOf(o.Key)
-	if f.sweep != nil {
-		f.sweep.see(name)
+	if k.sweep != nil {
+		k.sweep.listed(name)
 	}
-	_, waiting := f.waiting[name]
-	return !waiting && !o.Deleted && f.heads[name].meaning == o.Meaning
+	_, waiting := k.waiting[name]
+	return !waiting && !o.Deleted && k.heads[name].meaning == o.Meaning
 }
 
 func weight(o source.Object) int64 { return min(int64(len(o.Change.Object)), backlogBytes) }
 
 // enqueue makes s the newest state of its object.
-func (f *feed) enqueue(s state) {
-	f.arrived++
-	s.order = f.arrived
-	f.waiting[nameOf(s.Key)] = s
-	f.queue.Add(task{feed: f, name: nameOf(s.Key)})
-	f.Metrics.waiting.WithLabelValues(f.label()).Set(float64(len(f.waiting)))
+func (k *kindReflector) enqueue(s state) {
+	k.arrived++
+	s.order = k.arrived
+	k.waiting[nameOf(s.Key)] = s
+	k.reflector.queue.Add(task{on: k, name: nameOf(s.Key)})
+	k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
 }
 
 // do is one task: see [task].
-func (f *feed) do(ctx context.Context, name types.NamespacedName) error {
+func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	if name.Name == "" {
-		return f.mark(ctx)
+		return k.mark(ctx)
 	}
-	f.mu.Lock()
-	s, ok := f.waiting[name]
-	on, round := f.heads[name], f.round
-	f.mu.Unlock()
+	k.mu.Lock()
+	s, ok := k.waiting[name]
+	on, round := k.heads[name], k.round
+	k.mu.Unlock()
 	if !ok {
 		return nil
 	}
-	ack, err := f.publish(ctx, s, on)
+	ack, err := k.publish(ctx, s, on)
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if round != f.round {
-		f.queue.Add(task{feed: f, name: name})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if round != k.round {
+		k.reflector.queue.Add(task{on: k, name: name})
 		return nil
 	}
-	f.record(ack)
-	f.settle(name, s)
+	k.record(ack)
+	k.settle(name, s)
 	return nil
 }
 
 // record remembers what the stream holds. The strings are copied: they would hold on
 // to the message that they were cut from.
-func (f *feed) record(h publish.Head) {
-	f.highest = max(f.highest, h.Sequence)
+func (k *kindReflector) record(h publish.Head) {
+	k.highest = max(k.highest, h.Sequence)
 	name := nameOf(h.Key)
 	switch {
-	case h.Sequence < f.heads[name].sequence && h.Sequence != 0:
+	case h.Sequence < k.heads[name].sequence && h.Sequence != 0:
 	case h.Deleted || h.Sequence == 0:
-		delete(f.heads, name)
+		delete(k.heads, name)
 	default:
 		name = types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}
-		f.heads[name] = head{sequence: h.Sequence, version: strings.Clone(h.Version), meaning: strings.Clone(h.Meaning)}
+		k.heads[name] = head{sequence: h.Sequence, version: strings.Clone(h.Version), meaning: strings.Clone(h.Meaning)}
 	}
-	f.Metrics.objects.WithLabelValues(f.label()).Set(float64(len(f.heads)))
+	k.cfg.Metrics.objects.WithLabelValues(k.label()).Set(float64(len(k.heads)))
 }
 
 // settle takes s off the list, unless a newer state came meanwhile.
-func (f *feed) settle(name types.NamespacedName, s state) {
-	if newest := f.waiting[name]; newest.order == s.order {
-		f.backlog.Release(weight(newest.Object))
-		delete(f.waiting, name)
-		f.Metrics.waiting.WithLabelValues(f.label()).Set(float64(len(f.waiting)))
+func (k *kindReflector) settle(name types.NamespacedName, s state) {
+	if newest := k.waiting[name]; newest.order == s.order {
+		k.reflector.backlog.Release(weight(newest.Object))
+		delete(k.waiting, name)
+		k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
 	}
-	if f.sweep != nil && f.sweep.published(name, s.order) {
-		f.queue.Add(task{feed: f})
+	if k.sweep != nil && k.sweep.published(name, s.order) {
+		k.reflector.queue.Add(task{on: k})
 	}
 }
 
-func (f *feed) label() string { return f.kind.GroupResource.String() }
+func (k *kindReflector) label() string { return k.kind.GroupResource.String() }

@@ -23,7 +23,7 @@ func TestWhoHasARole(t *testing.T) {
 	w.bindings["gone"].DeletionTimestamp = &now
 	o := w.settle()
 	var got []string
-	for _, h := range o.Holders(role("c"), w.all()) {
+	for _, h := range o.Rules.Holders(role("c"), w.all()) {
 		got = append(got, fmt.Sprintf("%s %s %s", h.Subject.Name, origin(h), strings.Join(h.Bindings, "+")))
 	}
 	if text := strings.Join(got, "; "); text != "g implied B1; x both B1+B2+B3; y explicit B2" {
@@ -50,7 +50,7 @@ func TestWhatRolesSomebodyHas(t *testing.T) {
 		"nobody":                        {subject: "nobody"},
 	} {
 		var got []string
-		for _, h := range o.Effective(Identify(subject(c.subject), c.groups), w.all()) {
+		for _, h := range o.Rules.Effective(Identify(subject(c.subject), c.groups), w.all()) {
 			got = append(got, h.Role.String()+" "+origin(h))
 		}
 		if text := strings.Join(got, "; "); text != c.want {
@@ -67,7 +67,7 @@ func TestWhySomebodyHasARole(t *testing.T) {
 		9: "B2 by u: d; B3 by g: x d; B1 by u: a b d; B1 by u: a c d; more false",
 		3: "B2 by u: d; B3 by g: x d; B1 by u: a b d; more true",
 	} {
-		reasons, more := o.Explain(Identify(subject("u"), []string{"g"}), role("d"), w.all(), limit)
+		reasons, more := o.Rules.Explain(Identify(subject("u"), []string{"g"}), role("d"), w.all(), limit)
 		text := ""
 		for _, r := range reasons {
 			text += fmt.Sprintf("%s by %s: %s; ", r.Source.Name, subjectNames([]rbacv1.Subject{r.Subject}), names(r.Path))
@@ -76,7 +76,7 @@ func TestWhySomebodyHasARole(t *testing.T) {
 			t.Errorf("%q, want %q", text, want)
 		}
 	}
-	if reasons, more := o.Explain(Identify(subject("nobody"), nil), role("d"), w.all(), 5); len(reasons) > 0 || more {
+	if reasons, more := o.Rules.Explain(Identify(subject("nobody"), nil), role("d"), w.all(), 5); len(reasons) > 0 || more {
 		t.Errorf("nobody has it because of %v", reasons)
 	}
 }
@@ -86,10 +86,10 @@ func TestWhatASystemBindingGrantsImpliesNothing(t *testing.T) {
 	w.do("a>b B=a{x}")
 	w.bindings["B"].Labels = map[string]string{bootstrapping: "rbac-defaults"}
 	o := w.settle()
-	if got := o.Effective(Identify(subject("x"), nil), w.all()); len(got) != 1 || got[0].Role != role("a") {
+	if got := o.Rules.Effective(Identify(subject("x"), nil), w.all()); len(got) != 1 || got[0].Role != role("a") {
 		t.Errorf("effective %v", got)
 	}
-	if got := o.Holders(role("b"), w.all()); len(got) != 0 {
+	if got := o.Rules.Holders(role("b"), w.all()); len(got) != 0 {
 		t.Errorf("holders %v", got)
 	}
 }
@@ -106,17 +106,17 @@ func TestReasonsAreTheFirstOfAll(t *testing.T) {
 		role := rapid.SampledFrom(roles("a b c d e f")).Draw(r, "role")
 		bindings := w.all()
 		const plenty = 10_000
-		all, more := o.Explain(who, role, bindings, plenty)
+		all, more := o.Rules.Explain(who, role, bindings, plenty)
 		if more {
 			r.Fatalf("more than %d reasons", plenty)
 		}
 		var naive []Reason
 		for _, b := range bindings {
 			subject, ok := who.In(b.Subjects)
-			if explicit, implied := o.gives(b, role); ok && explicit {
+			if explicit, implied := o.Rules.gives(b, role); ok && explicit {
 				naive = append(naive, Reason{b, subject, []Role{role}})
 			} else if ok && implied {
-				paths, _ := o.Paths(b.Role, role, plenty)
+				paths, _ := o.Rules.Paths(b.Role, role, plenty)
 				for _, path := range paths {
 					naive = append(naive, Reason{b, subject, path})
 				}
@@ -127,7 +127,7 @@ func TestReasonsAreTheFirstOfAll(t *testing.T) {
 			r.Fatalf("%v, want %v", texts(all), texts(naive))
 		}
 		limit := rapid.IntRange(1, 5).Draw(r, "limit")
-		some, more := o.Explain(who, role, bindings, limit)
+		some, more := o.Rules.Explain(who, role, bindings, limit)
 		if want := naive[:min(limit, len(naive))]; fmt.Sprint(texts(some)) != fmt.Sprint(texts(want)) || more != (len(naive) > limit) {
 			r.Fatalf("%v, more: %v; want %v", texts(some), more, texts(want))
 		}

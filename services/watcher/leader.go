@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -23,19 +22,13 @@ const (
 	leaseRetry    = time.Second
 )
 
-// seat is the one place of the leader among all replicas. That two hold it for a moment
-// does no harm: the stream takes nothing older than it has.
-type seat struct {
+// election finds the one leader among all replicas. That two lead for a moment does no
+// harm: the stream takes nothing older than it has.
+type election struct {
 	namespace, name, identity string
 	leases                    coordination.CoordinationV1Interface
 	log                       *slog.Logger
-	leading                   prometheus.Gauge
-}
-
-func newLeading(registerer prometheus.Registerer) prometheus.Gauge {
-	leading := prometheus.NewGauge(prometheus.GaugeOpts{Name: "entail_watcher_leader", Help: "1 while this replica leads."})
-	registerer.MustRegister(leading)
-	return leading
+	metrics                   metrics
 }
 
 // randomIdentity tells replicas apart that nobody named.
@@ -47,29 +40,29 @@ func randomIdentity() string {
 	return host + "-" + rand.String(8)
 }
 
-// hold runs lead whenever this replica holds the seat, until ctx ends, which is no
-// error, or lead fails.
-func (s *seat) hold(ctx context.Context, lead func(context.Context) error) error {
+// run runs lead whenever this replica is the leader, until ctx ends, which is no error, or
+// lead fails.
+func (e *election) run(ctx context.Context, lead func(context.Context) error) error {
 	for ctx.Err() == nil {
-		if err := s.term(ctx, lead); err != nil {
+		if err := e.term(ctx, lead); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// term waits for the seat, leads, and ends when the seat is lost, ctx ends or lead does.
-// The seat is given up only after lead has returned.
-func (s *seat) term(ctx context.Context, lead func(context.Context) error) error {
+// term waits to be elected, leads, and ends when the lease is lost, ctx ends or lead does.
+// The lease is given up only after lead has returned.
+func (e *election) term(ctx context.Context, lead func(context.Context) error) error {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	begun, over := make(chan context.Context, 1), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: s.name, ReleaseOnCancel: true,
+		Name: e.name, ReleaseOnCancel: true,
 		LeaseDuration: leaseDuration, RenewDeadline: leaseRenewal, RetryPeriod: leaseRetry,
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name}, Client: s.leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: s.identity},
+			LeaseMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name}, Client: e.leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: e.identity},
 		},
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(lost context.Context) { begun <- lost },
@@ -87,21 +80,21 @@ func (s *seat) term(ctx context.Context, lead func(context.Context) error) error
 	case <-ctx.Done():
 	case <-over:
 	case lost := <-begun:
-		err = s.lead(ctx, lost, lead)
+		err = e.lead(ctx, lost, lead)
 	}
 	release()
 	<-over
 	return err
 }
 
-// lead runs until ctx ends or the seat is lost.
-func (s *seat) lead(ctx, lost context.Context, lead func(context.Context) error) error {
+// lead runs until ctx ends or the lease is lost.
+func (e *election) lead(ctx, lost context.Context, lead func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(lost, cancel)()
-	s.leading.Set(1)
-	defer s.leading.Set(0)
-	s.log.InfoContext(ctx, "leading", slog.String("identity", s.identity))
-	defer s.log.InfoContext(ctx, "no longer leading", slog.String("identity", s.identity))
+	e.metrics.leader.Set(1)
+	defer e.metrics.leader.Set(0)
+	e.log.InfoContext(ctx, "leading", slog.String("identity", e.identity))
+	defer e.log.InfoContext(ctx, "no longer leading", slog.String("identity", e.identity))
 	return lead(ctx)
 }

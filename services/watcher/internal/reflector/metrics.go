@@ -1,4 +1,4 @@
-package mirror
+package reflector
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
