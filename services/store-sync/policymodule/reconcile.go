@@ -28,8 +28,8 @@ var _ module.Provider = (*Provider)(nil)
 
 // New makes one that reads the view.
 func New(v *view.View, applier *module.Applier) *Provider {
-	plans := module.NewCache(func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil })
-	return &Provider{state: newState(v, applier.State), applier: applier, plans: plans}
+	made := func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil }
+	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
 }
 
 // Keys is the Store that a PolicyDocument registers with.

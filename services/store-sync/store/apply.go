@@ -128,10 +128,10 @@ func (a *applier) setFinalizer(ctx context.Context, p consume.Reporter, on bool,
 	return p.Wrote(ctx, in.Change, now)
 }
 
-// discard ends a pass whose Store vanished under it. A store that could not be recorded would be nobody's.
+// discard deletes an OpenFGA store that was made for a Store which vanished before it could record it: it would be nobody's.
 func (a *applier) discard(ctx context.Context, in plan.Input, obs plan.Observed) error {
-	if id := obs.Created; id != "" && in.Store != nil && in.Store.Status.StoreID != id {
-		return a.fga.DeleteStore(ctx, id)
+	if last := cmp.Or(in.Store, in.Gone); obs.Created == "" || last != nil && last.Status.StoreID == obs.Created {
+		return nil
 	}
-	return nil
+	return a.fga.DeleteStore(ctx, obs.Created)
 }

@@ -51,6 +51,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], 
 // try asks package plan what to do, and does it until there is nothing left.
 func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], members []module.Member, obs *plan.Observed) error {
 	in := r.snapshot(p, *obs)
+	if in.Store == nil && obs.Created != "" {
+		return r.applier.discard(ctx, in, *obs)
+	}
 	if id := invalidID(in); id != "" {
 		obs.Missing = id
 	}
