@@ -168,8 +168,10 @@ func inStep(namespace string, r infer.EvaluatedRule, ruleSet *infer.RuleSet) *ro
 		kind string
 		infer.Condition
 	}{
-		{rolev1alpha1.Accepted, want.Accepted}, {rolev1alpha1.Acyclic, want.Acyclic},
-		{rolev1alpha1.ChildRoleFound, want.ChildRoleFound}, {rolev1alpha1.Synced, want.Synced},
+		{rolev1alpha1.Accepted, want.Accepted},
+		{rolev1alpha1.Acyclic, want.Acyclic},
+		{rolev1alpha1.ChildRoleFound, want.ChildRoleFound},
+		{rolev1alpha1.Synced, want.Synced},
 	} {
 		status := metav1.ConditionFalse
 		if c.OK {

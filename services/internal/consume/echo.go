@@ -20,17 +20,13 @@ const (
 // remembers nothing.
 type echoes struct{ states *cache.LRUExpireCache }
 
-// state tells a state of an object from others. Of a deletion there is no more to tell than
-// whose it is.
+// state tells a state of an object from others.
 type state struct {
 	key          event.Key
 	uid, version string
 }
 
 func stateOf(c event.Change) state {
-	if c.Deleted {
-		return state{key: c.Key, uid: c.UID}
-	}
 	return state{c.Key, c.UID, c.ResourceVersion}
 }
 

@@ -30,7 +30,7 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 		"as it was written":                  {want: 1},
 		"somebody else's state":              {told: func(c *event.Change) { c.ResourceVersion = "3" }, want: 2},
 		"with somebody else's specification": {edit: func(c *event.Change) { c.Generation++ }, want: 2},
-		"a deletion":                         {edit: func(c *event.Change) { c.Deleted = true }, told: func(c *event.Change) { c.ResourceVersion = "9" }, want: 1},
+		"a deletion":                         {edit: func(c *event.Change) { c.Deleted = true }, told: func(c *event.Change) { c.ResourceVersion = "9" }, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBus(t)
