@@ -42,6 +42,8 @@ type request struct {
 	resync     bool
 	// wrote is true when the pass wrote something.
 	wrote bool
+	// enqueued means that another pass asked for the key: messages alone would not bring it back.
+	enqueued bool
 }
 
 func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
@@ -150,6 +152,7 @@ func (e *engine[K]) fanOut(p *Pass[K], r *request, err error) {
 	}
 	for key, priority := range p.enqueued {
 		e.ask(key, priority, waiting, false)
+		e.request(key).enqueued = true
 		for _, d := range waiting {
 			d.keys++
 		}

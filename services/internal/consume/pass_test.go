@@ -180,6 +180,31 @@ func TestWhatAFailedPassEnqueuedIsDoneAllTheSame(t *testing.T) {
 	})
 }
 
+func TestAnEnqueuedKeyThatFailsComesAgain(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.awake()
+	var enqueued, failures atomic.Int32
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		switch {
+		case p.Key == "g" && enqueued.Add(1) == 1: // The message that comes again does not ask for h.
+			p.Enqueue(0, "h")
+		case p.Key == "h" && failures.Add(1) < 3:
+			return fault.Unavailable(errors.New("down"))
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	eventually(t, func() error {
+		if n := failures.Load(); n < 3 {
+			return fmt.Errorf("h has been tried %d times", n)
+		}
+		return nil
+	})
+	b.settled()
+}
+
 // ranked has groups that go first, and one that goes last.
 type ranked struct{ *groups }
 

@@ -44,12 +44,12 @@ func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 		// next turn looks at everything.
 		d.verdict = release
 	}
-	if d.verdict == release || d.verdict == again && (len(r.deliveries) == 0 || d.alone) {
+	if d.verdict == release || d.verdict == again && (len(r.deliveries) == 0 || r.enqueued || d.alone) {
 		// Perhaps no message will bring the key back.
-		e.requeue(key, r.resync)
+		e.requeue(key, r)
 		e.queue.keys.AddAfter(key, d.delay)
 	} else if d.verdict == again && r.resync {
-		e.requeue(key, true)
+		e.requeue(key, r)
 	}
 	for _, delivery := range r.deliveries {
 		if d.verdict == again {
@@ -113,11 +113,12 @@ type retry struct {
 	wrote bool
 }
 
-func (e *engine[K]) requeue(key K, resync bool) {
+// requeue keeps why a key is to come again.
+func (e *engine[K]) requeue(key K, was *request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := e.request(key)
-	r.resync = r.resync || resync
+	r.resync, r.enqueued = r.resync || was.resync, r.enqueued || was.enqueued
 }
 
 // finish is done with one of the keys that d waits for; the last one settles the message by the
