@@ -38,7 +38,11 @@ func configured(t *testing.T) campaign.Config {
 
 func TestWhateverIsKilledEverythingEndsUpAsDeclared(t *testing.T) {
 	cfg := configured(t)
-	cfg.Blows, cfg.For = nemesis.Safe(), 3*time.Minute
+	var unknown []string
+	if cfg.Blows, unknown = nemesis.Named([]string{nemesis.KillServices, nemesis.KillServers, nemesis.Restart}); len(unknown) > 0 {
+		t.Fatal(unknown)
+	}
+	cfg.For = 3 * time.Minute
 	report, err := campaign.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

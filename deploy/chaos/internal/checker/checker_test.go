@@ -164,15 +164,16 @@ func TestWritesAreCountedAndQuestionsAreNot(t *testing.T) {
 	w := Writes{}
 	w.read(strings.NewReader(`# TYPE apiserver_request_total counter
 apiserver_request_total{code="200",group="core.platform-mesh.io",resource="stores",subresource="status",verb="APPLY"} 3
-apiserver_request_total{code="409",group="core.platform-mesh.io",resource="stores",subresource="status",verb="APPLY"} 2
+apiserver_request_total{code="409",group="core.platform-mesh.io",resource="stores",subresource="status",verb="APPLY"} 7
+apiserver_request_total{code="403",group="core.platform-mesh.io",resource="stores",subresource="",verb="APPLY"} 2
 apiserver_request_total{code="200",group="",resource="stores",subresource="",verb="GET"} 9
 apiserver_request_total{code="200",group="coordination.k8s.io",resource="leases",subresource="",verb="PUT"} 9
 apiserver_request_total{code="201",group="authorization.k8s.io",resource="subjectaccessreviews",subresource="",verb="POST"} 9
 `), "apiserver_request_total", kubeWrite)
-	if len(w) != 1 || w["APPLY stores/status"] != 5 {
+	if len(w) != 2 || w["APPLY stores/status 200"] != 3 || w["APPLY stores 403"] != 2 {
 		t.Errorf("counted: %v", w)
 	}
-	if err := w.Since(Writes{"APPLY stores/status": 4}); err == nil || !strings.Contains(err.Error(), "APPLY stores/status ×1") {
+	if err := w.Since(Writes{"APPLY stores/status 200": 2, "APPLY stores 403": 2}); err == nil || err.Error() != "APPLY stores/status 200 ×1" {
 		t.Errorf("one more is told as %v", err)
 	}
 	if err := w.Since(w); err != nil {

@@ -92,16 +92,16 @@ func (w Writes) read(from io.Reader, counter string, write func(map[string]strin
 	}
 }
 
-// kubeWrite leaves out what comes and goes without a change of state: leader election, Events, and
-// questions that are put by POST.
+// kubeWrite leaves out what comes and goes without a change of state: leader election, Events,
+// questions that are put by POST, and what was refused because another state was expected.
 func kubeWrite(l map[string]string) string {
-	if slices.Contains([]string{"leases", "events"}, l["resource"]) || strings.HasSuffix(l["resource"], "reviews") {
+	if slices.Contains([]string{"leases", "events"}, l["resource"]) || strings.HasSuffix(l["resource"], "reviews") || l["code"] == "409" {
 		return ""
 	}
 	if !slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE"}, l["verb"]) {
 		return ""
 	}
-	return strings.TrimSuffix(l["verb"]+" "+l["resource"]+"/"+l["subresource"], "/")
+	return strings.TrimSuffix(l["verb"]+" "+l["resource"]+"/"+l["subresource"], "/") + " " + l["code"]
 }
 
 func openFGAWrite(l map[string]string) string {
