@@ -10,22 +10,72 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger"
 )
 
 // process is one life of the service.
 type process struct {
 	t rapid.TB
 	*reconciler
+	state  *ledger.State
+	view   *view.View
 	routes map[event.Key][]Key
 	dirty  map[Key]bool
+	// wrote is which key wrote a state that the bus has not told of.
+	wrote map[written]Key
+}
+
+// written is a state of an object.
+type written struct {
+	key          event.Key
+	uid, version string
+}
+
+func stateOf(c event.Change) written {
+	if c.Deleted {
+		return written{key: c.Key, uid: c.UID}
+	}
+	return written{c.Key, c.UID, c.ResourceVersion}
+}
+
+// noting is a pass of whose writes and objects the process takes note, as the engine of consume does.
+type noting struct {
+	*consume.Pass[Key]
+	process *process
+}
+
+func (n noting) Wrote(ctx context.Context, cause, now event.Change) error {
+	if cause.Generation == now.Generation {
+		n.process.wrote[stateOf(now)] = n.Key
+	}
+	return n.Pass.Wrote(ctx, cause, now)
+}
+
+func (n noting) Watch(objects ...event.Key) (again bool) {
+	for _, object := range objects {
+		if !slices.Contains(n.process.routes[object], n.Key) {
+			n.process.routes[object] = append(n.process.routes[object], n.Key)
+			again = true
+		}
+	}
+	return again
+}
+
+// reconcile makes one pass.
+func (p *process) reconcile(k Key, resync bool) (*consume.Pass[Key], error) {
+	pass := consume.NewPass(p.view, k, resync)
+	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.Ledger, resync)
 }
 
 var errCrash = errors.New("the process is dead")
@@ -33,14 +83,17 @@ var errCrash = errors.New("the process is dead")
 // start makes a process that knows what the bus holds.
 func start(w *world, bus map[event.Key]event.Change) *process {
 	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	r := &reconciler{
-		scene: newScene(v), view: v, cluster: w, openFGA: w, log: slog.New(slog.DiscardHandler),
-		cache: newModels(w),
-		announce: func(context.Context, *eventv1.StoreChanged) error {
-			return w.call("announce", func() error { return nil })
+	log, state, models := slog.New(slog.DiscardHandler), ledger.NewState(v, ""), newModelCache(w)
+	r := &reconciler{ledger: ledger.New(ledger.Config{
+		State: state, View: v, Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log,
+		Writer: &writer{
+			openFGA: w, metrics: newMetrics(prometheus.NewRegistry()),
+			announce: func(context.Context, *eventv1.StoreChanged) error {
+				return w.call("announce", func() error { return nil })
+			},
 		},
-	}
-	p := &process{t: w, reconciler: r, routes: map[event.Key][]Key{}, dirty: map[Key]bool{}}
+	})}
+	p := &process{t: w, reconciler: r, state: state, view: v, routes: map[event.Key][]Key{}, dirty: map[Key]bool{}, wrote: map[written]Key{}}
 	for _, k := range slices.SortedFunc(maps.Keys(bus), func(a, b event.Key) int { return strings.Compare(a.Tokens(), b.Tokens()) }) {
 		p.receive(bus[k])
 	}
@@ -53,8 +106,13 @@ func (p *process) receive(change event.Change) {
 		p.t.Fatal(err)
 	}
 	now := p.Keys(change.Key)
+	writer, echo := p.wrote[stateOf(change)]
+	delete(p.wrote, stateOf(change))
 	for _, k := range append(slices.Clone(now), p.routes[change.Key]...) {
-		p.dirty[k] = true
+		p.dirty[k] = p.dirty[k] || !echo || k != writer
+		if !p.dirty[k] {
+			delete(p.dirty, k)
+		}
 	}
 	p.routes[change.Key] = now
 }

@@ -1,7 +1,6 @@
 package tuplesync
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +17,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/tuple-sync/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
 // scenery is a world with a process in it, and the Store "a", whose OpenFGA store is S1.
@@ -36,7 +37,7 @@ func newScenery(t *testing.T, tuples ...corev1alpha1.Tuple) *scenery {
 	store.tuples = tuples
 	store.status.StoreID, store.status.AuthorizationModelID = "S1", "big"
 	store.status.Conditions = []metav1.Condition{{Type: corev1alpha1.ModelSynced, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
-	s.contents["S1"] = map[plan.ID]plan.Tuple{}
+	s.contents["S1"] = map[tuple.ID]tuple.Tuple{}
 	s.publish(store)
 	return s
 }
@@ -58,8 +59,8 @@ func (s *scenery) reconcile() map[string]consume.Result {
 	for len(s.dirty) > 0 {
 		for k := range s.dirty {
 			delete(s.dirty, k)
-			pass := consume.NewPass(s.view, k, false)
-			if err := s.Reconcile(context.Background(), pass); err != nil {
+			pass, err := s.process.reconcile(k, false)
+			if err != nil {
 				s.t.Fatalf("reconciling %s: %v", k, err)
 			}
 			for _, r := range pass.Results() {
@@ -134,7 +135,7 @@ func TestWhatTheServerRefusesIsIsolatedAndAskedOnce(t *testing.T) {
 		tuples = append(tuples, corev1alpha1.Tuple{Object: fmt.Sprintf("doc:%02d", i), Relation: "viewer", User: "user:1"})
 	}
 	s := newScenery(t, tuples...)
-	s.refuse = func(tuple plan.Tuple) error {
+	s.refuse = func(tuple tuple.Tuple) error {
 		if tuple.Object == "doc:13" {
 			return errors.New("Invalid tuple 'x'. Reason: unlucky number")
 		}
@@ -187,8 +188,8 @@ func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
 		}
 		return nil
 	}
-	err := s.Reconcile(context.Background(), consume.NewPass(s.view, Key{StoreID: "S1"}, false))
-	if !fault.IsUnavailable(err) || s.calls["status"] > 2*maxTries {
+	_, err := s.process.reconcile(Key{Ledger: ledger.Key{StoreID: "S1"}}, false)
+	if !fault.IsUnavailable(err) || s.calls["status"] > 16 {
 		t.Errorf("%d tries, then %v", s.calls["status"], err)
 	}
 }
@@ -199,7 +200,7 @@ func TestTuplesOfAnObjectReplacedByForceGo(t *testing.T) {
 	s.reconcile()
 	s.expect("doc:1#viewer@user:1")
 	s.module("m", two) // Another object of the same name; its predecessor's deletion was never seen.
-	s.lost[event.Key{}] = plan.Record{StoreID: "S1", Tuples: []plan.Tuple{plan.Parse(one)}}
+	s.lost[event.Key{}] = plan.Record{StoreID: "S1", Tuples: []tuple.Tuple{tuple.Parse(one)}}
 	s.reconcile()
 	s.expect("doc:2#viewer@user:2")
 }
@@ -217,7 +218,7 @@ func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
 	if got.Outcome != eventv1.Outcome_OUTCOME_APPLIED || !got.Change.Deleted {
 		t.Errorf("result is %+v", got)
 	}
-	s.contents["S1"][plan.Parse(one).ID] = plan.Parse(one) // Somebody else's from now on.
+	s.contents["S1"][tuple.Parse(one).ID] = tuple.Parse(one) // Somebody else's from now on.
 	s.receive(tombstone)
 	s.reconcile()
 	if len(s.contents["S1"]) != 1 {

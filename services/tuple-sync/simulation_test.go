@@ -2,7 +2,6 @@ package tuplesync
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,12 +15,10 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/tuple-sync/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // simulation is the service among people, store-sync, and a bus that lags behind.
@@ -51,7 +48,7 @@ func simulate(t *rapid.T) {
 	s := &simulation{world: newWorld(t), t: t, bus: map[event.Key]event.Change{}}
 	s.process = start(s.world, s.bus)
 	s.fresh, s.tell = s.isFresh, s.logf
-	s.foreign[plan.ID{Object: "doc:9", Relation: "viewer", User: "user:foreign"}] = plan.Tuple{}
+	s.foreign[tuple.ID{Object: "doc:9", Relation: "viewer", User: "user:foreign"}] = tuple.Tuple{}
 	t.Repeat(map[string]func(*rapid.T){
 		"create":    s.step("create", s.create),
 		"edit":      s.step("edit", s.edit),
@@ -100,17 +97,11 @@ func (s *simulation) isFresh() bool {
 }
 
 func (s *simulation) held(k event.Key) (event.Change, bool) {
-	if o, ok := s.stores.Get(k); ok {
+	if o, _ := s.state.Stores.Last(k); o.UID != "" {
 		return o.Change, true
 	}
-	if o, ok := s.stores.Tombstone(k); ok {
-		return o.Change, true
-	}
-	if o, ok := s.scene.models.Get(k); ok {
-		return o.Change, true
-	}
-	o, ok := s.scene.models.Tombstone(k)
-	return o.Change, ok
+	o, _ := s.state.Models.Last(k)
+	return o.Change, o.UID != ""
 }
 
 //nolint:gochecknoglobals // Fixtures that no test changes.
@@ -163,7 +154,7 @@ func (s *simulation) assign(a *thing) {
 		s.contents[a.status.StoreID] = maps.Clone(s.foreign)
 	}
 	a.status.AuthorizationModelID = rapid.SampledFrom([]string{"small", "big", "big"}).Draw(s.t, "model")
-	a.status.Conditions = kube.SetCondition(a.status.Conditions, metav1.Condition{
+	a.set(metav1.Condition{
 		Type: corev1alpha1.ModelSynced, Status: metav1.ConditionTrue, Reason: "Synced", ObservedGeneration: a.meta.Generation,
 	})
 }
@@ -229,7 +220,7 @@ func (s *simulation) storeSync() {
 		return
 	}
 	if !a.isStore() {
-		a.status.Conditions = kube.SetCondition(a.status.Conditions, metav1.Condition{
+		a.set(metav1.Condition{
 			Type: corev1alpha1.Merged, Status: metav1.ConditionTrue, Reason: "Merged", ObservedGeneration: a.meta.Generation,
 		})
 		s.changed(a)
@@ -286,7 +277,7 @@ func (s *simulation) sortedDirty() []Key {
 func (s *simulation) pass(k Key, resync bool) {
 	delete(s.dirty, k)
 	s.logf("reconcile %s (resync %v)", k, resync)
-	err := s.Reconcile(context.Background(), consume.NewPass(s.view, k, resync))
+	_, err := s.process.reconcile(k, resync)
 	if err != nil {
 		s.logf("→ %v", err)
 		s.dirty[k] = true

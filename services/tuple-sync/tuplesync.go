@@ -2,24 +2,19 @@
 // and AuthorizationModels declare, and with nothing else: tuples that other software writes
 // stay as they are.
 //
-// What to do is decided in package plan; this package finds out who wants what, carries
-// the plan out, and answers questions about tuples.
+// Package ledger does that; this package puts the service together, and has what all who keep
+// tuples share: the one writer, and the models by which tuples are judged.
 package tuplesync
 
 import (
 	"context"
 	"fmt"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
-	"github.com/entail-dev/entail/services/internal/consume"
-	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/query"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger"
 )
 
 // Run runs tuple-sync until ctx ends or a part of it fails.
@@ -33,35 +28,19 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func build(cfg Config, rt *service.Runtime) (service.App, error) {
-	api, err := kube.New(rt.Kube, cfg.Cluster, topology.TupleSync)
+	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
 		return service.App{}, err
 	}
-	openFGA, err := fga.Dial(cfg.OpenFGA)
-	if err != nil {
-		return service.App{}, err
-	}
-	v := view.New(view.Config{JS: rt.JS, Fetch: api.Fetch, Log: rt.Log})
-	r := &reconciler{
-		scene: newScene(v), view: v, cluster: api, openFGA: openFGA, cache: newModels(openFGA), log: rt.Log,
-		announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
-	}
+	accountType := ""
 	if cfg.AllowMemberTuples {
-		r.accountType = cfg.AccountType
+		accountType = cfg.AccountType
 	}
-	named, _ := topology.ServiceNamed(topology.TupleSync)
-	engine := consume.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync,
-	}
-	tuples := &server{scene: r.scene, cluster: cfg.Cluster, complete: v.Complete, models: r.cache, openFGA: openFGA}
-	return service.App{
-		Handlers: []rpc.Handler{rpc.NewHandler(tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler,
-			tuplev1connect.TupleServiceHandler(tuples), access())},
-		Ready: []service.Check{{Name: "view", Err: v.Complete}},
-		Tasks: []func(context.Context) error{
-			v.Run,
-			func(ctx context.Context) error { return consume.Run(ctx, engine, r) },
-		},
-		Close: openFGA.Close,
-	}, nil
+	state, models := ledger.NewState(parts.View, accountType), newModelCache(parts.OpenFGA)
+	r := &reconciler{ledger: ledger.New(ledger.Config{
+		State: state, View: parts.View, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
+		Writer: &writer{openFGA: parts.OpenFGA, announce: parts.Announce, metrics: newMetrics(rt.Metrics)},
+	})}
+	answers := query.New(query.Config{State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA})
+	return controller.App(parts, r, answers.Handler()), nil
 }

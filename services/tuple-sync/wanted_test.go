@@ -7,15 +7,15 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/tuple-sync/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // wanted is the specification: what a store is to hold, from the objects alone.
-func (w *world) wanted(storeID string) map[plan.ID]plan.Tuple {
+func (w *world) wanted(storeID string) map[tuple.ID]tuple.Tuple {
 	return w.wantedBy(storeID, func(*thing) bool { return true })
 }
 
-func (w *world) wantedBy(storeID string, who func(*thing) bool) map[plan.ID]plan.Tuple {
+func (w *world) wantedBy(storeID string, who func(*thing) bool) map[tuple.ID]tuple.Tuple {
 	var owners []*thing
 	for _, a := range w.things {
 		if who(a) && w.home(a) == storeID && (a.meta.DeletionTimestamp == nil || a.isStore() && len(w.dependents(a)) > 0) {
@@ -31,10 +31,10 @@ func (w *world) wantedBy(storeID string, who func(*thing) bool) map[plan.ID]plan
 		}
 		return strings.Compare(a.meta.Name, b.meta.Name)
 	})
-	wanted := map[plan.ID]plan.Tuple{}
+	wanted := map[tuple.ID]tuple.Tuple{}
 	for _, a := range owners {
-		first := map[plan.ID]bool{}
-		for _, t := range plan.ParseAll(a.tuples) {
+		first := map[tuple.ID]bool{}
+		for _, t := range tuple.ParseAll(a.tuples) {
 			late := a.meta.DeletionTimestamp != nil && !slices.Contains(a.meta.Finalizers, corev1alpha1.TuplesFinalizer)
 			if !first[t.ID] && w.allows(storeID, t) && (!late || slices.Contains(a.record().Tuples, t)) {
 				if _, ok := wanted[t.ID]; !ok {
@@ -80,7 +80,7 @@ func (w *world) claimed(storeID string) bool {
 	return false
 }
 
-func (w *world) allows(storeID string, t plan.Tuple) bool {
+func (w *world) allows(storeID string, t tuple.Tuple) bool {
 	for _, a := range w.things {
 		if a.isStore() && a.status.StoreID == storeID {
 			return t.User != "nobody" && (a.status.AuthorizationModelID == "big" || t.Relation == "viewer")

@@ -3,6 +3,7 @@ package tuplesync
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -12,16 +13,19 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/openfga/language/pkg/go/transformer"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/tuple-sync/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
 // Models of the simulated stores: the second knows one type more.
@@ -56,10 +60,19 @@ func (a *thing) key() event.Key {
 	return event.Key{Cluster: "local", GroupResource: a.kind.GroupResource, Name: a.meta.Name}
 }
 
+// set puts a condition in the place of the one of its type.
+func (a *thing) set(c metav1.Condition) {
+	a.status.Conditions = slices.Clone(a.status.Conditions)
+	meta.SetStatusCondition(&a.status.Conditions, c)
+}
+
 func (a *thing) isStore() bool { return a.kind.Kind == "Store" }
 
 func (a *thing) record() plan.Record {
-	return record(a.status.ManagedTuplesStoreID, a.status.ManagedTuples, "")
+	if len(a.status.ManagedTuples) == 0 {
+		return plan.Record{}
+	}
+	return plan.Record{StoreID: a.status.ManagedTuplesStoreID, Tuples: tuple.ParseAll(a.status.ManagedTuples)}
 }
 
 // change is the object as it goes over the bus.
@@ -94,18 +107,18 @@ type world struct {
 	things   map[event.Key]*thing
 	latest   map[event.Key]event.Change // what a watch has to tell
 	version  int
-	contents map[string]map[plan.ID]plan.Tuple
+	contents map[string]map[tuple.ID]tuple.Tuple
 	models   map[string]*openfgav1.AuthorizationModel
-	foreign  map[plan.ID]plan.Tuple
+	foreign  map[tuple.ID]tuple.Tuple
 	// lost are the records of objects that were deleted with a finalizer taken off by force.
 	lost map[event.Key]plan.Record
 	// abandoned are tuples of objects that were deleted while their Store did not exist: these
 	// go without a call to OpenFGA, and store-sync has the rest.
-	abandoned map[string]map[plan.ID]bool
+	abandoned map[string]map[tuple.ID]bool
 	// disturb is called twice per call, before and after its effect.
 	disturb func(op string) error
 	// refuse is the server's own judgement of tuples, deny the API server's of objects.
-	refuse func(plan.Tuple) error
+	refuse func(tuple.Tuple) error
 	deny   func(*thing) error
 	// calls of each operation.
 	calls map[string]int
@@ -123,9 +136,9 @@ func newWorld(t rapid.TB) *world {
 	t.Helper()
 	w := &world{
 		TB: t, things: map[event.Key]*thing{}, latest: map[event.Key]event.Change{},
-		contents: map[string]map[plan.ID]plan.Tuple{}, models: map[string]*openfgav1.AuthorizationModel{},
-		foreign: map[plan.ID]plan.Tuple{}, lost: map[event.Key]plan.Record{}, abandoned: map[string]map[plan.ID]bool{},
-		refuse: func(plan.Tuple) error { return nil }, deny: func(*thing) error { return nil }, calls: map[string]int{},
+		contents: map[string]map[tuple.ID]tuple.Tuple{}, models: map[string]*openfgav1.AuthorizationModel{},
+		foreign: map[tuple.ID]tuple.Tuple{}, lost: map[event.Key]plan.Record{}, abandoned: map[string]map[tuple.ID]bool{},
+		refuse: func(tuple.Tuple) error { return nil }, deny: func(*thing) error { return nil }, calls: map[string]int{},
 		tell: func(string, ...any) {}, fresh: func() bool { return false },
 	}
 	for id, dsl := range map[string]string{"small": modelHead + modelTail, "big": modelHead + modelFolder + modelTail} {
@@ -218,6 +231,17 @@ func (w *world) Get(_ context.Context, kind kinds.Kind, _, name string) (change 
 	return change, err
 }
 
+func (w *world) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
+	now, err := w.Get(ctx, kind, "", obj.Key.Name)
+	if errors.Is(err, kube.ErrNotFound) {
+		now, err = obj, nil
+		now.Deleted = true
+	}
+	return now, err
+}
+
+func (w *world) Event(context.Context, event.Change, condition.Note) error { return nil }
+
 func (w *world) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any, cas bool) (change event.Change, err error) {
 	err = w.call("status", func() error {
 		a, err := w.find(obj)
@@ -239,23 +263,22 @@ func (w *world) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, s
 func (w *world) applyStatus(a *thing, status any) event.Change {
 	before := a.status.DeepCopy()
 	had := a.record()
-	conditions := a.status.Conditions
-	switch s := status.(type) {
-	case storeStatus:
-		a.status.ManagedTuples, a.status.ManagedTuplesStoreID, a.status.TupleCount = s.ManagedTuples, s.ManagedTuplesStoreID, int32(s.TupleCount)
-		conditions = kube.SetCondition(conditions, s.Conditions[0])
-	case modelStatus:
-		a.status.ManagedTuples, a.status.ManagedTuplesStoreID = s.ManagedTuples, s.StoreID
-		conditions = kube.SetCondition(conditions, s.Conditions[0])
+	var applied corev1alpha1.StoreStatus
+	if err := json.Unmarshal(mustJSON(w, status), &applied); err != nil {
+		w.Fatal(err)
 	}
-	a.status.Conditions = conditions
+	a.status.ManagedTuples, a.status.ManagedTuplesStoreID, a.status.TupleCount = applied.ManagedTuples, applied.ManagedTuplesStoreID, applied.TupleCount
+	if !a.isStore() {
+		a.status.ManagedTuplesStoreID = applied.StoreID
+	}
+	a.set(applied.Conditions[0])
 	if equality.Semantic.DeepEqual(&a.status, before) {
 		return a.change(w, false)
 	}
 	if !a.isStore() && a.meta.DeletionTimestamp != nil && w.storeOf(a) == nil && len(a.status.ManagedTuples) == 0 {
 		for _, t := range had.Tuples {
 			if w.abandoned[had.StoreID] == nil {
-				w.abandoned[had.StoreID] = map[plan.ID]bool{}
+				w.abandoned[had.StoreID] = map[tuple.ID]bool{}
 			}
 			w.abandoned[had.StoreID][t.ID] = true
 		}
@@ -333,7 +356,7 @@ func (w *world) Write(_ context.Context, storeID, _ string, add, remove []*openf
 
 func (w *world) add(storeID string, keys []*openfgav1.TupleKey) error {
 	for _, k := range keys {
-		if err := w.refuse(plan.Found(k)); err != nil {
+		if err := w.refuse(tuple.Of(k)); err != nil {
 			return fmt.Errorf("%w: %w", fga.ErrInvalidTuple, err)
 		}
 	}
@@ -344,7 +367,7 @@ func (w *world) add(storeID string, keys []*openfgav1.TupleKey) error {
 		return nil // What is in a deleted store nobody sees.
 	}
 	for _, k := range keys {
-		t := plan.Found(k)
+		t := tuple.Of(k)
 		w.tell("  %s gets %v", storeID, t)
 		w.contents[storeID][t.ID] = t
 	}
@@ -358,7 +381,7 @@ func (w *world) remove(storeID string, keys []*openfgav1.TupleKey) {
 	// An object that still has tuples elsewhere is not here yet.
 	wanted := w.wantedBy(storeID, func(a *thing) bool { r := a.record(); return r.StoreID == "" || r.StoreID == storeID })
 	for _, k := range keys {
-		t := plan.Found(k)
+		t := tuple.Of(k)
 		if _, ok := wanted[t.ID]; ok && w.fresh() && w.broken == nil {
 			w.broken = fmt.Errorf("store %s loses %s, which is wanted before and after", storeID, t.ID)
 		}

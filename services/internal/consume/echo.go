@@ -16,8 +16,7 @@ const (
 	echoTTL   = 10 * time.Minute
 )
 
-// echoes remembers which key wrote a state, until the event comes that tells of it. Nil
-// remembers nothing.
+// echoes remembers which key wrote a state, until the event comes that tells of it.
 type echoes struct{ states *cache.LRUExpireCache }
 
 // state tells a state of an object from others. Of a deletion there is no more to tell than
@@ -37,11 +36,7 @@ func stateOf(c event.Change) state {
 func newEchoes() *echoes { return &echoes{cache.NewLRUExpireCache(maxEchoes)} }
 
 // expect notes that key wrote a state.
-func (e *echoes) expect(c event.Change, key any) {
-	if e != nil {
-		e.states.Add(stateOf(c), key, echoTTL)
-	}
-}
+func (e *echoes) expect(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
 
 // others are keys without the one that wrote the state itself.
 func others[K comparable](e *echoes, c event.Change, keys []K) []K {

@@ -82,26 +82,42 @@ func (e *engine[K]) everything(resync bool) {
 
 // route tells which keys an object touches, or did when it was last looked at.
 func (e *engine[K]) route(object event.Key) []K {
-	var now []K
-	for _, key := range e.reconciler.Keys(object) {
-		if !slices.Contains(now, key) {
-			now = append(now, key)
-		}
-	}
+	now := union(e.reconciler.Keys(object), nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	touched := slices.Clone(now)
-	for _, key := range e.routes[object] {
-		if !slices.Contains(touched, key) {
-			touched = append(touched, key)
-		}
-	}
+	touched := union(now, e.routes[object])
 	if len(now) == 0 {
 		delete(e.routes, object)
 	} else {
 		e.routes[object] = now
 	}
 	return touched
+}
+
+// watch makes objects touch key, and reports whether any did not before.
+func (e *engine[K]) watch(key K, objects []event.Key) (again bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, object := range objects {
+		if !slices.Contains(e.routes[object], key) {
+			e.routes[object] = append(slices.Clip(e.routes[object]), key)
+			again = true
+		}
+	}
+	return again
+}
+
+// union is first, and what of second is not in it, each once.
+func union[K comparable](first, second []K) []K {
+	var all []K
+	for _, keys := range [][]K{first, second} {
+		for _, key := range keys {
+			if !slices.Contains(all, key) {
+				all = append(all, key)
+			}
+		}
+	}
+	return all
 }
 
 // attach makes d wait for keys.
@@ -181,7 +197,8 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	case draining:
 		e.settle(ctx, key, r, errDraining)
 	default:
-		p := newPass(e.cfg.View, e.echoes, key, r.resync)
+		p := NewPass(e.cfg.View, key, r.resync)
+		p.engine = e
 		err := e.attempt(ctx, p, r)
 		e.conclude(ctx, p, r, err)
 	}

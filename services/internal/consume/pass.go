@@ -21,8 +21,9 @@ type Pass[K comparable] struct {
 	// Resync asks to read the backend and repair what was changed behind our back.
 	Resync bool
 
-	view   *view.View
-	echoes *echoes
+	view *view.View
+	// engine is nil in tests of reconcilers.
+	engine *engine[K]
 
 	mu sync.Mutex
 	// writes counts calls that changed something, by the object on whose behalf.
@@ -36,6 +37,7 @@ type Pass[K comparable] struct {
 
 // Reporter is the part of a [Pass] that has nothing to do with its key.
 type Reporter interface {
+	Watch(objects ...event.Key) (again bool)
 	Wrote(ctx context.Context, cause, now event.Change) error
 	Count(cause event.Change)
 	Report(c event.Change, outcome eventv1.Outcome, message string)
@@ -43,11 +45,18 @@ type Reporter interface {
 
 // NewPass makes a pass that no engine asked for, for tests of reconcilers.
 func NewPass[K comparable](v *view.View, key K, resync bool) *Pass[K] {
-	return newPass(v, nil, key, resync)
+	return &Pass[K]{
+		Key: key, Resync: resync, view: v,
+		writes: map[event.Key]int{}, place: map[event.Key]int{}, enqueued: map[K]int{},
+	}
 }
 
-func newPass[K comparable](v *view.View, echoes *echoes, key K, resync bool) *Pass[K] {
-	return &Pass[K]{Key: key, Resync: resync, view: v, echoes: echoes, writes: map[event.Key]int{}, place: map[event.Key]int{}, enqueued: map[K]int{}}
+// Watch makes sure that the next event of each object wakes this key, whatever the object touches
+// by then. It is for passes that decide from objects which touch the key by way of others only:
+// a reference may lead nowhere when the engine asks for its keys. When again is true, somebody
+// was not watched before; read the objects once more, for they may have changed in between.
+func (p *Pass[K]) Watch(objects ...event.Key) (again bool) {
+	return p.engine != nil && p.engine.watch(p.Key, objects)
 }
 
 // Wrote takes into the view what the API server answered to a write on behalf of cause, which
@@ -63,8 +72,8 @@ func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
 	}
 	p.Count(cause)
 	// Another generation of the same object is somebody else's, too.
-	if cause.Key != now.Key || cause.Generation == now.Generation {
-		p.echoes.expect(now, p.Key)
+	if p.engine != nil && (cause.Key != now.Key || cause.Generation == now.Generation) {
+		p.engine.echoes.expect(now, p.Key)
 	}
 	if err := p.view.Apply(ctx, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", now.Key, err)

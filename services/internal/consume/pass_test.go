@@ -346,3 +346,33 @@ func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 		}
 	}
 }
+
+func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	b.awake()
+	var again []bool
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Key == "h" {
+			again = append(again, p.Watch(storeKey("a")), p.Watch(storeKey("a")))
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@1 ")
+	b.publish("b", "h", 2)
+	s.becomes(t, "h", "b@2 ")
+	b.settled()
+	b.publish("a", "i", 3) // From g to i; h has nothing to do with it but that it was watched.
+	s.becomes(t, "i", "a@3 ")
+	b.settled()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.passes["h"] != 2 || s.passes["g"] != 2 || s.passes["i"] != 1 {
+		t.Errorf("passes: %v", s.passes)
+	}
+	if want := []bool{true, false, true, false}; !slices.Equal(again, want) {
+		t.Errorf("watching told to look again: %v, want %v", again, want)
+	}
+}

@@ -57,22 +57,30 @@ func (w *StatusWriter) Write(ctx context.Context, p consume.Reporter, s Status) 
 	now := s.Object
 	if !s.Same {
 		var err error
-		now, err = w.kube.ApplyStatus(ctx, s.Kind, s.Object, s.Fields, true)
-		switch {
-		case errors.Is(err, kube.ErrNotFound):
+		now, err = w.Apply(ctx, p, s.Kind, s.Object, s.Fields)
+		if errors.Is(err, kube.ErrNotFound) {
 			return s.Object, nil // The event that says so is on its way.
-		case errors.Is(err, kube.ErrConflict):
-			return s.Object, w.Refresh(ctx, s.Kind, s.Object)
-		case err != nil:
-			return s.Object, err
 		}
-		if err := p.Wrote(ctx, s.Object, now); err != nil {
+		if err != nil {
 			return s.Object, err
 		}
 		w.Note(ctx, s.Object, s.Notes...)
 	}
 	p.Report(s.Object, s.Outcome, s.Message)
 	return now, nil
+}
+
+// Apply writes our fields of an object's status, and nothing else. It is [reconcile.ErrStale]
+// when the object has changed, and [kube.ErrNotFound] when it is gone.
+func (w *StatusWriter) Apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
+	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields, true)
+	switch {
+	case errors.Is(err, kube.ErrConflict):
+		return obj, w.Refresh(ctx, kind, obj)
+	case err != nil:
+		return obj, err
+	}
+	return now, p.Wrote(ctx, obj, now)
 }
 
 // Refresh takes the newest state of an object into the view, because the view's is not, and

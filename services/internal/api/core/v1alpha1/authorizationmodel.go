@@ -1,6 +1,12 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/event"
+)
 
 // StoreRef names the store that a module extends.
 type StoreRef struct {
@@ -15,6 +21,13 @@ type StoreRef struct {
 	// Deprecated: use Cluster.
 	// +optional
 	Path string `json:"path,omitempty"`
+}
+
+// Key is that of the Store which an object of the cluster from refers to.
+func (r StoreRef) Key(from string) event.Key {
+	return event.Key{
+		Cluster: cmp.Or(r.Cluster, from), GroupResource: event.GroupResource{Group: GroupVersion.Group, Resource: Stores}, Name: r.Name,
+	}
 }
 
 // AuthorizationModelSpec is what a person asks for.

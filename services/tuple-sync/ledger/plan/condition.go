@@ -38,61 +38,61 @@ const (
 	maxReason = 300
 )
 
-// syncing is said while tuples are being written.
-func (j *Judgement) syncing() Condition {
-	return Condition{Reason: Syncing, Message: "Tuples are being written.", Generation: j.Generation}
+// syncing is the condition while tuples are being written.
+func (e *Evaluation) syncing() Condition {
+	return Condition{Reason: Syncing, Message: "Tuples are being written.", Generation: e.Owner.Generation}
 }
 
-// condition is what is to be said when everything planned has been done; false when it
-// is better to wait for store-sync, which has not ruled on this generation yet.
-func (j *Judgement) condition(model *Model) (Condition, bool) {
-	c := Condition{Reason: Pending, Generation: j.Generation}
-	switch j.stage {
-	case leaves, gone:
+// condition is the one to write when everything planned has been done; false when it
+// is better to wait for store-sync, which has not decided on this generation yet.
+func (e *Evaluation) condition(model *Model) (Condition, bool) {
+	c := Condition{Reason: Pending, Generation: e.Owner.Generation}
+	switch e.phase {
+	case deleting, deleted:
 		c.Reason, c.Message = Removed, "All tuples are removed."
 		return c, true
-	case moves:
+	case leaving:
 		c.Reason, c.Message = Syncing, "Tuples move to another store."
 		return c, true
-	case waits, frozen:
+	case noStore, storeUnknown:
 		c.Message = "The Store has no OpenFGA store yet; its conditions tell why."
-		if j.Stray {
+		if e.Owner.StoreMissing {
 			c.Reason, c.Message = StoreNotFound, "There is no such Store: create it or correct spec.storeRef."
-		} else if !j.settled() {
+		} else if !e.Owner.inStep() {
 			c.Reason = Syncing
 		}
-		return c, j.Judged
+		return c, e.Owner.ModuleJudged
 	default:
-		return j.staying(model)
+		return e.conditionHere(model)
 	}
 }
 
-func (j *Judgement) staying(model *Model) (Condition, bool) {
-	c := Condition{Generation: j.Generation}
-	refused, waiting := j.list(Refused), j.list(Waiting)
+func (e *Evaluation) conditionHere(model *Model) (Condition, bool) {
+	c := Condition{Generation: e.Owner.Generation}
+	refused, waiting := e.list(Refused), e.list(Waiting)
 	switch {
-	case model == nil && !j.settled():
+	case model == nil && !e.Owner.inStep() && len(e.desired) > 0:
 		c.Reason, c.Message = Syncing, "Tuples can be written when the store has a model again."
 		return c, true
 	case len(refused) > 0:
 		c.Reason = Invalid
-		c.Message = fmt.Sprintf("%d of %d tuples cannot be in the store: %s Correct them or the model.", len(refused), len(j.Verdicts), text(refused))
+		c.Message = fmt.Sprintf("%d of %d tuples cannot be in the store: %s Correct them or the model.", len(refused), len(e.Verdicts), text(refused))
 		if len(waiting) > 0 {
 			c.Message += fmt.Sprintf(" %d more wait for the model.", len(waiting))
 		}
 	case len(waiting) > 0:
 		c.Reason = Pending
-		c.Message = fmt.Sprintf("%d of %d tuples wait for the model: %s", len(waiting), len(j.Verdicts), text(waiting))
-		return c, j.Judged
+		c.Message = fmt.Sprintf("%d of %d tuples wait for the model: %s", len(waiting), len(e.Verdicts), text(waiting))
+		return c, e.Owner.ModuleJudged
 	default:
-		c.OK, c.Reason, c.Message = true, Synced, fmt.Sprintf("The store holds all tuples: %d.", len(j.wants))
+		c.OK, c.Reason, c.Message = true, Synced, fmt.Sprintf("The store holds all tuples: %d.", len(e.desired))
 	}
 	return c, true
 }
 
-func (j *Judgement) list(s State) []Verdict {
+func (e *Evaluation) list(s State) []Verdict {
 	var found []Verdict
-	for _, v := range j.Verdicts {
+	for _, v := range e.Verdicts {
 		if v.State == s {
 			found = append(found, v)
 		}

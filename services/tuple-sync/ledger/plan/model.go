@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/openfga/openfga/pkg/server/commands/listusers"
-	"github.com/openfga/openfga/pkg/tuple"
+	fgatuple "github.com/openfga/openfga/pkg/tuple"
 	"github.com/openfga/openfga/pkg/typesystem"
 	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/grpc/status"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Model is an authorization model as the judge of tuples.
+// Model is an authorization model that tells which tuples may be written.
 type Model struct {
 	types   *typesystem.TypeSystem
-	refused map[Tuple]error
+	refused map[tuple.Tuple]error
 }
 
 // NewModel reads a model that OpenFGA has accepted.
@@ -33,42 +33,33 @@ func NewModel(m *openfgav1.AuthorizationModel) (*Model, error) {
 // ID of the model in its store.
 func (m *Model) ID() string { return m.types.GetAuthorizationModelID() }
 
-// Refusing is m with what the server refused although m's judgement was another. The
+// Refusing is m with what the server refused although m allows it. The
 // server is right: it may be of another version or have other limits.
-func (m *Model) Refusing(refused map[Tuple]error) *Model {
-	all := make(map[Tuple]error, len(m.refused)+len(refused))
-	for _, some := range []map[Tuple]error{m.refused, refused} {
+func (m *Model) Refusing(refused map[tuple.Tuple]error) *Model {
+	all := make(map[tuple.Tuple]error, len(m.refused)+len(refused))
+	for _, some := range []map[tuple.Tuple]error{m.refused, refused} {
 		maps.Copy(all, some)
 	}
 	return &Model{types: m.types, refused: all}
 }
 
-// Judge tells why a well-formed tuple cannot be in a store with this model. It is
+// Validate tells why a well-formed tuple cannot be in a store with this model. It is
 // OpenFGA's own judgement of what may be written: the one part of its API that judges
 // tuples without writing them is the check of a ListUsers request, whose contextual
 // tuples must be such as could be written.
-func (m *Model) Judge(t Tuple) error {
+func (m *Model) Validate(t tuple.Tuple) error {
 	if err, ok := m.refused[t]; ok {
 		return err
 	}
 	err := listusers.ValidateListUsersRequest(untraced(), &openfgav1.ListUsersRequest{
-		Object:           &openfgav1.Object{Type: tuple.GetType(t.Object)},
+		Object:           &openfgav1.Object{Type: fgatuple.GetType(t.Object)},
 		Relation:         t.Relation,
 		ContextualTuples: []*openfgav1.TupleKey{t.Key()},
 	}, m.types)
 	if err == nil {
 		return nil
 	}
-	return errors.New(Reason(err))
-}
-
-// Reason is the part of OpenFGA's answer that does not repeat the tuple.
-func Reason(err error) string {
-	text := status.Convert(err).Message()
-	if _, reason, ok := strings.Cut(text, "Reason: "); ok {
-		return reason
-	}
-	return text
+	return errors.New(tuple.Reason(err))
 }
 
 // untraced is for a library that starts a span per call, of which a pass makes thousands.

@@ -1,4 +1,6 @@
-package tuplesync
+// Package query answers TupleService: what is declared from the view, what follows from it by
+// OpenFGA.
+package query
 
 import (
 	"context"
@@ -18,27 +20,46 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/tuple-sync/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// oracle is what is needed of OpenFGA to answer questions.
-type oracle interface {
+// OpenFGA is what is asked of it.
+type OpenFGA interface {
 	ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error)
 	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
 	ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error)
 	Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error)
 }
 
-// server answers TupleService: what is declared from the view, what follows from it by OpenFGA.
-type server struct {
-	*scene
-	cluster  string
-	complete func() error
-	models   *models
-	openFGA  oracle
+// Models finds authorization models; nil when a store has no such.
+type Models interface {
+	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
 }
 
-// access asks of a caller what kubectl would: the right to read the Store in question.
+// Config of a [Server]. All fields are required.
+type Config struct {
+	State *ledger.State
+	// Cluster is the one whose Stores are asked about.
+	Cluster string
+	// Complete is nil once State can be relied on.
+	Complete func() error
+	Models   Models
+	OpenFGA  OpenFGA
+}
+
+// Server implements TupleService.
+type Server struct{ cfg Config }
+
+// New makes one.
+func New(cfg Config) *Server { return &Server{cfg: cfg} }
+
+// Handler mounts s. It asks of a caller what kubectl would: the right to read the Store in question.
+func (s *Server) Handler() rpc.Handler {
+	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s, access())
+}
+
 func access() map[string]rpc.Access {
 	stores := kinds.Stores().GroupResource
 	return map[string]rpc.Access{
@@ -51,7 +72,7 @@ func access() map[string]rpc.Access {
 }
 
 // ListTuples lists declared tuples with the objects that want them.
-func (s *server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (*tuplev1.ListTuplesResponse, error) {
+func (s *Server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (*tuplev1.ListTuplesResponse, error) {
 	kind, name, ok := strings.Cut(r.GetOwner(), "/")
 	if !ok && r.GetOwner() != "" {
 		return nil, rpc.Invalid("owner %q is not kind/name: use for example authorizationmodel/demo", r.GetOwner())
@@ -78,18 +99,18 @@ func (s *server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (
 func matches(pattern, value string) bool { return pattern == "" || pattern == value }
 
 // ExplainTuple tells who wants a tuple, and whether OpenFGA has it.
-func (s *server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleRequest) (*tuplev1.ExplainTupleResponse, error) {
-	id := plan.ID{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()}
+func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleRequest) (*tuplev1.ExplainTupleResponse, error) {
+	id := tuple.ID{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()}
 	found, err := s.declared(ctx, r.GetStore(), func(d declaration) bool { return d.ID == id })
 	if err != nil {
 		return nil, err
 	}
-	tuple := declaration{Tuple: plan.Tuple{ID: id}}
+	explained := declaration{Tuple: tuple.Tuple{ID: id}}
 	for i, d := range found {
 		if i == 0 {
-			tuple.Tuple = d.Tuple
+			explained.Tuple = d.Tuple
 		}
-		tuple.owners = append(tuple.owners, d.owners...)
+		explained.owners = append(explained.owners, d.owners...)
 	}
 	response := &tuplev1.ExplainTupleResponse{}
 	store, err := s.find(r.GetStore())
@@ -97,21 +118,21 @@ func (s *server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleReques
 		return nil, err
 	}
 	if store.Value.Status.StoreID != "" {
-		live, ok, err := s.openFGA.ReadTuple(ctx, store.Value.Status.StoreID, tuple.Key())
+		live, ok, err := s.cfg.OpenFGA.ReadTuple(ctx, store.Value.Status.StoreID, explained.Key())
 		if err != nil {
 			return nil, refused(err)
 		}
 		if response.Live = ok; ok {
 			response.WrittenAt = live.GetTimestamp()
-			tuple.Tuple = plan.Found(live.GetKey())
+			explained.Tuple = tuple.Of(live.GetKey())
 		}
 	}
-	response.Tuple = tuple.message(r.GetStore())
+	response.Tuple = explained.message(r.GetStore())
 	return response, nil
 }
 
 // Check asks OpenFGA whether a user has a relation to an object.
-func (s *server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.CheckResponse, error) {
+func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.CheckResponse, error) {
 	status, err := s.live(r.GetStore())
 	if err != nil {
 		return nil, err
@@ -128,7 +149,7 @@ func (s *server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.C
 	if r.GetHigherConsistency() {
 		question.Consistency = openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY
 	}
-	answer, err := s.openFGA.Check(ctx, question)
+	answer, err := s.cfg.OpenFGA.Check(ctx, question)
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -136,12 +157,12 @@ func (s *server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.C
 }
 
 // ListObjects asks OpenFGA which objects of a type a user has a relation to.
-func (s *server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest) (*tuplev1.ListObjectsResponse, error) {
+func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest) (*tuplev1.ListObjectsResponse, error) {
 	status, err := s.live(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.openFGA.ListObjects(ctx, &openfgav1.ListObjectsRequest{
+	answer, err := s.cfg.OpenFGA.ListObjects(ctx, &openfgav1.ListObjectsRequest{
 		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID,
 		Type: r.GetType(), Relation: r.GetRelation(), User: r.GetUser(),
 	})
@@ -152,12 +173,12 @@ func (s *server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest)
 }
 
 // Expand asks OpenFGA for the tree behind a relation, and says who declares its tuples.
-func (s *server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1.ExpandResponse, error) {
+func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1.ExpandResponse, error) {
 	status, err := s.live(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.openFGA.Expand(ctx, &openfgav1.ExpandRequest{
+	answer, err := s.cfg.OpenFGA.Expand(ctx, &openfgav1.ExpandRequest{
 		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID,
 		TupleKey: &openfgav1.ExpandRequestTupleKey{Object: r.GetObject(), Relation: r.GetRelation()},
 	})
@@ -182,7 +203,7 @@ func (s *server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1
 }
 
 // declared lists the declared tuples of a Store that keep wants.
-func (s *server) declared(ctx context.Context, name string, keep func(declaration) bool) ([]declaration, error) {
+func (s *Server) declared(ctx context.Context, name string, keep func(declaration) bool) ([]declaration, error) {
 	store, err := s.find(name)
 	if err != nil {
 		return nil, err
@@ -200,19 +221,13 @@ func (s *server) declared(ctx context.Context, name string, keep func(declaratio
 	return kept, nil
 }
 
-func (s *server) find(name string) (view.Object[corev1alpha1.Store], error) {
-	if err := rpc.Incomplete(s.complete()); err != nil {
-		return view.Object[corev1alpha1.Store]{}, err
-	}
-	store, ok := s.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
-	if !ok {
-		return store, rpc.NotFound("there is no Store %q", name)
-	}
-	return store, nil
+func (s *Server) find(name string) (view.Object[corev1alpha1.Store], error) {
+	return rpc.Find(s.cfg.Complete, s.cfg.State.Stores.Get,
+		event.Key{Cluster: s.cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
 }
 
 // live finds a Store that OpenFGA can be asked about.
-func (s *server) live(name string) (*corev1alpha1.StoreStatus, error) {
+func (s *Server) live(name string) (*corev1alpha1.StoreStatus, error) {
 	store, err := s.find(name)
 	if err != nil {
 		return nil, err
@@ -232,5 +247,5 @@ func refused(err error) error {
 	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):
 		return rpc.NotFound("OpenFGA has lost the store or its model; it is made anew, try again")
 	}
-	return rpc.Invalid("OpenFGA refuses the question: %s", plan.Reason(err))
+	return rpc.Invalid("OpenFGA refuses the question: %s", tuple.Reason(err))
 }

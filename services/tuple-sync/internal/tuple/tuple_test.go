@@ -1,4 +1,4 @@
-package plan
+package tuple
 
 import (
 	"testing"
@@ -50,10 +50,10 @@ func TestATupleSurvivesEveryForm(t *testing.T) {
 		if got := Parse(tuple.Declared()); got != tuple {
 			t.Errorf("%v is recorded as %v", tuple, got)
 		}
-		if got := Found(tuple.Key()); got != tuple {
+		if got := Of(tuple.Key()); got != tuple {
 			t.Errorf("%v is %v to OpenFGA", tuple, got)
 		}
-		if !proto.Equal(tuple.Key(), Found(tuple.Key()).Key()) {
+		if !proto.Equal(tuple.Key(), Of(tuple.Key()).Key()) {
 			t.Errorf("%v has two forms for OpenFGA", tuple)
 		}
 	})

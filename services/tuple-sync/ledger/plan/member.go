@@ -1,19 +1,22 @@
 package plan
 
-import corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+import (
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
 
 // Account is one that everybody is to be a member of.
 type Account struct{ Type, Cluster, Name string }
 
 // WithMembers adds to declared tuples what makes every authenticated user a member of
 // accounts. Of two that differ in their condition only, the declared one stays.
-func WithMembers(declared []Tuple, accounts ...Account) []Tuple {
+func WithMembers(declared []tuple.Tuple, accounts ...Account) []tuple.Tuple {
 	if len(accounts) == 0 {
 		return declared
 	}
-	members := []Tuple{{ID: ID{Object: "role:authenticated", Relation: "assignee", User: "user:*"}}}
+	members := []tuple.Tuple{{ID: tuple.ID{Object: "role:authenticated", Relation: "assignee", User: "user:*"}}}
 	for _, a := range accounts {
-		members = append(members, Tuple{ID: ID{
+		members = append(members, tuple.Tuple{ID: tuple.ID{
 			Object: a.Type + ":" + a.Cluster + "/" + a.Name, Relation: "member", User: "role:authenticated#assignee",
 		}})
 	}

@@ -1,4 +1,4 @@
-package tuplesync
+package query
 
 import (
 	"context"
@@ -17,14 +17,8 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/tuple-sync/plan"
 )
-
-func (s *scenery) server(openFGA oracle) *server {
-	return &server{scene: s.scene, cluster: "local", complete: func() error { return nil }, models: s.cache, openFGA: openFGA}
-}
 
 // lines is a list of tuples in words.
 func lines(tuples []*tuplev1.Tuple) []string {
@@ -46,10 +40,10 @@ func TestTheListTellsWhoWantsATupleAndHowFarItIs(t *testing.T) {
 	sized := corev1alpha1.Tuple{Object: "doc:1", Relation: "viewer", User: "user:1", Condition: &corev1alpha1.TupleCondition{
 		Name: "large", Context: &runtime.RawExtension{Raw: []byte(`{"size":5}`)},
 	}}
-	s := newScenery(t, one)
-	s.module("m", one, two, corev1alpha1.Tuple{Object: "ship:1", Relation: "captain", User: "user:1"})
-	s.reconcile()
-	s.module("n", sized, corev1alpha1.Tuple{Object: "doc:3", Relation: "viewer", User: "user:3"})
+	s := newWorld(t)
+	s.store("a", corev1alpha1.StoreStatus{StoreID: "S1", AuthorizationModelID: "model", ManagedTuples: []corev1alpha1.Tuple{one}}, one)
+	s.module("m", "a", []corev1alpha1.Tuple{one, two}, one, two, corev1alpha1.Tuple{Object: "ship:1", Relation: "captain", User: "user:1"})
+	s.module("n", "a", nil, sized, corev1alpha1.Tuple{Object: "doc:3", Relation: "viewer", User: "user:3"})
 	all := []string{
 		"doc:1#viewer@user:1 Store/a=LIVE AuthorizationModel/m=LIVE",
 		"doc:1#viewer@user:1 if largemap[size:5] AuthorizationModel/n=INVALID",
@@ -92,7 +86,7 @@ func TestPagesOfTheListAreWholeAndDisjoint(t *testing.T) {
 			tuples = append(tuples, corev1alpha1.Tuple{Object: "doc:" + long, Relation: "viewer", User: fmt.Sprint("user:", i)})
 		}
 	}
-	s := newScenery(t, tuples...)
+	s := newWorld(t, tuples...)
 	seen := map[string]bool{}
 	request := &tuplev1.ListTuplesRequest{Store: "a", PageSize: 7}
 	for {
@@ -119,13 +113,9 @@ func TestPagesOfTheListAreWholeAndDisjoint(t *testing.T) {
 }
 
 func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
-	s := newScenery(t)
-	later := s.newThing(kinds.Stores(), "later")
-	later.tuples = []corev1alpha1.Tuple{one}
-	s.publish(later)
-	m := s.newThing(kinds.AuthorizationModels(), "m")
-	m.ref, m.tuples = "later", []corev1alpha1.Tuple{two}
-	s.publish(m)
+	s := newWorld(t)
+	s.store("later", corev1alpha1.StoreStatus{}, one)
+	s.module("m", "later", nil, two)
 	got, err := s.server(nil).ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "later"})
 	want := []string{"doc:1#viewer@user:1 Store/later=PENDING", "doc:2#viewer@user:2 AuthorizationModel/m=PENDING"}
 	if lines := lines(got.GetTuples()); err != nil || !slices.Equal(lines, want) {
@@ -139,7 +129,7 @@ func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
 
 // answers is an OpenFGA that says one thing.
 type answers struct {
-	oracle
+	OpenFGA
 	err error
 }
 
@@ -148,7 +138,7 @@ func (a answers) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.Che
 }
 
 func TestACallerReadsWhatIsTheirsToKnow(t *testing.T) {
-	s := newScenery(t, one)
+	s := newWorld(t, one)
 	for name, c := range map[string]struct {
 		err  error
 		code connect.Code
@@ -164,20 +154,20 @@ func TestACallerReadsWhatIsTheirsToKnow(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got, err := s.server(answers{}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a"}); err != nil || got.GetStoreId() != "S1" || got.GetAuthorizationModelId() != "big" {
+	if got, err := s.server(answers{}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a"}); err != nil || got.GetStoreId() != "S1" || got.GetAuthorizationModelId() != "model" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
 func TestQuestionsThatCannotBeAnsweredSayWhy(t *testing.T) {
-	s := newScenery(t).server(nil)
+	s := newWorld(t).server(nil)
 	if _, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "none"}); connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("an unknown Store: %v", err)
 	}
 	if _, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a", Owner: "m"}); connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("half an owner: %v", err)
 	}
-	s.complete = func() error { return view.ErrIncomplete }
+	s.cfg.Complete = func() error { return view.ErrIncomplete }
 	calls := map[string]func() error{
 		"ListTuples": func() error {
 			_, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a"})
@@ -212,20 +202,6 @@ func TestEveryQuestionAsksForTheRightToReadTheStore(t *testing.T) {
 		right, err := access()[procedure](request)
 		if err != nil || right.String() != "get stores.core.platform-mesh.io/a" {
 			t.Errorf("%s asks for %q, %v", procedure, right, err)
-		}
-	}
-}
-
-func TestModelsAreKeptWithinBounds(t *testing.T) {
-	m := newModels(nil)
-	for i := range 2 * maxModels {
-		model, err := plan.NewModel(&openfgav1.AuthorizationModel{Id: fmt.Sprint(i), SchemaVersion: "1.1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.put(model)
-		if m.put(model); len(m.kept) > maxModels {
-			t.Fatalf("%d models are kept", len(m.kept))
 		}
 	}
 }

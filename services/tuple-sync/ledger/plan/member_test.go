@@ -7,18 +7,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 func TestMembersAreAddedToWhatIsDeclared(t *testing.T) {
-	declared := []Tuple{
-		{ID: ID{"document:1", "viewer", "user:anne"}},
-		{ID: ID{"role:authenticated", "assignee", "user:*"}, Condition: "office_hours"},
+	declared := []tuple.Tuple{
+		tup("document:1", "viewer", "user:anne"),
+		{ID: tuple.ID{Object: "role:authenticated", Relation: "assignee", User: "user:*"}, Condition: "office_hours"},
 	}
 	if got := WithMembers(declared); !slices.Equal(got, declared) {
 		t.Errorf("without an account: %v", got)
 	}
 	want := append(slices.Clone(declared),
-		Tuple{ID: ID{"account:c1/acme", "member", "role:authenticated#assignee"}}, Tuple{ID: ID{"account:c2/beta", "member", "role:authenticated#assignee"}})
+		tup("account:c1/acme", "member", "role:authenticated#assignee"), tup("account:c2/beta", "member", "role:authenticated#assignee"))
 	got := WithMembers(declared, Account{"account", "c1", "acme"}, Account{"account", "c2", "beta"}, Account{"account", "c1", "acme"})
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

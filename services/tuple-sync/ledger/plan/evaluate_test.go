@@ -6,22 +6,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-func verdicts(judgements []*Judgement) []string {
+func verdicts(evaluations []*Evaluation) []string {
 	var all []string
-	for _, j := range judgements {
-		for _, v := range j.Verdicts {
-			all = append(all, fmt.Sprintf("%s %s%s %d %s", j.Key.Name, v.ID, v.Context, v.State, v.Reason))
+	for _, e := range evaluations {
+		for _, v := range e.Verdicts {
+			all = append(all, fmt.Sprintf("%s %s%s %d %s", e.Owner.Key.Name, v.ID, v.Context, v.State, v.Reason))
 		}
 	}
 	return all
 }
 
 func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
-	here, there := t1.under("from_office", `{"floor":1}`), t1.under("from_office", `{"floor":2}`)
+	here, there := under(t1, "from_office", `{"floor":1}`), under(t1, "from_office", `{"floor":2}`)
 	older, store := owner("b", there), owner("z", t1)
-	older.Created, store.Principal = time.Unix(1, 0), true
+	older.Created, store.IsStore = time.Unix(1, 0), true
 	const lost = "the same tuple is declared with another condition by models.g/"
 	for name, c := range map[string]struct {
 		owners []Owner
@@ -44,36 +46,36 @@ func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
 			[]string{`a doc:1#viewer@user:1{"floor":1} 0 `, `b doc:1#viewer@user:1{"floor":1} 0 `},
 		},
 	} {
-		if got := verdicts(Judge("S", c.owners, testModel(t))); !slices.Equal(got, c.want) {
+		if got := verdicts(Evaluate("S", c.owners, testModel(t))); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got\n  %s", name, strings.Join(got, "\n  "))
 		}
 	}
 }
 
 func TestARecordThatWouldNotFitIsRefusedInTime(t *testing.T) {
-	var declared []Tuple
+	var declared []tuple.Tuple
 	for i := range 800 {
 		declared = append(declared, tup(fmt.Sprintf("doc:%0200d", i), "viewer", fmt.Sprintf("user:%0490d", i)))
 	}
 	o := owner("a", declared...)
-	o.Bulk = 500_000
-	j := Judge("S", []Owner{o}, testModel(t))[0]
-	size := o.Bulk
-	for _, list := range [][]Tuple{o.Declared, j.wants} {
+	o.Size = 500_000
+	j := Evaluate("S", []Owner{o}, testModel(t))[0]
+	size := o.Size
+	for _, list := range [][]tuple.Tuple{o.Declared, j.desired} {
 		for _, t := range list {
-			size += t.size()
+			size += t.Size()
 		}
 	}
-	if len(j.wants) == 0 || len(j.wants) == len(declared) || size > maxObject || size < maxObject-1000 {
-		t.Fatalf("%d of %d tuples are wanted, %d bytes in all", len(j.wants), len(declared), size)
+	if len(j.desired) == 0 || len(j.desired) == len(declared) || size > maxObject || size < maxObject-1000 {
+		t.Fatalf("%d of %d tuples are wanted, %d bytes in all", len(j.desired), len(declared), size)
 	}
 	last := j.Verdicts[len(j.Verdicts)-1]
 	if last.State != Refused || !strings.Contains(last.Reason, "AuthorizationModel") {
 		t.Errorf("the last verdict is %d %s", last.State, last.Reason)
 	}
-	o.Record = Record{"S", j.wants}
-	if again := Judge("S", []Owner{o}, testModel(t))[0]; !slices.Equal(again.wants, j.wants) {
-		t.Errorf("then %d are wanted", len(again.wants))
+	o.Record = Record{"S", j.desired}
+	if again := Evaluate("S", []Owner{o}, testModel(t))[0]; !slices.Equal(again.desired, j.desired) {
+		t.Errorf("then %d are wanted", len(again.desired))
 	}
 }
 
@@ -86,7 +88,7 @@ func TestTuplesOfAnObjectThatIsNotThereYetArePending(t *testing.T) {
 		"no store": {owner("a", t1).with(homeless), "", errNoStore},
 		"moving":   {owner("a", t1).recorded("R", t1), "S", errElsewhere},
 	} {
-		got := Judge(c.store, []Owner{c.owner}, nil)[0]
+		got := Evaluate(c.store, []Owner{c.owner}, nil)[0]
 		if len(got.Verdicts) != 1 || got.Verdicts[0].State != Waiting || got.Verdicts[0].Reason != c.want.Error() {
 			t.Errorf("%s: got %+v", name, got.Verdicts)
 		}
@@ -94,12 +96,12 @@ func TestTuplesOfAnObjectThatIsNotThereYetArePending(t *testing.T) {
 }
 
 func TestTheMessageNamesWhatIsWrongAndStaysShort(t *testing.T) {
-	var declared []Tuple
+	var declared []tuple.Tuple
 	for i := range 50 {
 		declared = append(declared, tup(fmt.Sprintf("ship:%02d", i), "captain", "user:1"))
 	}
 	p := Make(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)})
-	message := p.Steps[0].Says.Message
+	message := p.Actions[0].NextCondition.Message
 	for _, part := range []string{"50 of 51 tuples", "ship:00#captain@user:1: type 'ship' not found;", "ship:09#", " and 40 more.", "Correct them or the model."} {
 		if !strings.Contains(message, part) {
 			t.Errorf("%q is not in %q", part, message)
@@ -108,18 +110,18 @@ func TestTheMessageNamesWhatIsWrongAndStaysShort(t *testing.T) {
 	if strings.Contains(message, "ship:10#") || len(message) > 1000 {
 		t.Errorf("the message is %d bytes long: %q", len(message), message)
 	}
-	if again := Make(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)}); again.Steps[0].Says != p.Steps[0].Says {
+	if again := Make(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)}); again.Actions[0].NextCondition != p.Actions[0].NextCondition {
 		t.Error("the message is another each time")
 	}
 }
 
 func TestAMessageIsBoundedWhateverIsDeclared(t *testing.T) {
-	var declared []Tuple
+	var declared []tuple.Tuple
 	for i := range 20 {
 		declared = append(declared, tup(fmt.Sprint(i)+strings.Repeat("é", 10_000), "viewer", "user:1"))
 	}
 	p := Make(Input{StoreID: "S", Owners: []Owner{owner("a", declared...)}, Model: testModel(t)})
-	if n := len(p.Steps[0].Says.Message); n > 16_000 {
+	if n := len(p.Actions[0].NextCondition.Message); n > 16_000 {
 		t.Errorf("the message is %d bytes long", n)
 	}
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 func TestMain(m *testing.M) { testbed.Main(m) }
 
-// TestTheJudgementIsTheServers asks a real server about every tuple that is judged here.
-func TestTheJudgementIsTheServers(t *testing.T) {
+// TestTheModelDecidesAsTheServer asks a real server about every tuple that is validated here.
+func TestTheModelDecidesAsTheServer(t *testing.T) {
 	client := testbed.OpenFGA(t).Client(t)
 	storeID, err := client.CreateStore(t.Context(), "judged")
 	if err != nil {
@@ -34,39 +35,39 @@ func TestTheJudgementIsTheServers(t *testing.T) {
 	object := rapid.Custom(func(t *rapid.T) string {
 		return names.Draw(t, "type") + rapid.SampledFrom([]string{":", ":", ":", ":", "", "#", "::"}).Draw(t, "colon") + names.Draw(t, "id")
 	})
-	tuples := rapid.Custom(func(t *rapid.T) Tuple {
-		tuple := Tuple{ID: ID{object.Draw(t, "object"), names.Draw(t, "relation"), object.Draw(t, "user")}}
+	tuples := rapid.Custom(func(t *rapid.T) tuple.Tuple {
+		drawn := tup(object.Draw(t, "object"), names.Draw(t, "relation"), object.Draw(t, "user"))
 		if rapid.SampledFrom([]bool{true, true, false}).Draw(t, "probable") { // Most random tuples are wrong in more ways than one.
-			tuple.Object = "doc:1"
-			tuple.Relation = rapid.SampledFrom([]string{"viewer", "owner", "parent", "editor", "reader"}).Draw(t, "likely relation")
-			tuple.Condition = rapid.SampledFrom([]string{"", "", "", "from_office", "from_office", "weekdays"}).Draw(t, "likely condition")
-			tuple.User = rapid.SampledFrom([]string{"user:1", "user:*", "team:1", "team:1#member", "team:*", "folder:1", "folder:*", "doc:1#viewer", "doc:1#owner"}).Draw(t, "likely user")
+			drawn.Object = "doc:1"
+			drawn.Relation = rapid.SampledFrom([]string{"viewer", "owner", "parent", "editor", "reader"}).Draw(t, "likely relation")
+			drawn.Condition = rapid.SampledFrom([]string{"", "", "", "from_office", "from_office", "weekdays"}).Draw(t, "likely condition")
+			drawn.User = rapid.SampledFrom([]string{"user:1", "user:*", "team:1", "team:1#member", "team:*", "folder:1", "folder:*", "doc:1#viewer", "doc:1#owner"}).Draw(t, "likely user")
 		}
 		if rapid.SampledFrom([]bool{true, false, false, false}).Draw(t, "spoilt") {
-			tuple.Condition = rapid.SampledFrom([]string{"", "from_office", "weekdays", "a b"}).Draw(t, "condition")
-			tuple.User += rapid.SampledFrom([]string{"#member", "#", "#*", "#member#member"}).Draw(t, "userset")
+			drawn.Condition = rapid.SampledFrom([]string{"", "from_office", "weekdays", "a b"}).Draw(t, "condition")
+			drawn.User += rapid.SampledFrom([]string{"#member", "#", "#*", "#member#member"}).Draw(t, "userset")
 		}
-		if tuple.Condition != "" {
-			tuple.Context = rapid.SampledFrom([]string{
+		if drawn.Condition != "" {
+			drawn.Context = rapid.SampledFrom([]string{
 				"", `{"floor":3}`, `{"ip":"10.1.1.1"}`, `{"ip":"nowhere"}`, `{"floor":"x"}`, `{"day":1}`, `{"floor":3,"day":1}`, `{"floor":1.5}`, `{"ip":"a\u0000b"}`,
 			}).Draw(t, "context")
 		}
-		return tuple
+		return drawn
 	})
 	allowed, refused := 0, 0
 	for range 40 {
 		rapid.Check(t, func(t *rapid.T) {
-			tuple := tuples.Draw(t, "tuple")
-			ours := malformed(tuple)
+			drawn := tuples.Draw(t, "tuple")
+			ours := drawn.Validate()
 			if ours == nil {
-				ours = model.Judge(tuple)
+				ours = model.Validate(drawn)
 			}
-			theirs := client.Write(t.Context(), storeID, modelID, Keys([]Tuple{tuple}), nil)
+			theirs := client.Write(t.Context(), storeID, modelID, tuple.Keys([]tuple.Tuple{drawn}), nil)
 			if theirs != nil && !errors.Is(theirs, fga.ErrInvalidTuple) {
-				t.Fatalf("writing %v: %v", tuple, theirs)
+				t.Fatalf("writing %v: %v", drawn, theirs)
 			}
 			if (ours == nil) != (theirs == nil) {
-				t.Fatalf("%v: we say %v, the server says %v", tuple, ours, theirs)
+				t.Fatalf("%v: we say %v, the server says %v", drawn, ours, theirs)
 			}
 			if theirs == nil {
 				allowed++

@@ -1,4 +1,6 @@
-package plan
+// Package tuple has relationship tuples in a form that compares with ==, and their other forms:
+// as people declare them, and as OpenFGA takes and holds them.
+package tuple
 
 import (
 	"cmp"
@@ -8,7 +10,8 @@ import (
 	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
-	"github.com/openfga/openfga/pkg/tuple"
+	fgatuple "github.com/openfga/openfga/pkg/tuple"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +35,7 @@ type Tuple struct {
 }
 
 // Parse reads a tuple as people declare it. Nothing is refused here: a context that is
-// not an object stays as it is and is found by [Model.Judge].
+// not an object stays as it is and is found by [Tuple.Validate].
 func Parse(t corev1alpha1.Tuple) Tuple {
 	parsed := Tuple{ID: ID{t.Object, t.Relation, t.User}}
 	if t.Condition == nil {
@@ -68,8 +71,8 @@ func ParseAll(list []corev1alpha1.Tuple) []Tuple {
 	return parsed
 }
 
-// Found is a tuple as OpenFGA holds it.
-func Found(k *openfgav1.TupleKey) Tuple {
+// Of is a tuple that OpenFGA holds.
+func Of(k *openfgav1.TupleKey) Tuple {
 	return Tuple{
 		ID:        ID{k.GetObject(), k.GetRelation(), k.GetUser()},
 		Condition: k.GetCondition().GetName(), Context: canonical(k.GetCondition().GetContext()),
@@ -123,8 +126,8 @@ func (t Tuple) Declared() corev1alpha1.Tuple {
 	return declared
 }
 
-// size is about what t takes in an object's JSON.
-func (t Tuple) size() int {
+// Size is about what t takes in an object's JSON, in bytes.
+func (t Tuple) Size() int {
 	const names = len(`{"object":"","relation":"","user":""},`)
 	size := names + len(t.Object) + len(t.Relation) + len(t.User)
 	if t.Condition != "" {
@@ -146,17 +149,17 @@ var (
 	errContext  = errors.New("the context of the condition must be a JSON object")
 )
 
-// malformed tells what is wrong with t whatever the model.
-func malformed(t Tuple) error {
-	_, id := tuple.SplitObject(t.Object)
+// Validate tells what is wrong with t whatever the model.
+func (t Tuple) Validate() error {
+	_, id := fgatuple.SplitObject(t.Object)
 	switch {
-	case !tuple.IsValidObject(t.Object):
+	case !fgatuple.IsValidObject(t.Object):
 		return errObject
-	case id == tuple.Wildcard:
+	case id == fgatuple.Wildcard:
 		return errAnyone
-	case !tuple.IsValidRelation(t.Relation):
+	case !fgatuple.IsValidRelation(t.Relation):
 		return errRelation
-	case !tuple.IsValidObject(t.User) && !tuple.IsValidUserset(t.User):
+	case !fgatuple.IsValidObject(t.User) && !fgatuple.IsValidUserset(t.User):
 		return errUser
 	case t.User == t.Object+"#"+t.Relation:
 		return errImplicit
@@ -186,6 +189,40 @@ func cause(err error) error {
 	return fmt.Errorf("%s: %s", strings.ToLower(field.Field()), field.Reason())
 }
 
-func compareIDs(a, b ID) int {
-	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.User, b.User))
+// Compare orders IDs.
+func (i ID) Compare(other ID) int {
+	return cmp.Or(cmp.Compare(i.Object, other.Object), cmp.Compare(i.Relation, other.Relation), cmp.Compare(i.User, other.User))
+}
+
+// Reason is the part of OpenFGA's answer about one that does not repeat the tuple.
+func Reason(err error) string {
+	text := status.Convert(err).Message()
+	if _, reason, ok := strings.Cut(text, "Reason: "); ok {
+		return reason
+	}
+	return text
+}
+
+// Write is a change of one store: it is to hold all of Add, and nothing of Remove that is not
+// in Add, too.
+type Write struct {
+	StoreID string
+	// ModelID is the model by which additions are judged.
+	ModelID     string
+	Add, Remove []Tuple
+}
+
+// Objects are those whose tuples change, each once.
+func (w Write) Objects() []string {
+	var objects []string
+	seen := map[string]struct{}{}
+	for _, tuples := range [][]Tuple{w.Add, w.Remove} {
+		for _, t := range tuples {
+			if _, ok := seen[t.Object]; !ok {
+				seen[t.Object] = struct{}{}
+				objects = append(objects, t.Object)
+			}
+		}
+	}
+	return objects
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/openfga/language/pkg/go/transformer"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // dsl is a model with everything that a tuple can go wrong about.
@@ -52,9 +53,11 @@ func testModel(tb testing.TB) *Model {
 	return m
 }
 
-func tup(object, relation, user string) Tuple { return Tuple{ID: ID{object, relation, user}} }
+func tup(object, relation, user string) tuple.Tuple {
+	return tuple.Tuple{ID: tuple.ID{Object: object, Relation: relation, User: user}}
+}
 
-func (t Tuple) under(condition, context string) Tuple {
+func under(t tuple.Tuple, condition, context string) tuple.Tuple {
 	t.Condition, t.Context = condition, context
 	return t
 }
@@ -71,16 +74,16 @@ var (
 )
 
 // an owner that belongs to store S, of its first generation.
-func owner(name string, declared ...Tuple) Owner {
+func owner(name string, declared ...tuple.Tuple) Owner {
 	return Owner{
 		Key: event.Key{Cluster: "local", GroupResource: event.GroupResource{Group: "g", Resource: "models"}, Name: name}, UID: name,
-		Generation: 1, Created: time.Unix(int64(name[0]), 0), Declared: declared, Home: "S", Held: true, Judged: true, Live: true,
+		Generation: 1, Created: time.Unix(int64(name[0]), 0), Declared: declared, TargetStoreID: "S", HasFinalizer: true, ModuleJudged: true, ModuleLive: true,
 	}
 }
 
 // recorded makes o settled with these tuples in a store.
-func (o Owner) recorded(store string, tuples ...Tuple) Owner {
-	o.Record, o.Named = Record{store, tuples}, store
+func (o Owner) recorded(store string, tuples ...tuple.Tuple) Owner {
+	o.Record, o.StatusStoreID = Record{store, tuples}, store
 	o.Condition = Condition{OK: true, Reason: Synced, Generation: 1}
 	return o
 }

@@ -1,4 +1,4 @@
-package tuplesync
+package query
 
 import (
 	"cmp"
@@ -13,40 +13,30 @@ import (
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/tuple-sync/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
 // declaration is a tuple with everybody who declares it.
 type declaration struct {
-	plan.Tuple
+	tuple.Tuple
 	owners []*tuplev1.Owner
 }
 
 // declarations lists all tuples that are declared for a Store, in the order of their keys.
-func (s *server) declarations(ctx context.Context, store view.Object[corev1alpha1.Store]) ([]declaration, error) {
-	model, err := s.models.get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
+func (s *Server) declarations(ctx context.Context, store view.Object[corev1alpha1.Store]) ([]declaration, error) {
+	model, err := s.cfg.Models.Get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
 	if err != nil {
 		return nil, err
 	}
-	objects := []object{s.store(store)}
-	for _, m := range s.dependents(store.Key) {
-		objects = append(objects, s.model(m))
-	}
-	if id := store.Value.Status.StoreID; id != "" {
-		objects = s.owners(id)
-	}
-	owners := make([]plan.Owner, len(objects))
-	for i, o := range objects {
-		owners[i] = o.Owner
-	}
-	found := map[plan.Tuple]*declaration{}
-	for _, j := range plan.Judge(store.Value.Status.StoreID, owners, model) {
-		written := j.Written()
-		for _, v := range j.Verdicts {
+	found := map[tuple.Tuple]*declaration{}
+	for _, e := range plan.Evaluate(store.Value.Status.StoreID, s.cfg.State.Owners(store), model) {
+		written := e.Written()
+		for _, v := range e.Verdicts {
 			if found[v.Tuple] == nil {
 				found[v.Tuple] = &declaration{Tuple: v.Tuple}
 			}
-			found[v.Tuple].owners = append(found[v.Tuple].owners, owner(j, v, written))
+			found[v.Tuple].owners = append(found[v.Tuple].owners, owner(e.Owner, v, written))
 		}
 	}
 	all := make([]declaration, 0, len(found))
@@ -57,11 +47,11 @@ func (s *server) declarations(ctx context.Context, store view.Object[corev1alpha
 	return all, nil
 }
 
-// owner tells how far j has come with one of its tuples.
-func owner(j *plan.Judgement, v plan.Verdict, written map[plan.Tuple]struct{}) *tuplev1.Owner {
+// owner tells how far somebody has come with one of their tuples.
+func owner(of *plan.Owner, v plan.Verdict, written map[tuple.Tuple]struct{}) *tuplev1.Owner {
 	_, live := written[v.Tuple]
 	o := &tuplev1.Owner{
-		Kind: kindOf(j.Owner), Name: j.Key.Name, Since: timestamppb.New(j.Created),
+		Kind: kindOf(of), Name: of.Key.Name, Since: timestamppb.New(of.Created),
 		State: tuplev1.State_STATE_INVALID, Message: v.Reason,
 	}
 	switch {
@@ -76,7 +66,7 @@ func owner(j *plan.Judgement, v plan.Verdict, written map[plan.Tuple]struct{}) *
 }
 
 func kindOf(o *plan.Owner) string {
-	if o.Principal {
+	if o.IsStore {
 		return "Store"
 	}
 	return "AuthorizationModel"

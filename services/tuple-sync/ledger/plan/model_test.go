@@ -4,21 +4,23 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 func TestTheModelAllowsWhatOpenFGAWouldWrite(t *testing.T) {
 	model := testModel(t)
 	long := strings.Repeat("x", 600)
 	for name, c := range map[string]struct {
-		Tuple
+		tuple.Tuple
 		wrong string
 	}{
 		"a user":                             {tup("doc:1", "viewer", "user:1"), ""},
 		"everybody":                          {tup("doc:1", "viewer", "user:*"), ""},
 		"a userset":                          {tup("doc:1", "viewer", "team:1#member"), ""},
 		"a parent":                           {tup("doc:1", "parent", "folder:1"), ""},
-		"a condition without context":        {tup("doc:1", "editor", "user:1").under("from_office", ""), ""},
-		"a condition with some context":      {tup("doc:1", "editor", "user:1").under("from_office", `{"floor":3}`), ""},
+		"a condition without context":        {under(tup("doc:1", "editor", "user:1"), "from_office", ""), ""},
+		"a condition with some context":      {under(tup("doc:1", "editor", "user:1"), "from_office", `{"floor":3}`), ""},
 		"an object id with signs":            {tup("doc:a/b|c@d", "viewer", "user:1"), ""},
 		"unknown object type":                {tup("ship:1", "viewer", "user:1"), "type 'ship' not found"},
 		"unknown relation":                   {tup("doc:1", "captain", "user:1"), "relation 'doc#captain' not found"},
@@ -30,12 +32,12 @@ func TestTheModelAllowsWhatOpenFGAWouldWrite(t *testing.T) {
 		"a computed relation":                {tup("doc:1", "reader", "user:1"), "not an allowed type restriction"},
 		"everybody as a parent":              {tup("doc:1", "parent", "folder:*"), "unexpected wildcard relationship"},
 		"a missing condition":                {tup("doc:1", "editor", "user:1"), "condition is missing"},
-		"an unknown condition":               {tup("doc:1", "viewer", "user:1").under("weekdays", ""), "undefined condition"},
-		"a condition that is not allowed":    {tup("doc:1", "owner", "user:1").under("from_office", ""), "invalid condition for type restriction"},
-		"an unknown parameter":               {tup("doc:1", "editor", "user:1").under("from_office", `{"day":3}`), "found invalid context parameter: day"},
-		"a parameter of the wrong type":      {tup("doc:1", "editor", "user:1").under("from_office", `{"floor":"third"}`), "failed to convert context parameter 'floor'"},
-		"a context that is no object":        {tup("doc:1", "editor", "user:1").under("from_office", `[1]`), "must be a JSON object"},
-		"a context that is too large":        {tup("doc:1", "editor", "user:1").under("from_office", `{"ip":"`+strings.Repeat("1", 33000)+`"}`), "takes 33"},
+		"an unknown condition":               {under(tup("doc:1", "viewer", "user:1"), "weekdays", ""), "undefined condition"},
+		"a condition that is not allowed":    {under(tup("doc:1", "owner", "user:1"), "from_office", ""), "invalid condition for type restriction"},
+		"an unknown parameter":               {under(tup("doc:1", "editor", "user:1"), "from_office", `{"day":3}`), "found invalid context parameter: day"},
+		"a parameter of the wrong type":      {under(tup("doc:1", "editor", "user:1"), "from_office", `{"floor":"third"}`), "failed to convert context parameter 'floor'"},
+		"a context that is no object":        {under(tup("doc:1", "editor", "user:1"), "from_office", `[1]`), "must be a JSON object"},
+		"a context that is too large":        {under(tup("doc:1", "editor", "user:1"), "from_office", `{"ip":"`+strings.Repeat("1", 33000)+`"}`), "takes 33"},
 		"an object without id":               {tup("doc", "viewer", "user:1"), "the object must be type:id"},
 		"an object with two colons":          {tup("doc:1:2", "viewer", "user:1"), "the object must be type:id"},
 		"an empty object":                    {tup("", "viewer", "user:1"), "the object must be type:id"},
@@ -51,12 +53,12 @@ func TestTheModelAllowsWhatOpenFGAWouldWrite(t *testing.T) {
 		"anybody of no type":                 {tup("doc:1", "viewer", "*"), "the user must be type:id"},
 		"what is true anyway":                {tup("team:1", "member", "team:1#member"), "part of itself"},
 		"an object that is too long":         {tup("doc:"+long, "viewer", "user:1"), "object: value does not match"},
-		"a condition's name with line break": {tup("doc:1", "viewer", "user:1").under("a\nb", ""), "name: value does not match"},
+		"a condition's name with line break": {under(tup("doc:1", "viewer", "user:1"), "a\nb", ""), "name: value does not match"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := malformed(c.Tuple)
+			err := c.Tuple.Validate()
 			if err == nil {
-				err = model.Judge(c.Tuple)
+				err = model.Validate(c.Tuple)
 			}
 			switch {
 			case c.wrong == "" && err != nil:
@@ -72,19 +74,19 @@ func TestTheModelAllowsWhatOpenFGAWouldWrite(t *testing.T) {
 
 func TestWhatTheServerRefusedIsRemembered(t *testing.T) {
 	refused := errors.New("too early")
-	model := testModel(t).Refusing(map[Tuple]error{t1: refused})
-	if err := model.Refusing(map[Tuple]error{t2: refused}).Judge(t1); !errors.Is(err, refused) {
+	model := testModel(t).Refusing(map[tuple.Tuple]error{t1: refused})
+	if err := model.Refusing(map[tuple.Tuple]error{t2: refused}).Validate(t1); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
-	if err := model.Judge(t2); err != nil {
+	if err := model.Validate(t2); err != nil {
 		t.Errorf("another tuple: %v", err)
 	}
 }
 
-func BenchmarkJudge(b *testing.B) {
+func BenchmarkValidate(b *testing.B) {
 	model := testModel(b)
 	for b.Loop() {
-		if err := model.Judge(t1); err != nil {
+		if err := model.Validate(t1); err != nil {
 			b.Fatal(err)
 		}
 	}

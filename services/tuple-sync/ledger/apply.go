@@ -1,0 +1,217 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// Cluster is what is needed of the API server beside statuses.
+type Cluster interface {
+	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
+	AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+}
+
+// Reader reads what an OpenFGA store holds.
+type Reader interface {
+	ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error]
+}
+
+// Writer changes OpenFGA stores. It tells which additions the server refuses, and has made none
+// of the change final then.
+type Writer interface {
+	Write(ctx context.Context, w tuple.Write) (refused map[tuple.Tuple]error, err error)
+}
+
+// Models finds authorization models; nil when a store has no such.
+type Models interface {
+	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
+	Put(model *plan.Model)
+	Drop(model *plan.Model)
+}
+
+// applier carries out plans. It alone knows the API server and OpenFGA. An error at any point
+// leaves what the next plan can take up; [reconcile.ErrStale] asks for that plan at once.
+type applier struct {
+	state   *State
+	records *records
+	view    *view.View
+	cluster Cluster
+	status  *controller.StatusWriter
+	openFGA Reader
+	writer  Writer
+	models  Models
+	log     *slog.Logger
+}
+
+func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.Plan) error {
+	if err := a.each(ctx, p, s, decided, a.addFinalizer); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(decided.Actions, func(action plan.Action) bool { return action.AddFinalizer }) {
+		return reconcile.ErrStale // The objects may have changed by then.
+	}
+	for _, do := range []step{a.confirm, a.intend} {
+		if err := a.each(ctx, p, s, decided, do); err != nil {
+			return err
+		}
+	}
+	if err := a.write(ctx, s.input, decided); err != nil {
+		return err
+	}
+	for _, do := range []step{a.commit, a.removeFinalizer} {
+		if err := a.each(ctx, p, s, decided, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step does one part of an action to its object.
+type step func(ctx context.Context, p *pass, o *object, action plan.Action) error
+
+// each does a step for all objects.
+func (a *applier) each(ctx context.Context, p *pass, s *snapshot, decided plan.Plan, do step) error {
+	for _, action := range decided.Actions {
+		o := s.objects[action.Evaluation.Owner.UID]
+		err := do(ctx, p, o, action)
+		switch {
+		case err == nil:
+		case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
+			return err
+		default:
+			a.log.WarnContext(ctx, "object cannot be changed", slog.String("object", o.Key.String()), slog.Any("error", err))
+			p.unwritable[o.UID] = err
+			return reconcile.ErrStale
+		}
+	}
+	return nil
+}
+
+// addFinalizer holds an object. What has changed meanwhile is in the next plan, which follows anyway.
+func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
+	if !action.AddFinalizer {
+		return nil
+	}
+	now, err := a.cluster.AddFinalizer(ctx, o.kind, o.change, corev1alpha1.TuplesFinalizer)
+	if err == nil {
+		return p.reporter.Wrote(ctx, o.change, now)
+	}
+	if errors.Is(err, kube.ErrConflict) || errors.Is(err, kube.ErrNotFound) {
+		err = a.status.Refresh(ctx, o.kind, o.change)
+	}
+	if errors.Is(err, reconcile.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+// confirm asks the API server whether the Store is really gone before a record is
+// given up without a call to OpenFGA: the bus may not have told of the Store yet.
+func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.Action) error {
+	if action.Commit == nil || !action.Evaluation.AbandonsRecord() || o.store.Cluster != o.Key.Cluster {
+		return nil
+	}
+	store, err := a.cluster.Get(ctx, kinds.Stores(), "", o.store.Name)
+	if errors.Is(err, kube.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.view.Apply(ctx, store); err != nil {
+		return fmt.Errorf("taking in %s: %w", o.store, err)
+	}
+	return reconcile.ErrStale
+}
+
+func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Action) error {
+	return a.writeStatus(ctx, p, o, action.Intent)
+}
+
+func (a *applier) commit(ctx context.Context, p *pass, o *object, action plan.Action) error {
+	return a.writeStatus(ctx, p, o, action.Commit)
+}
+
+// removeFinalizer lets an object go.
+func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
+	if !action.RemoveFinalizer {
+		return nil
+	}
+	now, err := a.cluster.RemoveFinalizer(ctx, o.kind, o.change, corev1alpha1.TuplesFinalizer)
+	if err != nil {
+		return err
+	}
+	if err := p.reporter.Wrote(ctx, o.change, now); err != nil {
+		return err
+	}
+	o.change = now
+	return nil
+}
+
+// write changes the store. What the server refuses although the model allows it is remembered
+// with the model, and everything is planned again without it.
+func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) error {
+	if len(decided.Write)+len(decided.Remove) == 0 {
+		return nil
+	}
+	w := tuple.Write{StoreID: in.StoreID, Add: decided.Write, Remove: decided.Remove}
+	if in.Model != nil {
+		w.ModelID = in.Model.ID()
+	}
+	refused, err := a.writer.Write(ctx, w)
+	switch {
+	case len(refused) > 0:
+		a.models.Put(in.Model.Refusing(refused))
+		return reconcile.ErrStale
+	case errors.Is(err, fga.ErrModelNotFound), errors.Is(err, fga.ErrStoreNotFound):
+		// The server has lost the model: nothing can be added until store-sync has written one.
+		a.models.Drop(in.Model)
+		return reconcile.ErrStale
+	}
+	return err
+}
+
+// observe reads which of the tuples that anybody declares or has recorded the store holds.
+func (a *applier) observe(ctx context.Context, in plan.Input) (map[tuple.ID]tuple.Tuple, error) {
+	observed := map[tuple.ID]tuple.Tuple{}
+	ours := map[tuple.ID]struct{}{}
+	for _, o := range in.Owners {
+		for _, tuples := range [][]tuple.Tuple{o.Declared, o.Record.Tuples} {
+			for _, t := range tuples {
+				ours[t.ID] = struct{}{}
+			}
+		}
+	}
+	if len(ours) == 0 {
+		return observed, nil
+	}
+	for t, err := range a.openFGA.ReadTuples(ctx, in.StoreID) {
+		if err != nil {
+			return nil, err
+		}
+		held := tuple.Of(t.GetKey())
+		if _, ok := ours[held.ID]; ok {
+			observed[held.ID] = held
+		}
+	}
+	return observed, nil
+}

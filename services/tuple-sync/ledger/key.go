@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Key is what is reconciled as one: an OpenFGA store with all that is in it, or an
+// object that has no store.
+type Key struct {
+	StoreID string
+	Owner   event.Key
+}
+
+// String is for logs.
+func (k Key) String() string {
+	if k.StoreID != "" {
+		return "OpenFGA store " + k.StoreID
+	}
+	return k.Owner.String()
+}
+
+// Keys lists what an object touches: the store it belongs to and the store it has tuples in.
+// Others may depend on it: the deletion of a Store on those that refer to it, and they on
+// whether it exists.
+func (s *State) Keys(k event.Key) []Key {
+	switch k.GroupResource {
+	case kinds.Stores().GroupResource:
+		return s.keysOfStore(k)
+	case kinds.AuthorizationModels().GroupResource:
+		return s.keysOfModel(k)
+	}
+	if i, _ := s.infos.Last(k); i.Value != nil {
+		return s.keysAt(organization(i.Value))
+	}
+	return nil
+}
+
+func (s *State) keysOfStore(k event.Key) []Key {
+	o, live := s.Stores.Last(k)
+	var keys []Key
+	switch {
+	case live:
+		store := s.store(o)
+		if keys = keysOf(store); store.TargetStoreID != "" {
+			return keys
+		}
+	case o.UID == "":
+		return nil
+	case o.Value != nil:
+		keys = storeKeys(recordOfStore(o.Value).StoreID, o.Value.Status.StoreID)
+	}
+	for _, m := range s.dependents(k) {
+		keys = append(keys, keysOf(s.model(m))...)
+	}
+	return keys
+}
+
+func (s *State) keysOfModel(k event.Key) []Key {
+	o, live := s.Models.Last(k)
+	var keys []Key
+	switch {
+	case live:
+		keys = keysOf(s.model(o))
+	case o.Value == nil:
+		return nil
+	default:
+		keys = storeKeys(recordOfModel(o.Value, "").StoreID)
+	}
+	return append(keys, s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
+}
+
+// keysAt are those of a living Store.
+func (s *State) keysAt(store event.Key) []Key {
+	o, ok := s.Stores.Get(store)
+	if !ok {
+		return nil
+	}
+	return keysOf(s.store(o))
+}
+
+func keysOf(o object) []Key {
+	if keys := storeKeys(o.Record.StoreID, o.TargetStoreID); keys != nil {
+		return keys
+	}
+	return []Key{{Owner: o.Key}}
+}
+
+func storeKeys(ids ...string) []Key {
+	var keys []Key
+	for _, id := range ids {
+		if id != "" {
+			keys = append(keys, Key{StoreID: id})
+		}
+	}
+	return keys
+}

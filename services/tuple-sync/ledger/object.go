@@ -1,0 +1,115 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// object is an owner together with what it takes to write to it.
+type object struct {
+	plan.Owner
+	kind kinds.Kind
+	// change is the state that the facts are from, without the object's bytes.
+	change event.Change
+	// store names the Store that it belongs to.
+	store event.Key
+	// conditions of the object, of all services.
+	conditions []metav1.Condition
+	// infos are the AccountInfos by which a Store declares more.
+	infos []event.Key
+	// modelID is that of the model of a Store's OpenFGA store.
+	modelID string
+}
+
+// baseSize is roughly what an object's JSON takes beside its texts and tuples, in bytes.
+const baseSize = 4096
+
+func storeObject(o view.Object[corev1alpha1.Store]) object {
+	s := o.Value
+	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions, corev1alpha1.ModelSynced)
+	out.IsStore, out.store = true, o.Key
+	out.TargetStoreID, out.modelID = s.Status.StoreID, s.Status.AuthorizationModelID
+	out.Declared = tuple.ParseAll(s.Spec.Tuples)
+	out.StatusStoreID = s.Status.ManagedTuplesStoreID
+	out.Record = recordOfStore(s)
+	out.Size += quoted(s.Spec.CoreModule)
+	return out
+}
+
+// modelObject is an AuthorizationModel that belongs to a Store with the given OpenFGA store.
+func modelObject(o view.Object[corev1alpha1.AuthorizationModel], target string) object {
+	m := o.Value
+	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions, corev1alpha1.Merged)
+	out.TargetStoreID, out.store = target, m.Spec.StoreRef.Key(o.Key.Cluster)
+	out.Declared = tuple.ParseAll(m.Spec.Tuples)
+	out.StatusStoreID = m.Status.StoreID
+	out.Record = recordOfModel(m, target)
+	out.Size += quoted(m.Spec.Model)
+	return out
+}
+
+// deletedObject is one that was deleted past us.
+func deletedObject(last event.Change, r plan.Record) object {
+	return object{change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r}}
+}
+
+// newObject sets what is alike for all kinds. The condition named by module is where
+// store-sync decides on the object's module.
+func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, conditions []metav1.Condition, module string) object {
+	out := object{kind: kind, change: change, conditions: conditions, Owner: plan.Owner{
+		Key: change.Key, UID: change.UID, Generation: change.Generation, Created: m.CreationTimestamp.Time,
+		Deleting: m.DeletionTimestamp != nil, HasFinalizer: slices.Contains(m.Finalizers, corev1alpha1.TuplesFinalizer), Size: baseSize,
+	}}
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced); c != nil {
+		out.Condition = plan.Condition{OK: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
+	}
+	if c := meta.FindStatusCondition(conditions, module); c != nil && c.ObservedGeneration == change.Generation {
+		out.ModuleJudged, out.ModuleLive = true, c.Status == metav1.ConditionTrue
+	}
+	for _, text := range m.Annotations {
+		out.Size += quoted(text)
+	}
+	return out
+}
+
+func recordOfStore(s *corev1alpha1.Store) plan.Record {
+	return record(s.Status.ManagedTuplesStoreID, s.Status.ManagedTuples, s.Status.StoreID)
+}
+
+func recordOfModel(m *corev1alpha1.AuthorizationModel, target string) plan.Record {
+	return record(m.Status.StoreID, m.Status.ManagedTuples, target)
+}
+
+// record reads one of a status. One without a store is from before there was such a field:
+// then it speaks of the store that the object belongs to.
+func record(storeID string, tuples []corev1alpha1.Tuple, target string) plan.Record {
+	switch {
+	case len(tuples) == 0:
+		return plan.Record{}
+	case storeID == "":
+		storeID = target
+	}
+	return plan.Record{StoreID: storeID, Tuples: tuple.ParseAll(tuples)}
+}
+
+// quoted is about what a text takes in JSON.
+func quoted(text string) int {
+	return len(text) + strings.Count(text, "\n") + strings.Count(text, `"`) + strings.Count(text, "\t") + strings.Count(text, `\`)
+}
+
+// sameFor means that a plan made for one state holds for the other. Nobody but us writes our
+// condition: another one is that of a predecessor, who may have been at work since.
+func sameFor(was, now object) bool {
+	return was.UID == now.UID && was.Generation == now.Generation && was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition &&
+		was.TargetStoreID == now.TargetStoreID && was.Record.StoreID == now.Record.StoreID && slices.Equal(was.Record.Tuples, now.Record.Tuples)
+}

@@ -1,0 +1,258 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// lines is a plan in words, in the order in which it is carried out.
+func lines(p Plan) []string {
+	var all []string
+	update := func(when string, a Action, u *StatusUpdate) {
+		if u != nil {
+			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s%v %s", when, a.Evaluation.Owner.Key.Name, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason)))
+		}
+	}
+	for _, a := range p.Actions {
+		if a.AddFinalizer {
+			all = append(all, "add finalizer to "+a.Evaluation.Owner.Key.Name)
+		}
+	}
+	for _, a := range p.Actions {
+		update("intend", a, a.Intent)
+	}
+	for _, t := range p.Write {
+		all = append(all, "write "+t.String()+t.Condition+t.Context)
+	}
+	for _, t := range p.Remove {
+		all = append(all, "remove "+t.String())
+	}
+	for _, a := range p.Actions {
+		update("commit", a, a.Commit)
+	}
+	for _, a := range p.Actions {
+		if a.RemoveFinalizer {
+			all = append(all, "remove finalizer from "+a.Evaluation.Owner.Key.Name)
+		}
+	}
+	return all
+}
+
+func (o Owner) with(edit func(*Owner)) Owner {
+	edit(&o)
+	return o
+}
+
+func going(o *Owner)     { o.Deleting = true }
+func free(o *Owner)      { o.HasFinalizer = false }
+func syncing(o *Owner)   { o.Condition = Condition{Reason: Syncing} }
+func homeless(o *Owner)  { o.TargetStoreID = "" }
+func stray(o *Owner)     { o.TargetStoreID, o.StoreMissing = "", true }
+func unjudged(o *Owner)  { o.ModuleJudged, o.ModuleLive = false, false }
+func elsewhere(o *Owner) { o.TargetStoreID = "R" }
+func synced(n int) func(*Owner) {
+	return func(o *Owner) {
+		o.Condition = Condition{OK: true, Reason: Synced, Message: fmt.Sprintf("The store holds all tuples: %d.", n), Generation: 1}
+	}
+}
+
+func TestThePlanForAStore(t *testing.T) {
+	c1, c2 := under(t1, "from_office", `{"floor":1}`), under(t1, "from_office", `{"floor":2}`)
+	for name, c := range map[string]struct {
+		owners  []Owner
+		noModel bool
+		found   []tuple.Tuple
+		store   string
+		want    []string
+	}{
+		"a new owner is held first": {
+			owners: []Owner{owner("a", t1).with(free)},
+			want:   []string{"add finalizer to a", "intend a S[doc:1#viewer@user:1] Syncing", "write doc:1#viewer@user:1", "commit a S[doc:1#viewer@user:1] Synced"},
+		},
+		"an owner in step is left alone": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(synced(1))},
+		},
+		"an owner without tuples is only told so": {
+			owners: []Owner{owner("a").with(free)},
+			want:   []string{"commit a [] Synced"},
+		},
+		"additions are recorded before, removals after": {
+			owners: []Owner{owner("a", t1, t2).recorded("S", t2, t3)},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1 doc:3#viewer@user:1] Syncing",
+				"write doc:1#viewer@user:1", "remove doc:3#viewer@user:1", "commit a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Synced",
+			},
+		},
+		"what was left half-done is written again": {
+			owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(syncing)},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Syncing",
+				"write doc:1#viewer@user:1", "write doc:2#viewer@user:1", "commit a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Synced",
+			},
+		},
+		"what was left half-done and is there is only told": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(syncing)}, found: []tuple.Tuple{t1},
+			want: []string{"commit a S[doc:1#viewer@user:1] Synced"},
+		},
+		"what somebody took out of the store is written again": {
+			owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(synced(2))}, found: []tuple.Tuple{t1},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Syncing", "write doc:2#viewer@user:1",
+				"commit a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Synced",
+			},
+		},
+		"what somebody gave another condition is written again": {
+			owners: []Owner{owner("a", c1).recorded("S", c1).with(synced(1))}, found: []tuple.Tuple{c2},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1] Syncing", `write doc:1#viewer@user:1from_office{"floor":1}`, "commit a S[doc:1#viewer@user:1] Synced",
+			},
+		},
+		"another condition replaces the first": {
+			owners: []Owner{owner("a", c2).recorded("S", c1)},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1] Syncing", `write doc:1#viewer@user:1from_office{"floor":2}`, "commit a S[doc:1#viewer@user:1] Synced",
+			},
+		},
+		"a tuple goes with its last owner, and the other vouches for it": {
+			owners: []Owner{owner("a").recorded("S", t1), owner("b", t1).recorded("S", t1).with(synced(1))},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1] Syncing", "intend b S[doc:1#viewer@user:1] Syncing", "write doc:1#viewer@user:1",
+				"commit a [] Synced", "commit b S[doc:1#viewer@user:1] Synced",
+			},
+		},
+		"a deleted owner's tuples go, then its record, then the finalizer": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(going)},
+			want:   []string{"intend a S[doc:1#viewer@user:1] Syncing", "remove doc:1#viewer@user:1", "commit a [] Removed", "remove finalizer from a"},
+		},
+		"a deleted owner without tuples is released": {
+			owners: []Owner{owner("a", t1).with(going)}, want: []string{"remove finalizer from a"},
+		},
+		"a deleted Store stays while others need it": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(synced(1)).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true })},
+		},
+		"a deleted Store that was never held gets nothing new": {
+			owners: []Owner{owner("a", t1).with(free).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true })},
+			want:   []string{"commit a [] Invalid"},
+		},
+		"an object whose Store is gone goes without a call": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(going).with(stray)},
+			want:   []string{"commit a [] Removed", "remove finalizer from a"},
+		},
+		"an object that left for a Store that is not there takes its tuples along": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(stray).with(func(o *Owner) { o.RecordedElsewhere = true })},
+			want:   []string{"intend a S[doc:1#viewer@user:1] Syncing", "remove doc:1#viewer@user:1", "commit a [] Syncing"},
+		},
+		"a living object whose Store is gone keeps what it has": {
+			owners: []Owner{owner("a", t2).recorded("S", t1).with(stray)}, want: []string{"commit a S[doc:1#viewer@user:1] StoreNotFound"},
+		},
+		"an object that belongs elsewhere leaves": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(elsewhere)},
+			want:   []string{"intend a S[doc:1#viewer@user:1] Syncing", "remove doc:1#viewer@user:1", "commit a [] Syncing"},
+		},
+		"an object that has not left its old store yet has to wait": {
+			owners: []Owner{owner("a", t1).recorded("R", t1)},
+		},
+		"an object whose Store has no store waits, once store-sync has ruled": {
+			store: "none", owners: []Owner{owner("a", t1).with(homeless), owner("b", t1).with(homeless).with(unjudged)},
+			want: []string{"commit a [] Pending"},
+		},
+		"an object whose Store lost sight of its store stays as it is": {
+			owners: []Owner{owner("a", t2).recorded("S", t1).with(homeless).with(unjudged)},
+		},
+		"what was deleted past us goes if nobody else wants it": {
+			owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(func(o *Owner) { o.Deleted = true }), owner("b", t1).recorded("S", t1).with(synced(1))},
+			found:  []tuple.Tuple{t1, t2}, want: []string{"remove doc:2#viewer@user:1"},
+		},
+		"what was deleted past us long ago is not looked for again": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(func(o *Owner) { o.Deleted = true })}, found: []tuple.Tuple{},
+		},
+		"an object that cannot be changed keeps its tuples": {
+			owners: []Owner{owner("a", t2).recorded("S", t1).with(func(o *Owner) { o.Unwritable = true }), owner("b").recorded("S", t1)},
+			want:   []string{"intend b S[doc:1#viewer@user:1] Syncing", "write doc:1#viewer@user:1", "commit b [] Synced"},
+		},
+		"without a model nothing is added and nothing lost": {
+			noModel: true, owners: []Owner{owner("a", t1, t2).recorded("S", t1)},
+			want: []string{"commit a S[doc:1#viewer@user:1] Pending"},
+		},
+		"without a model what was left half-done stays so": {
+			noModel: true, owners: []Owner{owner("a", t1).recorded("S", t1).with(syncing)},
+			want: []string{"commit a S[doc:1#viewer@user:1] Syncing"},
+		},
+		"without a model tuples can still be removed": {
+			noModel: true, owners: []Owner{owner("a", t1).recorded("S", t1, t2).with(synced(2))},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Syncing", "remove doc:2#viewer@user:1", "commit a S[doc:1#viewer@user:1] Synced",
+			},
+		},
+		"an invalid tuple holds nothing up": {
+			owners: []Owner{owner("a", t1, tx, t2)},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Syncing", "write doc:1#viewer@user:1", "write doc:2#viewer@user:1",
+				"commit a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Invalid",
+			},
+		},
+		"a tuple whose types are on their way waits in silence": {
+			owners: []Owner{owner("a", tx).with(unjudged)},
+		},
+		"a tuple whose module was left out waits and says so": {
+			owners: []Owner{owner("a", tx).with(func(o *Owner) { o.ModuleLive = false })}, want: []string{"commit a [] Pending"},
+		},
+		"a tuple that the model no longer allows goes": {
+			owners: []Owner{owner("a", tx).recorded("S", tx)},
+			want:   []string{"intend a S[ship:1#captain@user:1] Syncing", "remove ship:1#captain@user:1", "commit a [] Invalid"},
+		},
+		"nonsense in a record is not asked of OpenFGA": {
+			owners: []Owner{owner("a").recorded("S", tup("doc:1:2", "x y", "nobody"))},
+			want:   []string{"intend a S[doc:1:2#x y@nobody] Syncing", "commit a [] Synced"},
+		},
+		"a finalizer that somebody took off comes back": {
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(synced(1)).with(free)}, want: []string{"add finalizer to a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Input{StoreID: "S", Owners: c.owners, Model: testModel(t)}
+			if c.noModel {
+				in.Model = nil
+			}
+			if c.store == "none" {
+				in.StoreID = ""
+			}
+			if c.found != nil {
+				in.Observed = map[tuple.ID]tuple.Tuple{}
+				for _, found := range c.found {
+					in.Observed[found.ID] = found
+				}
+			}
+			p := Make(in)
+			if got := lines(p); !slices.Equal(got, c.want) {
+				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
+			}
+			if p.Idle() != (len(c.want) == 0) {
+				t.Errorf("idle is %v", p.Idle())
+			}
+		})
+	}
+}
+
+func TestTheStatusNamesTheStoreThatRefusesEverything(t *testing.T) {
+	o := owner("a", tx)
+	in := Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}
+	first := Make(in).Actions[0].Commit
+	if first == nil || first.StoreID != "S" || len(first.Record.Tuples) != 0 {
+		t.Fatalf("recorded is %+v", first)
+	}
+	o.Condition, o.StatusStoreID = first.Condition, "R" // As another store said word for word.
+	in.Owners = []Owner{o}
+	if again := Make(in).Actions[0].Commit; again == nil || again.StoreID != "S" {
+		t.Errorf("then recorded is %+v", again)
+	}
+	o.StatusStoreID = "S"
+	in.Owners = []Owner{o}
+	if p := Make(in); !p.Idle() {
+		t.Errorf("in the end there is still to do: %v", lines(p))
+	}
+}

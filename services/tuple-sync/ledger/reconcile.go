@@ -1,0 +1,142 @@
+// Package ledger keeps the tuples that Stores and AuthorizationModels declare in OpenFGA, and
+// in each object's status a record of what is there on its behalf. All records together are the
+// ledger: OpenFGA itself does not know on whose behalf a tuple is there.
+//
+// What to do is decided in package plan; this package finds out who wants what, and carries
+// the plan out.
+package ledger
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// Config of a [Reconciler]. All fields are required.
+type Config struct {
+	State   *State
+	View    *view.View
+	Cluster Cluster
+	Status  *controller.StatusWriter
+	OpenFGA Reader
+	Writer  Writer
+	Models  Models
+	Log     *slog.Logger
+}
+
+// Reconciler keeps declared tuples, one [Key] at a time.
+type Reconciler struct {
+	state   *State
+	models  Models
+	records *records
+	applier *applier
+}
+
+// New makes one.
+func New(cfg Config) *Reconciler {
+	r := newRecords()
+	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, applier: &applier{
+		state: cfg.State, records: r, view: cfg.View, cluster: cfg.Cluster, status: cfg.Status,
+		openFGA: cfg.OpenFGA, writer: cfg.Writer, models: cfg.Models, log: cfg.Log,
+	}}
+}
+
+// Keys lists what an object touches.
+func (r *Reconciler) Keys(object event.Key) []Key { return r.state.Keys(object) }
+
+// pass is what one reconciliation knows, whatever becomes of its plans.
+type pass struct {
+	reporter consume.Reporter
+	key      Key
+	resync   bool
+	// unwritable are objects that the API server refuses to change, by UID. The others go on.
+	unwritable map[string]error
+}
+
+// Reconcile makes a store hold what is declared for it. It plans until nothing is left to do:
+// what it did for one object may be what another waits for, and no event will tell it of that.
+func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key, resync bool) error {
+	p := &pass{reporter: to, key: key, resync: resync, unwritable: map[string]error{}}
+	return reconcile.Retry(key, func() error {
+		s, err := r.snapshot(ctx, p)
+		if err != nil {
+			return err
+		}
+		decided := plan.Make(s.input)
+		if err := r.applier.apply(ctx, p, s, decided); err != nil {
+			return err
+		}
+		r.report(p, s, decided)
+		if decided.Idle() {
+			return nil
+		}
+		p.resync = false
+		return reconcile.ErrStale
+	})
+}
+
+// snapshot is what a plan is made from, and the objects behind it by UID.
+type snapshot struct {
+	input   plan.Input
+	objects map[string]*object
+}
+
+// snapshot gathers all that has to do with the key of p. It reads the store's tuples only
+// if it must: at a resync, or where a record may not be true.
+func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
+	storeID := p.key.StoreID
+	s := &snapshot{input: plan.Input{StoreID: storeID}, objects: map[string]*object{}}
+	modelID, declared, look, first := "", false, p.resync, r.records.firstPass(storeID)
+	for _, o := range r.objects(p) {
+		_, o.Unwritable = p.unwritable[o.UID]
+		if o.TargetStoreID == storeID && o.modelID != "" {
+			modelID = o.modelID
+		}
+		declared = declared || len(o.Declared) > 0
+		if o.Record.StoreID == storeID && !r.records.trusts(o) {
+			look = look || o.Deleted || !first
+			if first && !o.Deleted {
+				r.records.keep(storeID, o)
+			}
+		}
+		s.input.Owners = append(s.input.Owners, o.Owner)
+		s.objects[o.UID] = &o
+	}
+	var err error
+	if declared {
+		if s.input.Model, err = r.models.Get(ctx, storeID, modelID); err != nil {
+			return nil, err
+		}
+	}
+	if look && storeID != "" {
+		s.input.Observed, err = r.applier.observe(ctx, s.input)
+	}
+	return s, err
+}
+
+// objects lists all that have to do with the key of p. Whichever of them changes will wake it,
+// even if it has nothing to do with the key any more.
+func (r *Reconciler) objects(p *pass) []object {
+	objects := r.state.under(p.key)
+	for p.reporter.Watch(watched(objects)...) {
+		objects = r.state.under(p.key)
+	}
+	if p.key.StoreID == "" {
+		return objects
+	}
+	return append(objects, r.records.orphans(r.state, p.key.StoreID, objects)...)
+}
+
+func watched(objects []object) []event.Key {
+	keys := make([]event.Key, 0, len(objects))
+	for _, o := range objects {
+		keys = append(append(keys, o.Key), o.infos...)
+	}
+	return keys
+}

@@ -1,0 +1,118 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// records are those that this process knows to be true: those it has found when it first
+// looked at a store, written, or compared with OpenFGA.
+//
+// A record that appears later was written by somebody else, a predecessor as a rule, and
+// what it speaks of may have been undone by this process before it knew: so the store
+// is read before such a record is trusted. And a record that is kept here outlives its object.
+type records struct {
+	mu sync.Mutex
+	// kept by OpenFGA store and UID of the object.
+	kept map[string]map[string]kept
+	// passed are the stores that this process has looked at.
+	passed map[string]struct{}
+	// cleaned is what has been removed of objects that were deleted past us, by UID.
+	cleaned map[string][]tuple.Tuple
+}
+
+// kept is a record with the state of the object that bears it.
+type kept struct {
+	change event.Change
+	tuples []tuple.Tuple
+}
+
+func newRecords() *records {
+	return &records{kept: map[string]map[string]kept{}, passed: map[string]struct{}{}, cleaned: map[string][]tuple.Tuple{}}
+}
+
+// firstPass reports whether nobody has asked this of a store before.
+func (r *records) firstPass(storeID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, again := r.passed[storeID]
+	r.passed[storeID] = struct{}{}
+	return !again
+}
+
+// trusts reports whether the record of o is known to be true.
+func (r *records) trusts(o object) bool {
+	if len(o.Record.Tuples) == 0 {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k, ok := r.kept[o.Record.StoreID][o.UID]
+	return ok && !o.Deleted && slices.Equal(k.tuples, o.Record.Tuples)
+}
+
+// keep takes the record of o in one store for true.
+func (r *records) keep(storeID string, o object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o.Record.StoreID != storeID {
+		r.drop(storeID, o.UID)
+		return
+	}
+	if r.kept[storeID] == nil {
+		r.kept[storeID] = map[string]kept{}
+	}
+	r.kept[storeID][o.UID] = kept{o.change, o.Record.Tuples}
+}
+
+// clean ends the matter of an object that was deleted past us, unless it turns out that its last
+// record was another.
+func (r *records) clean(storeID string, o object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop(storeID, o.UID)
+	r.cleaned[o.UID] = o.Record.Tuples
+}
+
+// drop forgets a record; the caller holds the lock.
+func (r *records) drop(storeID, uid string) {
+	delete(r.kept[storeID], uid)
+	if len(r.kept[storeID]) == 0 {
+		delete(r.kept, storeID)
+	}
+}
+
+// orphans lists the objects that were deleted past us and whose tuples may still be in a store:
+// as their tombstones tell, and those that are only remembered here because they vanished unseen.
+// The others who have to do with the store are live.
+func (r *records) orphans(s *State, storeID string, live []object) []object {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := map[string]struct{}{}
+	for _, o := range live {
+		known[o.UID] = struct{}{}
+	}
+	var orphans []object
+	for _, o := range s.deleted(storeID) {
+		if cleaned, ok := r.cleaned[o.UID]; !ok || !slices.Equal(cleaned, o.Record.Tuples) {
+			known[o.UID] = struct{}{}
+			orphans = append(orphans, o)
+		}
+	}
+	for uid, k := range maps.Clone(r.kept[storeID]) {
+		if _, ok := known[uid]; ok {
+			continue
+		}
+		if s.accountsForItself(k.change.Key, uid) {
+			r.drop(storeID, uid)
+			continue
+		}
+		orphans = append(orphans, deletedObject(k.change, plan.Record{StoreID: storeID, Tuples: k.tuples}))
+	}
+	return orphans
+}

@@ -1,0 +1,179 @@
+package ledger
+
+import (
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// Names of indexes.
+const (
+	// byStoreID finds Stores by the OpenFGA store that is theirs.
+	byStoreID = "storeId"
+	// byRecord finds objects by the OpenFGA store that their record speaks of.
+	byRecord = "record"
+	// byStoreName finds AuthorizationModels by the name of the Store they refer to.
+	byStoreName = "storeRef"
+	// byOrganization finds AccountInfos by the Store of their organization.
+	byOrganization = "organization"
+)
+
+// State is who wants tuples where, as the view has it.
+type State struct {
+	Stores *view.Table[corev1alpha1.Store]
+	Models *view.Table[corev1alpha1.AuthorizationModel]
+	infos  *view.Table[corev1alpha1.AccountInfo]
+	// accountType is the type of the accounts that everybody is a member of; empty if nobody is.
+	accountType string
+}
+
+// NewState declares the tables in v. With an account type everybody is a member of accounts.
+func NewState(v *view.View, accountType string) *State {
+	return &State{
+		accountType: accountType,
+		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
+			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
+			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordOfStore(s).StoreID} },
+		}),
+		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
+			byStoreName: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
+			byRecord:    func(m *corev1alpha1.AuthorizationModel) []string { return []string{recordOfModel(m, "").StoreID} },
+		}),
+		infos: view.Register(v, kinds.AccountInfos(), map[string]func(*corev1alpha1.AccountInfo) []string{
+			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
+		}),
+	}
+}
+
+// organization names the Store of the organization that a kcp workspace belongs to.
+func organization(i *corev1alpha1.AccountInfo) event.Key {
+	org := i.Spec.Organization
+	return event.Key{Cluster: org.OriginCluster, GroupResource: kinds.Stores().GroupResource, Name: org.Name}
+}
+
+// dependents lists the live AuthorizationModels that refer to a Store.
+func (s *State) dependents(store event.Key) []view.Object[corev1alpha1.AuthorizationModel] {
+	var found []view.Object[corev1alpha1.AuthorizationModel]
+	for _, m := range s.Models.By(byStoreName, store.Name) {
+		if m.Value.Spec.StoreRef.Key(m.Key.Cluster) == store {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func (s *State) store(o view.Object[corev1alpha1.Store]) object {
+	out := storeObject(o)
+	out.HasDependents = out.Deleting && len(s.dependents(o.Key)) > 0
+	if s.accountType == "" {
+		return out
+	}
+	var infos []*corev1alpha1.AccountInfo
+	for _, i := range s.infos.By(byOrganization, o.Key.String()) {
+		if organization(i.Value) == o.Key && i.Key.Name == corev1alpha1.AccountInfoName {
+			infos, out.infos = append(infos, i.Value), append(out.infos, i.Key)
+		}
+	}
+	out.Declared = plan.WithMembers(out.Declared, plan.AccountsOf(s.accountType, o.Key.Cluster, o.Value, infos)...)
+	return out
+}
+
+func (s *State) model(o view.Object[corev1alpha1.AuthorizationModel]) object {
+	store, target := o.Value.Spec.StoreRef.Key(o.Key.Cluster), ""
+	of, ok := s.Stores.Get(store)
+	if ok {
+		target = of.Value.Status.StoreID
+	}
+	out := modelObject(o, target)
+	out.StoreMissing = !ok
+	for _, other := range s.Stores.By(byStoreID, out.Record.StoreID) {
+		out.RecordedElsewhere = out.RecordedElsewhere || other.Key != store
+	}
+	return out
+}
+
+// lookUp finds a live object of either kind.
+func (s *State) lookUp(key event.Key) (object, bool) {
+	if o, ok := s.Stores.Get(key); ok {
+		return s.store(o), true
+	}
+	if o, ok := s.Models.Get(key); ok {
+		return s.model(o), true
+	}
+	return object{}, false
+}
+
+// under lists the live objects that have to do with what is reconciled as one.
+func (s *State) under(key Key) []object {
+	if key.StoreID != "" {
+		return s.owners(key.StoreID)
+	}
+	if o, ok := s.lookUp(key.Owner); ok {
+		return []object{o}
+	}
+	return nil
+}
+
+// owners lists the live objects that have to do with an OpenFGA store, each once.
+func (s *State) owners(storeID string) []object {
+	found := map[event.Key]object{}
+	for _, o := range s.Stores.By(byStoreID, storeID) {
+		found[o.Key] = s.store(o)
+		for _, m := range s.dependents(o.Key) {
+			found[m.Key] = s.model(m)
+		}
+	}
+	for _, o := range s.Stores.By(byRecord, storeID) {
+		found[o.Key] = s.store(o)
+	}
+	for _, m := range s.Models.By(byRecord, storeID) {
+		found[m.Key] = s.model(m)
+	}
+	objects := make([]object, 0, len(found))
+	for _, o := range found {
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// deleted lists the objects that were deleted although they had a record of a store.
+func (s *State) deleted(storeID string) []object {
+	var objects []object
+	for _, o := range s.Stores.GoneBy(byRecord, storeID) {
+		objects = append(objects, deletedObject(o.Change, recordOfStore(o.Value)))
+	}
+	for _, m := range s.Models.GoneBy(byRecord, storeID) {
+		objects = append(objects, deletedObject(m.Change, recordOfModel(m.Value, "")))
+	}
+	return objects
+}
+
+// accountsForItself reports whether an object is still there, or was deleted in good order: in either case
+// it needs nobody to remember its record.
+func (s *State) accountsForItself(key event.Key, uid string) bool {
+	if o, live := s.Stores.Last(key); o.UID == uid {
+		return live || o.Value != nil && len(recordOfStore(o.Value).Tuples) == 0
+	}
+	o, live := s.Models.Last(key)
+	return o.UID == uid && (live || o.Value != nil && len(recordOfModel(o.Value, "").Tuples) == 0)
+}
+
+// Owners lists all who declare tuples for a Store.
+func (s *State) Owners(store view.Object[corev1alpha1.Store]) []plan.Owner {
+	var objects []object
+	if id := store.Value.Status.StoreID; id != "" {
+		objects = s.owners(id)
+	} else {
+		objects = []object{s.store(store)}
+		for _, m := range s.dependents(store.Key) {
+			objects = append(objects, s.model(m))
+		}
+	}
+	owners := make([]plan.Owner, len(objects))
+	for i, o := range objects {
+		owners[i] = o.Owner
+	}
+	return owners
+}

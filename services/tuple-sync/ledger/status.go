@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// maxConflicts bounds how often one status is written again because others write the same object.
+const maxConflicts = 8
+
+// storeStatus and modelStatus are the parts of a status that are ours.
+type storeStatus struct {
+	ManagedTuples        []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
+	ManagedTuplesStoreID string               `json:"managedTuplesStoreId,omitempty"`
+	TupleCount           int                  `json:"tupleCount"`
+	Conditions           []metav1.Condition   `json:"conditions"`
+}
+
+type modelStatus struct {
+	ManagedTuples []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
+	StoreID       string               `json:"storeId,omitempty"`
+	Conditions    []metav1.Condition   `json:"conditions"`
+}
+
+// status is u as part of the object's status.
+func (o *object) status(u *plan.StatusUpdate) any {
+	tuples := make([]corev1alpha1.Tuple, len(u.Record.Tuples))
+	for i, t := range u.Record.Tuples {
+		tuples[i] = t.Declared()
+	}
+	// The message names tuples, and is bounded by package plan.
+	c := condition.New(corev1alpha1.TuplesSynced, u.Condition.OK, u.Condition.Reason, u.Condition.Message)
+	conditions := condition.Apply(o.conditions, []string{c.Type}, u.Condition.Generation, metav1.Now())
+	meta.SetStatusCondition(&conditions, metav1.Condition{
+		Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: u.Condition.Generation,
+	})
+	if o.IsStore {
+		return storeStatus{ManagedTuples: tuples, ManagedTuplesStoreID: u.StoreID, TupleCount: len(tuples), Conditions: conditions}
+	}
+	return modelStatus{ManagedTuples: tuples, StoreID: u.StoreID, Conditions: conditions}
+}
+
+// writeStatus records by compare-and-swap, again if all that has changed does not concern the plan.
+func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.StatusUpdate) error {
+	if u == nil {
+		return nil
+	}
+	for range maxConflicts {
+		_, err := a.status.Apply(ctx, p.reporter, o.kind, o.change, o.status(u))
+		if errors.Is(err, kube.ErrNotFound) {
+			err = a.status.Refresh(ctx, o.kind, o.change)
+		}
+		stale := errors.Is(err, reconcile.ErrStale)
+		if err != nil && !stale {
+			return err
+		}
+		if !stale {
+			o.Record, o.Condition = u.Record, u.Condition
+			a.records.keep(p.key.StoreID, *o)
+		}
+		if err := a.follow(o); err != nil || !stale {
+			return err
+		}
+	}
+	return reconcile.ErrStale
+}
+
+// follow makes o its newest state. The plan is stale if it was not made for that.
+func (a *applier) follow(o *object) error {
+	now, ok := a.state.lookUp(o.Key)
+	if !ok || !sameFor(*o, now) {
+		return reconcile.ErrStale
+	}
+	*o = now
+	return nil
+}
+
+// report remembers what is now known to be true, and tells what became of each object.
+func (r *Reconciler) report(p *pass, s *snapshot, decided plan.Plan) {
+	for _, action := range decided.Actions {
+		o := s.objects[action.Evaluation.Owner.UID]
+		if o.Deleted {
+			r.records.clean(p.key.StoreID, *o)
+		} else if action.Evaluation.KeepsRecord() && s.input.Model != nil {
+			r.records.keep(p.key.StoreID, *o)
+		}
+		outcome, message := outcomeOf(action.NextCondition)
+		if err, ok := p.unwritable[o.UID]; ok {
+			outcome, message = eventv1.Outcome_OUTCOME_REJECTED, err.Error()
+		}
+		p.reporter.Report(o.change, outcome, message)
+	}
+}
+
+func outcomeOf(c plan.Condition) (eventv1.Outcome, string) {
+	switch c.Reason {
+	case plan.Invalid:
+		return eventv1.Outcome_OUTCOME_REJECTED, c.Message
+	case plan.Pending, plan.StoreNotFound, plan.Syncing:
+		return eventv1.Outcome_OUTCOME_PENDING, c.Message
+	}
+	return eventv1.Outcome_OUTCOME_APPLIED, ""
+}

@@ -1,0 +1,76 @@
+package tuplesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// writer changes OpenFGA stores on behalf of all who keep tuples there, and announces it.
+type writer struct {
+	openFGA  tupleWriter
+	announce func(context.Context, *eventv1.StoreChanged) error
+	metrics  *metrics
+}
+
+// tupleWriter is what is needed of OpenFGA.
+type tupleWriter interface {
+	Write(ctx context.Context, storeID, modelID string, add, remove []*openfgav1.TupleKey) error
+}
+
+// Write adds, then removes. Which additions the server refuses is found out: then all others are
+// made, nothing is removed, and nothing announced, for the caller has to think again.
+//
+// The announcement comes before Write returns: who records afterwards that all is done, and
+// crashes in between, writes and announces again.
+func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
+	err = w.send(ctx, change, change.Add, change.Remove)
+	switch {
+	case errors.Is(err, fga.ErrInvalidTuple) && len(change.Add) > 0:
+		refused = map[tuple.Tuple]error{}
+		if failed := w.isolate(ctx, change, change.Add, refused); failed != nil {
+			return nil, failed
+		}
+		if len(refused) == 0 {
+			return nil, err
+		}
+		w.metrics.refused(len(refused))
+		return refused, nil
+	case len(change.Add) == 0 && (errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)):
+		// A store without a model has no tuples.
+	case err != nil:
+		return nil, err
+	}
+	w.metrics.wrote(change)
+	if err := w.announce(ctx, &eventv1.StoreChanged{StoreId: change.StoreID, Objects: change.Objects()}); err != nil {
+		return nil, fmt.Errorf("announcing changed tuples of OpenFGA store %s: %w", change.StoreID, err)
+	}
+	return refused, nil
+}
+
+func (w *writer) send(ctx context.Context, change tuple.Write, add, remove []tuple.Tuple) error {
+	return w.openFGA.Write(ctx, change.StoreID, change.ModelID, tuple.Keys(add), tuple.Keys(remove))
+}
+
+// isolate writes all that can be written, by halves, and collects what cannot.
+func (w *writer) isolate(ctx context.Context, change tuple.Write, add []tuple.Tuple, refused map[tuple.Tuple]error) error {
+	err := w.send(ctx, change, add, nil)
+	if !errors.Is(err, fga.ErrInvalidTuple) {
+		return err
+	}
+	if len(add) == 1 {
+		refused[add[0]] = errors.New(tuple.Reason(err))
+		return nil
+	}
+	half := len(add) / 2
+	if err := w.isolate(ctx, change, add[:half], refused); err != nil {
+		return err
+	}
+	return w.isolate(ctx, change, add[half:], refused)
+}
