@@ -20,6 +20,7 @@ import (
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -164,23 +165,7 @@ func inStep(namespace string, r infer.EvaluatedRule, ruleSet *infer.RuleSet) *ro
 	want := ruleSet.Status(r, infer.StatusInput{Exists: func(infer.Role) bool { return false }})
 	rule.Status.ObservedGeneration = 1
 	rule.Status.Inferences = rolev1alpha1.RuleInferences{ParentRole: want.Parent.String(), ChildRoles: strings.Fields(texts(want.Children))}
-	for _, c := range []struct {
-		kind string
-		infer.Condition
-	}{
-		{rolev1alpha1.Accepted, want.Accepted},
-		{rolev1alpha1.Acyclic, want.Acyclic},
-		{rolev1alpha1.ChildRoleFound, want.ChildRoleFound},
-		{rolev1alpha1.Synced, want.Synced},
-	} {
-		status := metav1.ConditionFalse
-		if c.OK {
-			status = metav1.ConditionTrue
-		}
-		rule.Status.Conditions = append(rule.Status.Conditions, metav1.Condition{
-			Type: c.kind, Status: status, Reason: c.Reason, Message: c.Message, ObservedGeneration: 1, LastTransitionTime: metav1.Now(),
-		})
-	}
+	rule.Status.Conditions = condition.Apply(nil, nil, 1, metav1.Now(), want.Conditions()...)
 	return rule
 }
 

@@ -20,7 +20,8 @@ type Input struct {
 // Plan is what is to be done about the bindings that follow from one source. A desired
 // binding that it does not speak of is as it must be.
 type Plan struct {
-	// Source is the binding of that name; nil if there is none.
+	// Name of the source, Source the binding of that name; nil if there is none.
+	Name      string
 	Source    *Binding
 	Actions   []Action
 	Obstacles []Obstacle
@@ -69,7 +70,7 @@ func (rs *RuleSet) Plan(in Input) Plan {
 	for _, g := range in.Generated {
 		has[g.Name] = g
 	}
-	p := Plan{Source: in.Binding}
+	p := Plan{Name: in.Source, Source: in.Binding}
 	list := rs.Desired(in.Binding)
 	for i := range list {
 		d := &list[i]
@@ -142,7 +143,7 @@ func (p Plan) Changes() []BindingChange {
 		list = append(list, c)
 	}
 	for _, o := range p.Obstacles {
-		list = append(list, BindingChange{Name: o.Name, Source: p.Source.Name, Role: o.Child, Obstacle: o.Reason, Subjects: p.Source.Subjects})
+		list = append(list, BindingChange{Name: o.Name, Source: p.Name, Role: o.Child, Obstacle: o.Reason, Subjects: p.Source.Subjects})
 	}
 	return list
 }

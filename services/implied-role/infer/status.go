@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 )
 
 // Further reasons of conditions.
@@ -21,19 +24,18 @@ const (
 	Pending         = "Pending"
 )
 
-// Condition is one thing to say about a rule.
-type Condition struct {
-	OK              bool
-	Reason, Message string
-}
-
 // Status is what is to be said about a rule.
 type Status struct {
 	// Parent is the rule's, Children what comes with it by all rules together.
 	Parent   Role
 	Children []Role
 
-	Accepted, Acyclic, ChildRoleFound, Synced Condition
+	Accepted, Acyclic, ChildRoleFound, Synced condition.Condition
+}
+
+// Conditions are those of a rule.
+func (s Status) Conditions() []condition.Condition {
+	return []condition.Condition{s.Accepted, s.Acyclic, s.ChildRoleFound, s.Synced}
 }
 
 // Obstacle is why a binding that follows from a rule is not made as it must be.
@@ -63,29 +65,29 @@ func (rs *RuleSet) Status(r EvaluatedRule, in StatusInput) Status {
 func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 	s := Status{
 		Parent:         r.Parent,
-		Accepted:       Condition{r.Reason == Accepted, r.Reason, r.Message},
-		Acyclic:        Condition{true, NoCycle, ""},
-		ChildRoleFound: Condition{true, RoleFound, ""},
+		Accepted:       condition.New(rolev1alpha1.Accepted, r.Reason == Accepted, r.Reason, r.Message),
+		Acyclic:        condition.New(rolev1alpha1.Acyclic, true, NoCycle, ""),
+		ChildRoleFound: condition.New(rolev1alpha1.ChildRoleFound, true, RoleFound, ""),
 		Synced:         rs.synced(r, in.Obstacles),
 	}
 	if r.Reason == Accepted && rs.graph.Cyclic(r.Parent, r.Child) {
 		circle := append([]Role{r.Parent}, rs.graph.Path(r.Child, r.Parent)...)
-		s.Acyclic = Condition{false, InCycle, fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", via(circle))}
+		s.Acyclic = condition.New(rolev1alpha1.Acyclic, false, InCycle, fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", via(circle)))
 	}
 	if r.Flaw == nil && !in.Exists(r.Child) {
-		s.ChildRoleFound = Condition{false, RoleMissing, fmt.Sprintf("%s %s does not exist: what is bound to it grants nothing until it does",
-			r.Child.Kind(), r.Child.Name)}
+		s.ChildRoleFound = condition.New(rolev1alpha1.ChildRoleFound, false, RoleMissing, fmt.Sprintf("%s %s does not exist: what is bound to it grants nothing until it does",
+			r.Child.Kind(), r.Child.Name))
 	}
 	return s
 }
 
-func (rs *RuleSet) synced(r EvaluatedRule, obstacles []Obstacle) Condition {
+func (rs *RuleSet) synced(r EvaluatedRule, obstacles []Obstacle) condition.Condition {
 	if r.Reason != Accepted {
-		return Condition{false, NotAccepted, "the rule does not hold; see the condition Accepted"}
+		return condition.New(rolev1alpha1.Synced, false, NotAccepted, "the rule does not hold; see the condition Accepted")
 	}
 	if n, ok := rs.paused[r.Name]; ok {
-		return Condition{false, TooManyBindings, fmt.Sprintf("the rule asks for about %d RoleBindings, more than %d: none are added; "+
-			"bind groups instead of single subjects, or ask the administrator", n, rs.limit)}
+		return condition.New(rolev1alpha1.Synced, false, TooManyBindings, fmt.Sprintf("the rule asks for about %d RoleBindings, more than %d: none are added; "+
+			"bind groups instead of single subjects, or ask the administrator", n, rs.limit))
 	}
 	worst := Obstacle{}
 	for _, o := range obstacles {
@@ -95,9 +97,9 @@ func (rs *RuleSet) synced(r EvaluatedRule, obstacles []Obstacle) Condition {
 		}
 	}
 	if worst.Reason != "" {
-		return Condition{false, worst.Reason, worst.Message}
+		return condition.New(rolev1alpha1.Synced, false, worst.Reason, worst.Message)
 	}
-	return Condition{true, Synced, ""}
+	return condition.New(rolev1alpha1.Synced, true, Synced, "")
 }
 
 // Compare orders obstacles by how much they concern a person.

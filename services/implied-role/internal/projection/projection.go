@@ -41,25 +41,29 @@ type Projection struct {
 	// id of the store, has what it holds by namespace; has is nil while that is not known.
 	id  string
 	has map[string]map[link]struct{}
-	// reads counts how often all of it was read, seen which of these a namespace was last set right by.
-	reads int
-	seen  map[string]int
 	// written are the rules that has speaks of.
 	written map[string]*infer.RuleSet
 }
 
 // New makes one.
-func New(cfg Config) *Projection { return &Projection{cfg: cfg, seen: map[string]int{}} }
+func New(cfg Config) *Projection { return &Projection{cfg: cfg} }
 
-// Sync makes OpenFGA say what the rules of a namespace do. A thorough one, and the first, read
-// all that OpenFGA has, and set right other namespaces, too. That OpenFGA, the store or its
-// model is not there is an error that waits; that the model has no such roles is told in the log.
-func (p *Projection) Sync(ctx context.Context, namespace string, thorough bool) error {
+// Forget has everything read again, because others may have changed it.
+func (p *Projection) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.has = nil
+}
+
+// Sync makes OpenFGA say what the rules of a namespace do. The first one, and the first after
+// [Projection.Forget], read all that OpenFGA has, and set right other namespaces, too. That
+// OpenFGA, the store or its model is not there is an error that waits; that the model has no such
+// roles is told in the log.
+func (p *Projection) Sync(ctx context.Context, namespace string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	namespaces := []string{namespace}
-	// When all namespaces are compared thoroughly, what was read for one serves the others, too.
-	if p.has == nil || thorough && p.seen[namespace] == p.reads {
+	if p.has == nil {
 		if err := p.load(ctx); err != nil {
 			return fmt.Errorf("reading rules in OpenFGA: %w", err)
 		}
@@ -71,7 +75,6 @@ func (p *Projection) Sync(ctx context.Context, namespace string, thorough bool) 
 			return fmt.Errorf("writing rules of namespace %s to OpenFGA: %w", n, err)
 		}
 	}
-	p.seen[namespace] = p.reads
 	return nil
 }
 
@@ -96,7 +99,6 @@ func (p *Projection) load(ctx context.Context) error {
 		}
 	}
 	p.id, p.has, p.written = stores[0].ID, has, map[string]*infer.RuleSet{}
-	p.reads++
 	return nil
 }
 

@@ -149,6 +149,18 @@ func (s *State) BindingsIn(namespace string) []*infer.Binding {
 	return values(s.Bindings.By(byNamespace, namespace))
 }
 
+// Gone lists the rules and bindings of a namespace that have been deleted, as far as that is known.
+func (s *State) Gone(namespace string) []event.Key {
+	var keys []event.Key
+	for _, r := range s.Rules.GoneBy(byNamespace, namespace) {
+		keys = append(keys, r.Key)
+	}
+	for _, b := range s.Bindings.GoneBy(byNamespace, namespace) {
+		keys = append(keys, b.Key)
+	}
+	return keys
+}
+
 // Empty reports whether a namespace has no bindings.
 func (s *State) Empty(namespace string) bool { return s.Bindings.Count(byNamespace, namespace) == 0 }
 
