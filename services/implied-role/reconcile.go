@@ -123,12 +123,12 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 		}
 	}()
 	r.concern(namespace, ruleSet, before, &todo)
-	plans := r.plans(namespace, ruleSet, todo)
-	done := r.applier.apply(ctx, p, n, plans, func() bool {
+	planned := r.plan(namespace, ruleSet, todo)
+	done := r.applier.apply(ctx, p, n, planned.plans, func() bool {
 		now, _ := r.state.RuleSet(namespace)
 		return n.pending() || !now.Same(ruleSet)
 	})
-	end.news = r.conclude(ctx, p, ruleSet, todo, plans, done) || end.news
+	end.news = r.conclude(ctx, p, planned, todo, done) || end.news
 	end.unfinished = done.stale || done.interrupted
 	switch {
 	case done.err != nil:
@@ -166,32 +166,36 @@ func (r *reconciler) concern(namespace string, ruleSet, before *infer.RuleSet, t
 	}
 }
 
-// plans makes the plan for each source, in order.
-func (r *reconciler) plans(namespace string, ruleSet *infer.RuleSet, todo changeSet) []infer.Plan {
+// planned is the plan for each source, in order, and the rules that they follow from.
+type planned struct {
+	ruleSet *infer.RuleSet
+	plans   []infer.Plan
+}
+
+// plan plans for each source.
+func (r *reconciler) plan(namespace string, ruleSet *infer.RuleSet, todo changeSet) planned {
 	plans := make([]infer.Plan, 0, len(todo.sources))
 	for _, source := range slices.Sorted(maps.Keys(todo.sources)) {
 		plan := ruleSet.Plan(r.state.Snapshot(namespace, source))
 		plan.Obstacles = slices.DeleteFunc(plan.Obstacles, func(o infer.Obstacle) bool { return o.Reason == infer.TooManyBindings }) // Of which the rules tell.
 		plans = append(plans, plan)
 	}
-	return plans
+	return planned{ruleSet, plans}
 }
 
 // conclude remembers what stands in the way, tells of that and of what was done, and takes it
 // from todo. It reports whether statuses are to tell something else.
-func (r *reconciler) conclude(
-	ctx context.Context, p *consume.Pass[Key], ruleSet *infer.RuleSet, todo changeSet, plans []infer.Plan, done *applied,
-) (news bool) {
+func (r *reconciler) conclude(ctx context.Context, p *consume.Pass[Key], made planned, todo changeSet, done *applied) (news bool) {
 	n, warnings := r.memory.of(p.Key.Namespace), maxWarnings
-	for _, plan := range plans {
-		obstacles := append(plan.Obstacles, done.obstacles[plan.Name]...)
+	for _, plan := range made.plans {
+		obstacles := slices.Concat(plan.Obstacles, done.obstacles[plan.Name])
 		slices.SortFunc(obstacles, infer.Obstacle.Compare)
 		taken, changed := n.meet(plan.Name, obstacles)
 		news = news || changed
 		r.warn(ctx, p.Key.Namespace, plan.Name, taken, &warnings)
 		if _, left := done.undone[plan.Name]; !left {
 			delete(todo.sources, plan.Name)
-			r.report(p, ruleSet, plan.Name, obstacles, done.writes[plan.Name])
+			r.report(p, made.ruleSet, plan.Name, obstacles, done.writes[plan.Name])
 		}
 	}
 	for key := range todo.gone {
