@@ -29,6 +29,7 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const soon = 20 * time.Second
@@ -77,7 +78,7 @@ func (b *bed) serve() *testbed.Running {
 func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
-	listener := b.Lead(&cfg.Config.Config)
+	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 }
@@ -299,22 +300,21 @@ func (b *bed) consistent() error {
 		ns.Rules = append(ns.Rules, ruleOf(r))
 	}
 	o := infer.Infer(ns, infer.DefaultPolicy())
-	for _, s := range o.Steps(ns.Bindings) {
-		if s.Changes() {
-			return fmt.Errorf("%s of %s is left to do", s.Verb, s.Name)
-		}
+	for _, a := range o.Actions(ns.Bindings) {
+		return fmt.Errorf("%s of %s is left to do", a.Verb, a.Name)
 	}
 	for i, r := range rules {
-		want := o.Status(o.Rules()[i], infer.Facts{Exists: func(infer.Role) bool { return true }})
+		want := o.Rules.Status(o.Rules.Rules()[i], infer.StatusInput{Exists: func(infer.Role) bool { return true }})
 		if got := strings.Join(r.Status.Inferences.ChildRoles, " "); got != texts(want.Children) || r.Status.Inferences.ParentRole != want.Parent.String() {
 			return fmt.Errorf("the status of rule %s is %+v, want %s", r.Name, r.Status.Inferences, texts(want.Children))
 		}
-		for kind, c := range map[string]infer.Condition{
-			rolev1alpha1.Accepted: want.Accepted, rolev1alpha1.Acyclic: want.Acyclic, rolev1alpha1.Synced: want.Synced,
-		} {
-			got := meta.FindStatusCondition(r.Status.Conditions, kind)
-			if got == nil || got.Reason != c.Reason || (got.Status == metav1.ConditionTrue) != c.OK || got.ObservedGeneration != r.Generation {
-				return fmt.Errorf("condition %s of rule %s is %+v, want %+v", kind, r.Name, got, c)
+		for _, c := range want.Conditions() {
+			if c.Type == rolev1alpha1.ChildRoleFound {
+				continue // The roles of tests need not exist.
+			}
+			got := meta.FindStatusCondition(r.Status.Conditions, c.Type)
+			if got == nil || got.Reason != c.Reason || got.Status != c.Status || got.ObservedGeneration != r.Generation {
+				return fmt.Errorf("condition %s of rule %s is %+v, want %+v", c.Type, r.Name, got, c)
 			}
 		}
 	}

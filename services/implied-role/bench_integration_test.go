@@ -85,7 +85,7 @@ func BenchmarkWrites(b *testing.B) {
 func bareBinding(i int) *rbacv1.RoleBinding {
 	source := &infer.Binding{Name: "x", UID: "x", Role: role("a"), Subjects: []rbacv1.Subject{subject("u")}}
 	rule := infer.Rule{Parent: role("a"), Child: role("b")}
-	for _, w := range infer.NewRulebook("", []infer.Rule{rule}, infer.DefaultPolicy()).Limited(0, nil).Wanted(source) {
+	for _, w := range infer.NewRuleSet("", []infer.Rule{rule}, infer.DefaultPolicy()).Limited(0, nil).Desired(source) {
 		b := w.Object()
 		b.Name, b.OwnerReferences, b.Labels = fmt.Sprintf("bare-%d", i), nil, map[string]string{"bare": "yes"}
 		return b

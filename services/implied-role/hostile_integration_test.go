@@ -168,6 +168,7 @@ func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
 		t.Fatal(err)
 	}
 	going.generates("")
+	b.Settled()
 	b.Quiet("a resync while it is stuck", func() { b.Resync(topology.ImpliedRole) })
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")

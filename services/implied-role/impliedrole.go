@@ -16,14 +16,11 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/query"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
-	"github.com/entail-dev/entail/services/internal/consume"
-	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/view"
 )
 
 // Run runs implied-role until ctx ends or a part of it fails.
@@ -40,48 +37,39 @@ func Run(ctx context.Context, cfg Config) error {
 const deadline = 10 * time.Minute
 
 func build(cfg Config, rt *service.Runtime) (service.App, error) {
-	api, err := kube.New(rt.Kube, cfg.Cluster, topology.ImpliedRole)
+	needs := controller.Needs{OneCluster: true}
+	if cfg.ProjectStore != "" {
+		needs.OpenFGA = &cfg.OpenFGA
+	}
+	parts, err := controller.Open(rt, cfg.Config, needs)
 	if err != nil {
 		return service.App{}, err
 	}
-	v := view.New(view.Config{JS: rt.JS, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log})
-	s := scene.New(v, cfg.Cluster, cfg.Policy)
+	parts.Engine.Deadline = deadline
+	s, v := state.New(parts.View, cfg.Cluster, cfg.Policy), parts.View
+	memory, watchCache := newMemory(s), query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
 	r := &reconciler{
-		Scene: s, spaces: newSpaces(), view: v, api: api, log: rt.Log,
-		metrics: newMetrics(rt.Metrics, s), writers: make(chan struct{}, cfg.Writers),
+		state: s, memory: memory, status: parts.Status, log: rt.Log,
+		applier: &applier{
+			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
+		},
 	}
-	var closing func() error
-	if cfg.ProjectStore != "" {
-		openFGA, err := fga.Dial(cfg.OpenFGA)
-		if err != nil {
-			return service.App{}, err
-		}
-		closing = openFGA.Close
+	if parts.OpenFGA != nil {
 		roles, _ := projection.ParseRoles(cfg.ProjectRoles)
 		r.projection = projection.New(projection.Config{
-			OpenFGA: openFGA, Store: cfg.ProjectStore, Roles: roles, Log: rt.Log,
-			Rules: func(namespace string) *infer.Rulebook { book, _ := s.Rulebook(namespace); return book },
+			OpenFGA: parts.OpenFGA, Store: cfg.ProjectStore, Roles: roles, Log: rt.Log,
+			Rules: func(namespace string) *infer.RuleSet { ruleSet, _ := s.RuleSet(namespace); return ruleSet },
 		})
 	}
-	named, _ := topology.ServiceNamed(topology.ImpliedRole)
-	engine := consume.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync, Deadline: deadline,
-	}
-	hub := query.NewHub(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
-	v.OnChange(hub.Changed)
-	v.OnReload(hub.Reloaded)
+	v.OnChange(memory.Changed)
+	v.OnChange(watchCache.Changed)
+	v.OnReload(memory.Reloaded)
+	v.OnReload(watchCache.Reloaded)
 	server := query.NewServer(query.Config{
-		Scene: s, Complete: v.Complete, Revision: v.Revision, Finished: r.finished, Lister: api, Hub: hub,
+		State: s, Complete: v.Complete, Revision: v.Revision, Finished: memory.finished, Lister: parts.Kube, Changes: watchCache,
 	})
-	return service.App{
-		Handlers: []rpc.Handler{rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
-			inferencev1connect.InferenceServiceHandler(server), query.Access())},
-		Ready: []service.Check{{Name: "view", Err: v.Complete}},
-		Tasks: []func(context.Context) error{
-			v.Run,
-			hub.Run,
-			func(ctx context.Context) error { return consume.Run(ctx, engine, r) },
-		},
-		Close: closing,
-	}, nil
+	app := controller.App(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
+		inferencev1connect.InferenceServiceHandler(server), query.Access()))
+	app.Tasks = append(app.Tasks, watchCache.Run)
+	return app, nil
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
 
@@ -16,7 +16,7 @@ type metrics struct {
 	writes *prometheus.CounterVec
 }
 
-func newMetrics(registerer prometheus.Registerer, s *scene.Scene) *metrics {
+func newMetrics(registerer prometheus.Registerer, s *state.State) *metrics {
 	m := &metrics{writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "entail_implied_writes_total", Help: "Changes of generated RoleBindings, by what and how it went.",
 	}, []string{"verb", "outcome"})}
@@ -34,13 +34,13 @@ func (m *metrics) wrote(v infer.Verb, err error) {
 
 // collector counts what is in the view when it is asked.
 type collector struct {
-	*scene.Scene
+	state                    *state.State
 	rules, generated, cycles *prometheus.Desc
 }
 
-func newCollector(s *scene.Scene) collector {
+func newCollector(s *state.State) collector {
 	return collector{
-		Scene:     s,
+		state:     s,
 		rules:     prometheus.NewDesc("entail_implied_rules", "Rules, by whether all that follows from them is there.", []string{"synced"}, nil),
 		generated: prometheus.NewDesc("entail_implied_bindings", "Generated RoleBindings.", nil, nil),
 		cycles:    prometheus.NewDesc("entail_implied_cycles", "Sets of roles that all imply each other.", nil, nil),
@@ -57,13 +57,13 @@ func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (c collector) Collect(values chan<- prometheus.Metric) {
 	rules := map[string]int{"true": 0, "false": 0}
-	for _, r := range c.Rules.All() {
+	for _, r := range c.state.Rules.All() {
 		synced := meta.IsStatusConditionTrue(r.Value.Status.Conditions, rolev1alpha1.Synced)
 		rules[strconv.FormatBool(synced)]++
 	}
 	for synced, n := range rules {
 		values <- prometheus.MustNewConstMetric(c.rules, prometheus.GaugeValue, float64(n), synced)
 	}
-	values <- prometheus.MustNewConstMetric(c.generated, prometheus.GaugeValue, float64(c.Generated()))
-	values <- prometheus.MustNewConstMetric(c.cycles, prometheus.GaugeValue, float64(c.Cycles()))
+	values <- prometheus.MustNewConstMetric(c.generated, prometheus.GaugeValue, float64(c.state.Generated()))
+	values <- prometheus.MustNewConstMetric(c.cycles, prometheus.GaugeValue, float64(c.state.Cycles()))
 }

@@ -10,17 +10,20 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
 const (
@@ -28,69 +31,66 @@ const (
 	// takes objects of 1.5 MiB, and writes each role down twice: whose field it is, too.
 	maxChildren   = 5000
 	maxChildBytes = 256 << 10
-	// maxMessage bounds the message of a condition.
-	maxMessage = 1024
+	// maxCause bounds what is told of an error.
+	maxCause = 1024
 )
 
-// tell makes the status of every rule what it must be, and writes what differs.
-func (p *pass) tell(ctx context.Context) error {
-	facts := infer.Facts{Exists: p.Exists(p.namespace), Troubles: p.troubles(p.namespace)}
+// reconcileStatuses makes the status of every rule what it must be, unless bindings are being
+// made: then whoever makes them asks for statuses in the end.
+func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]) error {
+	namespace, n := p.Key.Namespace, r.memory.known(p.Key.Namespace)
+	if n == nil {
+		return nil
+	}
+	ruleSet, rules := r.state.RuleSet(namespace)
+	obstacles, known := n.settled(ruleSet)
+	if !known {
+		return nil
+	}
 	var (
 		group    sync.WaitGroup
 		parent   infer.Role
-		children listed
+		children childList
 	)
-	judged, errs := p.book.Rules(), make([]error, len(p.rules))
-	for _, i := range byParent(judged) {
-		rule, s := p.rules[i], p.book.Standing(judged[i], facts)
-		if s.Parent != parent {
-			parent, children = s.Parent, list(p.book.Implied(s.Parent))
+	in, evaluated, errs := infer.StatusInput{Exists: r.state.Exists(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
+	for _, i := range byParent(evaluated) {
+		status := ruleSet.RuleStatus(evaluated[i], in)
+		if status.Parent != parent {
+			parent, children = status.Parent, list(ruleSet.Implied(status.Parent))
 		}
-		status := statusOf(rule, s, children)
-		p.results[rule.Key] = resultOf(rule, s)
-		if equality.Semantic.DeepEqual(status, ours(rule.Value.Status)) {
+		write := statusOf(rules[i], status, children)
+		if write.Same {
+			p.Report(write.Object, write.Outcome, write.Message)
 			continue
 		}
-		p.writers <- struct{}{}
+		r.applier.writers <- struct{}{}
 		group.Go(func() {
-			defer func() { <-p.writers }()
-			errs[i] = p.writeStatus(ctx, rule, status)
+			defer func() { <-r.applier.writers }()
+			_, errs[i] = r.status.Write(ctx, p, write)
 		})
 	}
 	group.Wait()
-	return p.refusals(ctx, errs)
+	return r.refused(ctx, p, rules, errs)
 }
 
-// refusals joins errors that waiting may cure. Any other is the fault of one rule, and
+// refused joins errors that waiting may cure. Any other is the fault of one rule, and
 // concerns no other: it is noted, and the status is tried again at a resync.
-func (p *pass) refusals(ctx context.Context, errs []error) error {
+func (r *reconciler) refused(ctx context.Context, p *consume.Pass[Key], rules []state.Rule, errs []error) error {
 	for i, err := range errs {
-		if err == nil || fault.IsUnavailable(err) {
+		if err == nil || fault.IsUnavailable(err) || errors.Is(err, reconcile.ErrStale) {
 			continue
 		}
-		rule := p.rules[i]
-		p.log.WarnContext(ctx, "the API server refuses the status of a rule", slog.String("object", rule.Key.String()), slog.Any("error", err))
-		p.results[rule.Key] = consume.Result{Change: rule.Change, Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "its status is refused: " + cause(err)}
+		rule := rules[i]
+		r.log.WarnContext(ctx, "the API server refuses the status of a rule", slog.String("object", rule.Key.String()), slog.Any("error", err))
+		p.Report(rule.Change, eventv1.Outcome_OUTCOME_PENDING, "its status is refused: "+cause(err))
 		errs[i] = nil
 	}
 	return errors.Join(errs...)
 }
 
-func (p *pass) writeStatus(ctx context.Context, rule scene.Rule, status rolev1alpha1.ImpliedRolesStatus) error {
-	now, err := p.api.ApplyStatus(ctx, kinds.ImpliedRoles(), rule.Change, status, false)
-	if errors.Is(err, kube.ErrNotFound) {
-		return nil // The event that says so is on its way.
-	}
-	if err != nil {
-		return err
-	}
-	now.ObservedAt, now.Traceparent = rule.ObservedAt, rule.Traceparent
-	return p.view.Apply(ctx, now)
-}
-
 // byParent orders rules, by their numbers, such that those of one parent come together:
 // its children are then listed once, and those of all parents never at a time.
-func byParent(rules []infer.Judged) []int {
+func byParent(rules []infer.EvaluatedRule) []int {
 	order := make([]int, len(rules))
 	for i := range order {
 		order[i] = i
@@ -99,13 +99,13 @@ func byParent(rules []infer.Judged) []int {
 	return order
 }
 
-// listed is child roles as a status lists them, sorted, and how many are left out.
-type listed struct {
+// childList is child roles as a status lists them, sorted, and how many are left out.
+type childList struct {
 	names []string
 	more  int
 }
 
-func list(roles []infer.Role) listed {
+func list(roles []infer.Role) childList {
 	names, bytes := make([]string, 0, min(len(roles), maxChildren)), 0
 	for _, r := range roles {
 		name := r.String()
@@ -115,7 +115,7 @@ func list(roles []infer.Role) listed {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return listed{names, len(roles) - len(names)}
+	return childList{names, len(roles) - len(names)}
 }
 
 // encoded is about how long a text is in JSON: some letters are written as six.
@@ -129,58 +129,87 @@ func encoded(text string) int {
 	return n
 }
 
-// statusOf is s as the status of a rule. What time a condition changed is as before unless it did.
-func statusOf(rule scene.Rule, s infer.Status, children listed) rolev1alpha1.ImpliedRolesStatus {
-	is := rule.Value.Status
-	if children.more > 0 && s.Accepted.OK {
+// statusOf is what is to be told of a rule. When a condition changed is as before unless it did.
+func statusOf(rule state.Rule, s infer.Status, children childList) controller.Status {
+	if children.more > 0 && s.Accepted.Holds() {
 		s.Accepted.Message = fmt.Sprintf("%d further child roles follow and are not listed here: ask entail inferences", children.more)
 	}
-	status := rolev1alpha1.ImpliedRolesStatus{ObservedGeneration: rule.Generation}
+	fields, has := rolev1alpha1.ImpliedRolesStatus{ObservedGeneration: rule.Generation}, rule.Value.Status
 	if s.Parent.Name != "" {
-		status.Inferences = rolev1alpha1.RuleInferences{ParentRole: s.Parent.String(), ChildRoles: children.names}
+		fields.Inferences = rolev1alpha1.RuleInferences{ParentRole: s.Parent.String(), ChildRoles: children.names}
 	}
-	for _, c := range []struct {
-		kind string
-		infer.Condition
-	}{
-		{rolev1alpha1.Accepted, s.Accepted},
-		{rolev1alpha1.Acyclic, s.Acyclic},
-		{rolev1alpha1.ChildRoleFound, s.ChildRoleFound},
-		{rolev1alpha1.Synced, s.Synced},
-	} {
-		condition := metav1.Condition{
-			Type: c.kind, Status: metav1.ConditionFalse, Reason: c.Reason, Message: cut(c.Message), ObservedGeneration: rule.Generation,
-		}
-		if c.OK {
-			condition.Status = metav1.ConditionTrue
-		}
-		all := kube.SetCondition(is.Conditions, condition)
-		status.Conditions = append(status.Conditions, *meta.FindStatusCondition(all, c.kind))
+	ours := []string{rolev1alpha1.Accepted, rolev1alpha1.Acyclic, rolev1alpha1.ChildRoleFound, rolev1alpha1.Synced}
+	fields.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now(), s.Conditions()...)
+	has.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now())
+	status := controller.Status{
+		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Same: equality.Semantic.DeepEqual(fields, has),
+		Outcome: eventv1.Outcome_OUTCOME_APPLIED,
+	}
+	switch {
+	case !s.Accepted.Holds():
+		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, s.Accepted.Message
+	case !s.Synced.Holds():
+		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, s.Synced.Message
 	}
 	return status
 }
 
-// ours is the part of a status that this service writes.
-func ours(is rolev1alpha1.ImpliedRolesStatus) rolev1alpha1.ImpliedRolesStatus {
-	var conditions []metav1.Condition
-	for _, kind := range []string{rolev1alpha1.Accepted, rolev1alpha1.Acyclic, rolev1alpha1.ChildRoleFound, rolev1alpha1.Synced} {
-		if c := meta.FindStatusCondition(is.Conditions, kind); c != nil {
-			conditions = append(conditions, *c)
-		}
+// maxWarnings bounds the Events of one pass: whoever makes many bindings that stand in the
+// way must not hold up the rest. Statuses tell of the others.
+const maxWarnings = 50
+
+// warn tells people of bindings that are not what they seem: those that have names which would
+// be those of what follows from a source, and a source that claims to be generated.
+func (r *reconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
+	for _, name := range taken {
+		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
+			Warning: true, Reason: infer.NameConflict,
+			Message: fmt.Sprintf("it has the name of a RoleBinding that follows from %s: delete or rename it", source),
+		})
 	}
-	is.Conditions = conditions
-	return is
+	uid := ""
+	if b := r.state.Binding(namespace, source); b != nil && b.Labelled && b.Grants() {
+		uid = string(b.UID)
+	}
+	if r.memory.of(namespace).isNews(source, uid) {
+		r.warnOf(ctx, r.state.BindingKey(namespace, source), left, condition.Note{Warning: true, Reason: "ForeignLabel", Message: fmt.Sprintf(
+			"the label %s says that it was generated, but it was not: it is left alone, and counts as explicit", infer.ManagedByLabel)})
+	}
 }
 
-func resultOf(rule scene.Rule, s infer.Status) consume.Result {
-	r := consume.Result{Change: rule.Change, Outcome: eventv1.Outcome_OUTCOME_APPLIED}
-	switch {
-	case !s.Accepted.OK:
-		r.Outcome, r.Message = eventv1.Outcome_OUTCOME_REJECTED, s.Accepted.Message
-	case !s.Synced.OK:
-		r.Outcome, r.Message = eventv1.Outcome_OUTCOME_PENDING, s.Synced.Message
+func (r *reconciler) warnOf(ctx context.Context, key event.Key, left *int, note condition.Note) {
+	b, live := r.state.Bindings.Get(key)
+	if *left--; !live || *left < 0 {
+		return
 	}
-	return r
+	r.log.WarnContext(ctx, "a foreign RoleBinding stands in the way", slog.String("object", key.String()), slog.String("reason", note.Reason))
+	r.status.Note(ctx, b.Change, note)
+}
+
+// report tells what became of a source, if rules concern it.
+func (r *reconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
+	b, live := r.state.Bindings.Last(r.state.BindingKey(p.Key.Namespace, source))
+	if !live || writes == 0 && len(ruleSet.Direct(b.Value.Role)) == 0 {
+		return
+	}
+	reportAs(p, b.Change, obstacles)
+}
+
+// reportGone tells what became of an object that has been deleted.
+func (r *reconciler) reportGone(p *consume.Pass[Key], key event.Key, obstacles []infer.Obstacle) {
+	if b, gone := r.state.Bindings.Tombstone(key); gone {
+		reportAs(p, b.Change, obstacles)
+	} else if rule, gone := r.state.Rules.Tombstone(key); gone {
+		reportAs(p, rule.Change, obstacles)
+	}
+}
+
+func reportAs(p *consume.Pass[Key], c event.Change, obstacles []infer.Obstacle) {
+	if len(obstacles) > 0 {
+		p.Report(c, eventv1.Outcome_OUTCOME_PENDING, obstacles[0].Message)
+		return
+	}
+	p.Report(c, eventv1.Outcome_OUTCOME_APPLIED, "")
 }
 
 // cause is an error of the API server for people, without what was being done.
@@ -188,15 +217,8 @@ func cause(err error) string {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {
-			return cut(err.Error())
+			return clip.Text(err.Error(), maxCause)
 		}
 		err = inner
 	}
-}
-
-func cut(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage], "") + fmt.Sprintf("… (%d more)", len(text)-maxMessage)
 }

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/condition"
 )
 
 func TestAStatusListsAsManyChildrenAsTheAPIServerTakes(t *testing.T) {
@@ -35,9 +36,13 @@ func TestAStatusListsAsManyChildrenAsTheAPIServerTakes(t *testing.T) {
 				roles = append(roles, infer.Role{Name: text + strings.Repeat(c.letter, c.length-len(text))})
 			}
 			l := list(roles)
-			status := statusOf(scene.Rule{Value: &rolev1alpha1.ImpliedRoles{}}, infer.Status{
-				Parent: infer.Role{Name: "a"}, Accepted: infer.Condition{OK: true, Reason: infer.Accepted},
+			write := statusOf(state.Rule{Value: &rolev1alpha1.ImpliedRoles{}}, infer.Status{
+				Parent: infer.Role{Name: "a"}, Accepted: condition.New(rolev1alpha1.Accepted, true, infer.Accepted, ""),
 			}, l)
+			status, ok := write.Fields.(rolev1alpha1.ImpliedRolesStatus)
+			if !ok {
+				t.Fatalf("fields are %T", write.Fields)
+			}
 			data, err := json.Marshal(status)
 			if err != nil {
 				t.Fatal(err)
@@ -48,41 +53,13 @@ func TestAStatusListsAsManyChildrenAsTheAPIServerTakes(t *testing.T) {
 			if len(l.names)+l.more != c.children || (l.more == 0) != c.all || len(l.names) == 0 {
 				t.Errorf("%d are listed, and %d more", len(l.names), l.more)
 			}
-			if got := status.Conditions[0].Message; c.all != (got == "") || !c.all && !strings.HasPrefix(got, fmt.Sprint(l.more)+" further") {
+			accepted := meta.FindStatusCondition(status.Conditions, rolev1alpha1.Accepted)
+			if got := accepted.Message; c.all != (got == "") || !c.all && !strings.HasPrefix(got, fmt.Sprint(l.more)+" further") {
 				t.Errorf("it says %q of %d", got, l.more)
 			}
-			if status.Conditions[0].Status != metav1.ConditionTrue {
-				t.Errorf("condition %+v", status.Conditions[0])
+			if accepted.Status != metav1.ConditionTrue {
+				t.Errorf("condition %+v", accepted)
 			}
 		})
-	}
-}
-
-func TestWhatTheBusNeverSaysIsForgotten(t *testing.T) {
-	s := newSpaces()
-	for i := range maxWrote + 1 {
-		s.write(event.Change{Key: event.Key{Namespace: "ns", Name: fmt.Sprint(i)}, UID: "u", Deleted: true})
-	}
-	s.touch("ns", dirt{rules: true})
-	if s.finish("ns", false); len(s.all["ns"].wrote) != 0 || s.all["ns"].clean() {
-		t.Errorf("%d are kept", len(s.all["ns"].wrote))
-	}
-}
-
-func TestTroublesOfManyBindingsAreToldOnce(t *testing.T) {
-	s := newSpaces()
-	found := map[string]finding{}
-	for i := range 100 {
-		trouble := infer.Trouble{Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}, Reason: infer.Pending, Message: fmt.Sprintf("%03d", i)}
-		other := trouble
-		other.Reason = infer.Forbidden
-		found[fmt.Sprint("B", i)] = finding{troubles: []infer.Trouble{other, trouble}}
-	}
-	if !s.settle("ns", found) {
-		t.Error("they are new")
-	}
-	got := s.troubles("ns")
-	if len(got) != 2 || got[0].Reason != infer.Forbidden || got[0].Message != "000" || got[1].Message != "000" {
-		t.Errorf("got %v", got)
 	}
 }

@@ -49,7 +49,7 @@ func (b *bed) wanted() grants {
 			all.add(binding.Role, binding.Subjects)
 		}
 	}
-	for _, w := range infer.Infer(ns, infer.DefaultPolicy()).Wanted {
+	for _, w := range infer.Infer(ns, infer.DefaultPolicy()).Desired {
 		all.add(w.Child, w.Source.Subjects)
 	}
 	return all

@@ -2,7 +2,7 @@
 // it keeps the stream of changes equal to the API server. Of several replicas one
 // leads and publishes; all of them answer where a change is now.
 //
-// Package source reads the API server, mirror keeps the stream, query answers.
+// Package source reads the API server, reflector keeps the stream, query answers.
 package watcher
 
 import (
@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/publish/trail"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/watcher/internal/mirror"
 	"github.com/entail-dev/entail/services/watcher/internal/query"
+	"github.com/entail-dev/entail/services/watcher/internal/reflector"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
+	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
 
 // checkInterval is how often the stream is compared from outside; it bounds how long a
@@ -51,14 +51,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, fmt.Errorf("client of leases: %w", err)
 	}
 	publisher := publish.New(rt.JS)
-	kept := mirror.Config{
+	stream := reflector.Config{
 		Source: cluster, Publisher: publisher, Cluster: cfg.Cluster, Kinds: kinds, StreamReplicas: cfg.StreamReplicas,
 		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,
-		Log: rt.Log, Metrics: mirror.NewMetrics(rt.Metrics), Tracer: rt.Tracer, Propagator: rt.Propagator,
+		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Tracer: rt.Tracer, Propagator: rt.Propagator,
 	}
-	seat := &seat{
+	leader := &election{
 		namespace: cfg.LeaseNamespace, name: cfg.LeaseName, identity: cmp.Or(cfg.Identity, randomIdentity()),
-		leases: leases.CoordinationV1(), log: rt.Log, leading: newLeading(rt.Metrics),
+		leases: leases.CoordinationV1(), log: rt.Log, metrics: newMetrics(rt.Metrics),
 	}
 	answers := query.New(query.Config{
 		Source: cluster, Publisher: publisher, Trail: trail.New(rt.JS), Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
@@ -67,7 +67,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		Handlers: []rpc.Handler{answers.Handler()},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
-				return seat.hold(ctx, func(ctx context.Context) error { return mirror.Run(ctx, kept) })
+				return leader.run(ctx, func(ctx context.Context) error { return reflector.Run(ctx, stream) })
 			},
 			answers.Run,
 		},

@@ -47,15 +47,15 @@ func unlimited() Policy {
 // BenchmarkCold is a start from nothing: all rules and bindings of a namespace, planned.
 func BenchmarkCold(b *testing.B) {
 	ns := Namespace{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
-	wanted, steps := 0, 0
+	desired, actions := 0, 0
 	for b.Loop() {
 		o := Infer(ns, unlimited())
-		wanted, steps = len(o.Wanted), len(o.Steps(ns.Bindings))
+		desired, actions = len(o.Desired), len(o.Actions(ns.Bindings))
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	b.ReportMetric(float64(wanted), "wanted")
-	b.ReportMetric(float64(steps), "steps")
+	b.ReportMetric(float64(desired), "desired")
+	b.ReportMetric(float64(actions), "actions")
 	b.ReportMetric(float64(memory.Sys)/(1<<20), "MiB-of-system")
 }
 
@@ -64,12 +64,12 @@ func BenchmarkConverged(b *testing.B) {
 	ns := Namespace{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
 	o := Infer(ns, unlimited())
 	all := ns.Bindings
-	for _, w := range o.Wanted {
+	for _, w := range o.Desired {
 		all = append(all, w.Binding())
 	}
 	for b.Loop() {
-		if steps := Infer(Namespace{Name: "ns", Rules: ns.Rules, Bindings: all}, unlimited()).Steps(all); len(steps) > 0 {
-			b.Fatal(steps[0])
+		if actions := Infer(Namespace{Name: "ns", Rules: ns.Rules, Bindings: all}, unlimited()).Actions(all); len(actions) > 0 {
+			b.Fatal(actions[0])
 		}
 	}
 }
@@ -84,11 +84,11 @@ func BenchmarkRuleEvent(b *testing.B) {
 				byRole[binding.Role] = append(byRole[binding.Role], binding)
 			}
 			load := func(r Role) int { return len(byRole[r]) }
-			before := NewRulebook("ns", rules[1:], unlimited()).Limited(100_000, load)
+			before := NewRuleSet("ns", rules[1:], unlimited()).Limited(100_000, load)
 			dirty := 0
 			for b.Loop() {
 				dirty = 0
-				after := NewRulebook("ns", rules, unlimited()).Limited(100_000, load)
+				after := NewRuleSet("ns", rules, unlimited()).Limited(100_000, load)
 				for _, r := range after.Changed(before) {
 					dirty += len(byRole[r])
 				}
@@ -98,8 +98,8 @@ func BenchmarkRuleEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkRulebook judges rules and computes what follows from them.
-func BenchmarkRulebook(b *testing.B) {
+// BenchmarkRuleSet evaluates rules and computes what follows from them.
+func BenchmarkRuleSet(b *testing.B) {
 	ring := make([]Rule, 1000)
 	for i := range ring {
 		ring[i] = Rule{Name: fmt.Sprintf("%04d", i), Parent: numbered(i), Child: numbered((i + 1) % len(ring))}
@@ -107,7 +107,7 @@ func BenchmarkRulebook(b *testing.B) {
 	for name, rules := range map[string][]Rule{"1000 roles, 1000 rules": hierarchy(1000, 1000), "5000 roles, 20000 rules": hierarchy(5000, 20_000), "cycle of 1000": ring} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				NewRulebook("ns", rules, unlimited())
+				NewRuleSet("ns", rules, unlimited())
 			}
 		})
 	}

@@ -29,8 +29,8 @@ type Binding struct {
 	Deleting, Finalized bool
 	// System means that the API server made it for itself.
 	System bool
-	// dress is a fingerprint of what generated bindings bear.
-	dress fingerprint
+	// metadata is a fingerprint of what generated bindings bear.
+	metadata fingerprint
 }
 
 // wire is the part of a RoleBinding that is read.
@@ -69,7 +69,7 @@ func (b *Binding) UnmarshalJSON(data []byte) error {
 	}
 	if owner, ours := owner(b, m.OwnerReferences); ours {
 		b.Source = shared(owner.Name)
-		b.dress = dressOf(m.Labels, m.Annotations, owner)
+		b.metadata = metadataOf(m.Labels, m.Annotations, owner)
 	} else {
 		b.Former = former(b, m.Annotations[SourceAnnotation], m.OwnerReferences)
 	}

@@ -99,8 +99,8 @@ func TestWhatOthersAddToAGeneratedBindingMayStay(t *testing.T) {
 func TestForeignBindingsAreNeverTouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(*world)
-		// verb is what is said about it.
-		verb Verb
+		// obstacle is what is said about it.
+		obstacle string
 	}{
 		"X2: our labels on an explicit one": {harm: func(w *world) {
 			w.bindings["B"].Labels = map[string]string{ManagedByLabel: ManagedBy, ImpliedLabel: "true"}
@@ -109,14 +109,14 @@ func TestForeignBindingsAreNeverTouched(t *testing.T) {
 			w.bindings["B"].Labels = map[string]string{ManagedByLabel: ManagedBy}
 			w.bindings["B"].OwnerReferences = []metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding", Name: "B"}}
 		}},
-		"X3: one with the name that we would give": {verb: Conflict, harm: func(w *world) {
+		"X3: one with the name that we would give": {obstacle: NameConflict, harm: func(w *world) {
 			w.bind(Name("B", role("b")), role("other"), []string{"mallory"})
 		}},
-		"ours without its label": {verb: Conflict, harm: func(w *world) {
+		"ours without its label": {obstacle: NameConflict, harm: func(w *world) {
 			w.settle()
 			delete(w.bindings[Name("B", role("b"))].Labels, ManagedByLabel)
 		}},
-		"ours without its owner": {verb: Conflict, harm: func(w *world) {
+		"ours without its owner": {obstacle: NameConflict, harm: func(w *world) {
 			w.settle()
 			w.bindings[Name("B", role("b"))].OwnerReferences = nil
 		}},
@@ -134,12 +134,12 @@ func TestForeignBindingsAreNeverTouched(t *testing.T) {
 				t.Errorf("%s: %s was changed", name, name)
 			}
 		}
-		var verb Verb
-		for _, s := range o.Steps(w.all()) {
-			verb = s.Verb
+		obstacle := ""
+		for _, change := range o.changes(w.all()) {
+			obstacle = change.Obstacle
 		}
-		if verb != c.verb || c.verb == 0 && w.generated(true) != "B:b{x}" {
-			t.Errorf("%s: said %s, generated %q", name, verb, w.generated(true))
+		if obstacle != c.obstacle || c.obstacle == "" && w.generated(true) != "B:b{x}" {
+			t.Errorf("%s: said %q, generated %q", name, obstacle, w.generated(true))
 		}
 	}
 }
@@ -168,8 +168,8 @@ func TestAGeneratedBindingThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	w.settle()
 	w.bindings[Name("B", role("b"))].DeletionTimestamp = &now
 	o, writes := w.settle(), w.writes
-	if steps := o.Steps(w.all()); len(steps) != 1 || steps[0].Verb != Wait {
-		t.Errorf("steps %v", steps)
+	if changes := o.changes(w.all()); len(changes) != 1 || changes[0].Obstacle != Pending {
+		t.Errorf("changes %v", changes)
 	}
 	w.do("-a>b")
 	if w.settle(); w.writes != writes {
@@ -180,7 +180,7 @@ func TestAGeneratedBindingThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b b>ClusterRole/view B=a{x,group:g,sa:ns:bot}")
-	for _, wanted := range w.infer().Wanted {
+	for _, wanted := range w.infer().Desired {
 		object := wanted.Object()
 		object.UID = "u"
 		want := wanted.Binding()

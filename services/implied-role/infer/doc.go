@@ -8,7 +8,7 @@
 // name follows from those two, so nothing is ever renamed, and what stays wanted stays in
 // place. A generated binding is never a source of others.
 //
-// [Rulebook] is the rules with their closure, [Rulebook.Plan] what is to be done about one
-// explicit binding, [Schedule] in which order, [Rulebook.Status] what a rule's status is.
+// [RuleSet] is the rules with their closure, [RuleSet.Plan] what is to be done about one
+// explicit binding, [Schedule] in which order, [RuleSet.Status] what a rule's status is.
 // [Infer] is all of it at once, which is what the rest must agree with.
 package infer

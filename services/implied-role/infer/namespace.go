@@ -2,7 +2,6 @@ package infer
 
 import (
 	"iter"
-	"slices"
 )
 
 // Namespace is all there is in one.
@@ -15,13 +14,13 @@ type Namespace struct {
 
 // Outcome is what follows from a [Namespace].
 type Outcome struct {
-	*Rulebook
-	// Wanted are the generated bindings that must be, by name.
-	Wanted map[string]Wanted
+	Rules *RuleSet
+	// Desired are the generated bindings that must be, by name.
+	Desired map[string]Desired
 }
 
-// Judge is what the rules of a namespace say, with those paused that ask for too much.
-func Judge(ns Namespace, p Policy) *Rulebook {
+// Evaluate is what the rules of a namespace say, with those paused that ask for too much.
+func Evaluate(ns Namespace, p Policy) *RuleSet {
 	load, sources := map[Role]int{}, 0
 	for _, b := range ns.Bindings {
 		if b.IsSource() {
@@ -29,52 +28,56 @@ func Judge(ns Namespace, p Policy) *Rulebook {
 			sources++
 		}
 	}
-	return NewRulebook(ns.Name, ns.Rules, p).Limited(sources, func(r Role) int { return load[r] })
+	return NewRuleSet(ns.Name, ns.Rules, p).Limited(sources, func(r Role) int { return load[r] })
 }
 
 // Infer computes everything about a namespace. It is the definition of what the service
 // does; that the service computes only what a change may have touched must make no difference.
 func Infer(ns Namespace, p Policy) Outcome {
-	o := Outcome{Rulebook: Judge(ns, p), Wanted: map[string]Wanted{}}
+	o := Outcome{Rules: Evaluate(ns, p), Desired: map[string]Desired{}}
 	for _, b := range ns.Bindings {
-		for _, w := range o.Rulebook.Wanted(b) {
-			o.Wanted[w.Name] = w
+		for _, d := range o.Rules.Desired(b) {
+			o.Desired[d.Name] = d
 		}
 	}
 	return o
 }
 
-// Steps lists what is to be done about the whole namespace, source by source.
-func (o Outcome) Steps(bindings []*Binding) []Step { return slices.Collect(o.Plans(bindings)) }
+// Actions lists what is to be done about the whole namespace, source by source.
+func (o Outcome) Actions(bindings []*Binding) []Action {
+	var list []Action
+	for plan := range o.Rules.Plans(bindings) {
+		list = append(list, plan.Actions...)
+	}
+	return list
+}
 
 // Plans yields what is to be done about all bindings of a namespace, source by source. It
-// holds the steps of one source at a time: of all there may be too many.
-func (b *Rulebook) Plans(bindings []*Binding) iter.Seq[Step] {
-	stocks, names := map[string]*Stock{}, []string{}
+// holds the plan of one source at a time: of all there may be too many actions.
+func (rs *RuleSet) Plans(bindings []*Binding) iter.Seq[Plan] {
+	inputs, names := map[string]*Input{}, []string{}
 	byName := make(map[string]*Binding, len(bindings))
-	stock := func(name string) *Stock {
-		s, ok := stocks[name]
+	input := func(name string) *Input {
+		in, ok := inputs[name]
 		if !ok {
-			s = &Stock{Source: name, Holder: func(name string) *Binding { return byName[name] }}
-			stocks[name] = s
+			in = &Input{Source: name, Occupant: func(name string) *Binding { return byName[name] }}
+			inputs[name] = in
 			names = append(names, name)
 		}
-		return s
+		return in
 	}
-	for _, is := range bindings {
-		byName[is.Name] = is
-		if is.Generated() {
-			stock(is.Source).Generated = append(stock(is.Source).Generated, is)
+	for _, b := range bindings {
+		byName[b.Name] = b
+		if b.Generated() {
+			input(b.Source).Generated = append(input(b.Source).Generated, b)
 		} else {
-			stock(is.Name).Binding = is
+			input(b.Name).Binding = b
 		}
 	}
-	return func(yield func(Step) bool) {
+	return func(yield func(Plan) bool) {
 		for _, name := range names {
-			for _, step := range b.Plan(*stocks[name]) {
-				if !yield(step) {
-					return
-				}
+			if !yield(rs.Plan(*inputs[name])) {
+				return
 			}
 		}
 	}

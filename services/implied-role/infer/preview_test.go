@@ -19,8 +19,8 @@ func (w *world) preview(ops func()) (Delta, *world) {
 	ops()
 	*after, *w = *w, before
 	was, is := w.infer(), after.infer()
-	changed := is.Changed(was.Rulebook)
-	c := Comparison{Before: was.Rulebook, After: is.Rulebook, Exists: everything, Holder: func(string) *Binding { return nil }, Most: 1000}
+	changed := is.Rules.Changed(was.Rules)
+	c := Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1000}
 	for name := range union(w.bindings, after.bindings) {
 		b, a := read(w.t, w.bindings[name]), read(w.t, after.bindings[name])
 		switch {
@@ -48,8 +48,8 @@ func union[V any](a, b map[string]V) map[string]struct{} {
 // summary is a delta in one line.
 func summary(d Delta) string {
 	var parts []string
-	for _, s := range d.Steps {
-		parts = append(parts, fmt.Sprintf("%s %s:%s", s.Verb, s.Source, s.Child))
+	for _, c := range d.Bindings {
+		parts = append(parts, fmt.Sprintf("%s%s %s:%s", c.Verb, c.Obstacle, c.Source, c.Role))
 	}
 	slices.Sort(parts)
 	for _, r := range d.Rows {
@@ -107,7 +107,7 @@ func TestAPreviewOfTooMuchSaysSo(t *testing.T) {
 	w.policy.MaxGenerated = 1
 	w.do("B1=a{x} B2=a{y}")
 	d, _ := w.preview(func() { w.do("a>b") })
-	if got := summary(d); got != "hold B1:b; hold B2:b; a +[b] -[]; x +[b] -[]; y +[b] -[]; a>b TooManyBindings; 1" {
+	if got := summary(d); got != "TooManyBindings B1:b; TooManyBindings B2:b; a +[b] -[]; x +[b] -[]; y +[b] -[]; a>b TooManyBindings; 1" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -125,22 +125,22 @@ func TestAPreviewListsSomeAndCountsAll(t *testing.T) {
 	was := w.infer()
 	w.do("before>r00")
 	is := w.infer()
-	c := Comparison{Before: was.Rulebook, After: is.Rulebook, Exists: everything, Holder: func(string) *Binding { return nil }, Most: 1 << 20}
+	c := Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1 << 20}
 	for _, b := range w.all() {
 		c.Changes = append(c.Changes, Change{b, b})
 	}
 	all := Compare(c)
 	c.Most = most
 	d := Compare(c)
-	if all.More || len(all.Steps) != roles*bindings || len(all.Subjects) != bindings {
-		t.Fatalf("%d steps, %d subjects, more: %v", len(all.Steps), len(all.Subjects), all.More)
+	if all.More || len(all.Bindings) != roles*bindings || len(all.Subjects) != bindings {
+		t.Fatalf("%d bindings, %d subjects, more: %v", len(all.Bindings), len(all.Subjects), all.More)
 	}
-	if !d.More || len(d.Steps) != most || len(d.Rows) != 1 || len(d.Subjects) != most || d.Verbs[Create] != roles*bindings || d.Statuses != all.Statuses {
-		t.Errorf("%d steps of %v, %d rows, %d subjects, %d statuses, more: %v", len(d.Steps), d.Verbs, len(d.Rows), len(d.Subjects), d.Statuses, d.More)
+	if !d.More || len(d.Bindings) != most || len(d.Rows) != 1 || len(d.Subjects) != most || d.Verbs[Create] != roles*bindings || d.Statuses != all.Statuses {
+		t.Errorf("%d bindings of %v, %d rows, %d subjects, %d statuses, more: %v", len(d.Bindings), d.Verbs, len(d.Rows), len(d.Subjects), d.Statuses, d.More)
 	}
-	for i, s := range d.Steps {
-		if s.Name != all.Steps[i].Name {
-			t.Errorf("step %d is of %s, want %s", i, s.Name, all.Steps[i].Name)
+	for i, c := range d.Bindings {
+		if c.Name != all.Bindings[i].Name {
+			t.Errorf("binding %d is %s, want %s", i, c.Name, all.Bindings[i].Name)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestAPreviewOfAHugeChangeEnds(t *testing.T) {
 	was := w.infer()
 	w.do(fmt.Sprintf("r%04d>end", roles-1))
 	is := w.infer()
-	d := Compare(Comparison{Before: was.Rulebook, After: is.Rulebook, Exists: everything, Holder: func(string) *Binding { return nil }, Most: 1000})
+	d := Compare(Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1000})
 	if !d.More || len(d.Rows) == 0 || len(d.Rows) == roles || d.Statuses != roles {
 		t.Errorf("%d rows, %d statuses, more: %v", len(d.Rows), d.Statuses, d.More)
 	}
@@ -171,18 +171,18 @@ func TestWhatComesWithManyRolesIsNotAllKept(t *testing.T) {
 	for i := range children {
 		w.do(fmt.Sprintf("hub>c%d", i))
 	}
-	o := w.infer()
+	rules := w.infer().Rules
 	for i := range parents {
-		if n := len(o.offers(role(fmt.Sprintf("p%d", i)))); n != children+1 {
+		if n := len(rules.derivedRoles(role(fmt.Sprintf("p%d", i)))); n != children+1 {
 			t.Fatalf("%d come with role %d", n, i)
 		}
 	}
 	kept := 0
-	for _, list := range o.offered {
+	for _, list := range rules.answers.derived {
 		kept += len(list)
 	}
-	if kept > maxOffers || kept != o.kept {
-		t.Errorf("%d are kept, and %d counted", kept, o.kept)
+	if kept > maxDerived || kept != rules.answers.kept {
+		t.Errorf("%d are kept, and %d counted", kept, rules.answers.kept)
 	}
 }
 
@@ -201,12 +201,12 @@ func TestAPreviewIsWhatThenHappens(t *testing.T) {
 		})
 		now := after.infer()
 		var want []string
-		for _, s := range now.Steps(after.all()) {
-			want = append(want, s.Verb.String()+s.Name)
+		for _, c := range now.changes(after.all()) {
+			want = append(want, c.Verb.String()+c.Obstacle+c.Name)
 		}
 		var got []string
-		for _, s := range d.Steps {
-			got = append(got, s.Verb.String()+s.Name)
+		for _, c := range d.Bindings {
+			got = append(got, c.Verb.String()+c.Obstacle+c.Name)
 		}
 		if slices.Sort(want); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 			t.Fatalf("predicted %v, happened %v", got, want)
@@ -224,8 +224,8 @@ func TestAPreviewIsWhatThenHappens(t *testing.T) {
 			t.Fatalf("predicted %v, happened %v", had, has)
 		}
 		table := map[Role]string{}
-		for r := range before.Parents() {
-			table[r] = names(before.Implied(r))
+		for r := range before.Rules.Parents() {
+			table[r] = names(before.Rules.Implied(r))
 		}
 		for _, row := range d.Rows {
 			list := slices.DeleteFunc(roles(table[row.Parent]), func(r Role) bool { return slices.Contains(row.Removed, r) })
@@ -235,9 +235,9 @@ func TestAPreviewIsWhatThenHappens(t *testing.T) {
 				delete(table, row.Parent)
 			}
 		}
-		for r := range now.Parents() {
-			if table[r] != names(now.Implied(r)) {
-				t.Fatalf("predicted %q for %s, happened %q", table[r], r, names(now.Implied(r)))
+		for r := range now.Rules.Parents() {
+			if table[r] != names(now.Rules.Implied(r)) {
+				t.Fatalf("predicted %q for %s, happened %q", table[r], r, names(now.Rules.Implied(r)))
 			}
 			delete(table, r)
 		}

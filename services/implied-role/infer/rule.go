@@ -66,49 +66,51 @@ const (
 	TooManyRules      = "TooManyRules"
 )
 
-// Judged is a rule and whether it holds.
-type Judged struct {
+// EvaluatedRule is a rule and whether it holds.
+type EvaluatedRule struct {
 	Rule
 	// Reason is Accepted, or why the rule does not hold; Message then says what to do.
 	Reason, Message string
 }
 
-func (p Policy) judge(namespace string, r Rule) Judged {
-	j := Judged{Rule: r, Reason: Accepted}
+func (p Policy) evaluate(namespace string, r Rule) EvaluatedRule {
+	e := EvaluatedRule{Rule: r, Reason: Accepted}
 	switch {
 	case slices.Contains(p.Excluded, namespace):
-		j.Reason, j.Message = ExcludedNamespace, fmt.Sprintf("no rule holds in namespace %s: move the rule, or ask the administrator", namespace)
+		e.Reason, e.Message = ExcludedNamespace, fmt.Sprintf("no rule holds in namespace %s: move the rule, or ask the administrator", namespace)
 	case r.Flaw != nil:
-		j.Reason, j.Message = Incomplete, fmt.Sprintf("%s: correct parent_role and child_role", r.Flaw)
+		e.Reason, e.Message = Incomplete, fmt.Sprintf("%s: correct parent_role and child_role", r.Flaw)
 	case r.Parent == r.Child:
-		j.Reason, j.Message = SelfImplication, "a role that implies itself says nothing: name another parent or child"
+		e.Reason, e.Message = SelfImplication, "a role that implies itself says nothing: name another parent or child"
 	case p.prohibits(r.Child):
-		j.Reason, j.Message = ProhibitedRole, fmt.Sprintf("no rule may imply %s: bind it explicitly where it is needed", r.Child)
+		e.Reason, e.Message = ProhibitedRole, fmt.Sprintf("no rule may imply %s: bind it explicitly where it is needed", r.Child)
 	}
-	return j
+	return e
 }
 
-// judgeAll rules on rules, sorted by name.
-func (p Policy) judgeAll(namespace string, rules []Rule) []Judged {
-	all := make([]Judged, len(rules))
+// evaluateAll evaluates rules, sorted by name.
+func (p Policy) evaluateAll(namespace string, rules []Rule) []EvaluatedRule {
+	all := make([]EvaluatedRule, len(rules))
 	for i, r := range rules {
-		all[i] = p.judge(namespace, r)
+		all[i] = p.evaluate(namespace, r)
 	}
-	byName := func(a, b Judged) int { return strings.Compare(a.Name, b.Name) }
+	byName := func(a, b EvaluatedRule) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(all, byName) {
 		slices.SortFunc(all, byName)
 	}
 	if len(all) <= p.MaxRules {
 		return all
 	}
-	var held []*Judged
+	var accepted []*EvaluatedRule
 	for i := range all {
 		if all[i].Reason == Accepted {
-			held = append(held, &all[i])
+			accepted = append(accepted, &all[i])
 		}
 	}
-	slices.SortStableFunc(held, func(a, b *Judged) int { return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name)) })
-	for _, late := range held[min(p.MaxRules, len(held)):] {
+	slices.SortStableFunc(accepted, func(a, b *EvaluatedRule) int {
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
+	})
+	for _, late := range accepted[min(p.MaxRules, len(accepted)):] {
 		late.Reason = TooManyRules
 		late.Message = fmt.Sprintf("the namespace has more than %d rules, and the oldest hold: remove some, or ask the administrator", p.MaxRules)
 	}

@@ -6,41 +6,38 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Schedule orders steps such that nobody lacks for a moment what they have before and
+// Schedule orders actions such that nobody lacks for a moment what they have before and
 // after, and that nobody keeps for longer than that takes what they must lose:
 //
-//   - first what takes a role from subjects to whom no other step gives it;
+//   - first what takes a role from subjects to whom no other action gives it;
 //   - then whatever gives, sorted so that small sources do not wait for large ones;
-//   - last what takes a role from a subject to whom an earlier step gave it by another binding.
+//   - last what takes a role from a subject to whom an earlier action gave it by another binding.
 //
-// A step that gives a role to some and takes it from others, to whom another gives it, is
-// done in two. Steps that do nothing to the cluster are left out.
-func Schedule(steps []Step) (first, then, last []Step) {
-	gains := gainsOf(steps)
-	for _, s := range steps {
-		if !s.Changes() {
-			continue
-		}
-		gained, lost := s.gained(), s.lost()
-		moved := slices.ContainsFunc(lost, func(subject rbacv1.Subject) bool { return gains[grant{s.Child, subject}] > 0 })
+// An action that gives a role to some and takes it from others, to whom another gives it, is
+// done in two.
+func Schedule(actions []Action) (first, then, last []Action) {
+	gains := gainsOf(actions)
+	for _, a := range actions {
+		gained, lost := a.gained(), a.lost()
+		moved := slices.ContainsFunc(lost, func(subject rbacv1.Subject) bool { return gains[grant{a.Child, subject}] > 0 })
 		switch {
 		case len(gained) == 0 && len(lost) > 0 && !moved:
-			first = append(first, s)
+			first = append(first, a)
 		case len(gained) == 0 && moved:
-			last = append(last, s)
+			last = append(last, a)
 		case moved:
-			both := s
-			both.Subjects = append(slices.Clone(s.Is.Subjects), gained...)
-			then, last = append(then, both), append(last, s)
+			both := a
+			both.Subjects = append(slices.Clone(a.Observed.Subjects), gained...)
+			then, last = append(then, both), append(last, a)
 		default:
-			then = append(then, s)
+			then = append(then, a)
 		}
 	}
 	bulk := map[string]int{}
-	for _, s := range then {
-		bulk[s.Source]++
+	for _, a := range then {
+		bulk[a.Source]++
 	}
-	slices.SortStableFunc(then, func(a, b Step) int { return bulk[a.Source] - bulk[b.Source] })
+	slices.SortStableFunc(then, func(a, b Action) int { return bulk[a.Source] - bulk[b.Source] })
 	return first, then, last
 }
 
@@ -50,28 +47,26 @@ type grant struct {
 	subject rbacv1.Subject
 }
 
-// gainsOf counts the steps that give a role to a subject.
-func gainsOf(steps []Step) map[grant]int {
+// gainsOf counts the actions that give a role to a subject.
+func gainsOf(actions []Action) map[grant]int {
 	gains := map[grant]int{}
-	for _, s := range steps {
-		if s.Changes() {
-			for _, subject := range s.gained() {
-				gains[grant{s.Child, subject}]++
-			}
+	for _, a := range actions {
+		for _, subject := range a.gained() {
+			gains[grant{a.Child, subject}]++
 		}
 	}
 	return gains
 }
 
-func (s Step) gained() []rbacv1.Subject { return missing(s.Subjects, s.had()) }
+func (a Action) gained() []rbacv1.Subject { return missing(a.Subjects, a.had()) }
 
-func (s Step) lost() []rbacv1.Subject { return missing(s.had(), s.Subjects) }
+func (a Action) lost() []rbacv1.Subject { return missing(a.had(), a.Subjects) }
 
-func (s Step) had() []rbacv1.Subject {
-	if s.Is == nil {
+func (a Action) had() []rbacv1.Subject {
+	if a.Observed == nil {
 		return nil
 	}
-	return s.Is.Subjects
+	return a.Observed.Subjects
 }
 
 // missing lists those of all that some lacks.

@@ -25,11 +25,11 @@ func TestWhatOneBindingGivesAnotherTakesOnlyThen(t *testing.T) {
 		w.do(c.before)
 		w.settle()
 		w.do(c.after)
-		first, then, last := Schedule(w.infer().Steps(w.all()))
+		first, then, last := Schedule(w.infer().Actions(w.all()))
 		var got []string
-		for _, steps := range [][]Step{first, then, last} {
-			for _, s := range steps {
-				got = append(got, fmt.Sprintf("%s %s:%s", s.Verb, s.Source, s.Child))
+		for _, actions := range [][]Action{first, then, last} {
+			for _, a := range actions {
+				got = append(got, fmt.Sprintf("%s %s:%s", a.Verb, a.Source, a.Child))
 			}
 			got = append(got, "|")
 		}
@@ -62,7 +62,7 @@ func (w *world) wants() map[grant]struct{} {
 			all[grant{b.Role, s}] = struct{}{}
 		}
 	}
-	for _, wanted := range w.infer().Wanted {
+	for _, wanted := range w.infer().Desired {
 		for _, s := range wanted.Source.Subjects {
 			all[grant{wanted.Child, s}] = struct{}{}
 		}
@@ -96,20 +96,20 @@ func TestNobodyLacksWhatTheyHaveBeforeAndAfter(t *testing.T) {
 			}
 			has := w.grants()
 			maps.DeleteFunc(always, func(g grant, _ struct{}) bool { _, yet := has[g]; return !yet })
-			first, then, last := Schedule(w.infer().Steps(w.all()))
-			look := func(s Step) {
+			first, then, last := Schedule(w.infer().Actions(w.all()))
+			verify := func(a Action) {
 				has := w.grants()
 				for g := range always {
 					if _, ok := has[g]; !ok {
-						t.Fatalf("after %s of %s, %s lacks %s", s.Verb, s.Name, g.subject.Name, g.role)
+						t.Fatalf("after %s of %s, %s lacks %s", a.Verb, a.Name, g.subject.Name, g.role)
 					}
 				}
 			}
-			for _, steps := range [][]Step{first, then, last} {
+			for _, actions := range [][]Action{first, then, last} {
 				// Those of one part may be carried out in any order.
-				for _, i := range rapid.Permutation(numbers(len(steps))).Draw(t, "order") {
-					w.carryOut(steps[i])
-					look(steps[i])
+				for _, i := range rapid.Permutation(numbers(len(actions))).Draw(t, "order") {
+					w.apply(actions[i])
+					verify(actions[i])
 				}
 			}
 			w.settle()
@@ -139,20 +139,14 @@ func TestOnlyWhatChangedNeedsToBeLookedAt(t *testing.T) {
 			was := maps.Clone(w.bindings)
 			w.random(t)
 			now := w.infer()
-			changed := now.Changed(before.Rulebook)
-			var want []Step
-			for _, s := range now.Steps(w.all()) {
-				if s.Changes() {
-					want = append(want, s)
-				}
+			changed := now.Rules.Changed(before.Rules)
+			dirty := func(a Action) bool {
+				b := w.bindings[a.Source]
+				return b != was[a.Source] || b != nil && slices.Contains(changed, read(t, b).Role)
 			}
-			dirty := func(s Step) bool {
-				b := w.bindings[s.Source]
-				return b != was[s.Source] || b != nil && slices.Contains(changed, read(t, b).Role)
-			}
-			for _, s := range want {
-				if !dirty(s) {
-					t.Fatalf("%s of %s would be missed", s.Verb, s.Name)
+			for _, a := range now.Actions(w.all()) {
+				if !dirty(a) {
+					t.Fatalf("%s of %s would be missed", a.Verb, a.Name)
 				}
 			}
 			before = w.settle()

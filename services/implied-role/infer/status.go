@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 )
 
 // Further reasons of conditions.
@@ -21,87 +24,89 @@ const (
 	Pending         = "Pending"
 )
 
-// Condition is one thing to say about a rule.
-type Condition struct {
-	OK              bool
-	Reason, Message string
-}
-
 // Status is what is to be said about a rule.
 type Status struct {
 	// Parent is the rule's, Children what comes with it by all rules together.
 	Parent   Role
 	Children []Role
 
-	Accepted, Acyclic, ChildRoleFound, Synced Condition
+	Accepted, Acyclic, ChildRoleFound, Synced condition.Condition
 }
 
-// Trouble is why a binding that follows from a rule is not as it must be.
-type Trouble struct {
+// Conditions are those of a rule.
+func (s Status) Conditions() []condition.Condition {
+	return []condition.Condition{s.Accepted, s.Acyclic, s.ChildRoleFound, s.Synced}
+}
+
+// Obstacle is why a binding that follows from a rule is not made as it must be.
+type Obstacle struct {
+	Name string
 	// Parent is the role of its source; none if the binding is to go.
 	Parent, Child Role
-	// Reason is Forbidden, NameConflict or Pending.
+	// Reason is Forbidden, NameConflict, Pending or TooManyBindings; of the last the rule itself tells.
 	Reason, Message string
 }
 
-// Facts are what statuses depend on beside the rules.
-type Facts struct {
+// StatusInput is what statuses depend on beside the rules.
+type StatusInput struct {
 	// Exists tells whether there is such a role.
-	Exists   func(Role) bool
-	Troubles []Trouble
+	Exists    func(Role) bool
+	Obstacles []Obstacle
 }
 
-// Status is what is to be said about one of the rules of [Rulebook.Rules].
-func (b *Rulebook) Status(r Judged, f Facts) Status {
-	s := b.Standing(r, f)
-	s.Children = b.Implied(r.Parent)
+// Status is what is to be said about one of the rules of [RuleSet.Rules].
+func (rs *RuleSet) Status(r EvaluatedRule, in StatusInput) Status {
+	s := rs.RuleStatus(r, in)
+	s.Children = rs.Implied(r.Parent)
 	return s
 }
 
-// Standing is the status of a rule but for the children, which rules of one parent share.
-func (b *Rulebook) Standing(r Judged, f Facts) Status {
+// RuleStatus is the status of a rule but for the children, which rules of one parent share.
+func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 	s := Status{
 		Parent:         r.Parent,
-		Accepted:       Condition{r.Reason == Accepted, r.Reason, r.Message},
-		Acyclic:        Condition{true, NoCycle, ""},
-		ChildRoleFound: Condition{true, RoleFound, ""},
-		Synced:         b.synced(r, f.Troubles),
+		Accepted:       condition.New(rolev1alpha1.Accepted, r.Reason == Accepted, r.Reason, r.Message),
+		Acyclic:        condition.New(rolev1alpha1.Acyclic, true, NoCycle, ""),
+		ChildRoleFound: condition.New(rolev1alpha1.ChildRoleFound, true, RoleFound, ""),
+		Synced:         rs.synced(r, in.Obstacles),
 	}
-	if r.Reason == Accepted && b.graph.Cyclic(r.Parent, r.Child) {
-		circle := append([]Role{r.Parent}, b.graph.Path(r.Child, r.Parent)...)
-		s.Acyclic = Condition{false, InCycle, fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", via(circle))}
+	if r.Reason == Accepted && rs.graph.Cyclic(r.Parent, r.Child) {
+		circle := append([]Role{r.Parent}, rs.graph.Path(r.Child, r.Parent)...)
+		s.Acyclic = condition.New(rolev1alpha1.Acyclic, false, InCycle,
+			fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", via(circle)))
 	}
-	if r.Flaw == nil && !f.Exists(r.Child) {
-		s.ChildRoleFound = Condition{false, RoleMissing, fmt.Sprintf("%s %s does not exist: what is bound to it grants nothing until it does",
-			r.Child.Kind(), r.Child.Name)}
+	if r.Flaw == nil && !in.Exists(r.Child) {
+		s.ChildRoleFound = condition.New(rolev1alpha1.ChildRoleFound, false, RoleMissing,
+			fmt.Sprintf("%s %s does not exist: what is bound to it grants nothing until it does",
+				r.Child.Kind(), r.Child.Name))
 	}
 	return s
 }
 
-func (b *Rulebook) synced(r Judged, troubles []Trouble) Condition {
+func (rs *RuleSet) synced(r EvaluatedRule, obstacles []Obstacle) condition.Condition {
 	if r.Reason != Accepted {
-		return Condition{false, NotAccepted, "the rule does not hold; see the condition Accepted"}
+		return condition.New(rolev1alpha1.Synced, false, NotAccepted, "the rule does not hold; see the condition Accepted")
 	}
-	if n, ok := b.paused[r.Name]; ok {
-		return Condition{false, TooManyBindings, fmt.Sprintf("the rule asks for about %d RoleBindings, more than %d: none are added; "+
-			"bind groups instead of single subjects, or ask the administrator", n, b.limit)}
+	if n, ok := rs.paused[r.Name]; ok {
+		return condition.New(rolev1alpha1.Synced, false, TooManyBindings, fmt.Sprintf("the rule asks for about %d RoleBindings, more than %d: none are added; "+
+			"bind groups instead of single subjects, or ask the administrator", n, rs.limit))
 	}
-	worst := Trouble{}
-	for _, t := range troubles {
-		if (t.Parent == r.Parent || t.Parent == Role{} || b.graph.Reaches(t.Parent, r.Parent)) && (t.Child == r.Child || b.graph.Reaches(r.Child, t.Child)) &&
-			(worst.Reason == "" || t.Compare(worst) < 0) {
-			worst = t
+	worst := Obstacle{}
+	for _, o := range obstacles {
+		if (o.Parent == r.Parent || o.Parent == Role{} || rs.graph.Reaches(o.Parent, r.Parent)) && (o.Child == r.Child || rs.graph.Reaches(r.Child, o.Child)) &&
+			(worst.Reason == "" || o.Compare(worst) < 0) {
+			worst = o
 		}
 	}
 	if worst.Reason != "" {
-		return Condition{false, worst.Reason, worst.Message}
+		return condition.New(rolev1alpha1.Synced, false, worst.Reason, worst.Message)
 	}
-	return Condition{true, Synced, ""}
+	return condition.New(rolev1alpha1.Synced, true, Synced, "")
 }
 
-// Compare orders troubles by how much they concern a person.
-func (t Trouble) Compare(other Trouble) int {
+// Compare orders obstacles by how much they concern a person.
+func (o Obstacle) Compare(other Obstacle) int {
 	order := []string{Forbidden, NameConflict, Pending}
-	return cmp.Or(cmp.Compare(slices.Index(order, t.Reason), slices.Index(order, other.Reason)), strings.Compare(t.Message, other.Message),
-		t.Parent.Compare(other.Parent), t.Child.Compare(other.Child))
+	return cmp.Or(cmp.Compare(slices.Index(order, o.Reason), slices.Index(order, other.Reason)), strings.Compare(o.Message, other.Message),
+		o.Parent.Compare(other.Parent), o.Child.Compare(other.Child))
 }

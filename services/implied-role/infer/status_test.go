@@ -12,21 +12,21 @@ import (
 
 func everything(Role) bool { return true }
 
-func (w *world) status(rule string, f Facts) Status {
+func (w *world) status(rule string, f StatusInput) Status {
 	w.t.Helper()
 	if f.Exists == nil {
 		f.Exists = everything
 	}
 	o := w.infer()
-	i := slices.IndexFunc(o.Rules(), func(j Judged) bool { return j.Name == rule })
+	i := slices.IndexFunc(o.Rules.Rules(), func(j EvaluatedRule) bool { return j.Name == rule })
 	if i < 0 {
 		w.t.Fatalf("no rule %s", rule)
 	}
-	return o.Status(o.Rules()[i], f)
+	return o.Rules.Status(o.Rules.Rules()[i], f)
 }
 
 // rows is the table of who implies what.
-func rows(b *Rulebook) string {
+func rows(b *RuleSet) string {
 	var list []string
 	for r := range b.Parents() {
 		list = append(list, r.String()+": "+names(b.Implied(r)))
@@ -38,17 +38,17 @@ func TestTheWorkedExampleByInferencesAndStatuses(t *testing.T) {
 	w := newWorld(t)
 	w.do(seed)
 	const all = "admin: developer noob pro reviewer writer; developer: noob pro writer; writer: noob pro"
-	if got := rows(w.infer().Rulebook); got != all {
+	if got := rows(w.infer().Rules); got != all {
 		t.Errorf("with all rules %q", got)
 	}
 	w.do("-developer>writer")
-	if got := rows(w.infer().Rulebook); got != "admin: developer reviewer; writer: noob pro" {
+	if got := rows(w.infer().Rules); got != "admin: developer reviewer; writer: noob pro" {
 		t.Errorf("without developer>writer %q", got)
 	}
 	for rule, want := range map[string]string{
 		"admin>developer": "developer reviewer", "admin>reviewer": "developer reviewer", "writer>pro": "noob pro", "writer>noob": "noob pro",
 	} {
-		if s := w.status(rule, Facts{}); names(s.Children) != want || s.Parent.Name+">" != rule[:len(s.Parent.Name)+1] || !s.Synced.OK {
+		if s := w.status(rule, StatusInput{}); names(s.Children) != want || s.Parent.Name+">" != rule[:len(s.Parent.Name)+1] || !s.Synced.Holds() {
 			t.Errorf("status of %s: %+v", rule, s)
 		}
 	}
@@ -57,7 +57,7 @@ func TestTheWorkedExampleByInferencesAndStatuses(t *testing.T) {
 func TestK1TheHierarchyOfACloud(t *testing.T) {
 	w := newWorld(t)
 	w.do(cloud)
-	b := w.infer().Rulebook
+	b := w.infer().Rules
 	for r, want := range map[string]int{"all_admin": 7, "storage_admin": 4, "network_admin": 2, "image_admin": 2, "object_admin": 2, "volume_admin": 2, "editor": 1, "reader": 0} {
 		if got := len(b.Implied(role(r))); got != want {
 			t.Errorf("%s implies %d roles, want %d", r, got, want)
@@ -83,11 +83,11 @@ func TestARuleIsToldWhyItDoesNotHold(t *testing.T) {
 		parent, flaw := ParseRole(role(c.parent).Kind(), role(c.parent).Name)
 		child, other := ParseRole(role(c.child).Kind(), role(c.child).Name)
 		w.rules["rule"] = Rule{Name: "rule", Parent: parent, Child: child, Flaw: cmp.Or(flaw, other)}
-		s := w.status("rule", Facts{})
-		if s.Accepted.Reason != c.reason || s.Accepted.OK != (c.reason == Accepted) || s.Synced.OK != s.Accepted.OK || !s.Acyclic.OK {
+		s := w.status("rule", StatusInput{})
+		if s.Accepted.Reason != c.reason || s.Accepted.Holds() != (c.reason == Accepted) || s.Synced.Holds() != s.Accepted.Holds() || !s.Acyclic.Holds() {
 			t.Errorf("%s: %+v", name, s)
 		}
-		if !s.Accepted.OK && (s.Accepted.Message == "" || len(s.Children) > 0 || s.Synced.Reason != NotAccepted) {
+		if !s.Accepted.Holds() && (s.Accepted.Message == "" || len(s.Children) > 0 || s.Synced.Reason != NotAccepted) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
@@ -110,7 +110,7 @@ func TestTheOldestRulesHoldWhenThereAreTooMany(t *testing.T) {
 	}
 	w.rules["self"] = Rule{Name: "self", Parent: role("p"), Child: role("p")}
 	for rule, reason := range map[string]string{"z": Accepted, "a": Accepted, "m": TooManyRules, "self": SelfImplication} {
-		if s := w.status(rule, Facts{}); s.Accepted.Reason != reason {
+		if s := w.status(rule, StatusInput{}); s.Accepted.Reason != reason {
 			t.Errorf("%s: %+v", rule, s.Accepted)
 		}
 	}
@@ -120,14 +120,14 @@ func TestEveryRuleOfACycleSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b b>c c>a c>d x>a")
 	for rule, want := range map[string]string{"a>b": "a -> b -> c -> a", "b>c": "b -> c -> a -> b", "c>a": "c -> a -> b -> c", "c>d": "", "x>a": ""} {
-		s := w.status(rule, Facts{})
-		if s.Acyclic.OK != (want == "") || !strings.Contains(s.Acyclic.Message, want) || !s.Accepted.OK || !s.Synced.OK {
+		s := w.status(rule, StatusInput{})
+		if s.Acyclic.Holds() != (want == "") || !strings.Contains(s.Acyclic.Message, want) || !s.Accepted.Holds() || !s.Synced.Holds() {
 			t.Errorf("%s: %+v", rule, s)
 		}
 	}
 	w.do("-c>a")
 	for rule := range w.rules {
-		if s := w.status(rule, Facts{}); !s.Acyclic.OK {
+		if s := w.status(rule, StatusInput{}); !s.Acyclic.Holds() {
 			t.Errorf("after the cycle is broken %s says %+v", rule, s.Acyclic)
 		}
 	}
@@ -138,8 +138,8 @@ func TestACycleOfManyIsToldInShort(t *testing.T) {
 	for i := range 1000 {
 		w.do(fmt.Sprintf("r%d>r%d", i, (i+1)%1000))
 	}
-	s := w.status("r0>r1", Facts{})
-	if s.Acyclic.OK || len(s.Acyclic.Message) > 400 || len(s.Children) != 999 {
+	s := w.status("r0>r1", StatusInput{})
+	if s.Acyclic.Holds() || len(s.Acyclic.Message) > 400 || len(s.Children) != 999 {
 		t.Errorf("%+v with %d children", s.Acyclic, len(s.Children))
 	}
 }
@@ -147,8 +147,8 @@ func TestACycleOfManyIsToldInShort(t *testing.T) {
 func TestARoleThatIsMissingIsTold(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b B=a{x}")
-	s := w.status("a>b", Facts{Exists: func(r Role) bool { return r != role("b") }})
-	if s.ChildRoleFound.OK || s.ChildRoleFound.Reason != RoleMissing || !s.Synced.OK {
+	s := w.status("a>b", StatusInput{Exists: func(r Role) bool { return r != role("b") }})
+	if s.ChildRoleFound.Holds() || s.ChildRoleFound.Reason != RoleMissing || !s.Synced.Holds() {
 		t.Errorf("%+v", s)
 	}
 	if w.settle(); w.generated(false) != "B:b" {
@@ -156,16 +156,16 @@ func TestARoleThatIsMissingIsTold(t *testing.T) {
 	}
 }
 
-func TestATroubleIsToldByEveryRuleBehindIt(t *testing.T) {
+func TestAnObstacleIsToldByEveryRuleBehindIt(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b b>c b>d x>c")
-	f := Facts{Troubles: []Trouble{
+	f := StatusInput{Obstacles: []Obstacle{
 		{Parent: role("a"), Child: role("c"), Reason: Pending, Message: "wait"},
 		{Parent: role("a"), Child: role("c"), Reason: Forbidden, Message: "no"},
 		{Parent: role("b"), Child: role("d"), Reason: NameConflict, Message: "taken"},
 	}}
 	for rule, want := range map[string]string{"a>b": Forbidden, "b>c": Forbidden, "b>d": NameConflict, "x>c": Synced} {
-		if s := w.status(rule, f); s.Synced.Reason != want || s.Synced.OK != (want == Synced) {
+		if s := w.status(rule, f); s.Synced.Reason != want || s.Synced.Holds() != (want == Synced) {
 			t.Errorf("%s: %+v, want %s", rule, s.Synced, want)
 		}
 	}
@@ -174,7 +174,7 @@ func TestATroubleIsToldByEveryRuleBehindIt(t *testing.T) {
 func TestARevocationThatFailsIsToldByEveryRuleThatLeadsToTheRole(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b b>c x>d")
-	f := Facts{Troubles: []Trouble{{Child: role("c"), Reason: Forbidden, Message: "no"}}}
+	f := StatusInput{Obstacles: []Obstacle{{Child: role("c"), Reason: Forbidden, Message: "no"}}}
 	for rule, want := range map[string]string{"a>b": Forbidden, "b>c": Forbidden, "x>d": Synced} {
 		if s := w.status(rule, f); s.Synced.Reason != want {
 			t.Errorf("%s: %+v, want %s", rule, s.Synced, want)
@@ -193,10 +193,10 @@ func TestARuleThatAsksForTooMuchIsPaused(t *testing.T) {
 	if w.generated(false) != was {
 		t.Errorf("generated %q, before %q: what is there stays, and nothing is added", w.generated(false), was)
 	}
-	if s := w.status("a>b", Facts{}); s.Synced.Reason != TooManyBindings || !s.Accepted.OK || names(s.Children) != "b c" {
+	if s := w.status("a>b", StatusInput{}); s.Synced.Reason != TooManyBindings || !s.Accepted.Holds() || names(s.Children) != "b c" {
 		t.Errorf("%+v", s)
 	}
-	if s := w.status("b>c", Facts{}); !s.Synced.OK {
+	if s := w.status("b>c", StatusInput{}); !s.Synced.Holds() {
 		t.Errorf("of the other rule: %+v", s)
 	}
 	w.do("B4=b{u}")
@@ -225,7 +225,7 @@ func TestPolicyNeedsNoKind(t *testing.T) {
 func TestRulesAreFoundByWhatTheySay(t *testing.T) {
 	w := newWorld(t)
 	w.do("two:a>b one:a>b a>c a>a")
-	b := w.infer().Rulebook
+	b := w.infer().Rules
 	if got := strings.Join(b.Between(role("a"), role("b")), " "); got != "one two" {
 		t.Errorf("between: %q", got)
 	}

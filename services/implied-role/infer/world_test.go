@@ -149,41 +149,48 @@ func (w *world) infer() Outcome { return Infer(w.namespace(), w.policy) }
 func (w *world) settle() Outcome {
 	w.t.Helper()
 	o := w.infer()
-	first, then, last := Schedule(o.Steps(w.all()))
-	for _, s := range slices.Concat(first, then, last) {
-		w.carryOut(s)
+	first, then, last := Schedule(o.Actions(w.all()))
+	for _, a := range slices.Concat(first, then, last) {
+		w.apply(a)
 		w.writes++
 	}
-	for _, s := range o.Steps(w.all()) {
-		if s.Changes() {
-			w.t.Errorf("after all is done, %s of %s is left", s.Verb, s.Name)
-		}
+	for _, a := range o.Actions(w.all()) {
+		w.t.Errorf("after all is done, %s of %s is left", a.Verb, a.Name)
 	}
 	return o
 }
 
-func (w *world) carryOut(s Step) {
-	switch s.Verb {
+// changes lists all that plans speak of.
+func (o Outcome) changes(bindings []*Binding) []BindingChange {
+	var list []BindingChange
+	for plan := range o.Rules.Plans(bindings) {
+		list = append(list, plan.Changes()...)
+	}
+	return list
+}
+
+func (w *world) apply(a Action) {
+	switch a.Verb {
 	case Create:
-		if w.bindings[s.Name] != nil {
-			w.t.Errorf("%s is created and there already", s.Name)
+		if w.bindings[a.Name] != nil {
+			w.t.Errorf("%s is created and there already", a.Name)
 		}
-		b := s.Object()
+		b := a.Object()
 		b.UID = w.uid()
-		w.bindings[s.Name] = b
+		w.bindings[a.Name] = b
 	case Update:
-		b := s.Object()
-		b.UID = w.bindings[s.Name].UID
-		for key, value := range w.bindings[s.Name].Labels {
+		b := a.Object()
+		b.UID = w.bindings[a.Name].UID
+		for key, value := range w.bindings[a.Name].Labels {
 			if _, ours := b.Labels[key]; !ours {
 				b.Labels[key] = value
 			}
 		}
-		w.bindings[s.Name] = b
+		w.bindings[a.Name] = b
 	case Delete:
-		delete(w.bindings, s.Name)
+		delete(w.bindings, a.Name)
 	default:
-		w.t.Errorf("%s was to be carried out", s.Verb)
+		w.t.Errorf("%s was to be carried out", a.Verb)
 	}
 }
 

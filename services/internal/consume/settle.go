@@ -30,7 +30,7 @@ type disposition struct {
 
 // settle decides what happens next to a key and its messages. It alone does.
 func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
-	d := e.dispositionOf(key, err)
+	d := e.dispositionOf(key, r, err)
 	if err != nil && d.verdict != handBack {
 		e.cfg.Log.WarnContext(ctx, "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
@@ -54,7 +54,7 @@ func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 
 // dispositionOf turns the error of a reconciliation into what becomes of its messages. No more
 // messages join them from then on.
-func (e *engine[K]) dispositionOf(key K, err error) disposition {
+func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.running, key)
@@ -82,6 +82,11 @@ func (e *engine[K]) dispositionOf(key K, err error) disposition {
 	if r.own >= e.cfg.MaxAttempts {
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
+	}
+	// When a message comes again, or a newer one in its place, it must bring back all that it is for:
+	// its object may have moved elsewhere, or another pass may have enqueued this key.
+	for _, d := range asked.deliveries {
+		e.touch(d.change.Key, key)
 	}
 	return disposition{again, r.delay, err}
 }

@@ -42,7 +42,7 @@ func TestNothingIsEmbeddedToBorrowItsMethods(t *testing.T) {
 
 // pending are the services that still have to be brought into shape.
 func pending() map[string]bool {
-	return map[string]bool{"store-sync": true, "implied-role": true, "watcher": true}
+	return map[string]bool{"implied-role": true}
 }
 
 // exempt are folders that hold no part of a service: the library of the policy language, the

@@ -38,7 +38,7 @@ type content[T any] struct{ live, gone *shelf[T] }
 type table interface {
 	newer(c event.Change) bool
 	// decode does the costly part outside of the lock; the function it returns needs the lock.
-	decode(c event.Change) (commit func(), err error)
+	decode(c event.Change) (commit func() (taken bool), err error)
 	appendKeys(keys []event.Key) []event.Key
 	size() int64
 	// begin starts a reload into an empty table, unseen by readers until finish.
@@ -128,7 +128,7 @@ func (t *Table[T]) newer(c event.Change) bool {
 	return held == nil || c.NewerThan(held.Change)
 }
 
-func (t *Table[T]) decode(c event.Change) (func(), error) {
+func (t *Table[T]) decode(c event.Change) (func() bool, error) {
 	o := &Object[T]{Change: c}
 	o.Object = nil
 	if len(c.Object) > 0 {
@@ -138,7 +138,7 @@ func (t *Table[T]) decode(c event.Change) (func(), error) {
 		}
 		o.Value = fitted(o.Value)
 	}
-	return func() { t.put(o) }, nil
+	return func() bool { return t.put(o) }, nil
 }
 
 // fitted is value in as little memory as it needs: without the room that decoding left
@@ -159,10 +159,10 @@ func fitted[T any](value *T) *T {
 	return value
 }
 
-// put stores o unless something newer came while it was decoded.
-func (t *Table[T]) put(o *Object[T]) {
+// put stores o unless something as new came while it was decoded.
+func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	if !t.newer(o.Change) {
-		return
+		return false
 	}
 	c := t.writing
 	was := c.live.objects[o.Key]
@@ -174,10 +174,11 @@ func (t *Table[T]) put(o *Object[T]) {
 			c.gone.remove(o.Key)
 		}
 		c.live.put(o)
-		return
+		return true
 	}
 	c.live.remove(o.Key)
 	c.gone.put(o)
+	return true
 }
 
 func (t *Table[T]) begin() { t.writing = &content[T]{newShelf(t.extract), newShelf(t.extract)} }

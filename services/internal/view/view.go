@@ -39,6 +39,9 @@ type Config struct {
 type View struct {
 	cfg Config
 
+	// applying is held while a change is taken in and told of.
+	applying sync.Mutex
+
 	mu     sync.RWMutex
 	tables map[event.GroupResource]table
 	// incarnation is the creation time of the stream that was loaded; "" before the first load.
@@ -73,8 +76,9 @@ func New(cfg Config) *View {
 // vanished without a deletion. Call it before [View.Run].
 func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
 
-// OnChange calls f after each change that was taken in. It must be quick. Call OnChange
-// before [View.Run].
+// OnChange calls f after each change that was taken in, one after the other, and before
+// anybody's [View.Apply] of that change returns. It must be quick, and apply nothing. Call
+// OnChange before [View.Run].
 func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
 
 // Revision names what the view holds: every change up to some place in the stream of
@@ -119,10 +123,7 @@ func (v *View) Keys() []event.Key {
 // the consumer, and writers that want to read what they have just written. The
 // error is [fault.Terminal] when c cannot be decoded.
 func (v *View) Apply(ctx context.Context, c event.Change) error {
-	v.mu.RLock()
-	t, ok := v.tables[c.Key.GroupResource]
-	newer := ok && t.newer(c)
-	v.mu.RUnlock()
+	t, newer, ok := v.newer(c)
 	if !ok {
 		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
 	}
@@ -140,13 +141,28 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	if err != nil {
 		return fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
 	}
+	v.applying.Lock()
+	defer v.applying.Unlock()
 	v.mu.Lock()
-	commit()
+	taken := commit()
 	v.mu.Unlock()
 	for _, f := range v.onChange {
-		f(c.Key)
+		if taken {
+			f(c.Key)
+		}
 	}
 	return nil
+}
+
+// newer finds the table of c, and whether that holds nothing as new. Who finds that it does finds
+// that it was told of, too.
+func (v *View) newer(c event.Change) (t table, newer, ok bool) {
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	t, ok = v.tables[c.Key.GroupResource]
+	return t, ok && t.newer(c), ok
 }
 
 func (v *View) fetch(ctx context.Context, k event.Key) ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -130,6 +131,29 @@ func TestWhoAsksIsToldOfEachChangeThatIsTakenIn(t *testing.T) {
 	apply(t, v, change("a", 1), change("b", 2), change("a", 1), change("a", 3, deleted))
 	if told != "a true b true a false " {
 		t.Errorf("told %q", told)
+	}
+}
+
+func TestWhoeverAppliesAChangeFindsThatItWasToldOf(t *testing.T) {
+	v, _ := newView(nil)
+	c := change("a", 1)
+	again := make(chan error, 1)
+	var told int
+	v.OnChange(func(event.Key) {
+		if told++; told > 1 {
+			return
+		}
+		go func() { again <- v.Apply(t.Context(), c) }()
+		select {
+		case err := <-again:
+			t.Error("the same change is taken in before everybody has been told of it")
+			again <- err
+		case <-time.After(20 * time.Millisecond):
+		}
+	})
+	apply(t, v, c)
+	if err := <-again; err != nil || told != 1 {
+		t.Errorf("told %d times, %v", told, err)
 	}
 }
 

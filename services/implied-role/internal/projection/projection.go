@@ -29,7 +29,7 @@ type Config struct {
 	Store string
 	Roles Roles
 	// Rules are those of a namespace now.
-	Rules func(namespace string) *infer.Rulebook
+	Rules func(namespace string) *infer.RuleSet
 	Log   *slog.Logger
 }
 
@@ -41,25 +41,29 @@ type Projection struct {
 	// id of the store, has what it holds by namespace; has is nil while that is not known.
 	id  string
 	has map[string]map[link]struct{}
-	// reads counts how often all of it was read, seen which of these a namespace was last set right by.
-	reads int
-	seen  map[string]int
-	// books are the rules that has speaks of.
-	books map[string]*infer.Rulebook
+	// written are the rules that has speaks of.
+	written map[string]*infer.RuleSet
 }
 
 // New makes one.
-func New(cfg Config) *Projection { return &Projection{cfg: cfg, seen: map[string]int{}} }
+func New(cfg Config) *Projection { return &Projection{cfg: cfg} }
 
-// Sync makes OpenFGA say what the rules of a namespace do. A thorough one, and the first, read
-// all that OpenFGA has, and set right other namespaces, too. That OpenFGA, the store or its
-// model is not there is an error that waits; that the model has no such roles is told in the log.
-func (p *Projection) Sync(ctx context.Context, namespace string, thorough bool) error {
+// Forget has everything read again, because others may have changed it.
+func (p *Projection) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.has = nil
+}
+
+// Sync makes OpenFGA say what the rules of a namespace do. The first one, and the first after
+// [Projection.Forget], read all that OpenFGA has, and set right other namespaces, too. That
+// OpenFGA, the store or its model is not there is an error that waits; that the model has no such
+// roles is told in the log.
+func (p *Projection) Sync(ctx context.Context, namespace string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	namespaces := []string{namespace}
-	// When all namespaces are looked at thoroughly, what was read for one serves the others, too.
-	if p.has == nil || thorough && p.seen[namespace] == p.reads {
+	if p.has == nil {
 		if err := p.load(ctx); err != nil {
 			return fmt.Errorf("reading rules in OpenFGA: %w", err)
 		}
@@ -71,7 +75,6 @@ func (p *Projection) Sync(ctx context.Context, namespace string, thorough bool) 
 			return fmt.Errorf("writing rules of namespace %s to OpenFGA: %w", n, err)
 		}
 	}
-	p.seen[namespace] = p.reads
 	return nil
 }
 
@@ -95,20 +98,19 @@ func (p *Projection) load(ctx context.Context) error {
 			has[namespace][l] = struct{}{}
 		}
 	}
-	p.id, p.has, p.books = stores[0].ID, has, map[string]*infer.Rulebook{}
-	p.reads++
+	p.id, p.has, p.written = stores[0].ID, has, map[string]*infer.RuleSet{}
 	return nil
 }
 
 func (p *Projection) write(ctx context.Context, namespace string) error {
-	book := p.cfg.Rules(namespace)
-	if book.Same(p.books[namespace]) {
+	rules := p.cfg.Rules(namespace)
+	if rules.Same(p.written[namespace]) {
 		return nil
 	}
-	p.books[namespace] = book
+	p.written[namespace] = rules
 	has := p.has[namespace]
-	wanted, tooLong := p.cfg.Roles.links(namespace, book)
-	add, remove := p.missing(wanted, has), p.missing(has, wanted)
+	desired, tooLong := p.cfg.Roles.links(namespace, rules)
+	add, remove := p.missing(desired, has), p.missing(has, desired)
 	if len(add)+len(remove) == 0 {
 		return nil
 	}
@@ -127,9 +129,9 @@ func (p *Projection) write(ctx context.Context, namespace string) error {
 	case err != nil:
 		return err
 	}
-	if p.has[namespace] = wanted; len(wanted) == 0 {
+	if p.has[namespace] = desired; len(desired) == 0 {
 		delete(p.has, namespace)
-		delete(p.books, namespace)
+		delete(p.written, namespace)
 	}
 	return nil
 }

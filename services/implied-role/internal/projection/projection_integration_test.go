@@ -27,13 +27,14 @@ func TestWhatIsNotThereYetIsWaitedForAndWhatCannotBeIsTold(t *testing.T) {
 	var log bytes.Buffer
 	p := New(Config{
 		OpenFGA: hand, Store: "roles", Roles: Roles{"role", "assignee"}, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Rules: func(namespace string) *infer.Rulebook {
-			return infer.NewRulebook(namespace, rules, infer.DefaultPolicy())
+		Rules: func(namespace string) *infer.RuleSet {
+			return infer.NewRuleSet(namespace, rules, infer.DefaultPolicy())
 		},
 	})
 	waits := func(what string) {
 		t.Helper()
-		if err := p.Sync(t.Context(), "team", true); !fault.IsUnavailable(err) {
+		p.Forget()
+		if err := p.Sync(t.Context(), "team"); !fault.IsUnavailable(err) {
 			t.Errorf("without %s: %v, want an error that waits", what, err)
 		}
 	}
@@ -58,7 +59,8 @@ func TestWhatIsNotThereYetIsWaitedForAndWhatCannotBeIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.Reset()
-		if err := p.Sync(t.Context(), "team", true); err != nil || !strings.Contains(log.String(), step.told) {
+		p.Forget()
+		if err := p.Sync(t.Context(), "team"); err != nil || !strings.Contains(log.String(), step.told) {
 			t.Errorf("with %s: %v, and the log says %s", step.assignees, err, log.String())
 		}
 		found := 0

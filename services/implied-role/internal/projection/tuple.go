@@ -26,10 +26,10 @@ type link struct{ parent, child string }
 
 // links are the tuples of a namespace, one for each pair of roles that a rule names. Rules with names
 // that are too long for OpenFGA have none.
-func (r Roles) links(namespace string, book *infer.Rulebook) (links map[link]struct{}, tooLong int) {
+func (r Roles) links(namespace string, rules *infer.RuleSet) (links map[link]struct{}, tooLong int) {
 	links = map[link]struct{}{}
-	for parent := range book.Parents() {
-		for _, child := range book.Direct(parent) {
+	for parent := range rules.Parents() {
+		for _, child := range rules.Direct(parent) {
 			l := link{r.object(namespace, parent), r.object(namespace, child)}
 			if len(l.parent) > maxObject || len(l.child) > maxObject {
 				tooLong++

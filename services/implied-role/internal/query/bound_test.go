@@ -143,7 +143,7 @@ func (s stuck) List(ctx context.Context, _ kinds.Kind, _ string) iter.Seq2[event
 func TestOnlySoManyNamespacesAreReadAtATime(t *testing.T) {
 	w := newWorld(t)
 	server := stuck{make(chan struct{})}
-	w.Lister = server
+	w.cfg.Lister = server
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	check := func() {
@@ -197,18 +197,18 @@ func TestHoldersWithLongNamesHavePages(t *testing.T) {
 func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 	w := newWorld(t)
 	w.chain(200)
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := r.token
 	w.do("team", long(199)+">end")
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	r.types = ""
 	var parts []*inferencev1.WatchInferencesResponse
-	send := r.send
-	r.send = func(m *inferencev1.WatchInferencesResponse) error {
+	send := r.out
+	r.out = func(m *inferencev1.WatchInferencesResponse) error {
 		w.bounded("a part", m)
 		parts = append(parts, m)
 		return send(m)
@@ -223,7 +223,7 @@ func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 	for i := range 700 {
 		w.do("team", fmt.Sprintf("s%d>s%d", i, i+1))
 	}
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	if err := r.read(t); err != errTooOld {
 		t.Errorf("after a very large change: %v", err)
 	}
@@ -232,7 +232,7 @@ func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 		t.Errorf("%d rows, %v", len(fresh.rows), err)
 	}
 	w.do("team", "later>s0")
-	w.Hub.catchUp()
+	w.cfg.Changes.catchUp()
 	if err := fresh.read(t); err != nil || len(fresh.rows) != 901 {
 		t.Errorf("then %d rows, %v", len(fresh.rows), err)
 	}

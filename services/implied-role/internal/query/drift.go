@@ -12,7 +12,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -40,21 +40,21 @@ func (s *Server) sync(namespace string) *inferencev1.NamespaceSync {
 	m := &inferencev1.NamespaceSync{Namespace: namespace}
 	rules := s.rulesOf(namespace)
 	m.Rules = int64(len(rules))
-	rules = slices.DeleteFunc(rules, standing.synced)
-	m.NotSynced, m.NotSyncedTotal = fit(rules[:min(maxListed, len(rules))], maxPart, standing.message), int64(len(rules))
-	book, _ := s.Scene.Rulebook(namespace)
-	for _, source := range s.Scene.Sources(namespace) {
-		stock := s.Scene.Stock(namespace, source)
-		m.Wanted += int64(len(book.Wanted(stock.Binding)))
-		for _, step := range book.Plan(stock) {
-			if step.Verb == infer.Conflict {
+	rules = slices.DeleteFunc(rules, ruleRow.synced)
+	m.NotSynced, m.NotSyncedTotal = fit(rules[:min(maxListed, len(rules))], maxPart, ruleRow.message), int64(len(rules))
+	ruleSet, _ := s.cfg.State.RuleSet(namespace)
+	for _, source := range s.cfg.State.Sources(namespace) {
+		in := s.cfg.State.Snapshot(namespace, source)
+		m.Wanted += int64(len(ruleSet.Desired(in.Binding)))
+		for _, change := range ruleSet.Plan(in).Changes() {
+			if change.Obstacle == infer.NameConflict {
 				m.Conflicts++
 			} else {
 				m.Pending++
 			}
 		}
 	}
-	if at := s.Finished(namespace); !at.IsZero() {
+	if at := s.cfg.Finished(namespace); !at.IsZero() {
 		m.LastPass = timestamppb.New(at)
 	}
 	return m
@@ -93,13 +93,17 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 		return nil, err
 	}
 	m := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}
-	lists := map[infer.Verb]*differences{
-		infer.Create: {list: &m.Missing, total: &m.MissingTotal}, infer.Delete: {list: &m.Extra, total: &m.ExtraTotal},
-		infer.Update: {list: &m.Altered, total: &m.AlteredTotal}, infer.Conflict: {list: &m.Conflicts, total: &m.ConflictsTotal},
+	lists := map[inferencev1.BindingChange_Change]*differences{
+		inferencev1.BindingChange_CHANGE_CREATED:  {list: &m.Missing, total: &m.MissingTotal},
+		inferencev1.BindingChange_CHANGE_DELETED:  {list: &m.Extra, total: &m.ExtraTotal},
+		inferencev1.BindingChange_CHANGE_UPDATED:  {list: &m.Altered, total: &m.AlteredTotal},
+		inferencev1.BindingChange_CHANGE_CONFLICT: {list: &m.Conflicts, total: &m.ConflictsTotal},
 	}
-	for step := range infer.Judge(ns, s.Scene.Policy).Plans(ns.Bindings) {
-		if d := lists[step.Verb]; d != nil {
-			m.Truncated = !d.add(step) || m.GetTruncated()
+	for plan := range infer.Evaluate(ns, s.cfg.State.Policy).Plans(ns.Bindings) {
+		for _, change := range plan.Changes() {
+			if d := lists[changeOf(change)]; d != nil {
+				m.Truncated = !d.add(change) || m.GetTruncated()
+			}
 		}
 	}
 	m.InStep = m.GetMissingTotal()+m.GetExtraTotal()+m.GetAlteredTotal()+m.GetConflictsTotal() == 0
@@ -114,12 +118,12 @@ type differences struct {
 }
 
 // add counts a difference, and lists it if there is room.
-func (d *differences) add(step infer.Step) (listed bool) {
+func (d *differences) add(change infer.BindingChange) (listed bool) {
 	*d.total++
 	if len(*d.list) == maxListed || d.bytes > maxList {
 		return false
 	}
-	m := bindingChange(step)
+	m := bindingChange(change)
 	d.bytes += proto.Size(m) + framing
 	*d.list = append(*d.list, m)
 	return true
@@ -127,15 +131,15 @@ func (d *differences) add(step infer.Step) (listed bool) {
 
 // readNamespace reads everything from the API server itself, and keeps what matters.
 func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
-	err := read(s.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
+	err := read(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
 		if rule.DeletionTimestamp == nil {
-			ns.Rules = append(ns.Rules, scene.RuleOf(rule))
+			ns.Rules = append(ns.Rules, state.RuleOf(rule))
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return read(s.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
+	return read(s.cfg.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
 }
 
 func read[T any](objects iter.Seq2[event.Change, error], take func(*T)) error {

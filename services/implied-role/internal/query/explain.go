@@ -24,44 +24,58 @@ func (s *Server) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleReques
 		return nil, err
 	}
 	namespace, role := r.GetNamespace(), roleOf(r.GetRole())
-	book, _ := s.Scene.Rulebook(namespace)
+	ruleSet, _ := s.cfg.State.RuleSet(namespace)
 	who := infer.Identify(subjectOf(r.GetSubject(), namespace), r.GetGroups())
-	reasons, more := book.Explain(who, role, s.granting(namespace, role, book), limit(r.GetMaxPaths()))
+	reasons, more := ruleSet.Explain(who, role, s.granting(namespace, role, ruleSet), limit(r.GetMaxPaths()))
 	response := &inferencev1.ExplainRoleResponse{Held: len(reasons) > 0, Revision: revision, Synced: true}
-	response.Reasons = fit(reasons, maxAnswer, func(r infer.Reason) *inferencev1.Reason { return s.reason(r, role, book) })
+	response.Reasons = fit(reasons, maxAnswer, func(r infer.Reason) *inferencev1.Reason { return s.reason(r, role, ruleSet) })
 	response.Truncated = more || len(response.GetReasons()) < len(reasons)
 	return response, nil
 }
 
 // granting lists the bindings that people made to a role or to one that implies it.
-func (s *Server) granting(namespace string, role infer.Role, book *infer.Rulebook) []*infer.Binding {
-	list := s.Scene.With(namespace, role)
-	for _, parent := range book.Implying(role) {
-		list = append(list, s.Scene.With(namespace, parent)...)
+func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.RuleSet) []*infer.Binding {
+	list := s.cfg.State.BindingsTo(namespace, role)
+	for _, parent := range ruleSet.Implying(role) {
+		list = append(list, s.cfg.State.BindingsTo(namespace, parent)...)
 	}
 	return list
 }
 
-func (s *Server) reason(r infer.Reason, role infer.Role, book *infer.Rulebook) *inferencev1.Reason {
+func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet) *inferencev1.Reason {
 	m := &inferencev1.Reason{
 		Binding: r.Source.Name, Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
 		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
 	}
-	m.Path, m.Truncated = steps(r.Path, book)
+	m.Path, m.Truncated = steps(r.Path, ruleSet)
 	if len(r.Path) > 1 {
 		m.GeneratedBinding = infer.Name(r.Source.Name, role)
-		m.State = state(s.verbs(r.Source.Namespace, r.Source.Name, book)[m.GetGeneratedBinding()])
+		m.State = s.progress(r.Source.Namespace, r.Source.Name, ruleSet).of(m.GetGeneratedBinding())
 	}
 	return m
 }
 
-// verbs is what is to be done about the bindings that follow from a source, by name.
-func (s *Server) verbs(namespace, source string, book *infer.Rulebook) map[string]infer.Verb {
-	verbs := map[string]infer.Verb{}
-	for _, step := range book.Plan(s.Scene.Stock(namespace, source)) {
-		verbs[step.Name] = step.Verb
+// progress is what is still to be done about the bindings that follow from a source, by name.
+type progress map[string]infer.BindingChange
+
+func (s *Server) progress(namespace, source string, ruleSet *infer.RuleSet) progress {
+	left := progress{}
+	for _, change := range ruleSet.Plan(s.cfg.State.Snapshot(namespace, source)).Changes() {
+		left[change.Name] = change
 	}
-	return verbs
+	return left
+}
+
+// of is how far a binding has come about.
+func (p progress) of(name string) inferencev1.BindingState {
+	change, left := p[name]
+	switch {
+	case !left:
+		return inferencev1.BindingState_BINDING_STATE_SYNCED
+	case change.Obstacle == infer.NameConflict:
+		return inferencev1.BindingState_BINDING_STATE_CONFLICT
+	}
+	return inferencev1.BindingState_BINDING_STATE_PENDING
 }
 
 // ExplainBinding implements InferenceService.
@@ -70,11 +84,11 @@ func (s *Server) ExplainBinding(_ context.Context, r *inferencev1.ExplainBinding
 	if err != nil {
 		return nil, err
 	}
-	binding := s.Scene.Binding(r.GetNamespace(), r.GetName())
+	binding := s.cfg.State.Binding(r.GetNamespace(), r.GetName())
 	if binding == nil {
 		return nil, rpc.NotFound("there is no RoleBinding %q in namespace %q", r.GetName(), r.GetNamespace())
 	}
-	book, _ := s.Scene.Rulebook(r.GetNamespace())
+	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
 	response := &inferencev1.ExplainBindingResponse{
 		Name: binding.Name, Role: roleMessage(binding.Role), Subjects: subjectMessages(binding.Subjects),
 		SubjectsTotal: int64(len(binding.Subjects)),
@@ -82,46 +96,46 @@ func (s *Server) ExplainBinding(_ context.Context, r *inferencev1.ExplainBinding
 	}
 	if binding.Generated() {
 		response.Generated, response.Source = true, binding.Source
-		s.explainGenerated(response, binding, book, limit(r.GetMaxPaths()))
+		s.explainGenerated(response, binding, ruleSet, limit(r.GetMaxPaths()))
 	} else {
-		s.explainSource(response, binding, book, limit(r.GetMaxPaths()))
+		s.explainSource(response, binding, ruleSet, limit(r.GetMaxPaths()))
 	}
 	return response, nil
 }
 
 // explainGenerated tells why a generated binding is there.
-func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infer.Binding, book *infer.Rulebook, limit int) {
-	m.State = state(s.verbs(b.Namespace, m.GetSource(), book)[b.Name])
-	source, role := s.Scene.Binding(b.Namespace, m.GetSource()), b.Role
+func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
+	m.State = s.progress(b.Namespace, m.GetSource(), ruleSet).of(b.Name)
+	source, role := s.cfg.State.Binding(b.Namespace, m.GetSource()), b.Role
 	if source == nil || !source.IsSource() {
 		return
 	}
-	paths, more := book.Paths(source.Role, role, limit)
+	paths, more := ruleSet.Paths(source.Role, role, limit)
 	m.Reasons = fit(paths, maxAnswer, func(path []infer.Role) *inferencev1.Reason {
-		return s.reason(infer.Reason{Source: source, Path: path}, role, book)
+		return s.reason(infer.Reason{Source: source, Path: path}, role, ruleSet)
 	})
 	m.Truncated = more || len(m.GetReasons()) < len(paths)
 }
 
 // explainSource tells what follows from a binding.
-func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.Binding, book *infer.Rulebook, limit int) {
-	wanted, verbs := book.Wanted(b), s.verbs(b.Namespace, b.Name, book)
-	m.Implied = fit(wanted[:min(limit, len(wanted))], maxAnswer, func(w infer.Wanted) *inferencev1.ImpliedBinding {
-		path := book.Path(b.Role, w.Child)
+func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
+	desired, left := ruleSet.Desired(b), s.progress(b.Namespace, b.Name, ruleSet)
+	m.Implied = fit(desired[:min(limit, len(desired))], maxAnswer, func(d infer.Desired) *inferencev1.ImpliedBinding {
+		path := ruleSet.Path(b.Role, d.Child)
 		implied := &inferencev1.ImpliedBinding{
-			Name: w.Name, Source: b.Name, Role: roleMessage(w.Child), State: state(verbs[w.Name]), Path: roleMessages(path),
+			Name: d.Name, Source: b.Name, Role: roleMessage(d.Child), State: left.of(d.Name), Path: roleMessages(path),
 		}
 		implied.Truncated = len(implied.GetPath()) < len(path)
-		switch verbs[w.Name] {
-		case infer.Conflict:
+		switch left[d.Name].Obstacle {
+		case infer.NameConflict:
 			implied.Message = "another RoleBinding has its name: delete or rename that one"
-		case infer.Hold:
+		case infer.TooManyBindings:
 			implied.Message = "the rules behind it ask for too many RoleBindings"
 		default:
 		}
 		return implied
 	})
-	m.Truncated = len(m.GetImplied()) < len(wanted)
+	m.Truncated = len(m.GetImplied()) < len(desired)
 }
 
 // WhoHasRole implements InferenceService.
@@ -131,8 +145,8 @@ func (s *Server) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequest)
 		return nil, err
 	}
 	role := roleOf(r.GetRole())
-	book, _ := s.Scene.Rulebook(r.GetNamespace())
-	holders := book.Holders(role, s.granting(r.GetNamespace(), role, book))
+	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	holders := ruleSet.Holders(role, s.granting(r.GetNamespace(), role, ruleSet))
 	slices.SortFunc(holders, func(a, b infer.Holding) int { return strings.Compare(holderKey(a), holderKey(b)) })
 	page, next, err := pageOf(holders, holderKey, r, func(h infer.Holding) *inferencev1.Holder {
 		return &inferencev1.Holder{
@@ -166,9 +180,9 @@ func (s *Server) ListEffectiveRoles(
 	if err != nil {
 		return nil, err
 	}
-	book, _ := s.Scene.Rulebook(r.GetNamespace())
+	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
 	who := infer.Identify(subjectOf(r.GetSubject(), r.GetNamespace()), r.GetGroups())
-	roles := book.Effective(who, s.Scene.BindingsIn(r.GetNamespace()))
+	roles := ruleSet.Effective(who, s.cfg.State.BindingsIn(r.GetNamespace()))
 	response := &inferencev1.ListEffectiveRolesResponse{Total: int64(len(roles)), Revision: revision, Synced: true}
 	response.Roles = fit(roles, maxAnswer, func(h infer.Holding) *inferencev1.EffectiveRole {
 		return &inferencev1.EffectiveRole{

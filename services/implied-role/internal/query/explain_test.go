@@ -134,7 +134,7 @@ func TestDriftIsWhatTheAPIServerHasOtherwise(t *testing.T) {
 		t.Errorf("in step: %v", got)
 	}
 	// Behind the back of the view.
-	key := w.Scene.BindingKey("team", infer.Name("B", role("b")))
+	key := w.cfg.State.BindingKey("team", infer.Name("B", role("b")))
 	delete(w.live, key)
 	key.Name = infer.Name("B", role("c"))
 	altered := w.live[key]

@@ -9,7 +9,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
 
@@ -41,8 +41,8 @@ func subjectMessages(subjects []rbacv1.Subject) []*inferencev1.Subject {
 	return fit(subjects, maxPart, subjectMessage)
 }
 
-func inference(namespace string, parent infer.Role, b *infer.Rulebook) *inferencev1.Inference {
-	direct, all, rules := b.Direct(parent), b.Implied(parent), b.With(parent)
+func inference(namespace string, parent infer.Role, ruleSet *infer.RuleSet) *inferencev1.Inference {
+	direct, all, rules := ruleSet.Direct(parent), ruleSet.Implied(parent), ruleSet.With(parent)
 	m := &inferencev1.Inference{
 		Namespace: namespace, Parent: roleMessage(parent), Direct: roleMessages(direct),
 		ChildRoles: roleMessages(all), ChildRolesTotal: int64(len(all)), Rules: names(rules),
@@ -51,11 +51,11 @@ func inference(namespace string, parent infer.Role, b *infer.Rulebook) *inferenc
 	return m
 }
 
-func ruleMessage(b *infer.Rulebook, r infer.Judged, object scene.Rule) *inferencev1.Rule {
+func ruleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.Rule) *inferencev1.Rule {
 	m := &inferencev1.Rule{
 		Namespace: object.Key.Namespace, Name: r.Name, Uid: object.UID, Generation: object.Generation,
 		Parent: roleMessage(r.Parent), Child: roleMessage(r.Child),
-		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && b.Implies(r.Child, r.Parent),
+		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && ruleSet.Implies(r.Child, r.Parent),
 	}
 	synced, known := syncedOf(object)
 	m.Synced = known && synced.Status == metav1.ConditionTrue
@@ -71,7 +71,7 @@ func ruleMessage(b *infer.Rulebook, r infer.Judged, object scene.Rule) *inferenc
 }
 
 // syncedOf is the condition that tells whether all that follows from a rule as it is now is there.
-func syncedOf(object scene.Rule) (c *metav1.Condition, known bool) {
+func syncedOf(object state.Rule) (c *metav1.Condition, known bool) {
 	c = meta.FindStatusCondition(object.Value.Status.Conditions, rolev1alpha1.Synced)
 	return c, c != nil && c.ObservedGeneration == object.Generation
 }
@@ -86,51 +86,39 @@ func origin(h infer.Holding) inferencev1.Origin {
 	return inferencev1.Origin_ORIGIN_IMPLIED
 }
 
-// state is how far a binding has come about which verb is to be done.
-func state(v infer.Verb) inferencev1.BindingState {
-	switch v {
-	case 0:
-		return inferencev1.BindingState_BINDING_STATE_SYNCED
-	case infer.Conflict:
-		return inferencev1.BindingState_BINDING_STATE_CONFLICT
-	default:
-		return inferencev1.BindingState_BINDING_STATE_PENDING
+// changeOf is what becomes of a binding.
+func changeOf(c infer.BindingChange) inferencev1.BindingChange_Change {
+	switch {
+	case c.Verb == infer.Create:
+		return inferencev1.BindingChange_CHANGE_CREATED
+	case c.Verb == infer.Update:
+		return inferencev1.BindingChange_CHANGE_UPDATED
+	case c.Verb == infer.Delete:
+		return inferencev1.BindingChange_CHANGE_DELETED
+	case c.Obstacle == infer.NameConflict:
+		return inferencev1.BindingChange_CHANGE_CONFLICT
 	}
+	return inferencev1.BindingChange_CHANGE_PAUSED
 }
 
-func bindingChange(s infer.Step) *inferencev1.BindingChange {
-	m := &inferencev1.BindingChange{Name: s.Name, Source: s.Source, Role: roleMessage(s.Child)}
-	switch s.Verb {
-	case infer.Create:
-		m.Change = inferencev1.BindingChange_CHANGE_CREATED
-	case infer.Update:
-		m.Change = inferencev1.BindingChange_CHANGE_UPDATED
-	case infer.Delete:
-		m.Change = inferencev1.BindingChange_CHANGE_DELETED
-	case infer.Conflict:
-		m.Change = inferencev1.BindingChange_CHANGE_CONFLICT
-	default:
-		m.Change = inferencev1.BindingChange_CHANGE_PAUSED
+func bindingChange(c infer.BindingChange) *inferencev1.BindingChange {
+	return &inferencev1.BindingChange{
+		Name: c.Name, Source: c.Source, Role: roleMessage(c.Role), Change: changeOf(c),
+		Subjects: subjectMessages(c.Subjects), SubjectsTotal: int64(len(c.Subjects)),
 	}
-	subjects := s.Subjects
-	if s.Verb == infer.Delete {
-		subjects = s.Is.Subjects
-	}
-	m.Subjects, m.SubjectsTotal = subjectMessages(subjects), int64(len(subjects))
-	return m
 }
 
 // maxNamed is how many rules are named that say the same.
 const maxNamed = 10
 
 // steps are as many steps of a path as a row may have.
-func steps(path []infer.Role, b *infer.Rulebook) (list []*inferencev1.Step, more bool) {
+func steps(path []infer.Role, ruleSet *infer.RuleSet) (list []*inferencev1.Step, more bool) {
 	from := make([]int, len(path)-1)
 	for i := range from {
 		from[i] = i
 	}
 	list = fit(from, maxPart, func(i int) *inferencev1.Step {
-		rules := b.Between(path[i], path[i+1])
+		rules := ruleSet.Between(path[i], path[i+1])
 		return &inferencev1.Step{
 			Rules: rules[:min(maxNamed, len(rules))], RulesTotal: int64(len(rules)), From: roleMessage(path[i]), To: roleMessage(path[i+1]),
 		}

@@ -8,7 +8,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
@@ -27,18 +27,18 @@ func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRe
 	}
 	defer leave()
 	namespace := r.GetNamespace()
-	before, _ := s.Scene.Rulebook(namespace)
-	rules, err := changed(before.Rules(), r.GetChanges())
+	before, _ := s.cfg.State.RuleSet(namespace)
+	rules, err := changedRules(before.Rules(), r.GetChanges())
 	if err != nil {
 		return nil, err
 	}
-	after := s.Scene.Limited(namespace, infer.NewRulebook(namespace, rules, s.Scene.Policy), scene.Load{})
+	after := s.cfg.State.Limited(namespace, infer.NewRuleSet(namespace, rules, s.cfg.State.Policy), state.Load{})
 	delta := s.compare(namespace, infer.Comparison{Before: before, After: after})
 	return &inferencev1.PreviewRulesResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
 }
 
-// changed is rules after changes.
-func changed(before []infer.Judged, changes []*inferencev1.RuleChange) ([]infer.Rule, error) {
+// changedRules is rules after changes.
+func changedRules(before []infer.EvaluatedRule, changes []*inferencev1.RuleChange) ([]infer.Rule, error) {
 	rules := map[string]infer.Rule{}
 	for _, r := range before {
 		rules[r.Name] = r.Rule
@@ -79,7 +79,7 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 	if err != nil {
 		return nil, err
 	}
-	change := infer.Change{Before: s.Scene.Binding(r.GetNamespace(), r.GetName())}
+	change := infer.Change{Before: s.cfg.State.Binding(r.GetNamespace(), r.GetName())}
 	if change.Before != nil && !change.Before.Grants() {
 		return nil, rpc.Invalid("RoleBinding %q is generated or being deleted: preview a change of its source", r.GetName())
 	}
@@ -89,24 +89,24 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 	case !r.GetRemove() && r.GetRole() == nil:
 		return nil, rpc.Invalid("RoleBinding %q needs a role, or remove", r.GetName())
 	case !r.GetRemove():
-		change.After = asked(r, change.Before)
+		change.After = requested(r, change.Before)
 	}
 	leave, err := enter(ctx, s.previews)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	before, _ := s.Scene.Rulebook(r.GetNamespace())
-	load := scene.Load{}
+	before, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	load := state.Load{}
 	load.Add(change.Before, -1)
 	load.Add(change.After, 1)
-	after := s.Scene.Limited(r.GetNamespace(), before, load)
+	after := s.cfg.State.Limited(r.GetNamespace(), before, load)
 	delta := s.compare(r.GetNamespace(), infer.Comparison{Before: before, After: after, Changes: []infer.Change{change}})
 	return &inferencev1.PreviewBindingResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
 }
 
-// asked is the binding that a request describes. One with another role is another one.
-func asked(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *infer.Binding {
+// requested is the binding that a request describes. One with another role is another one.
+func requested(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *infer.Binding {
 	b := &infer.Binding{Namespace: r.GetNamespace(), Name: r.GetName(), Role: roleOf(r.GetRole())}
 	if before != nil && before.Role == b.Role {
 		*b = *before
@@ -121,7 +121,7 @@ func asked(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *infer.B
 // compare adds to a comparison the bindings of the namespace.
 func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 	touched := c.After.Changed(c.Before)
-	for _, b := range s.Scene.BindingsIn(namespace) {
+	for _, b := range s.cfg.State.BindingsIn(namespace) {
 		_, matters := slices.BinarySearchFunc(touched, b.Role, infer.Role.Compare)
 		switch {
 		case !b.Grants() || slices.ContainsFunc(c.Changes, func(change infer.Change) bool { return change.Before == b }):
@@ -131,9 +131,9 @@ func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 			c.Others = append(c.Others, b)
 		}
 	}
-	c.Exists, c.Most = s.Scene.Exists(namespace), maxListed
-	c.Holder = func(name string) *infer.Binding {
-		if b := s.Scene.Binding(namespace, name); b != nil && b.Grants() {
+	c.Exists, c.Most = s.cfg.State.Exists(namespace), maxListed
+	c.Occupant = func(name string) *infer.Binding {
+		if b := s.cfg.State.Binding(namespace, name); b != nil && b.Grants() {
 			return b
 		}
 		return nil
@@ -144,12 +144,12 @@ func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 func preview(d infer.Delta) *inferencev1.Preview {
 	m := &inferencev1.Preview{
 		Created: int64(d.Verbs[infer.Create]), Updated: int64(d.Verbs[infer.Update]), Deleted: int64(d.Verbs[infer.Delete]),
-		Bindings: fit(d.Steps, maxList, bindingChange), Inferences: fit(d.Rows, maxList, rowChange), Subjects: fit(d.Subjects, maxList, subjectChange),
+		Bindings: fit(d.Bindings, maxList, bindingChange), Inferences: fit(d.Rows, maxList, rowChange), Subjects: fit(d.Subjects, maxList, subjectChange),
 		NewCycles: fit(d.Begun, maxList, cycle), ResolvedCycles: fit(d.Ended, maxList, cycle), Refusals: fit(d.Refused, maxList, refusal),
 	}
 	m.Writes = m.GetCreated() + m.GetUpdated() + m.GetDeleted() + int64(d.Statuses)
 	m.Truncated = d.More ||
-		len(m.GetBindings())+len(m.GetInferences())+len(m.GetSubjects()) < len(d.Steps)+len(d.Rows)+len(d.Subjects) ||
+		len(m.GetBindings())+len(m.GetInferences())+len(m.GetSubjects()) < len(d.Bindings)+len(d.Rows)+len(d.Subjects) ||
 		len(m.GetNewCycles())+len(m.GetResolvedCycles())+len(m.GetRefusals()) < len(d.Begun)+len(d.Ended)+len(d.Refused)
 	return m
 }
@@ -172,6 +172,6 @@ func cycle(roles []infer.Role) *inferencev1.Cycle {
 	return &inferencev1.Cycle{Roles: roleMessages(roles), RolesTotal: int64(len(roles))}
 }
 
-func refusal(r infer.Judged) *inferencev1.Refusal {
+func refusal(r infer.EvaluatedRule) *inferencev1.Refusal {
 	return &inferencev1.Refusal{Name: r.Name, Reason: r.Reason, Message: strings.ToValidUTF8(r.Message, "")}
 }

@@ -113,9 +113,9 @@ func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
 		var ops []string
 		for range rapid.IntRange(1, 5).Draw(r, "changes") {
 			op := letter.Draw(r, "parent") + ">" + letter.Draw(r, "child")
-			key := w.Scene.BindingKey("team", op)
+			key := w.cfg.State.BindingKey("team", op)
 			key.GroupResource = ruleResource()
-			if _, known := w.Scene.Rules.Get(key); known && !strings.Contains(strings.Join(ops, " "), op) && rapid.Bool().Draw(r, "gone") {
+			if _, known := w.cfg.State.Rules.Get(key); known && !strings.Contains(strings.Join(ops, " "), op) && rapid.Bool().Draw(r, "gone") {
 				op = "-" + op
 			}
 			ops = append(ops, op)

@@ -13,26 +13,26 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
 // Config is what answers are made of. All fields are required.
 type Config struct {
-	Scene *scene.Scene
+	State *state.State
 	// Complete is nil when the view holds everything, Revision what it holds.
 	Complete func() error
 	Revision func() string
 	// Finished is when a namespace was last as it must be; zero when that is not known here.
 	Finished func(namespace string) time.Time
 	Lister   Lister
-	Hub      *Hub
+	Changes  *WatchCache
 }
 
 // Server implements InferenceService.
 type Server struct {
-	Config
+	cfg Config
 	// checks and previews have room for those that are made at a time.
 	checks, previews chan struct{}
 }
@@ -51,27 +51,27 @@ type namespaced interface{ GetNamespace() string }
 // RoleBindings for who has what.
 func Access() map[string]rpc.Access {
 	return map[string]rpc.Access{
-		inferencev1connect.InferenceServiceListRulesProcedure:          rules[inferencev1.ListRulesRequest](),
-		inferencev1connect.InferenceServiceListInferencesProcedure:     rules[inferencev1.ListInferencesRequest](),
-		inferencev1connect.InferenceServiceGetInferenceProcedure:       rules[inferencev1.GetInferenceRequest](),
-		inferencev1connect.InferenceServiceListImplyingRolesProcedure:  rules[inferencev1.ListImplyingRolesRequest](),
-		inferencev1connect.InferenceServiceWatchInferencesProcedure:    rules[inferencev1.WatchInferencesRequest](),
-		inferencev1connect.InferenceServiceExplainRoleProcedure:        bindings[inferencev1.ExplainRoleRequest](),
-		inferencev1connect.InferenceServiceExplainBindingProcedure:     bindings[inferencev1.ExplainBindingRequest](),
-		inferencev1connect.InferenceServiceWhoHasRoleProcedure:         bindings[inferencev1.WhoHasRoleRequest](),
-		inferencev1connect.InferenceServiceListEffectiveRolesProcedure: bindings[inferencev1.ListEffectiveRolesRequest](),
-		inferencev1connect.InferenceServicePreviewRulesProcedure:       bindings[inferencev1.PreviewRulesRequest](),
-		inferencev1connect.InferenceServicePreviewBindingProcedure:     bindings[inferencev1.PreviewBindingRequest](),
-		inferencev1connect.InferenceServiceGetSyncStatusProcedure:      bindings[inferencev1.GetSyncStatusRequest](),
-		inferencev1connect.InferenceServiceCheckDriftProcedure:         bindings[inferencev1.CheckDriftRequest](),
+		inferencev1connect.InferenceServiceListRulesProcedure:          canListRules[inferencev1.ListRulesRequest](),
+		inferencev1connect.InferenceServiceListInferencesProcedure:     canListRules[inferencev1.ListInferencesRequest](),
+		inferencev1connect.InferenceServiceGetInferenceProcedure:       canListRules[inferencev1.GetInferenceRequest](),
+		inferencev1connect.InferenceServiceListImplyingRolesProcedure:  canListRules[inferencev1.ListImplyingRolesRequest](),
+		inferencev1connect.InferenceServiceWatchInferencesProcedure:    canListRules[inferencev1.WatchInferencesRequest](),
+		inferencev1connect.InferenceServiceExplainRoleProcedure:        canListBindings[inferencev1.ExplainRoleRequest](),
+		inferencev1connect.InferenceServiceExplainBindingProcedure:     canListBindings[inferencev1.ExplainBindingRequest](),
+		inferencev1connect.InferenceServiceWhoHasRoleProcedure:         canListBindings[inferencev1.WhoHasRoleRequest](),
+		inferencev1connect.InferenceServiceListEffectiveRolesProcedure: canListBindings[inferencev1.ListEffectiveRolesRequest](),
+		inferencev1connect.InferenceServicePreviewRulesProcedure:       canListBindings[inferencev1.PreviewRulesRequest](),
+		inferencev1connect.InferenceServicePreviewBindingProcedure:     canListBindings[inferencev1.PreviewBindingRequest](),
+		inferencev1connect.InferenceServiceGetSyncStatusProcedure:      canListBindings[inferencev1.GetSyncStatusRequest](),
+		inferencev1connect.InferenceServiceCheckDriftProcedure:         canListBindings[inferencev1.CheckDriftRequest](),
 	}
 }
 
-func rules[M any]() rpc.Access {
+func canListRules[M any]() rpc.Access {
 	return rpc.CanIn("list", kinds.ImpliedRoles().GroupResource, namespaceOf[M])
 }
 
-func bindings[M any]() rpc.Access {
+func canListBindings[M any]() rpc.Access {
 	return rpc.CanIn("list", kinds.RoleBindings().GroupResource, namespaceOf[M])
 }
 
@@ -83,7 +83,7 @@ func namespaceOf[M any](m *M) string {
 // ready refuses to answer from a view that lacks something. The revision is taken before
 // the answer: what it names is in it.
 func (s *Server) ready() (revision string, err error) {
-	return s.Revision(), rpc.Incomplete(s.Complete())
+	return s.cfg.Revision(), rpc.Incomplete(s.cfg.Complete())
 }
 
 // in lists the namespace asked about, or all that have rules.
@@ -91,7 +91,7 @@ func (s *Server) in(namespace string) []string {
 	if namespace != "" {
 		return []string{namespace}
 	}
-	return s.Scene.Namespaces()
+	return s.cfg.State.Namespaces()
 }
 
 // ListRules implements InferenceService.
@@ -100,36 +100,36 @@ func (s *Server) ListRules(_ context.Context, r *inferencev1.ListRulesRequest) (
 	if err != nil {
 		return nil, err
 	}
-	var all []standing
+	var all []ruleRow
 	for _, namespace := range s.in(r.GetNamespace()) {
 		all = append(all, s.rulesOf(namespace)...)
 	}
-	page, next, err := pageOf(all, func(r standing) string { return key(r.object.Key.Namespace, r.judged.Name) }, r, standing.message)
+	page, next, err := pageOf(all, func(r ruleRow) string { return key(r.object.Key.Namespace, r.rule.Name) }, r, ruleRow.message)
 	if err != nil {
 		return nil, err
 	}
 	return &inferencev1.ListRulesResponse{Rules: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
-// standing is a rule, and where it stands.
-type standing struct {
-	book   *infer.Rulebook
-	judged *infer.Judged
-	object *scene.Rule
+// ruleRow is a rule with all that is told of it.
+type ruleRow struct {
+	ruleSet *infer.RuleSet
+	rule    *infer.EvaluatedRule
+	object  *state.Rule
 }
 
-func (r standing) synced() bool {
+func (r ruleRow) synced() bool {
 	c, known := syncedOf(*r.object)
 	return known && c.Status == metav1.ConditionTrue
 }
 
-func (r standing) message() *inferencev1.Rule { return ruleMessage(r.book, *r.judged, *r.object) }
+func (r ruleRow) message() *inferencev1.Rule { return ruleMessage(r.ruleSet, *r.rule, *r.object) }
 
-func (s *Server) rulesOf(namespace string) []standing {
-	book, objects := s.Scene.Rulebook(namespace)
-	list := make([]standing, len(objects))
+func (s *Server) rulesOf(namespace string) []ruleRow {
+	ruleSet, objects := s.cfg.State.RuleSet(namespace)
+	list := make([]ruleRow, len(objects))
 	for i := range objects {
-		list[i] = standing{book, &book.Rules()[i], &objects[i]}
+		list[i] = ruleRow{ruleSet, &ruleSet.Rules()[i], &objects[i]}
 	}
 	return list
 }
@@ -138,12 +138,12 @@ func (s *Server) rulesOf(namespace string) []standing {
 type row struct {
 	namespace string
 	parent    infer.Role
-	book      *infer.Rulebook
+	ruleSet   *infer.RuleSet
 }
 
 func (r row) key() string { return key(r.namespace, roleKey(r.parent)) }
 
-func (r row) message() *inferencev1.Inference { return inference(r.namespace, r.parent, r.book) }
+func (r row) message() *inferencev1.Inference { return inference(r.namespace, r.parent, r.ruleSet) }
 
 // ListInferences implements InferenceService.
 func (s *Server) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
@@ -153,10 +153,10 @@ func (s *Server) ListInferences(_ context.Context, r *inferencev1.ListInferences
 	}
 	var all []row
 	for _, namespace := range s.in(r.GetNamespace()) {
-		book, _ := s.Scene.Rulebook(namespace)
-		for parent := range book.Parents() {
+		ruleSet, _ := s.cfg.State.RuleSet(namespace)
+		for parent := range ruleSet.Parents() {
 			if r.GetParent() == nil || parent == roleOf(r.GetParent()) {
-				all = append(all, row{namespace, parent, book})
+				all = append(all, row{namespace, parent, ruleSet})
 			}
 		}
 	}
@@ -173,8 +173,8 @@ func (s *Server) GetInference(_ context.Context, r *inferencev1.GetInferenceRequ
 	if err != nil {
 		return nil, err
 	}
-	book, _ := s.Scene.Rulebook(r.GetNamespace())
-	return &inferencev1.GetInferenceResponse{Inference: inference(r.GetNamespace(), roleOf(r.GetRole()), book), Revision: revision, Synced: true}, nil
+	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	return &inferencev1.GetInferenceResponse{Inference: inference(r.GetNamespace(), roleOf(r.GetRole()), ruleSet), Revision: revision, Synced: true}, nil
 }
 
 // ListImplyingRoles implements InferenceService.
@@ -183,12 +183,12 @@ func (s *Server) ListImplyingRoles(_ context.Context, r *inferencev1.ListImplyin
 	if err != nil {
 		return nil, err
 	}
-	book, _ := s.Scene.Rulebook(r.GetNamespace())
+	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
 	role := roleOf(r.GetRole())
-	parents := book.Implying(role)
+	parents := ruleSet.Implying(role)
 	response := &inferencev1.ListImplyingRolesResponse{Total: int64(len(parents)), Revision: revision, Synced: true}
 	response.Roles = fit(parents, maxAnswer, func(parent infer.Role) *inferencev1.ImplyingRole {
-		return &inferencev1.ImplyingRole{Role: roleMessage(parent), Direct: len(book.Between(parent, role)) > 0}
+		return &inferencev1.ImplyingRole{Role: roleMessage(parent), Direct: len(ruleSet.Between(parent, role)) > 0}
 	})
 	response.Truncated = len(response.GetRoles()) < len(parents)
 	return response, nil

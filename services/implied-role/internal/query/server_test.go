@@ -68,8 +68,8 @@ func TestNothingIsAnsweredFromAnIncompleteView(t *testing.T) {
 	if n != 12 {
 		t.Errorf("%d methods were called", n)
 	}
-	watching := &watcher{Server: w.Server}
-	refused(t, watching.begin(""), connect.CodeUnavailable, errMissing.Error())
+	watching := &stream{server: w.Server}
+	refused(t, watching.start(""), connect.CodeUnavailable, errMissing.Error())
 }
 
 func TestPagesOfAllNamespacesComeInOrder(t *testing.T) {

@@ -21,10 +21,10 @@ const (
 
 // WatchInferences implements InferenceService.
 func (s *Server) WatchInferences(
-	ctx context.Context, r *inferencev1.WatchInferencesRequest, stream *connect.ServerStream[inferencev1.WatchInferencesResponse],
+	ctx context.Context, r *inferencev1.WatchInferencesRequest, to *connect.ServerStream[inferencev1.WatchInferencesResponse],
 ) error {
-	w := &watcher{Server: s, namespace: r.GetNamespace(), send: stream.Send}
-	err := w.begin(r.GetResumeToken())
+	w := &stream{server: s, namespace: r.GetNamespace(), out: to.Send}
+	err := w.start(r.GetResumeToken())
 	for err == nil && ctx.Err() == nil {
 		err = w.follow(ctx)
 	}
@@ -39,26 +39,26 @@ func (s *Server) WatchInferences(
 	return err
 }
 
-// watcher is one stream.
-type watcher struct {
-	*Server
+// stream is one watch.
+type stream struct {
+	server    *Server
 	namespace string
 	// number of the change up to which everything has been sent.
 	number uint64
-	send   func(*inferencev1.WatchInferencesResponse) error
+	out    func(*inferencev1.WatchInferencesResponse) error
 }
 
-// begin goes on where a token says, or sends all rows.
-func (w *watcher) begin(token string) (err error) {
+// start goes on where a token says, or sends all rows.
+func (w *stream) start(token string) (err error) {
 	if token != "" {
-		w.number, err = w.Hub.parse(token)
+		w.number, err = w.server.cfg.Changes.parse(token)
 		return err
 	}
-	if err := rpc.Incomplete(w.Complete()); err != nil {
+	if err := rpc.Incomplete(w.server.cfg.Complete()); err != nil {
 		return err
 	}
-	revision := w.Revision()
-	rows, number, ok := w.Hub.snapshot(w.namespace)
+	revision := w.server.cfg.Revision()
+	rows, number, ok := w.server.cfg.Changes.snapshot(w.namespace)
 	if !ok {
 		return connect.NewError(connect.CodeUnavailable, errors.New("the service has only just learned everything: try again"))
 	}
@@ -67,29 +67,29 @@ func (w *watcher) begin(token string) (err error) {
 	for row := range rows {
 		message.Upserted = append(message.Upserted, row)
 		if bytes += proto.Size(row); bytes > maxAnswer || len(message.GetUpserted()) == rowsPerMessage {
-			if err := w.send(message); err != nil {
+			if err := w.out(message); err != nil {
 				return err
 			}
 			message.Upserted, bytes = nil, 0
 		}
 	}
 	if len(message.GetUpserted()) > 0 {
-		if err := w.send(message); err != nil {
+		if err := w.out(message); err != nil {
 			return err
 		}
 	}
 	w.number = number
-	return w.say(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
+	return w.send(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
 }
 
 // follow sends what has changed, or waits for that.
-func (w *watcher) follow(ctx context.Context) error {
-	changes, last, news, err := w.Hub.after(w.number)
+func (w *stream) follow(ctx context.Context) error {
+	changes, last, news, err := w.server.cfg.Changes.after(w.number)
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
-		if err := w.tell(c); err != nil {
+		if err := w.sendChange(c); err != nil {
 			return err
 		}
 	}
@@ -100,22 +100,22 @@ func (w *watcher) follow(ctx context.Context) error {
 	case <-news:
 		return nil
 	case <-time.After(bookmarkEvery):
-		return w.say(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_BOOKMARK})
+		return w.send(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_BOOKMARK})
 	}
 }
 
-// tell sends a change, in parts if it is large. Whoever is cut off before the last part
+// sendChange sends a change, in parts if it is large. Whoever is cut off before the last part
 // gets all of them again.
-func (w *watcher) tell(c change) error {
+func (w *stream) sendChange(c change) error {
 	for w.namespace == "" || w.namespace == c.namespace {
 		m := &inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE}
 		m.Upserted, m.Removed = fit(c.upserted, maxAnswer, same), fit(c.removed, maxAnswer, same)
 		c.upserted, c.removed = c.upserted[len(m.GetUpserted()):], c.removed[len(m.GetRemoved()):]
 		if len(c.upserted)+len(c.removed) == 0 {
 			w.number, m.Causes = c.number, c.causes
-			return w.say(m)
+			return w.send(m)
 		}
-		if err := w.say(m); err != nil {
+		if err := w.send(m); err != nil {
 			return err
 		}
 	}
@@ -125,8 +125,8 @@ func (w *watcher) tell(c change) error {
 
 func same[M any](message M) M { return message }
 
-// say sends a message that one may go on after.
-func (w *watcher) say(m *inferencev1.WatchInferencesResponse) error {
-	m.ResumeToken, m.Revision, m.Synced = w.Hub.token(w.number), w.Revision(), w.Complete() == nil
-	return w.send(m)
+// send sends a message that one may go on after.
+func (w *stream) send(m *inferencev1.WatchInferencesResponse) error {
+	m.ResumeToken, m.Revision, m.Synced = w.server.cfg.Changes.token(w.number), w.server.cfg.Revision(), w.server.cfg.Complete() == nil
+	return w.out(m)
 }

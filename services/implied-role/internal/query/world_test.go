@@ -21,7 +21,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/scene"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -43,17 +43,17 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, view: view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}), live: map[event.Key]event.Change{}}
-	s := scene.New(w.view, "local", infer.DefaultPolicy())
+	s := state.New(w.view, "local", infer.DefaultPolicy())
 	complete := func() error {
 		if w.incomplete.Load() {
 			return errMissing
 		}
 		return nil
 	}
-	hub := NewHub(s, "here", complete)
-	w.view.OnChange(hub.Changed)
+	changes := NewWatchCache(s, "here", complete)
+	w.view.OnChange(changes.Changed)
 	w.Server = NewServer(Config{
-		Scene: s, Complete: complete, Revision: func() string { return fmt.Sprint(w.version) }, Hub: hub, Lister: w,
+		State: s, Complete: complete, Revision: func() string { return fmt.Sprint(w.version) }, Changes: changes, Lister: w,
 		Finished: func(string) time.Time { return time.Unix(7, 0) },
 	})
 	return w
@@ -138,16 +138,14 @@ func (w *world) do(namespace, ops string) {
 func (w *world) settle() {
 	w.t.Helper()
 	const namespace = "team"
-	book, _ := w.Scene.Rulebook(namespace)
-	for _, source := range w.Scene.Sources(namespace) {
-		for _, step := range book.Plan(w.Scene.Stock(namespace, source)) {
-			switch step.Verb {
-			case infer.Create, infer.Update:
-				w.put(kinds.RoleBindings(), namespace, step.Name, step.Object())
-			case infer.Delete:
-				w.put(kinds.RoleBindings(), namespace, step.Name, nil)
-			default:
+	rules, _ := w.cfg.State.RuleSet(namespace)
+	for _, source := range w.cfg.State.Sources(namespace) {
+		for _, action := range rules.Plan(w.cfg.State.Snapshot(namespace, source)).Actions {
+			var object any
+			if action.Verb != infer.Delete {
+				object = action.Object()
 			}
+			w.put(kinds.RoleBindings(), namespace, action.Name, object)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.R
 		return nil, err
 	}
 	if id := r.GetDeadLetterId(); id != 0 {
-		if err := s.Trail.Discard(ctx, id); err != nil {
+		if err := s.cfg.Trail.Discard(ctx, id); err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +41,7 @@ func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Ke
 	if id == 0 {
 		key := event.KeyOf(r.GetRef())
 		if key.Cluster == "" {
-			key.Cluster = s.Cluster
+			key.Cluster = s.cfg.Cluster
 		}
 		if key.Resource == "" || key.Name == "" {
 			return event.Key{}, rpc.Invalid("ref lacks a resource or a name")
@@ -60,22 +60,22 @@ func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Ke
 }
 
 func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error) {
-	i := slices.IndexFunc(s.Kinds, func(kind kinds.Kind) bool { return kind.GroupResource == key.GroupResource })
-	if key.Cluster != s.Cluster || i < 0 {
-		return publish.Ack{}, rpc.Invalid("%s of cluster %q is not followed by this watcher, which is that of cluster %q", key, key.Cluster, s.Cluster)
+	i := slices.IndexFunc(s.cfg.Kinds, func(kind kinds.Kind) bool { return kind.GroupResource == key.GroupResource })
+	if key.Cluster != s.cfg.Cluster || i < 0 {
+		return publish.Ack{}, rpc.Invalid("%s of cluster %q is not followed by this watcher, which is that of cluster %q", key, key.Cluster, s.cfg.Cluster)
 	}
-	last, lastErr := s.Publisher.Last(ctx, key)
+	last, lastErr := s.cfg.Publisher.Last(ctx, key)
 	malformed := errors.Is(lastErr, publish.ErrMalformed)
 	if lastErr != nil && !malformed && !errors.Is(lastErr, publish.ErrNone) {
 		return publish.Ack{}, lastErr
 	}
-	present, err := s.Source.Get(ctx, s.Kinds[i], key.Namespace, key.Name)
+	present, err := s.cfg.Source.Get(ctx, s.cfg.Kinds[i], key.Namespace, key.Name)
 	switch {
 	case err == nil:
 	case !errors.Is(err, source.ErrNotFound):
 		return publish.Ack{}, fault.Unavailable(err)
 	case malformed:
-		if err := s.Publisher.Remove(ctx, last.Sequence); err != nil {
+		if err := s.cfg.Publisher.Remove(ctx, last.Sequence); err != nil {
 			return publish.Ack{}, err
 		}
 		return publish.Ack{}, nil
@@ -87,6 +87,6 @@ func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error)
 	if lastErr == nil && last.Change.NewerThan(present.Change) && !present.NewerThan(last.Change) {
 		return publish.Ack{Head: last.Head, Stale: true}, nil
 	}
-	return s.Publisher.Publish(ctx, present.Change, last.Sequence,
-		publish.Options{Replay: true, Meaning: present.Meaning, TTL: s.TombstoneTTL})
+	return s.cfg.Publisher.Publish(ctx, present.Change, last.Sequence,
+		publish.Options{Replay: true, Meaning: present.Meaning, TTL: s.cfg.TombstoneTTL})
 }

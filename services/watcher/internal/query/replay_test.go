@@ -33,7 +33,7 @@ func (b *bed) replayed(request *syncv1.ReplayRequest, name string) publish.Store
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	last, err := b.Publisher.Last(b.t.Context(), key(name))
+	last, err := b.cfg.Publisher.Last(b.t.Context(), key(name))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestAReplayHealsAMalformedMessage(t *testing.T) {
 	if got, err := b.Replay(t.Context(), ref("ghost")); err != nil || got.GetSequence() != 0 {
 		t.Errorf("response is %v, %v", got, err)
 	}
-	if _, err := b.Publisher.Last(t.Context(), key("ghost")); !errors.Is(err, publish.ErrNone) {
+	if _, err := b.cfg.Publisher.Last(t.Context(), key("ghost")); !errors.Is(err, publish.ErrNone) {
 		t.Errorf("a malformed message about nothing is still there: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestAReplayNeedsTheAPIServer(t *testing.T) {
 	if _, err := b.Replay(t.Context(), ref("x")); err == nil {
 		t.Error("replayed without knowing the present state")
 	}
-	if last, err := b.Publisher.Last(t.Context(), key("x")); err != nil || last.Sequence != ack.Sequence {
+	if last, err := b.cfg.Publisher.Last(t.Context(), key("x")); err != nil || last.Sequence != ack.Sequence {
 		t.Errorf("on the bus is %+v, %v", last.Head, err)
 	}
 }

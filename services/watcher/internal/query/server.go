@@ -16,9 +16,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/publish/trail"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
+	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
 
 // Source is the API server.
@@ -39,8 +39,7 @@ type Config struct {
 
 // Server is the SyncService.
 type Server struct {
-	Config
-
+	cfg   Config
 	names *names
 }
 
@@ -48,12 +47,12 @@ var _ syncv1connect.SyncServiceHandler = (*Server)(nil)
 
 // New makes a server; [Server.Run] keeps it up to date.
 func New(cfg Config) *Server {
-	return &Server{Config: cfg, names: newNames(cfg.Kinds)}
+	return &Server{cfg: cfg, names: newNames(cfg.Kinds)}
 }
 
 // Run learns the short names of kinds until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	s.names.learn(ctx, s.Source)
+	s.names.learn(ctx, s.cfg.Source)
 	return nil
 }
 
@@ -84,8 +83,8 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	if err != nil {
 		return nil, err
 	}
-	key := event.Key{Cluster: s.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
-	last, err := s.Publisher.Last(ctx, key)
+	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
+	last, err := s.cfg.Publisher.Last(ctx, key)
 	switch {
 	case errors.Is(err, publish.ErrNone):
 		return nil, rpc.NotFound("nothing was published about %s: it does not exist, or the watcher has not seen it", key)
@@ -94,7 +93,7 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	case err != nil:
 		return nil, err
 	}
-	results, err := s.Trail.Results(ctx, key)
+	results, err := s.cfg.Trail.Results(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +124,11 @@ func covers(result *eventv1.ResourceResult, c event.Change) bool {
 
 // GetStatus tells how far every service has come.
 func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*syncv1.GetStatusResponse, error) {
-	bus, err := s.Trail.Bus(ctx)
+	bus, err := s.cfg.Trail.Bus(ctx)
 	if err != nil {
 		return nil, err
 	}
-	progress, err := s.Trail.Progress(ctx)
+	progress, err := s.cfg.Trail.Progress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,10 +143,10 @@ func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*sy
 		response.Services = append(response.Services, service)
 		response.DeadLetters += p.Letters
 	}
-	for _, kind := range s.Kinds {
-		marker, err := s.Publisher.LastMarker(ctx, s.Cluster, kind.GroupResource)
+	for _, kind := range s.cfg.Kinds {
+		marker, err := s.cfg.Publisher.LastMarker(ctx, s.cfg.Cluster, kind.GroupResource)
 		if errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) {
-			marker, err = &eventv1.SnapshotMarker{Cluster: s.Cluster, Group: kind.Group, Resource: kind.Resource}, nil
+			marker, err = &eventv1.SnapshotMarker{Cluster: s.cfg.Cluster, Group: kind.Group, Resource: kind.Resource}, nil
 		}
 		if err != nil {
 			return nil, err

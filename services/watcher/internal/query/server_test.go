@@ -19,10 +19,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/publish/trail"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
+	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
 
 func TestMain(m *testing.M) { testbed.Main(m) }
@@ -91,7 +91,7 @@ func (b *bed) exists(c event.Change) publish.Ack {
 
 func (b *bed) publish(c event.Change) publish.Ack {
 	b.t.Helper()
-	ack, err := b.Publisher.Publish(b.t.Context(), c, 0, publish.Options{Meaning: "m"})
+	ack, err := b.cfg.Publisher.Publish(b.t.Context(), c, 0, publish.Options{Meaning: "m"})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -224,17 +224,17 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.letter(topology.TupleSync, topology.ChangeSubject(key("s1")), []byte("?"))
-	incarnation, err := b.Publisher.Incarnation(t.Context())
+	incarnation, err := b.cfg.Publisher.Incarnation(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	stores := kinds.Stores()
 	marker := &eventv1.SnapshotMarker{Cluster: "local", Group: stores.Group, Resource: stores.Resource, Stream: incarnation, Count: 5, Served: true}
-	if err := b.Publisher.Marker(t.Context(), marker); err != nil {
+	if err := b.cfg.Publisher.Marker(t.Context(), marker); err != nil {
 		t.Fatal(err)
 	}
 	absent := kinds.Bindings()
-	if err := b.Publisher.Marker(t.Context(), &eventv1.SnapshotMarker{
+	if err := b.cfg.Publisher.Marker(t.Context(), &eventv1.SnapshotMarker{
 		Cluster: "local", Group: absent.Group, Resource: absent.Resource, Stream: incarnation,
 	}); err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func TestDeadLettersArePagedNewestFirst(t *testing.T) {
 		service := []string{topology.StoreSync, topology.TupleSync}[i%2]
 		ids = append(ids, b.letter(service, topology.ChangeSubject(key(fmt.Sprint("s", i))), nil))
 	}
-	if err := b.Trail.Discard(t.Context(), ids[5]); err != nil {
+	if err := b.cfg.Trail.Discard(t.Context(), ids[5]); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {

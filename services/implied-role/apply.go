@@ -1,0 +1,190 @@
+package impliedrole
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// cluster is what is needed of the API server to carry actions out.
+type cluster interface {
+	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+	Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error)
+	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
+}
+
+// applier carries plans out. Nothing else changes RoleBindings.
+type applier struct {
+	state   *state.State
+	view    *view.View
+	kube    cluster
+	metrics *metrics
+	log     *slog.Logger
+	// writers has room for the changes that are made at a time, whatever the namespace.
+	writers chan struct{}
+}
+
+// applied is what became of plans.
+type applied struct {
+	mu sync.Mutex
+	// undone sources are to be planned for again: at once if what was planned from is stale, or
+	// if something more urgent interrupted.
+	undone             map[string]struct{}
+	stale, interrupted bool
+	// err is the first error that waiting may cure.
+	err error
+	// obstacles and writes by source.
+	obstacles map[string][]infer.Obstacle
+	writes    map[string]int
+	// withheld are roles that could not be given to everybody who must get them.
+	withheld map[infer.Role]struct{}
+}
+
+// chunk is how many bindings are made before something more urgent is looked for.
+const chunk = 256
+
+// apply carries plans out in the order of [infer.Schedule]. When something urgent has come
+// meanwhile, it leaves the rest of what is to be given: taking away must not wait.
+func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, plans []infer.Plan, urgent func() bool) *applied {
+	done := &applied{
+		undone: map[string]struct{}{}, obstacles: map[string][]infer.Obstacle{}, writes: map[string]int{}, withheld: map[infer.Role]struct{}{},
+	}
+	var actions []infer.Action
+	for _, plan := range plans {
+		actions = append(actions, plan.Actions...)
+	}
+	first, then, last := infer.Schedule(actions)
+	a.all(ctx, p, n, first, done)
+	for len(then) > 0 && (len(done.writes) == 0 || !urgent()) {
+		next := then[:min(chunk, len(then))]
+		a.all(ctx, p, n, next, done)
+		then = then[len(next):]
+	}
+	if len(then) > 0 {
+		done.interrupted = true
+		done.leave(append(then, last...))
+		return done
+	}
+	last = slices.DeleteFunc(last, func(action infer.Action) bool {
+		_, withheld := done.withheld[action.Child]
+		if withheld {
+			done.leave([]infer.Action{action})
+		}
+		return withheld
+	})
+	a.all(ctx, p, n, last, done)
+	return done
+}
+
+// all carries out actions, several at a time, and returns when all are done.
+func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, actions []infer.Action, done *applied) {
+	var group sync.WaitGroup
+	for _, action := range actions {
+		a.writers <- struct{}{}
+		group.Go(func() {
+			defer func() { <-a.writers }()
+			err := a.one(ctx, p, n, action)
+			a.metrics.wrote(action.Verb, err)
+			if done.note(action, err) {
+				a.log.WarnContext(ctx, "the API server refuses a change of a RoleBinding", slog.String("verb", action.Verb.String()),
+					slog.String("object", a.state.BindingKey(n.name, action.Name).String()), slog.Any("error", err))
+			}
+		})
+	}
+	group.Wait()
+}
+
+// one makes one change and takes its result into the view.
+func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, action infer.Action) error {
+	seen, there := a.state.Bindings.Get(a.state.BindingKey(n.name, action.Name))
+	if there != (action.Observed != nil) || there && !same(seen.Value, action.Observed) {
+		return reconcile.ErrStale
+	}
+	var now event.Change
+	var err error
+	if action.Verb == infer.Delete {
+		now = seen.Change
+		now.Deleted, now.ObservedAt = true, time.Now()
+		err = a.kube.Delete(ctx, kinds.RoleBindings(), seen.Change)
+	} else {
+		seen.Key = a.state.BindingKey(n.name, action.Name)
+		now, err = a.kube.Apply(ctx, kinds.RoleBindings(), seen.Change, action.Object())
+	}
+	if errors.Is(err, kube.ErrConflict) {
+		return a.refresh(ctx, seen.Change)
+	}
+	if err != nil {
+		return err
+	}
+	cause, _ := a.state.Bindings.Last(a.state.BindingKey(n.name, action.Source))
+	if now.Deleted && seen.Value.Finalized {
+		p.Count(cause.Change) // Its end is told when it comes.
+		return nil
+	}
+	return n.ours(now, func() error { return p.Wrote(ctx, cause.Change, now) })
+}
+
+// same reports whether the view holds what an action was planned from, or what an earlier
+// part of the same action made of it: an object that is ours, under the same UID.
+func same(seen, planned *infer.Binding) bool { return seen.Generated() && seen.UID == planned.UID }
+
+// refresh takes in what the view did not know yet, so that it is planned for anew.
+func (a *applier) refresh(ctx context.Context, seen event.Change) error {
+	now, err := a.kube.Newest(ctx, kinds.RoleBindings(), seen)
+	if err == nil && now.UID != "" {
+		err = a.view.Apply(ctx, now)
+	}
+	if err != nil {
+		return err
+	}
+	return reconcile.ErrStale
+}
+
+// note keeps what became of an action. It reports whether the API server refused it for good.
+func (d *applied) note(a infer.Action, err error) (refused bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case err == nil:
+		d.writes[a.Source]++
+	case errors.Is(err, reconcile.ErrStale):
+		d.undone[a.Source], d.withheld[a.Child] = struct{}{}, struct{}{}
+		d.stale = true
+	case errors.Is(err, kube.ErrTerminating):
+		// With the namespace everything goes.
+	case fault.IsUnavailable(err):
+		d.undone[a.Source], d.withheld[a.Child] = struct{}{}, struct{}{}
+		d.meet(a, infer.Pending, fmt.Sprintf("RoleBinding %s is still to be written", a.Name))
+		if d.err == nil {
+			d.err = err
+		}
+	default:
+		d.meet(a, infer.Forbidden, fmt.Sprintf("the API server refuses RoleBinding %s: %s", a.Name, cause(err)))
+		return true
+	}
+	return false
+}
+
+func (d *applied) meet(a infer.Action, reason, message string) {
+	d.obstacles[a.Source] = append(d.obstacles[a.Source], infer.Obstacle{Name: a.Name, Parent: a.Parent, Child: a.Child, Reason: reason, Message: message})
+}
+
+func (d *applied) leave(actions []infer.Action) {
+	for _, a := range actions {
+		d.undone[a.Source] = struct{}{}
+	}
+}

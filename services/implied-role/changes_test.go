@@ -1,0 +1,144 @@
+package impliedrole
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// tracked is a view whose changes are noted.
+type tracked struct {
+	t       *testing.T
+	view    *view.View
+	state   *state.State
+	memory  *memory
+	version int
+}
+
+func newTracked(t *testing.T) *tracked {
+	t.Helper()
+	v := view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
+	s := state.New(v, "local", infer.DefaultPolicy())
+	w := &tracked{t: t, view: v, state: s, memory: newMemory(s)}
+	v.OnChange(w.memory.Changed)
+	v.OnReload(w.memory.Reloaded)
+	return w
+}
+
+// state of a binding; object is nil for a deletion.
+func (w *tracked) next(name string, object *rbacv1.RoleBinding) event.Change {
+	w.t.Helper()
+	w.version++
+	c := event.Change{Key: w.state.BindingKey("ns", name), UID: "uid-" + name, ResourceVersion: fmt.Sprint(w.version), Deleted: object == nil}
+	if object != nil {
+		object.Name, object.Namespace = name, "ns"
+		data, err := json.Marshal(object)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.Object = data
+	}
+	return c
+}
+
+func (w *tracked) apply(c event.Change) {
+	w.t.Helper()
+	if err := w.view.Apply(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *tracked) source() *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "a"},
+		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "x"}},
+	}
+}
+
+// generated is what follows from the binding B by a rule a>b.
+func (w *tracked) generated() *rbacv1.RoleBinding {
+	rules := infer.NewRuleSet("ns", []infer.Rule{{Name: "r", Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}}}, infer.DefaultPolicy())
+	for _, d := range rules.Desired(&infer.Binding{Namespace: "ns", Name: "B", UID: "u", Role: infer.Role{Name: "a"}, Subjects: w.source().Subjects}) {
+		return d.Object()
+	}
+	return nil
+}
+
+// taken is what a pass would plan for.
+func (w *tracked) taken() string {
+	set := w.memory.of("ns").take()
+	text := strings.Join(slices.Sorted(maps.Keys(set.sources)), " ")
+	for _, k := range slices.SortedFunc(maps.Keys(set.gone), func(a, b event.Key) int { return strings.Compare(a.Name, b.Name) }) {
+		text += " gone:" + k.Name
+	}
+	return map[bool]string{true: "all "}[set.all] + text
+}
+
+func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
+	ours := (&tracked{}).generated().Name
+	adopted := func(w *tracked) *rbacv1.RoleBinding {
+		b := w.generated()
+		b.Labels = nil
+		return b
+	}
+	for name, c := range map[string]struct {
+		change func(*tracked)
+		want   string
+	}{
+		"a binding that people made":   {func(w *tracked) { w.apply(w.next("C", w.source())) }, "C"},
+		"a generated one":              {func(w *tracked) { w.apply(w.next(ours, w.generated())) }, "B"},
+		"a generated one goes":         {func(w *tracked) { w.apply(w.next(ours, nil)) }, "B gone:" + ours},
+		"somebody makes it theirs":     {func(w *tracked) { w.apply(w.next(ours, adopted(w))) }, "B " + ours},
+		"nothing that matters":         {func(w *tracked) { w.memory.Changed(event.Key{Namespace: "ns"}) }, ""},
+		"its own write":                {func(w *tracked) { w.own(ours, w.generated()) }, ""},
+		"its own deletion":             {func(w *tracked) { w.own(ours, nil) }, ""},
+		"a change after its own write": {func(w *tracked) { w.own(ours, w.generated()); w.apply(w.next(ours, w.generated())) }, "B"},
+		"everything, as at a resync":   {func(w *tracked) { w.memory.of("ns").everything() }, "all "},
+		"the view is loaded anew":      {func(w *tracked) { w.memory.Reloaded() }, "all "},
+		"what a pass did not come to":  {func(w *tracked) { w.memory.of("ns").restore(changeSet{sources: map[string]struct{}{"D": {}}}) }, "D"},
+		"all that a pass did not see":  {func(w *tracked) { w.memory.of("ns").restore(changeSet{all: true}) }, "all "},
+		"the source of generated goes": {func(w *tracked) { w.apply(w.next("B", nil)) }, "B gone:B"},
+		"a generated one with its own": {func(w *tracked) { w.apply(w.next(ours, w.generated())); w.apply(w.next("B", w.source())) }, "B"},
+	} {
+		w := newTracked(t)
+		if got := w.taken(); got != "all " {
+			t.Errorf("at first it is %q", got)
+		}
+		w.apply(w.next("B", w.source()))
+		w.apply(w.next(ours, w.generated()))
+		w.taken()
+		if w.memory.of("ns").pending() {
+			t.Errorf("%s: something is pending before", name)
+		}
+		c.change(w)
+		if got := w.memory.of("ns").pending(); got != (c.want != "" && c.want != "D") {
+			t.Errorf("%s: pending is %v", name, got)
+		}
+		if got := w.taken(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// own takes in a state as the applier does.
+func (w *tracked) own(name string, object *rbacv1.RoleBinding) {
+	w.t.Helper()
+	c := w.next(name, object)
+	if err := w.memory.of("ns").ours(c, func() error { return w.view.Apply(w.t.Context(), c) }); err != nil {
+		w.t.Fatal(err)
+	}
+	if len(w.memory.of("ns").own) > 0 {
+		w.t.Error("what was written is remembered for ever")
+	}
+}

@@ -1,0 +1,86 @@
+package infer
+
+import (
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// grantsBySubject is the roles that explicit bindings give, by subject.
+type grantsBySubject map[rbacv1.Subject][]roleGrant
+
+// roleGrant is a role, and whether others come with it.
+type roleGrant struct {
+	role   Role
+	source bool
+}
+
+// add takes in what a binding gives to subjects among those given, or to all.
+func (g grantsBySubject) add(b *Binding, among grantsBySubject) {
+	if b == nil || !b.Grants() {
+		return
+	}
+	given := roleGrant{b.Role, b.IsSource()}
+	for _, s := range b.Subjects {
+		if _, ok := among[s]; ok || among == nil {
+			g[s] = append(g[s], given)
+		}
+	}
+}
+
+// roles lists all roles of a subject in order.
+func (g grantsBySubject) roles(s rbacv1.Subject, rules *RuleSet) []Role {
+	var all []Role
+	for _, given := range g[s] {
+		all = append(all, given.role)
+		if given.source {
+			all = append(all, rules.Implied(given.role)...)
+		}
+	}
+	slices.SortFunc(all, Role.Compare)
+	return slices.Compact(all)
+}
+
+// count is how many roles those of a subject are, the same ones counted again.
+func (g grantsBySubject) count(s rbacv1.Subject, rules *RuleSet) int {
+	n := 0
+	for _, given := range g[s] {
+		n += 1 + rules.Count(given.role)
+	}
+	return n
+}
+
+// subjects lists who would gain and lose roles.
+func (c Comparison) subjects(d *Delta) {
+	touched, before, after := grantsBySubject{}, grantsBySubject{}, grantsBySubject{}
+	for _, change := range c.Changes {
+		touched.add(change.Before, nil)
+		touched.add(change.After, nil)
+	}
+	for _, change := range c.Changes {
+		before.add(change.Before, touched)
+		after.add(change.After, touched)
+	}
+	for _, b := range c.Others {
+		before.add(b, touched)
+		after.add(b, touched)
+	}
+	left := budget(maxRoles)
+	for _, s := range slices.SortedFunc(maps.Keys(touched), CompareSubjects) {
+		if !left.spend(before.count(s, c.Before) + after.count(s, c.After)) {
+			d.More = true
+			return
+		}
+		was, is := before.roles(s, c.Before), after.roles(s, c.After)
+		sc := SubjectChange{s, without(is, was), without(was, is)}
+		if len(sc.Gained)+len(sc.Lost) == 0 {
+			continue
+		}
+		if len(d.Subjects) == c.Most {
+			d.More = true
+			return
+		}
+		d.Subjects = append(d.Subjects, sc)
+	}
+}

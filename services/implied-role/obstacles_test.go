@@ -1,0 +1,101 @@
+package impliedrole
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+)
+
+func noRules() *infer.RuleSet { return infer.NewRuleSet("ns", nil, infer.DefaultPolicy()) }
+
+func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
+	n, rules := newMemory(nil).of("ns"), noRules()
+	n.begin(rules)
+	for i := range 100 {
+		pending := infer.Obstacle{Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}, Reason: infer.Pending, Message: fmt.Sprintf("%03d", i)}
+		forbidden := pending
+		forbidden.Name, forbidden.Reason = fmt.Sprint(i), infer.Forbidden
+		if _, changed := n.meet(fmt.Sprint("B", i), []infer.Obstacle{forbidden, pending}); !changed {
+			t.Error("they are new")
+		}
+	}
+	n.end(ending{})
+	got, known := n.settled(rules)
+	if !known || len(got) != 2 || got[0].Reason != infer.Forbidden || got[0].Message != "000" || got[1].Message != "000" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
+	n, rules := newMemory(nil).of("ns"), noRules()
+	told := func() bool { _, known := n.settled(rules); return known }
+	if told() {
+		t.Error("told of a namespace that nobody has planned for")
+	}
+	n.begin(rules)
+	if told() {
+		t.Error("told while bindings are made")
+	}
+	if n.end(ending{unfinished: true}) || told() {
+		t.Error("told before the rest is made")
+	}
+	n.begin(rules)
+	if !n.end(ending{}) {
+		t.Error("whoever waits is forgotten")
+	}
+	if !told() || n.end(ending{}) {
+		t.Error("nothing is in the way any more")
+	}
+	if rules = noRules(); told() {
+		t.Error("told of rules that nobody has planned by")
+	}
+	n.begin(rules)
+	if !n.end(ending{finished: true}) || n.finished.IsZero() {
+		t.Error("whoever waits for other rules is forgotten")
+	}
+}
+
+func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
+	n := newMemory(nil).of("ns")
+	taken := func(names ...string) []infer.Obstacle {
+		var list []infer.Obstacle
+		for _, name := range names {
+			list = append(list, infer.Obstacle{Name: name, Reason: infer.NameConflict})
+		}
+		return list
+	}
+	for _, step := range []struct {
+		obstacles []infer.Obstacle
+		news      []string
+		changed   bool
+		waiting   string
+	}{
+		{taken("x", "y"), []string{"x", "y"}, true, "B"},
+		{taken("x", "y"), nil, false, "B"},
+		{taken("x", "z"), []string{"z"}, true, ""},
+		{nil, nil, true, ""},
+		{nil, nil, false, ""},
+	} {
+		news, changed := n.meet("B", step.obstacles)
+		if !slices.Equal(news, step.news) || changed != step.changed {
+			t.Errorf("%v: news %v, changed %v", step.obstacles, news, changed)
+		}
+		if got := n.waitingFor(map[string]struct{}{"y": {}}); len(got) == 0 != (step.waiting == "") {
+			t.Errorf("%v: for y waits %v", step.obstacles, got)
+		}
+	}
+}
+
+func TestABindingThatClaimsToBeGeneratedIsNewsOnce(t *testing.T) {
+	n := newMemory(nil).of("ns")
+	for i, c := range []struct {
+		uid  string
+		news bool
+	}{{"1", true}, {"1", false}, {"2", true}, {"", false}, {"2", true}} {
+		if got := n.isNews("B", c.uid); got != c.news {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+}

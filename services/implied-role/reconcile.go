@@ -1,0 +1,208 @@
+package impliedrole
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/projection"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+)
+
+// Key is what is reconciled as one: the RoleBindings of a namespace, or the statuses of its
+// rules. Namespaces do not wait for each other, however much there is to do in one.
+type Key struct {
+	Namespace string
+	Statuses  bool
+}
+
+// String is for logs.
+func (k Key) String() string {
+	if k.Statuses {
+		return "statuses in namespace " + k.Namespace
+	}
+	return "namespace " + k.Namespace
+}
+
+// Priorities of keys: statuses do not hold up what somebody must lose.
+const (
+	bindingsFirst = 0
+	statusesLast  = -1
+)
+
+// statusWriter is what is needed to tell people.
+type statusWriter interface {
+	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
+	Note(ctx context.Context, about event.Change, notes ...condition.Note)
+}
+
+// reconciler brings generated RoleBindings and the statuses of rules to what follows from the
+// objects in the view.
+type reconciler struct {
+	state   *state.State
+	memory  *memory
+	applier *applier
+	status  statusWriter
+	// projection is nil unless rules are to be in OpenFGA, too.
+	projection *projection.Projection
+	log        *slog.Logger
+}
+
+// Keys implements [consume.Reconciler].
+func (r *reconciler) Keys(k event.Key) []Key {
+	if k.Cluster != r.state.Cluster {
+		return nil
+	}
+	switch k.GroupResource {
+	case kinds.RoleBindings().GroupResource:
+		return []Key{{Namespace: k.Namespace}}
+	case kinds.ImpliedRoles().GroupResource:
+		return []Key{{Namespace: k.Namespace}, {Namespace: k.Namespace, Statuses: true}}
+	}
+	var keys []Key // Statuses tell whether a Role or ClusterRole exists.
+	for _, namespace := range r.state.NamespacesWithChild(k.Namespace, k.Name) {
+		keys = append(keys, Key{Namespace: namespace, Statuses: true})
+	}
+	return keys
+}
+
+// Priority implements [consume.Prioritizer].
+func (r *reconciler) Priority(k Key) int {
+	if k.Statuses {
+		return statusesLast
+	}
+	return bindingsFirst
+}
+
+// Observe implements [consume.Observer]: at a resync all namespaces are planned anew, and
+// OpenFGA is read again.
+func (r *reconciler) Observe(context.Context) ([]Key, error) {
+	if r.projection != nil {
+		r.projection.Forget()
+	}
+	var keys []Key
+	for _, namespace := range r.memory.names() {
+		keys = append(keys, Key{Namespace: namespace})
+	}
+	return keys, nil
+}
+
+// Reconcile implements [consume.Reconciler].
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
+	if p.Key.Statuses {
+		return reconcile.Retry(p.Key, func() error { return r.reconcileStatuses(ctx, p) })
+	}
+	if p.Resync {
+		r.memory.of(p.Key.Namespace).everything()
+	}
+	if err := reconcile.Retry(p.Key, func() error { return r.reconcileBindings(ctx, p) }); err != nil || r.projection == nil {
+		return err
+	}
+	return r.projection.Sync(ctx, p.Key.Namespace)
+}
+
+// reconcileBindings plans for the sources that changes may concern, and carries that out.
+// Whatever is not done stays to be done, even after a panic.
+func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]) error {
+	namespace, n := p.Key.Namespace, r.memory.of(p.Key.Namespace)
+	ruleSet, rules := r.state.RuleSet(namespace)
+	todo, before := n.take(), n.begin(ruleSet)
+	end := ending{news: p.Resync || !ruleSet.Same(before)}
+	defer func() {
+		n.restore(todo)
+		if n.end(end) {
+			p.Enqueue(statusesLast, Key{Namespace: namespace, Statuses: true})
+		}
+	}()
+	r.concern(namespace, ruleSet, before, &todo)
+	planned := r.plan(namespace, ruleSet, todo)
+	done := r.applier.apply(ctx, p, n, planned.plans, func() bool {
+		now, _ := r.state.RuleSet(namespace)
+		return n.pending() || !now.Same(ruleSet)
+	})
+	end.news = r.conclude(ctx, p, planned, todo, done) || end.news
+	end.unfinished = done.stale || done.interrupted
+	switch {
+	case done.err != nil:
+		return done.err
+	case done.stale:
+		return reconcile.ErrStale
+	case done.interrupted:
+		p.Enqueue(bindingsFirst, p.Key)
+		return nil
+	case len(rules) == 0 && r.state.Empty(namespace):
+		r.memory.forget(namespace)
+	}
+	end.finished = true
+	return nil
+}
+
+// concern adds to todo the sources to which it matters what changed since the last pass.
+func (r *reconciler) concern(namespace string, ruleSet, before *infer.RuleSet, todo *changeSet) {
+	if todo.all || before == nil {
+		todo.add(r.state.Sources(namespace)...)
+		for _, key := range r.state.Gone(namespace) {
+			todo.gone[key] = struct{}{}
+		}
+		todo.all = false
+		return
+	}
+	todo.add(r.memory.of(namespace).waitingFor(todo.bindings)...)
+	if ruleSet.Same(before) {
+		return
+	}
+	for _, role := range ruleSet.Changed(before) {
+		for _, b := range r.state.BindingsTo(namespace, role) {
+			todo.add(b.Name)
+		}
+	}
+}
+
+// planned is the plan for each source, in order, and the rules that they follow from.
+type planned struct {
+	ruleSet *infer.RuleSet
+	plans   []infer.Plan
+}
+
+// plan plans for each source.
+func (r *reconciler) plan(namespace string, ruleSet *infer.RuleSet, todo changeSet) planned {
+	plans := make([]infer.Plan, 0, len(todo.sources))
+	for _, source := range slices.Sorted(maps.Keys(todo.sources)) {
+		plan := ruleSet.Plan(r.state.Snapshot(namespace, source))
+		plan.Obstacles = slices.DeleteFunc(plan.Obstacles, func(o infer.Obstacle) bool { return o.Reason == infer.TooManyBindings }) // Of which the rules tell.
+		plans = append(plans, plan)
+	}
+	return planned{ruleSet, plans}
+}
+
+// conclude remembers what stands in the way, tells of that and of what was done, and takes it
+// from todo. It reports whether statuses are to tell something else.
+func (r *reconciler) conclude(ctx context.Context, p *consume.Pass[Key], made planned, todo changeSet, done *applied) (news bool) {
+	n, warnings := r.memory.of(p.Key.Namespace), maxWarnings
+	for _, plan := range made.plans {
+		obstacles := slices.Concat(plan.Obstacles, done.obstacles[plan.Name])
+		slices.SortFunc(obstacles, infer.Obstacle.Compare)
+		taken, changed := n.meet(plan.Name, obstacles)
+		news = news || changed
+		r.warn(ctx, p.Key.Namespace, plan.Name, taken, &warnings)
+		if _, left := done.undone[plan.Name]; !left {
+			delete(todo.sources, plan.Name)
+			r.report(p, made.ruleSet, plan.Name, obstacles, done.writes[plan.Name])
+		}
+	}
+	for key := range todo.gone {
+		if _, left := done.undone[key.Name]; !left {
+			delete(todo.gone, key)
+			r.reportGone(p, key, done.obstacles[key.Name])
+		}
+	}
+	return news
+}

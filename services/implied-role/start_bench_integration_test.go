@@ -1,0 +1,192 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// BenchmarkStart is a start with everything on the bus and all bindings in step, until every
+// message is settled, and then a resync: in processor time, of the servers in this process, too.
+func BenchmarkStart(b *testing.B) {
+	for _, shape := range []struct{ namespaces, sources int }{{1, 20_000}, {100, 200}} {
+		b.Run(fmt.Sprintf("%d namespaces with %d sources", shape.namespaces, shape.sources), func(b *testing.B) {
+			bed := newBed(b)
+			bed.publishInStep(shape.namespaces, shape.sources)
+			var start, resync time.Duration
+			n := 0
+			for b.Loop() {
+				n++
+				before := cpu()
+				r := bed.serveWith(func(c *impliedrole.Config) { c.Policy.MaxGenerated, c.Resync = 1<<40, time.Hour })
+				bed.acknowledged()
+				bed.idle()
+				start += cpu() - before
+				before = cpu()
+				bed.Resync(topology.ImpliedRole)
+				bed.idle()
+				resync += cpu() - before
+				r.Stop()
+				bed.forget()
+			}
+			b.ReportMetric(start.Seconds()/float64(n), "start-cpu-s")
+			b.ReportMetric(resync.Seconds()/float64(n), "resync-cpu-s")
+		})
+	}
+}
+
+// cpu is how much of it this process has used.
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// idle waits until this process has hardly used the processor for a while.
+func (b *bed) idle() {
+	b.T.Helper()
+	before, since := cpu(), time.Now()
+	testbed.Eventually(b.T, 10*time.Minute, func() error {
+		used, took := cpu()-before, time.Since(since)
+		if took < 500*time.Millisecond {
+			return errBusy
+		}
+		before, since = cpu(), time.Now()
+		if used > took/20 {
+			return errBusy
+		}
+		return nil
+	})
+}
+
+var errBusy = errors.New("still busy")
+
+// acknowledged waits until the service has settled every message.
+func (b *bed) acknowledged() {
+	b.T.Helper()
+	testbed.Eventually(b.T, 10*time.Minute, func() error {
+		durable, err := b.JS.Consumer(b.T.Context(), topology.Changes, topology.ImpliedRole)
+		if err != nil {
+			return err
+		}
+		if i := durable.CachedInfo(); i.AckFloor.Consumer == 0 || i.NumPending+uint64(i.NumAckPending) > 0 {
+			return fmt.Errorf("%w: %d messages", errBusy, i.NumPending+uint64(i.NumAckPending))
+		}
+		return nil
+	})
+}
+
+// publishInStep puts rules, sources and all that follows from them on the bus, as if they were there.
+func (b *bed) publishInStep(namespaces, sources int) {
+	b.T.Helper()
+	const depth = 4
+	version := 0
+	put := func(kind kinds.Kind, object metav1.Object) {
+		version++
+		object.SetUID(types.UID(fmt.Sprintf("0a1b2c3d-0000-0000-0000-%012d", version)))
+		object.SetGeneration(1)
+		data, err := json.Marshal(object)
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		c := event.Change{
+			Key:     event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: object.GetNamespace(), Name: object.GetName()},
+			Version: kind.Version, Kind: kind.Kind, UID: string(object.GetUID()), ResourceVersion: fmt.Sprint(version), Generation: 1,
+			Object: data, Epoch: "e", ObservedAt: time.Now(),
+		}
+		wire, err := c.Marshal()
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		if _, err := b.JS.PublishAsync(topology.ChangeSubject(c.Key), wire); err != nil {
+			b.T.Fatal(err)
+		}
+		if version%1000 == 0 {
+			<-b.JS.PublishAsyncComplete()
+		}
+	}
+	for i := range namespaces {
+		namespace := fmt.Sprintf("many-%d", i)
+		var rules []infer.Rule
+		for d := range depth {
+			rules = append(rules, infer.Rule{Name: fmt.Sprintf("rule-%d", d), Parent: role(fmt.Sprintf("role-%d", d)), Child: role(fmt.Sprintf("role-%d", d+1))})
+		}
+		policy := infer.DefaultPolicy()
+		policy.MaxGenerated = 1 << 40
+		ruleSet := infer.NewRuleSet(namespace, rules, policy)
+		for _, r := range ruleSet.Rules() {
+			put(kinds.ImpliedRoles(), inStep(namespace, r, ruleSet))
+		}
+		for j := range sources {
+			source := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("source-%d", j)},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "role-0"},
+				Subjects:   []rbacv1.Subject{subject(fmt.Sprintf("user-%d", j))},
+			}
+			put(kinds.RoleBindings(), source)
+			for _, d := range ruleSet.Desired(read(b.T, source)) {
+				put(kinds.RoleBindings(), d.Object())
+			}
+		}
+	}
+	<-b.JS.PublishAsyncComplete()
+	b.mark(map[kinds.Kind]int{
+		kinds.ImpliedRoles(): namespaces * depth, kinds.RoleBindings(): namespaces * sources * (1 + depth), kinds.Roles(): 0, kinds.ClusterRoles(): 0,
+	})
+}
+
+// inStep is a rule whose status is what it must be when no Role exists.
+func inStep(namespace string, r infer.EvaluatedRule, ruleSet *infer.RuleSet) *rolev1alpha1.ImpliedRoles {
+	rule := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
+	rule.Spec.InferenceRule = rolev1alpha1.InferenceRule{ParentRole: r.Parent.Name, ChildRole: r.Child.Name}
+	want := ruleSet.Status(r, infer.StatusInput{Exists: func(infer.Role) bool { return false }})
+	rule.Status.ObservedGeneration = 1
+	rule.Status.Inferences = rolev1alpha1.RuleInferences{ParentRole: want.Parent.String(), ChildRoles: strings.Fields(texts(want.Children))}
+	rule.Status.Conditions = condition.Apply(nil, nil, 1, metav1.Now(), want.Conditions()...)
+	return rule
+}
+
+// mark says that all of some kinds is on the bus.
+func (b *bed) mark(counts map[kinds.Kind]int) {
+	b.T.Helper()
+	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	info := stream.CachedInfo()
+	for kind, n := range counts {
+		data, err := proto.Marshal(&eventv1.SnapshotMarker{
+			Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(n),
+			Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
+		})
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		if _, err := b.JS.Publish(b.T.Context(), topology.SyncSubject("local", kind.GroupResource), data); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher/internal/trail"
+)
+
+const defaultPageSize = 100
+
+// ListDeadLetters lists what could not be processed, newest first. A page token is the
+// letter that the page before ended with.
+func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
+	var before uint64
+	if token := r.GetPageToken(); token != "" {
+		var err error
+		if before, err = strconv.ParseUint(token, 10, 64); err != nil || before == 0 {
+			return nil, rpc.Invalid("page token is not one of this list: pass next_page_token as it was given, or none for the first page")
+		}
+	}
+	letters, next, err := s.cfg.Trail.Letters(ctx, r.GetService(), before, cmp.Or(int(r.GetPageSize()), defaultPageSize))
+	if err != nil {
+		return nil, err
+	}
+	response := &syncv1.ListDeadLettersResponse{}
+	for _, letter := range letters {
+		response.DeadLetters = append(response.DeadLetters, wire(letter))
+	}
+	if next != 0 {
+		response.NextPageToken = strconv.FormatUint(next, 10)
+	}
+	return response, nil
+}
+
+// GetDeadLetter shows one letter with its message.
+func (s *Server) GetDeadLetter(ctx context.Context, r *syncv1.GetDeadLetterRequest) (*syncv1.GetDeadLetterResponse, error) {
+	letter, err := s.letter(ctx, r.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return &syncv1.GetDeadLetterResponse{DeadLetter: wire(letter), Data: letter.Data, ChangeJson: changeJSON(letter.Data)}, nil
+}
+
+func (s *Server) letter(ctx context.Context, id uint64) (trail.Letter, error) {
+	letter, err := s.cfg.Trail.Letter(ctx, id)
+	if errors.Is(err, trail.ErrNoLetter) {
+		return trail.Letter{}, rpc.NotFound("there is no dead letter %d: it was replayed or has expired", id)
+	}
+	return letter, err
+}
+
+func wire(letter trail.Letter) *syncv1.DeadLetter {
+	m := &syncv1.DeadLetter{
+		Id: letter.ID, Service: letter.Service, Subject: letter.Subject, Reason: letter.Reason,
+		ParkedAt: timestamppb.New(letter.ParkedAt), OriginalSequence: letter.Sequence,
+	}
+	if key, err := topology.ParseChangeSubject(letter.Subject); err == nil {
+		m.Ref = key.Ref()
+	}
+	return m
+}
+
+// changeJSON shows a change with its object as JSON; what is no change is empty.
+func changeJSON(data []byte) string {
+	var m eventv1.ResourceChange
+	if err := proto.Unmarshal(data, &m); err != nil || m.GetRef() == nil {
+		return ""
+	}
+	object := json.RawMessage(m.GetObject())
+	m.Object = nil
+	head, err := protojson.Marshal(&m)
+	if err != nil {
+		return ""
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(head, &fields); err != nil {
+		return ""
+	}
+	if json.Valid(object) {
+		fields["object"] = object
+	}
+	shown, err := json.MarshalIndent(fields, "", "  ")
+	if err != nil {
+		return ""
+	}
+	return string(shown)
+}

@@ -1,0 +1,190 @@
+package reflector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace/noop"
+	"go.uber.org/goleak"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// TestMain forgives the NATS server what it leaves behind when it is stopped while a stream is being made.
+func TestMain(m *testing.M) {
+	testbed.Main(m,
+		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server/ats.Register.func1"),
+		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"))
+}
+
+// bus is a real NATS server that can be stopped and started again.
+type bus struct {
+	t      testing.TB
+	dir    string
+	port   int
+	server *server.Server
+	js     jetstream.JetStream
+	p      *publish.Publisher
+}
+
+func newBus(t testing.TB) *bus {
+	t.Helper()
+	b := &bus{t: t, dir: t.TempDir(), port: server.RANDOM_PORT}
+	b.start()
+	t.Cleanup(b.stop)
+	nc, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	if b.js, err = jetstream.New(nc); err != nil {
+		t.Fatal(err)
+	}
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.p = publish.New(b.js)
+	return b
+}
+
+func (b *bus) start() {
+	b.t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir, NoSigs: true})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		b.t.Fatal("NATS did not start")
+	}
+	b.server, b.port = s, s.Addr().(*net.TCPAddr).Port
+	if b.js != nil {
+		eventually(b.t, func() error { return b.js.Conn().FlushTimeout(time.Second) })
+	}
+}
+
+func (b *bus) stop() { b.server.Shutdown(); b.server.WaitForShutdown() }
+
+func (b *bus) stream(name string) jetstream.Stream {
+	b.t.Helper()
+	s, err := b.js.Stream(b.t.Context(), name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+func (b *bus) lastSequence() uint64 { return b.stream(topology.Changes).CachedInfo().State.LastSeq }
+
+func (b *bus) marker() (*eventv1.SnapshotMarker, error) {
+	return b.p.LastMarker(b.t.Context(), "local", kinds.Stores().GroupResource)
+}
+
+// config is that of a reflector of c that looks at the stream often.
+func (b *bus) config(c Source) Config {
+	return Config{
+		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
+		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
+		Metrics: NewMetrics(prometheus.NewRegistry()), Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
+	}
+}
+
+// run runs a reflector until the test ends or the returned function is called.
+func (b *bus) run(cfg Config) (stop func()) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, cfg) }()
+	ended := false
+	stop = func() {
+		if ended {
+			return
+		}
+		ended = true
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Errorf("run: %v", err)
+		}
+	}
+	b.t.Cleanup(stop)
+	return stop
+}
+
+// becomes waits until the stream says of every object what the cluster does, and holds a current marker.
+func (b *bus) becomes(c *cluster) {
+	b.t.Helper()
+	eventually(b.t, func() error { return b.equal(c) })
+}
+
+func (b *bus) equal(c *cluster) error {
+	living := map[event.Key]bool{}
+	for head, err := range b.p.Heads(b.t.Context(), "local", kinds.Stores().GroupResource) {
+		if err != nil {
+			return err
+		}
+		last, err := b.p.Last(b.t.Context(), head.Key)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		want, exists := c.objects[head.Key.Name]
+		c.mu.Unlock()
+		switch {
+		case last.Deleted && !exists:
+		case last.Deleted != !exists:
+			return fmt.Errorf("%s: deleted is %v on the stream, exists is %v", head.Key, last.Deleted, exists)
+		case last.Meaning != want.Meaning || last.Change.UID != want.UID:
+			return fmt.Errorf("%s: %q on the stream, want %q", head.Key, last.Meaning, want.Meaning)
+		case last.Version == want.ResourceVersion && !bytes.Equal(last.Change.Object, want.Change.Object):
+			return fmt.Errorf("%s: object is %.80s, want %.80s", head.Key, last.Change.Object, want.Change.Object)
+		default:
+			living[head.Key] = true
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(living) != len(c.objects) {
+		return fmt.Errorf("%d objects on the stream, %d in the cluster", len(living), len(c.objects))
+	}
+	m, err := b.marker()
+	if err != nil {
+		return err
+	}
+	info := b.stream(topology.Changes).CachedInfo()
+	if m.GetStream() != topology.Incarnation(info) || m.GetLastSequence() > info.State.LastSeq || m.GetServed() == c.unserved {
+		return fmt.Errorf("marker %v is not current", m)
+	}
+	return nil
+}
+
+// quiet waits until nothing was published for a while, and tells the last sequence.
+func (b *bus) quiet() uint64 {
+	b.t.Helper()
+	last, since := b.lastSequence(), time.Now()
+	eventually(b.t, func() error {
+		if now := b.lastSequence(); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < 200*time.Millisecond {
+			return errors.New("messages keep coming")
+		}
+		return nil
+	})
+	return last
+}

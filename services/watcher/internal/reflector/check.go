@@ -1,0 +1,110 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/publish"
+)
+
+// check looks at the stream from outside until ctx ends. Someone may delete, purge or
+// replace it, and nobody would be told.
+func (r *reflector) check(ctx context.Context) {
+	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
+		if err := r.checkOnce(ctx); err != nil && ctx.Err() == nil {
+			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "stream cannot be checked", "error", err) })
+		}
+	}
+}
+
+func (r *reflector) checkOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	incarnation, err := r.incarnation(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range r.kinds {
+		if err := k.check(ctx, incarnation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check makes sure of the marker, and of one object taken at random: of a stream that
+// was purged each is missing.
+func (k *kindReflector) check(ctx context.Context, incarnation string) error {
+	k.mu.Lock()
+	synced, stream, restart, due := k.sweep == nil && k.stream != "", k.stream, k.restart, time.Now().After(k.due)
+	name, probe := k.probe()
+	k.mu.Unlock()
+	if !synced {
+		return nil
+	}
+	if due {
+		restart(errDue)
+		return nil
+	}
+	if stream != incarnation {
+		restart(errAgain)
+		return nil
+	}
+	written, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
+	switch {
+	case errors.Is(err, publish.ErrNone):
+		if err := k.cfg.Publisher.Ensure(ctx, k.cfg.StreamReplicas); err != nil {
+			return err
+		}
+		restart(errAgain)
+		return nil
+	case errors.Is(err, publish.ErrMalformed), err == nil && written.GetStream() != incarnation:
+		restart(errAgain)
+		return nil
+	case err != nil || name.Name == "":
+		return err
+	}
+	return k.verify(ctx, name, probe)
+}
+
+// probe picks an object: the one under suspicion, or any.
+func (k *kindReflector) probe() (types.NamespacedName, head) {
+	if h, ok := k.heads[k.suspect]; ok {
+		return k.suspect, h
+	}
+	for name, h := range k.heads {
+		return name, h
+	}
+	return types.NamespacedName{}, head{}
+}
+
+// verify sweeps again when the message of an object is missing twice: once may be a
+// replica of the stream that lags, or a deletion that just expired.
+func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, probe head) error {
+	last, err := k.cfg.Publisher.Last(ctx, k.key(name))
+	missing := errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence
+	if err != nil && !missing {
+		return err
+	}
+	k.mu.Lock()
+	before := k.suspect
+	k.suspect = types.NamespacedName{}
+	missing = missing && k.heads[name] == probe
+	if missing && before != name {
+		k.suspect, missing = name, false
+	}
+	restart := k.restart
+	k.mu.Unlock()
+	if !missing {
+		return nil
+	}
+	if err := k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
+		return err
+	}
+	restart(errAgain)
+	return nil
+}

@@ -1,0 +1,201 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+var errDown = errors.New("connection refused")
+
+// cluster is an API server with one kind, that fails when it is told to.
+type cluster struct {
+	mu      sync.Mutex
+	seed    maphash.Seed
+	epoch   string
+	version int
+	objects map[string]source.Object
+	history []source.Event
+	// forgotten is the version up to which nobody can watch any more.
+	forgotten int
+	down      bool
+	unserved  bool
+	// changed is closed and replaced at every change; ended ends the running watches.
+	changed, ended chan struct{}
+	lists          map[string][]source.Object
+	// pages and told count what was listed and watched.
+	pages, told int
+}
+
+const pageOfTest = 10
+
+func newCluster() *cluster {
+	return &cluster{
+		seed: maphash.MakeSeed(), epoch: "epoch", version: 100, objects: map[string]source.Object{}, lists: map[string][]source.Object{},
+		changed: make(chan struct{}), ended: make(chan struct{}),
+	}
+}
+
+func (c *cluster) key(name string) event.Key {
+	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
+}
+
+func (c *cluster) record(o source.Object) {
+	c.history = append(c.history, source.Event{Object: o, Version: o.ResourceVersion})
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// apply creates or updates an object; note is what no consumer reads, like another's status.
+func (c *cluster) apply(name, spec, note string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+	o, exists := c.objects[name]
+	if !exists {
+		o.Change = event.Change{Key: c.key(name), Version: "v1alpha1", Kind: "Store", UID: fmt.Sprint("uid-", c.version), Epoch: c.epoch}
+	}
+	o.ResourceVersion, o.ObservedAt = strconv.Itoa(c.version), time.Now()
+	o.Object = fmt.Appendf(nil, `{"spec":"%s","note":"%s"}`, spec, note)
+	o.Meaning = fmt.Sprint(o.UID, maphash.String(c.seed, spec))
+	c.objects[name] = o
+	c.record(o)
+}
+
+func (c *cluster) remove(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, exists := c.objects[name]
+	if !exists {
+		return
+	}
+	c.version++
+	o.Deleted, o.ResourceVersion, o.ObservedAt = true, strconv.Itoa(c.version), time.Now()
+	delete(c.objects, name)
+	c.record(o)
+}
+
+// set changes how the cluster behaves.
+func (c *cluster) set(change func(*cluster)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(c)
+}
+
+// forget makes all watches expire.
+func (c *cluster) forget() {
+	c.set(func(c *cluster) { c.version++; c.forgotten = c.version; c.history = nil })
+	c.interrupt()
+}
+
+// interrupt ends all watches, as the end of a connection does.
+func (c *cluster) interrupt() {
+	c.set(func(c *cluster) { close(c.ended); c.ended = make(chan struct{}) })
+}
+
+func (c *cluster) Epoch(context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down {
+		return "", errDown
+	}
+	return c.epoch, nil
+}
+
+func (c *cluster) List(_ context.Context, _ kinds.Kind, token string) (source.Page, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.down:
+		return source.Page{}, errDown
+	case c.unserved:
+		return source.Page{}, source.ErrNotServed
+	case token == "":
+		token = fmt.Sprintf("%d/%d", c.version, c.pages) // Each list has its own.
+		c.lists[token] = slices.Collect(maps.Values(c.objects))
+	}
+	c.pages++
+	rest := c.lists[token]
+	version, _, _ := strings.Cut(token, "/")
+	page := source.Page{Objects: rest[:min(pageOfTest, len(rest))], Version: version}
+	if c.lists[token] = rest[len(page.Objects):]; len(c.lists[token]) > 0 {
+		page.Next = token
+	}
+	return page, nil
+}
+
+func (c *cluster) Watch(ctx context.Context, _ kinds.Kind, version string) iter.Seq2[source.Event, error] {
+	return func(yield func(source.Event, error) bool) {
+		from, err := strconv.Atoi(version)
+		for err == nil {
+			var events []source.Event
+			var changed, ended chan struct{}
+			if events, changed, ended, err = c.after(from); err != nil {
+				break
+			}
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+				c.set(func(c *cluster) { c.told++ })
+				from, _ = strconv.Atoi(e.Version)
+			}
+			select {
+			case <-ctx.Done():
+				err = ctx.Err()
+			case <-ended:
+				return
+			case <-changed:
+			}
+		}
+		yield(source.Event{}, err)
+	}
+}
+
+func (c *cluster) after(version int) ([]source.Event, chan struct{}, chan struct{}, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.down:
+		return nil, nil, nil, errDown
+	case version < c.forgotten, c.unserved:
+		return nil, nil, nil, source.ErrExpired
+	}
+	i := slices.IndexFunc(c.history, func(e source.Event) bool {
+		at, _ := strconv.Atoi(e.Version)
+		return at > version
+	})
+	if i < 0 {
+		return nil, c.changed, c.ended, nil
+	}
+	return slices.Clone(c.history[i:]), c.changed, c.ended, nil
+}
+
+// eventually polls until what is nil, or fails with its last error.
+func eventually(t testing.TB, what func() error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := what()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,130 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// Why a kind is swept again.
+var (
+	errAgain = errors.New("the stream lost something")
+	errDue   = errors.New("the time has come")
+)
+
+// How often a kind is looked for that the API server does not serve.
+const (
+	absentInterval         = time.Second
+	absentOptionalInterval = 15 * time.Second
+)
+
+// run follows the kind until ctx ends or going on would do harm.
+func (k *kindReflector) run(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		began := time.Now()
+		err := k.follow(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // What ended with ctx is no error.
+		case fatal(err):
+			return err
+		}
+		if time.Since(began) > 2*maxRetry {
+			attempt = 1
+		}
+		if err == nil || errors.Is(err, errDue) {
+			continue
+		}
+		k.cfg.Log.WarnContext(ctx, "sweeping again", "kind", k.label(), "cause", err)
+		if !retries().Wait(ctx, attempt) {
+			return nil
+		}
+	}
+}
+
+// follow sweeps and then watches. It ends with the reason to sweep again.
+func (k *kindReflector) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	k.mu.Lock()
+	k.restart = cancel
+	k.mu.Unlock()
+	err := k.followOnce(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (k *kindReflector) followOnce(ctx context.Context) error {
+	s, err := k.begin(ctx)
+	if err != nil {
+		return err
+	}
+	version, count, err := k.list(ctx, s)
+	if errors.Is(err, source.ErrNotServed) {
+		k.finish(s, "", 0, false)
+		return k.await(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	k.finish(s, version, count, true)
+	return k.watch(ctx, version)
+}
+
+// await ends when the API server serves the kind; that is no error.
+func (k *kindReflector) await(ctx context.Context) error {
+	level, interval := slog.LevelWarn, absentInterval
+	if k.kind.Optional {
+		level, interval = slog.LevelInfo, absentOptionalInterval
+	}
+	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version)
+	for backoff.Sleep(ctx, interval) {
+		if _, err := k.cfg.Source.List(ctx, k.kind, ""); err == nil {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// watch goes on from version until that is no longer possible.
+func (k *kindReflector) watch(ctx context.Context, version string) error {
+	for attempt := 1; ; attempt++ {
+		began := time.Now()
+		next, err := k.watchOnce(ctx, version)
+		if err != nil && (ctx.Err() != nil || errors.Is(err, source.ErrExpired)) {
+			return err
+		}
+		if next != version || time.Since(began) > 2*maxRetry {
+			attempt = 1
+		}
+		version = next
+		if err != nil {
+			k.cfg.Log.InfoContext(ctx, "watch interrupted; going on", "kind", k.label(), "version", version, "error", err)
+		}
+		if !retries().Wait(ctx, attempt) {
+			return ctx.Err()
+		}
+	}
+}
+
+// watchOnce takes the events of one watch and tells how far it came.
+func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, error) {
+	for e, err := range k.cfg.Source.Watch(ctx, k.kind, version) {
+		if err != nil {
+			return version, err
+		}
+		if !e.Bookmark {
+			if err := k.observe(ctx, e.Object); err != nil {
+				return version, err
+			}
+		}
+		version = e.Version
+	}
+	return version, nil
+}

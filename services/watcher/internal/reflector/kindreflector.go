@@ -1,0 +1,175 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// kindReflector keeps the objects of one kind.
+type kindReflector struct {
+	cfg       Config
+	reflector *reflector
+	kind      kinds.Kind
+
+	mu sync.Mutex
+	// heads is what the stream holds of living objects.
+	heads map[types.NamespacedName]head
+	// waiting is what has still to be published.
+	waiting map[types.NamespacedName]state
+	// arrived numbers the states as they come.
+	arrived uint64
+	// round numbers the sweeps. An acknowledgement from an earlier one proves nothing:
+	// the stream may have been wiped since.
+	round int
+	// highest is the highest sequence of this kind that is known.
+	highest uint64
+	// sweep is nil once its marker is written.
+	sweep *sweep
+	// stream is the incarnation that the last marker speaks of; empty before the first.
+	stream string
+	// due is when to sweep without a reason.
+	due time.Time
+	// restart ends what is under way, to sweep again.
+	restart context.CancelCauseFunc
+	// suspect is an object whose message was not found.
+	suspect types.NamespacedName
+}
+
+// head is a [publish.Head] without what is known anyhow.
+type head struct {
+	sequence         uint64
+	version, meaning string
+}
+
+// state is the state of one object that waits for publication.
+type state struct {
+	source.Object
+	// unseen means that the object is gone without having been seen: all that is known
+	// is on the stream.
+	unseen bool
+	order  uint64
+}
+
+func newKindReflector(r *reflector, kind kinds.Kind) *kindReflector {
+	return &kindReflector{
+		cfg: r.cfg, reflector: r, kind: kind, restart: func(error) {},
+		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{},
+	}
+}
+
+func (k *kindReflector) key(name types.NamespacedName) event.Key {
+	return event.Key{Cluster: k.cfg.Cluster, GroupResource: k.kind.GroupResource, Namespace: name.Namespace, Name: name.Name}
+}
+
+func nameOf(k event.Key) types.NamespacedName {
+	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
+}
+
+// observe takes what the API server told. It waits while too much is unpublished.
+func (k *kindReflector) observe(ctx context.Context, o source.Object) error {
+	if k.known(o) {
+		return nil
+	}
+	if err := k.reflector.backlog.Acquire(ctx, weight(o)); err != nil {
+		return fmt.Errorf("waiting for the bus to take %s: %w", o.Key, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old, ok := k.waiting[nameOf(o.Key)]; ok {
+		k.reflector.backlog.Release(weight(old.Object))
+	}
+	k.enqueue(state{Object: o})
+	return nil
+}
+
+// known reports whether the stream holds the meaning of o already.
+func (k *kindReflector) known(o source.Object) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	name := nameOf(o.Key)
+	if k.sweep != nil {
+		k.sweep.listed(name)
+	}
+	_, waiting := k.waiting[name]
+	return !waiting && !o.Deleted && k.heads[name].meaning == o.Meaning
+}
+
+func weight(o source.Object) int64 { return min(int64(len(o.Change.Object)), backlogBytes) }
+
+// enqueue makes s the newest state of its object.
+func (k *kindReflector) enqueue(s state) {
+	k.arrived++
+	s.order = k.arrived
+	k.waiting[nameOf(s.Key)] = s
+	k.reflector.queue.Add(task{on: k, name: nameOf(s.Key)})
+	k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
+}
+
+// do is one task: see [task].
+func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	if name.Name == "" {
+		return k.mark(ctx)
+	}
+	k.mu.Lock()
+	s, ok := k.waiting[name]
+	on, round := k.heads[name], k.round
+	k.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	ack, err := k.publish(ctx, s, on)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if round != k.round {
+		k.reflector.queue.Add(task{on: k, name: name})
+		return nil
+	}
+	k.record(ack)
+	k.settle(name, s)
+	return nil
+}
+
+// record remembers what the stream holds. The strings are copied: they would hold on
+// to the message that they were cut from.
+func (k *kindReflector) record(h publish.Head) {
+	k.highest = max(k.highest, h.Sequence)
+	name := nameOf(h.Key)
+	switch {
+	case h.Sequence < k.heads[name].sequence && h.Sequence != 0:
+	case h.Deleted || h.Sequence == 0:
+		delete(k.heads, name)
+	default:
+		name = types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}
+		k.heads[name] = head{sequence: h.Sequence, version: strings.Clone(h.Version), meaning: strings.Clone(h.Meaning)}
+	}
+	k.cfg.Metrics.objects.WithLabelValues(k.label()).Set(float64(len(k.heads)))
+}
+
+// settle takes s off the list, unless a newer state came meanwhile.
+func (k *kindReflector) settle(name types.NamespacedName, s state) {
+	if newest := k.waiting[name]; newest.order == s.order {
+		k.reflector.backlog.Release(weight(newest.Object))
+		delete(k.waiting, name)
+		k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
+	}
+	if k.sweep != nil && k.sweep.published(name, s.order) {
+		k.reflector.queue.Add(task{on: k})
+	}
+}
+
+func (k *kindReflector) label() string { return k.kind.GroupResource.String() }

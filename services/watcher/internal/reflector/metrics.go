@@ -1,0 +1,70 @@
+package reflector
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
+)
+
+// Metrics of a watcher; they outlive its terms as leader.
+type Metrics struct {
+	published *prometheus.CounterVec
+	retries   prometheus.Counter
+	inFlight  prometheus.Gauge
+	delay     prometheus.Histogram
+	waiting   *prometheus.GaugeVec
+	objects   *prometheus.GaugeVec
+	sweeps    *prometheus.HistogramVec
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		published: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_watcher_published_total", Help: "Publications of changes: written, stale (as new a state was there) or failed.",
+		}, []string{"kind", "operation", "result"}),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "entail_watcher_retries_total", Help: "Publications that will be tried again.",
+		}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "entail_watcher_in_flight", Help: "Publications that wait for their acknowledgement.",
+		}),
+		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "entail_watcher_publication_seconds", Help: "From the observation of a change to its acknowledgement.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
+		}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "entail_watcher_waiting", Help: "Objects whose newest state is not published yet.",
+		}, []string{"kind"}),
+		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "entail_watcher_objects", Help: "Living objects on the stream.",
+		}, []string{"kind"}),
+		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
+		}, []string{"kind"}),
+	}
+	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps)
+	return m
+}
+
+func (m *Metrics) publication(kind string, c event.Change, ack publish.Ack, err error) {
+	operation, result := "upsert", "written"
+	if c.Deleted {
+		operation = "delete"
+	}
+	switch {
+	case err != nil:
+		result = "failed"
+	case ack.Stale:
+		result = "stale"
+	}
+	m.published.WithLabelValues(kind, operation, result).Inc()
+}
+
+// forget drops what only a leader knows.
+func (m *Metrics) forget() {
+	m.waiting.Reset()
+	m.objects.Reset()
+}

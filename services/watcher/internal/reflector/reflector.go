@@ -1,0 +1,215 @@
+// Package reflector keeps ENTAIL_CHANGES equal to the API server: the newest state of
+// every object of some kinds, and a deletion for what is gone.
+//
+// Each kind has a reflector of its own. It sweeps: it reads what the stream holds (headers only),
+// lists the kind, publishes the differences, and when the last of them is
+// acknowledged writes the snapshot marker. Then it watches. Whatever may have broken
+// the equality (a watch that expired, a stream that was wiped) starts the sweep again.
+//
+// Of an object only a fingerprint stays in memory; its state does while it waits for
+// publication, newest state only, and all that wait share one bound.
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+const (
+	// backlogBytes bounds the objects that wait for publication; a list or watch then waits too.
+	backlogBytes = 64 << 20
+	// minRetry and maxRetry bound the wait before something is tried again.
+	minRetry = 50 * time.Millisecond
+	maxRetry = 2 * time.Second
+	// publishTimeout bounds one attempt to publish.
+	publishTimeout = 3 * time.Second
+	// settling is more than a server takes to delete a stream.
+	settling = time.Second
+)
+
+// ErrForeign is returned when the stream holds objects of another cluster under this
+// cluster's name: a sweep would declare all of them deleted.
+var ErrForeign = errors.New("the bus holds another cluster's objects under this name: " +
+	"choose another --cluster name, or delete the stream " + topology.Changes)
+
+// Source is the API server.
+type Source interface {
+	Epoch(ctx context.Context) (string, error)
+	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
+	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
+}
+
+// Config of a reflector. All fields are required.
+type Config struct {
+	Source         Source
+	Publisher      *publish.Publisher
+	Cluster        string
+	Kinds          []kinds.Kind
+	StreamReplicas int
+	// Workers publish at a time.
+	Workers int
+	// TombstoneTTL is how long the stream keeps a deletion.
+	TombstoneTTL time.Duration
+	// CheckInterval is how often the stream is looked at from outside.
+	CheckInterval time.Duration
+	// Resync is how often, within a tenth, everything is compared without a reason.
+	Resync     time.Duration
+	Log        *slog.Logger
+	Metrics    *Metrics
+	Tracer     trace.TracerProvider
+	Propagator propagation.TextMapPropagator
+}
+
+// reflector is one run.
+type reflector struct {
+	cfg Config
+
+	epoch    string
+	queue    workqueue.TypedRateLimitingInterface[task]
+	backlog  *semaphore.Weighted
+	kinds    []*kindReflector
+	warnings rate.Sometimes
+}
+
+// task is what a worker does: publish one object, or, without a name, the marker.
+type task struct {
+	on   *kindReflector
+	name types.NamespacedName
+}
+
+// Run keeps the stream equal to the API server until ctx ends, which is no error, or
+// going on would do harm.
+func Run(ctx context.Context, cfg Config) error {
+	r := &reflector{
+		cfg: cfg, backlog: semaphore.NewWeighted(backlogBytes), warnings: rate.Sometimes{First: 1, Interval: time.Second},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry)),
+	}
+	for _, kind := range cfg.Kinds {
+		r.kinds = append(r.kinds, newKindReflector(r, kind))
+	}
+	defer r.cfg.Metrics.forget()
+	group, ctx := errgroup.WithContext(ctx)
+	context.AfterFunc(ctx, r.queue.ShutDown)
+	group.Go(func() error { return r.run(ctx, group) })
+	return group.Wait()
+}
+
+// run starts everything else once it is clear that nothing of it can do harm.
+func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
+	for attempt := 1; ; attempt++ {
+		err := r.identify(ctx)
+		if err == nil {
+			break
+		}
+		if fatal(err) {
+			return err
+		}
+		r.cfg.Log.WarnContext(ctx, "cluster or stream cannot be identified; trying again", "attempt", attempt, "error", err)
+		if !retries().Wait(ctx, attempt) {
+			return nil
+		}
+	}
+	for range r.cfg.Workers {
+		group.Go(func() error { r.work(ctx); return nil })
+	}
+	for _, k := range r.kinds {
+		group.Go(func() error { return k.run(ctx) })
+	}
+	r.check(ctx)
+	return nil
+}
+
+// identify makes sure that the stream belongs to the cluster.
+func (r *reflector) identify(ctx context.Context) error {
+	epoch, err := r.cfg.Source.Epoch(ctx)
+	if err != nil {
+		return err
+	}
+	r.epoch = epoch
+	if _, err := r.incarnation(ctx); err != nil {
+		return err
+	}
+	for _, kind := range r.cfg.Kinds {
+		head, err := r.cfg.Publisher.First(ctx, r.cfg.Cluster, kind.GroupResource)
+		if err == nil {
+			err = r.checkEpoch(head)
+		}
+		if err != nil && !errors.Is(err, publish.ErrNone) && !errors.Is(err, publish.ErrMalformed) {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEpoch refuses a message of another cluster; one that is nobody's is not refused.
+func (r *reflector) checkEpoch(head publish.Head) error {
+	if head.Epoch != "" && head.Epoch != r.epoch {
+		return fmt.Errorf("%s is of cluster %s, this is %s (%q): %w", head.Key, head.Epoch, r.epoch, r.cfg.Cluster, ErrForeign)
+	}
+	return nil
+}
+
+// incarnation tells the life of the stream, which is made if there has been none for
+// a while: a server that is asked to make a stream while it deletes the one of the same
+// name mixes up their files, and acknowledges nothing any more.
+func (r *reflector) incarnation(ctx context.Context) (string, error) {
+	incarnation, err := r.cfg.Publisher.Incarnation(ctx)
+	if errors.Is(err, publish.ErrNone) && backoff.Sleep(ctx, settling) {
+		incarnation, err = r.cfg.Publisher.Incarnation(ctx)
+	}
+	if !errors.Is(err, publish.ErrNone) {
+		return incarnation, err
+	}
+	if err := r.cfg.Publisher.Ensure(ctx, r.cfg.StreamReplicas); err != nil {
+		return "", err
+	}
+	return r.cfg.Publisher.Incarnation(ctx)
+}
+
+// work publishes what is in the queue until the queue is shut down. Nothing is ever given up.
+func (r *reflector) work(ctx context.Context) {
+	for {
+		t, end := r.queue.Get()
+		if end {
+			return
+		}
+		err := t.on.do(ctx, t.name)
+		if err == nil {
+			r.queue.Forget(t)
+		} else if ctx.Err() == nil {
+			r.cfg.Metrics.retries.Inc()
+			r.warnings.Do(func() {
+				r.cfg.Log.WarnContext(ctx, "publication failed; trying again", "kind", t.on.kind.GroupResource.String(),
+					"namespace", t.name.Namespace, "name", t.name.Name, "attempt", r.queue.NumRequeues(t)+1, "error", err)
+			})
+			r.queue.AddRateLimited(t)
+		}
+		r.queue.Done(t)
+	}
+}
+
+// retries is how long to wait before something is tried again.
+func retries() backoff.Backoff { return backoff.Backoff{Min: minRetry, Max: maxRetry} }
+
+// fatal errors are not cured by trying again.
+func fatal(err error) bool {
+	return errors.Is(err, ErrForeign) || errors.Is(err, source.ErrOtherCluster)
+}

@@ -1,0 +1,356 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestAStartPublishesEverythingAndThenTheMarker(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	for i := range 25 {
+		c.apply(fmt.Sprint("store.", i), "v1", "")
+	}
+	b.run(b.config(c))
+	b.becomes(c)
+	m, err := b.marker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.GetCount() != 25 || m.GetResourceVersion() != "125" || m.GetLastSequence() != 25 || m.GetEpoch() != "epoch" || !m.GetServed() {
+		t.Errorf("marker is %v", m)
+	}
+}
+
+func TestAChangeIsPublishedOnlyIfItMeansSomething(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	b.run(b.config(c))
+	b.becomes(c)
+	for i := range 10 {
+		c.apply("a", "v1", fmt.Sprint("status ", i))
+	}
+	c.apply("b", "v1", "")
+	b.becomes(c)
+	c.apply("a", "v2", "status 9")
+	b.becomes(c)
+	c.remove("b")
+	b.becomes(c)
+	if got := b.quiet(); got != 4 {
+		t.Errorf("%d messages for 4 changes that mean something", got)
+	}
+	last, err := b.p.Last(t.Context(), c.key("b"))
+	if err != nil || !last.Change.Deleted || !strings.Contains(string(last.Change.Object), `"spec":"v1"`) {
+		t.Errorf("deletion is %+v, %v; want it with the last state", last.Change, err)
+	}
+	msg, err := b.stream(topology.Changes).GetMsg(t.Context(), last.Sequence)
+	if err != nil || msg.Header.Get(jetstream.MsgTTLHeader) != "1h0m0s" {
+		t.Errorf("TTL of a deletion is %q (%v)", msg.Header.Get(jetstream.MsgTTLHeader), err)
+	}
+}
+
+func TestARestartPublishesOnlyWhatIsDifferent(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	for i := range 30 {
+		c.apply(fmt.Sprint(i), "v1", "")
+	}
+	stop := b.run(b.config(c))
+	b.becomes(c)
+	before := b.quiet()
+	stop()
+	c.apply("1", "v1", "a status that nobody reads")
+	c.apply("2", "v2", "")
+	c.remove("3")
+	c.remove("4")
+	c.apply("4", "v1", "")
+	c.apply("new", "v1", "")
+	b.run(b.config(c))
+	b.becomes(c)
+	if got := b.quiet() - before; got != 4 {
+		t.Errorf("%d messages for 4 differences", got)
+	}
+	last, err := b.p.Last(t.Context(), c.key("3"))
+	if err != nil || last.Version != fmt.Sprint(c.version) || !strings.Contains(string(last.Change.Object), "v1") {
+		t.Errorf("missed deletion is %+v, %v; want the last state at the version of the list", last.Change, err)
+	}
+}
+
+func TestAnExpiredWatchHealsWhatItMissed(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	for i := range 15 {
+		c.apply(fmt.Sprint(i), "v1", "")
+	}
+	b.run(b.config(c))
+	b.becomes(c)
+	c.set(func(c *cluster) {
+		c.down = true
+	})
+	c.interrupt()
+	c.remove("7")
+	c.apply("8", "v2", "")
+	c.forget()
+	c.set(func(c *cluster) { c.down = false })
+	b.becomes(c)
+}
+
+func TestAnInterruptedWatchGoesOnWithoutASweep(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	b.run(b.config(c))
+	b.becomes(c)
+	pages := c.pages
+	c.set(func(c *cluster) { c.down = true })
+	c.interrupt()
+	c.apply("a", "v2", "")
+	c.remove("b")
+	c.set(func(c *cluster) { c.down = false })
+	b.becomes(c)
+	if c.pages != pages {
+		t.Errorf("%d pages listed again", c.pages-pages)
+	}
+}
+
+func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.unserved = true
+	b.run(b.config(c))
+	eventually(t, func() error {
+		if m, err := b.marker(); err != nil || m.GetServed() || m.GetCount() != 0 {
+			return fmt.Errorf("marker is %v, %w", m, err)
+		}
+		return nil
+	})
+	c.apply("a", "v1", "")
+	c.set(func(c *cluster) { c.unserved = false })
+	b.becomes(c)
+	c.set(func(c *cluster) { clear(c.objects); c.unserved = true })
+	c.interrupt()
+	b.becomes(c)
+	if last, err := b.p.Last(t.Context(), c.key("a")); err != nil || !last.Deleted {
+		t.Errorf("object of a kind that is gone is %+v, %v; want a deletion", last, err)
+	}
+}
+
+func TestWhatHappensToTheStreamHeals(t *testing.T) {
+	for name, harm := range map[string]func(ctx context.Context, b *bus) error{
+		"purged":           func(ctx context.Context, b *bus) error { return b.stream(topology.Changes).Purge(ctx) },
+		"deleted":          func(ctx context.Context, b *bus) error { return b.js.DeleteStream(ctx, topology.Changes) },
+		"deleted with all": deleteAll,
+		"replaced":         replace,
+		"markers purged":   func(ctx context.Context, b *bus) error { return b.stream(topology.Sync).Purge(ctx) },
+		"markers deleted":  func(ctx context.Context, b *bus) error { return b.js.DeleteStream(ctx, topology.Sync) },
+		"marker overwritten": func(ctx context.Context, b *bus) error {
+			return squat(ctx, b, topology.SyncSubject("local", kinds.Stores().GroupResource))
+		},
+		"a message deleted": func(ctx context.Context, b *bus) error { return b.stream(topology.Changes).DeleteMsg(ctx, 2) },
+		"a subject purged":  purgeOne,
+		"a subject malformed": func(ctx context.Context, b *bus) error {
+			return squat(ctx, b, topology.ChangeSubject(newCluster().key("1")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, c := newBus(t), newCluster()
+			for i := range 3 {
+				c.apply(fmt.Sprint(i), "v1", "")
+			}
+			b.run(b.config(c))
+			b.becomes(c)
+			if err := harm(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			c.apply("later", "v1", "")
+			b.becomes(c)
+		})
+	}
+}
+
+func deleteAll(ctx context.Context, b *bus) error {
+	var errs []error
+	for _, stream := range []string{topology.Changes, topology.Sync, topology.Results, topology.Announce, topology.DeadLetters} {
+		errs = append(errs, b.js.DeleteStream(ctx, stream))
+	}
+	return errors.Join(errs...)
+}
+
+func replace(ctx context.Context, b *bus) error {
+	return errors.Join(b.js.DeleteStream(ctx, topology.Changes), topology.Ensure(ctx, b.js, 1))
+}
+
+func purgeOne(ctx context.Context, b *bus) error {
+	return b.stream(topology.Changes).Purge(ctx, jetstream.WithPurgeSubject(topology.ChangeSubject(newCluster().key("0"))))
+}
+
+func squat(ctx context.Context, b *bus, subject string) error {
+	_, err := b.js.Publish(ctx, subject, []byte("not protobuf"))
+	return err
+}
+
+func TestAResyncFindsWhatNothingElseDoes(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	cfg.Resync = 100 * time.Millisecond
+	b.run(cfg)
+	b.becomes(c)
+	quiet := b.quiet()
+	c.set(func(c *cluster) { delete(c.objects, "a") }) // No watch tells.
+	b.becomes(c)
+	if got := b.quiet(); got != quiet+1 {
+		t.Errorf("%d messages for one deletion", got-quiet)
+	}
+}
+
+func TestAMessageOnTheSubjectOfNoObjectIsRemoved(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	if err := squat(t.Context(), b, topology.ChangeSubject(c.key("ghost"))); err != nil {
+		t.Fatal(err)
+	}
+	b.run(b.config(c))
+	b.becomes(c)
+	if _, err := b.p.Last(t.Context(), c.key("ghost")); !errors.Is(err, publish.ErrNone) {
+		t.Errorf("last of the ghost: %v, want nothing there", err)
+	}
+}
+
+func TestAnotherClustersStreamIsRefused(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	stop := b.run(b.config(c))
+	b.becomes(c)
+	stop()
+	other := newCluster()
+	other.epoch = "another"
+	if err := Run(t.Context(), b.config(other)); !errors.Is(err, ErrForeign) {
+		t.Fatalf("error is %v, want ErrForeign", err)
+	}
+	b.becomes(c)
+}
+
+func TestAClusterThatWentBackInTimeIsNotBelieved(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	for i := range 5 {
+		c.apply(fmt.Sprint(i), "v1", "")
+	}
+	stop := b.run(b.config(c))
+	b.becomes(c)
+	before := b.quiet()
+	stop()
+	restored := newCluster()
+	restored.apply("0", "v0", "")
+	stop = b.run(b.config(restored))
+	eventually(t, func() error {
+		restored.mu.Lock()
+		defer restored.mu.Unlock()
+		if restored.pages < 2 {
+			return errors.New("not listed twice yet")
+		}
+		return nil
+	})
+	if after := b.lastSequence(); after != before {
+		t.Errorf("%d messages published", after-before)
+	}
+	if err := b.stream(topology.Changes).Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.becomes(restored)
+	stop()
+}
+
+func TestNothingIsLostWhileNATSIsDown(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	for i := range 20 {
+		c.apply(fmt.Sprint(i), "v1", "")
+	}
+	b.run(b.config(c))
+	b.becomes(c)
+	b.stop()
+	for i := range 10 {
+		c.apply(fmt.Sprint(i), "v2", "")
+		c.apply(fmt.Sprint("new", i), "v1", "")
+		c.remove(fmt.Sprint(10 + i))
+		c.apply(fmt.Sprint("new", i), "v2", "")
+	}
+	b.start()
+	b.becomes(c)
+}
+
+func TestTheAPIServerWaitsWhileTooMuchIsUnpublished(t *testing.T) {
+	const size, count = 512 << 10, 150
+	b, c := newBus(t), newCluster()
+	c.apply("small", "v1", "")
+	b.run(b.config(c))
+	b.becomes(c)
+	b.stop()
+	told, spec := c.told, strings.Repeat("x", size)
+	for i := range count {
+		c.apply(fmt.Sprint(i), spec, "")
+	}
+	eventually(t, func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if got := c.told - told; got < backlogBytes/size-1 {
+			return fmt.Errorf("%d events taken", got)
+		}
+		return nil
+	})
+	<-time.After(100 * time.Millisecond)
+	c.set(func(c *cluster) {
+		if got := c.told - told; got > backlogBytes/size {
+			t.Errorf("%d events of %d bytes taken, the bound is %d bytes", got, size, backlogBytes)
+		}
+	})
+	b.start()
+	b.becomes(c)
+}
+
+func TestAChangeBeginsATrace(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	provider := trace.NewTracerProvider()
+	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
+	cfg.Tracer = provider
+	b.run(cfg)
+	b.becomes(c)
+	last, err := b.p.Last(t.Context(), c.key("a"))
+	if err != nil || len(last.Change.Traceparent) != 55 {
+		t.Errorf("traceparent is %q (%v)", last.Change.Traceparent, err)
+	}
+}
+
+func TestTwoMirrorsLoseNothingAndBringBackNothing(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	var stops []func()
+	for range 2 {
+		stops = append(stops, b.run(b.config(c)))
+	}
+	for i := range 300 {
+		name := fmt.Sprint(i % 7)
+		if i%5 == 4 {
+			c.remove(name)
+		} else {
+			c.apply(name, fmt.Sprint("v", i), "")
+		}
+		switch i {
+		case 100:
+			stops[0]()
+		case 150:
+			b.run(b.config(c))
+		case 200:
+			stops[1]()
+		}
+		<-time.After(time.Millisecond)
+	}
+	b.becomes(c)
+}

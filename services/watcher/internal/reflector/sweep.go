@@ -1,0 +1,189 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// errRewound is returned when the API server is further back than the stream.
+var errRewound = errors.New("the cluster went back in time (a restored backup?), so versions do not compare any more: " +
+	"delete the stream and it will be filled anew")
+
+// sweep is a comparison of stream and API server under way.
+type sweep struct {
+	began       time.Time
+	incarnation string
+	// newest is the highest resource version that the stream held.
+	newest string
+	// seen is what the list named so far; nil once it is complete.
+	seen map[types.NamespacedName]struct{}
+	// open is what has to be published before the marker: at least the state of that order.
+	open   map[types.NamespacedName]uint64
+	marker *eventv1.SnapshotMarker
+}
+
+func (s *sweep) listed(name types.NamespacedName) {
+	if s.seen != nil {
+		s.seen[name] = struct{}{}
+	}
+}
+
+// published is true when nothing is open any more.
+func (s *sweep) published(name types.NamespacedName, order uint64) bool {
+	if needed, ok := s.open[name]; ok && order >= needed {
+		delete(s.open, name)
+	}
+	return s.marker != nil && len(s.open) == 0
+}
+
+// begin starts a sweep with what the stream holds.
+func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
+	if _, err := k.cfg.Source.Epoch(ctx); err != nil {
+		return nil, err
+	}
+	incarnation, err := k.reflector.incarnation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &sweep{began: time.Now(), incarnation: incarnation, seen: map[types.NamespacedName]struct{}{}}
+	k.mu.Lock()
+	k.sweep = s
+	k.round++
+	k.highest = 0
+	clear(k.heads)
+	k.mu.Unlock()
+	for head, err := range k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource) {
+		if err == nil {
+			err = k.reflector.checkEpoch(head)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if order, err := compare(head.Version, s.newest); err == nil && order > 0 {
+			s.newest = head.Version
+		}
+		k.mu.Lock()
+		k.record(head)
+		k.mu.Unlock()
+	}
+	return s, nil
+}
+
+// compare takes no version for the lowest.
+func compare(a, b string) (int, error) {
+	if a == "" || b == "" {
+		return len(a) - len(b), nil
+	}
+	return resourceversion.CompareResourceVersion(a, b)
+}
+
+// list compares every object with the stream and tells the version of the list.
+func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, count int64, err error) {
+	var page source.Page
+	for first := true; first || page.Next != ""; first = false {
+		if page, err = k.cfg.Source.List(ctx, k.kind, page.Next); err != nil {
+			return "", 0, err
+		}
+		if order, err := compare(page.Version, s.newest); err == nil && order < 0 {
+			return "", 0, fmt.Errorf("%s is at version %s, the stream at %s: %w", k.label(), page.Version, s.newest, errRewound)
+		}
+		for _, o := range page.Objects {
+			if err := k.observe(ctx, o); err != nil {
+				return "", 0, err
+			}
+		}
+		count += int64(len(page.Objects))
+	}
+	return page.Version, count, nil
+}
+
+// finish deletes what the list did not name, and lets the marker follow when all is published.
+func (k *kindReflector) finish(s *sweep, version string, count int64, served bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name := range k.heads {
+		if _, seen := s.seen[name]; !seen {
+			k.vanished(name, version)
+		}
+	}
+	for name := range k.waiting {
+		if _, seen := s.seen[name]; !seen {
+			k.vanished(name, version)
+		}
+	}
+	s.open = make(map[types.NamespacedName]uint64, len(k.waiting))
+	for name, state := range k.waiting {
+		s.open[name] = state.order
+	}
+	s.marker = &eventv1.SnapshotMarker{
+		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: k.reflector.epoch,
+		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
+	}
+	s.seen = nil
+	k.reflector.queue.Add(task{on: k})
+}
+
+// vanished enqueues the deletion of an object that was not seen to go.
+func (k *kindReflector) vanished(name types.NamespacedName, version string) {
+	s, waiting := k.waiting[name]
+	switch {
+	case !waiting:
+		gone := event.Change{Key: k.key(name), Deleted: true, ResourceVersion: version, ObservedAt: time.Now()}
+		s = state{Object: source.Object{Change: gone}, unseen: true}
+	case s.Deleted:
+		return
+	default:
+		s.Deleted = true
+		if version != "" {
+			s.ResourceVersion = version
+		}
+	}
+	k.enqueue(s)
+}
+
+// mark publishes the marker when everything before it is published.
+func (k *kindReflector) mark(ctx context.Context) error {
+	k.mu.Lock()
+	s := k.sweep
+	if s == nil || s.marker == nil || len(s.open) > 0 {
+		k.mu.Unlock()
+		return nil
+	}
+	m := s.marker
+	m.LastSequence, m.WrittenAt = k.highest, timestamppb.Now()
+	k.mu.Unlock()
+	if err := k.cfg.Publisher.Marker(ctx, m); err != nil {
+		return err
+	}
+	if !k.complete(s) {
+		return k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource)
+	}
+	took := time.Since(s.began)
+	k.cfg.Metrics.sweeps.WithLabelValues(k.label()).Observe(took.Seconds())
+	k.cfg.Log.InfoContext(ctx, "snapshot complete", "kind", k.label(), "served", m.GetServed(), "objects", m.GetCount(),
+		"version", m.GetResourceVersion(), "sequence", m.GetLastSequence(), "took", took)
+	return nil
+}
+
+// complete ends s; false when another sweep began meanwhile, because the stream may have lost something.
+func (k *kindReflector) complete(s *sweep) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sweep != s {
+		return false
+	}
+	k.sweep, k.stream = nil, s.incarnation
+	k.due = time.Now().Add(k.cfg.Resync - rand.N(k.cfg.Resync/10+1))
+	return true
+}
