@@ -18,11 +18,23 @@ TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
 # The modules of go.work, shared ones first, and those that stand alone: what they require is nobody else's business.
-WORK_MODULES   := gen services/internal services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
-MODULES        := $(WORK_MODULES) services/internal/policy/conformance deploy/local
+WORK_MODULES   := gen services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
+MODULES        := $(WORK_MODULES) services/policy/conformance deploy/chaos deploy/local
+
+# The services, each a binary of its own.
+SERVICES       := bin/watcher bin/store-sync bin/tuple-sync bin/implied-role
+# What it takes to run everything as processes of their own, beside kube-local.
+PROCESSES      := $(SERVICES) bin/nats-server bin/openfga
 
 # What `make up` gives to `entail up`.
 ARGS           ?=
+
+# What `make chaos` does; SEED repeats what another run did.
+MINUTES        ?= 30
+SEED           ?=
+NODES          ?= 3
+REPLICAS       ?= 2
+BLOWS          ?= all
 
 .PHONY: help
 help: ## Show this help
@@ -41,14 +53,20 @@ clean-state: ## Forget all that `make up` holds: Kubernetes objects, streams, st
 ##### Build
 
 .PHONY: build
-build: bin/entail bin/watcher bin/store-sync bin/tuple-sync bin/implied-role kube-local ## Build every binary into bin/
+build: bin/entail $(SERVICES) kube-local ## Build every binary into bin/
 
 # Go knows best what is out of date.
-.PHONY: bin/entail bin/watcher bin/store-sync bin/tuple-sync bin/implied-role
+.PHONY: bin/entail $(SERVICES) bin/chaos bin/nats-server bin/openfga
 bin/entail:
 	@scripts/build.sh services/entail .
-bin/watcher bin/store-sync bin/tuple-sync bin/implied-role: bin/%:
+$(SERVICES): bin/%:
 	@scripts/build.sh services/$* ./cmd/$*
+bin/chaos:
+	@scripts/build.sh deploy/chaos .
+bin/nats-server: # The servers' own programs, of the versions that the rest is tested with.
+	@scripts/build.sh deploy/chaos github.com/nats-io/nats-server/v2 nats-server
+bin/openfga:
+	@scripts/build.sh deploy/chaos github.com/openfga/openfga/cmd/openfga openfga
 
 .PHONY: kube-local
 kube-local: ## Build bin/kube-local, the local Kubernetes API server (minutes, the first time)
@@ -61,10 +79,11 @@ kubectl: ## Build bin/kubectl, for machines that have none
 ##### Change
 
 .PHONY: generate
-generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sources/$(PROTOVALIDATE) ## Generate gen/, deep copies and CRDs
+generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sources/$(PROTOVALIDATE) ## Generate gen/, deep copies, CRDs and the accounts of services
 	.tmp/bin/buf generate
 	cd services/internal && GOWORK=off $(CURDIR)/.tmp/bin/controller-gen object crd \
 		paths=./api/... output:crd:dir=$(CURDIR)/deploy/crd
+	cd services/internal && GOWORK=off go generate ./rbac
 
 .PHONY: tidy
 tidy: ## Tidy every module, then the workspace
@@ -85,15 +104,17 @@ lint: $(BUF) $(GOLANGCI_LINT) .tmp/sources/$(PROTOVALIDATE) ## Check style, arch
 	scripts/lint.sh $(MODULES)
 
 .PHONY: verify
-verify: ## All that CI checks but the tests: generated files, modules, lint, vet
+verify: ## All that CI checks but the tests: generated files, modules, the library from outside, lint, vet
 	@scripts/unchanged.sh $(MAKE) generate
+	scripts/leftovers.sh
 	scripts/modules.sh $(MODULES)
+	scripts/examples.sh services/policy
 	$(MAKE) lint
 
 ##### Test
 
 .PHONY: test
-test: $(GOTESTSUM) bin/entail kube-local ## Every test: unit, component, integration on real servers, end-to-end
+test: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local ## Every test: unit, component, integration on real servers, end-to-end
 	@scripts/test.sh unit,integration,e2e $(MODULES)
 
 .PHONY: test-unit
@@ -105,8 +126,12 @@ test-integration: $(GOTESTSUM) kube-local ## Unit tests, and those on real NATS,
 	@scripts/test.sh unit,integration $(MODULES)
 
 .PHONY: e2e
-e2e: $(GOTESTSUM) bin/entail kube-local ## Black-box tests of `entail up`
-	@scripts/test.sh e2e deploy/e2e
+e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local ## Black-box tests of `entail up`, and minutes of chaos
+	@scripts/test.sh e2e deploy/e2e deploy/chaos
+
+.PHONY: chaos
+chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what becomes of it (MINUTES, SEED, NODES, REPLICAS, BLOWS)
+	@bin/chaos -for $(MINUTES)m $(if $(SEED),-seed $(SEED)) -nodes $(NODES) -replicas $(REPLICAS) -blows $(BLOWS)
 
 .PHONY: bench
 bench: kube-local bin/entail ## Measure what docs/benchmarks.md states

@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 
 suites=,$1,
 shift
-export GOWORK=off ENTAIL_BIN=$PWD/bin
+# A test at random names what failed; it leaves no file in the tree.
+export GOWORK=off ENTAIL_BIN=$PWD/bin RAPID_NOFAILFILE=1
 race=(-race) suite=() failed=0
 [[ $(go env CGO_ENABLED) == 1 ]] || race=()
 [[ $suites != *,integration,* ]] || suite=(-count=1 -tags integration)
@@ -20,6 +21,11 @@ for module in "$@"; do
 	case $module in
 	deploy/e2e)
 		[[ $suites != *,e2e,* ]] || run "$module" -count=1 -tags e2e
+		;;
+	deploy/chaos) # Everything there but its e2e tests needs no server.
+		tags=()
+		[[ $suites != *,e2e,* ]] || tags=(-count=1 -tags e2e)
+		run "$module" "${race[@]}" "${tags[@]}"
 		;;
 	deploy/local) # Kubernetes is compiled once: with the flags of its build.sh, without the race detector.
 		CGO_ENABLED=0 GOFLAGS=-trimpath run "$module" "${suite[@]}"

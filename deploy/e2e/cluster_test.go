@@ -12,7 +12,11 @@ import (
 	"syscall"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // userCluster is a cluster that is there before `entail up` and after it.
@@ -22,7 +26,7 @@ func userCluster(t *testing.T) (kubeconfig, server string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "--data-dir", t.TempDir(), "--unsafe-no-fsync")
+	cmd := exec.Command(path, "--data-dir", t.TempDir(), "--unsafe-no-fsync", "--user", "dev")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +69,9 @@ func TestAClusterOfTheUserIsUsedOnlyWhenAskedFor(t *testing.T) {
 			}
 			m.Kubeconfig = kubeconfig
 			objects := m.objects(t)
+			if _, err := objects.Resource(leases()).Namespace("entail-system").Get(t.Context(), "entail-watcher", metav1.GetOptions{}); err != nil {
+				t.Errorf("the watcher does not lead by its own account: %v", err)
+			}
 			stores, models := objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
 			eventually(t, soon, "the sample is ready", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
 			for _, err := range []error{
@@ -78,4 +85,44 @@ func TestAClusterOfTheUserIsUsedOnlyWhenAskedFor(t *testing.T) {
 			m.stop(t, syscall.SIGTERM)
 		})
 	}
+}
+
+// TestServicesActAsAUserWhoMayNotImpersonate runs as somebody who may do anything else.
+func TestServicesActAsAUserWhoMayNotImpersonate(t *testing.T) {
+	kubeconfig, _ := userCluster(t)
+	m := &machine{Kubeconfig: kubeconfig}
+	objects := m.objects(t)
+	group := rbacv1.SchemeGroupVersion
+	for kind, content := range map[string]map[string]any{
+		"ClusterRole": {"rules": []any{map[string]any{
+			"apiGroups": []any{"*"}, "resources": []any{"*"},
+			"verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete", "bind"},
+		}}},
+		"ClusterRoleBinding": {
+			"roleRef":  map[string]any{"apiGroup": group.Group, "kind": "ClusterRole", "name": "dev"},
+			"subjects": []any{map[string]any{"apiGroup": group.Group, "kind": "User", "name": "dev"}},
+		},
+	} {
+		content["apiVersion"], content["kind"], content["metadata"] = group.String(), kind, map[string]any{"name": "dev"}
+		api := objects.Resource(group.WithResource(strings.ToLower(kind) + "s"))
+		if _, err := api.Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m = up(t, t.TempDir(), "--kubeconfig="+filepath.Join(filepath.Dir(kubeconfig), "dev.kubeconfig"), "--samples", "deploy/samples")
+	if !strings.Contains(m.words.String(), "services act as you") {
+		t.Errorf("said is %s", m.words)
+	}
+	eventually(t, soon, "the sample is ready", func(ctx context.Context) error {
+		return ready(ctx, objects.Resource(resource("stores")), "demo")
+	})
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	if _, err := objects.Resource(namespaces).Get(t.Context(), "entail-system", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("accounts were made for nothing: %v", err)
+	}
+	m.stop(t, syscall.SIGTERM)
+}
+
+func leases() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 }

@@ -51,7 +51,7 @@ func newIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) 
 		return nil, err
 	}
 	for _, user := range opts.Users {
-		if err := i.cluster.WriteKubeconfig(dir.Path(user.Name+".kubeconfig"), user.Name, user.Groups); err != nil {
+		if err := i.cluster.WriteKubeconfig(dir.Path(user.File+".kubeconfig"), user.Name, user.Groups); err != nil {
 			return nil, err
 		}
 	}

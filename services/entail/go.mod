@@ -7,6 +7,7 @@ require (
 	github.com/entail-dev/entail/gen v0.0.0
 	github.com/entail-dev/entail/services/implied-role v0.0.0
 	github.com/entail-dev/entail/services/internal v0.0.0
+	github.com/entail-dev/entail/services/policy v0.0.0
 	github.com/entail-dev/entail/services/store-sync v0.0.0
 	github.com/entail-dev/entail/services/tuple-sync v0.0.0
 	github.com/entail-dev/entail/services/watcher v0.0.0
@@ -159,6 +160,7 @@ replace (
 	github.com/entail-dev/entail/gen => ../../gen
 	github.com/entail-dev/entail/services/implied-role => ../implied-role
 	github.com/entail-dev/entail/services/internal => ../internal
+	github.com/entail-dev/entail/services/policy => ../policy
 	github.com/entail-dev/entail/services/store-sync => ../store-sync
 	github.com/entail-dev/entail/services/tuple-sync => ../tuple-sync
 	github.com/entail-dev/entail/services/watcher => ../watcher

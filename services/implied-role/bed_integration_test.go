@@ -29,6 +29,7 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const soon = 20 * time.Second
@@ -77,7 +78,7 @@ func (b *bed) serve() *testbed.Running {
 func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
-	listener := b.Lead(&cfg.Config.Config)
+	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 }

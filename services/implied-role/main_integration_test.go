@@ -16,6 +16,7 @@ import (
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // natsEnv and kubeEnv make this test binary the service, so that it can be killed.
@@ -49,7 +50,7 @@ type process struct{ *exec.Cmd }
 func (b *bed) spawn() process {
 	b.T.Helper()
 	p := process{exec.Command(os.Args[0])}
-	p.Env = append(os.Environ(), natsEnv+"="+b.NATS.URL(), kubeEnv+"="+b.Kube.Kubeconfig())
+	p.Env = append(os.Environ(), natsEnv+"="+b.NATS.URL(), kubeEnv+"="+b.Kube.Kubeconfig(topology.ImpliedRole))
 	p.Stderr = b.T.Output()
 	if _, err := p.StdinPipe(); err != nil {
 		b.T.Fatal(err)

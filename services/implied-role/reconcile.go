@@ -123,12 +123,12 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 			p.Enqueue(statusesLast, Key{Namespace: namespace, Statuses: true})
 		}
 	}()
-	plans := r.plan(n, ruleSet, before, &todo)
-	done := r.applier.apply(ctx, p, n, plans, func() bool {
+	planned := r.plan(n, ruleSet, before, &todo)
+	done := r.applier.apply(ctx, p, n, planned.plans, func() bool {
 		now, _ := r.state.RuleSet(namespace)
 		return n.pending() || !now.Same(ruleSet)
 	})
-	end.news = r.conclude(ctx, p, ruleSet, todo, plans, done) || end.news
+	end.news = r.conclude(ctx, p, planned, todo, done) || end.news
 	end.unfinished = done.stale || done.interrupted
 	switch {
 	case done.err != nil:
@@ -145,12 +145,18 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 	return nil
 }
 
+// planned is the plan for each source, in order, and the rules that they follow from.
+type planned struct {
+	ruleSet *infer.RuleSet
+	plans   []infer.Plan
+}
+
 // maxTakes bounds how often changes are taken that come while a pass plans.
 const maxTakes = 8
 
 // plan makes the plans of the sources that are to do, and of those that changes concern which
 // come meanwhile: what is taken from somebody by one may be given by the other.
-func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *changeSet) []infer.Plan {
+func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *changeSet) planned {
 	plans, next := map[string]infer.Plan{}, *todo
 	for takes := 1; ; takes++ {
 		r.concern(n, ruleSet, before, &next)
@@ -162,7 +168,7 @@ func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *ch
 			plans[source] = plan
 		}
 		if takes == maxTakes || !n.pending() {
-			return slices.SortedFunc(maps.Values(plans), func(a, b infer.Plan) int { return strings.Compare(a.Name, b.Name) })
+			return planned{ruleSet, slices.SortedFunc(maps.Values(plans), func(a, b infer.Plan) int { return strings.Compare(a.Name, b.Name) })}
 		}
 		before, next = ruleSet, n.take()
 	}
@@ -190,19 +196,17 @@ func (r *reconciler) concern(n *namespace, ruleSet, before *infer.RuleSet, chang
 
 // conclude remembers what stands in the way, tells of that and of what was done, and takes it
 // from todo. It reports whether statuses are to tell something else.
-func (r *reconciler) conclude(
-	ctx context.Context, p *consume.Pass[Key], ruleSet *infer.RuleSet, todo changeSet, plans []infer.Plan, done *applied,
-) (news bool) {
+func (r *reconciler) conclude(ctx context.Context, p *consume.Pass[Key], made planned, todo changeSet, done *applied) (news bool) {
 	n, warnings := r.memory.of(p.Key.Namespace), maxWarnings
-	for _, plan := range plans {
-		obstacles := append(plan.Obstacles, done.obstacles[plan.Name]...)
+	for _, plan := range made.plans {
+		obstacles := slices.Concat(plan.Obstacles, done.obstacles[plan.Name])
 		slices.SortFunc(obstacles, infer.Obstacle.Compare)
 		taken, changed := n.meet(plan.Name, obstacles)
 		news = news || changed
 		r.warn(ctx, p.Key.Namespace, plan.Name, taken, &warnings)
 		if _, left := done.undone[plan.Name]; !left {
 			delete(todo.sources, plan.Name)
-			r.report(p, ruleSet, plan.Name, obstacles, done.writes[plan.Name])
+			r.report(p, made.ruleSet, plan.Name, obstacles, done.writes[plan.Name])
 		}
 	}
 	for key := range todo.gone {

@@ -162,8 +162,10 @@ const maxWarnings = 50
 // be those of what follows from a source, and a source that claims to be generated.
 func (r *reconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
 	for _, name := range taken {
-		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{Warning: true, Reason: infer.NameConflict,
-			Message: fmt.Sprintf("it has the name of a RoleBinding that follows from %s: delete or rename it", source)})
+		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
+			Warning: true, Reason: infer.NameConflict,
+			Message: fmt.Sprintf("it has the name of a RoleBinding that follows from %s: delete or rename it", source),
+		})
 	}
 	uid := ""
 	if b := r.state.Binding(namespace, source); b != nil && b.Labelled && b.Grants() {

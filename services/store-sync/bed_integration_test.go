@@ -18,6 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
 
@@ -66,7 +67,7 @@ func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
 func (b *bed) serve(edit ...func(*storesync.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := storesync.Defaults()
-	listener := b.Lead(&cfg.Config.Config)
+	listener := b.Lead(topology.StoreSync, &cfg.Config.Config)
 	cfg.OpenFGA = b.OpenFGA.Config()
 	for _, f := range edit {
 		f(&cfg)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/store-sync/discovery"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
@@ -22,16 +22,10 @@ type Config struct {
 	Discovery discovery.Config
 }
 
-// Limits that an OpenFGA server has unless told otherwise.
-const (
-	defaultMaxTypes = 100
-	defaultMaxBytes = 256 << 10
-)
-
 // Defaults is the one place where defaults are.
 func Defaults() Config {
 	return Config{
-		Config: controller.Defaults(), Limits: model.Limits{Types: defaultMaxTypes, Bytes: defaultMaxBytes}, Discovery: discovery.Defaults(),
+		Config: controller.Defaults(), Limits: model.Limits{}.OrDefault(), Discovery: discovery.Defaults(),
 	}
 }
 

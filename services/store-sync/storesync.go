@@ -3,27 +3,28 @@
 // AuthorizationModels that refer to it, and that it goes when the Store goes. It makes
 // AuthorizationModels itself, of APIs and of PolicyDocuments.
 //
-// What to do is decided in package plan, how modules merge in package model, what is made of
-// APIs and of PolicyDocuments in packages apimodel and policies; this package carries it out,
-// and answers questions about stores.
+// Packages apimodule and policymodule provide modules, package model merges them, package store
+// keeps the OpenFGA store in step; this package wires them, and gives each its turn.
 package storesync
 
 import (
 	"context"
 	"fmt"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
-	"github.com/entail-dev/entail/services/internal/consume"
-	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/store-sync/internal/policyserver"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
+	"github.com/entail-dev/entail/services/store-sync/apimodule"
+	querypolicy "github.com/entail-dev/entail/services/store-sync/internal/query/policy"
+	querystore "github.com/entail-dev/entail/services/store-sync/internal/query/store"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/policymodule"
+	"github.com/entail-dev/entail/services/store-sync/store"
 )
 
 // Run runs store-sync until ctx ends or a part of it fails.
@@ -37,38 +38,37 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func build(cfg Config, rt *service.Runtime) (service.App, error) {
-	api, err := kube.New(rt.Kube, cfg.Cluster, topology.StoreSync)
+	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
 		return service.App{}, err
 	}
-	openFGA, err := fga.Dial(cfg.OpenFGA)
-	if err != nil {
-		return service.App{}, err
-	}
-	v := view.New(view.Config{JS: rt.JS, Fetch: api.Fetch, Log: rt.Log})
+	shared := module.NewState(parts.View, cfg.Cluster)
+	applier := &module.Applier{State: shared, Kube: parts.Kube, Log: rt.Log}
+	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
+	state, merges := store.NewState(shared, apis, policies), store.NewMergeCache(cfg.Limits)
 	r := &reconciler{
-		objects: newObjects(v, cfg.Cluster, cfg.Discovery, api), view: v, kube: api, fga: openFGA, log: rt.Log, merges: newMerges(cfg.Limits),
-		announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
+		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: store.New(parts, state, merges, rt.Log),
 	}
-	v.OnReload(r.discovery.Invalidate)
-	v.OnChange(r.noticed)
-	named, _ := topology.ServiceNamed(topology.StoreSync)
-	engine := consume.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: named, View: v, Workers: cfg.Workers, Resync: cfg.Resync,
+	stores := querystore.New(state, merges, parts.OpenFGA, parts.View.Complete)
+	return controller.App(parts, r,
+		rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
+			storev1connect.StoreServiceHandler(stores), querystore.Access()),
+		rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,
+			policyv1connect.PolicyServiceHandler(querypolicy.New(registered(shared, parts.View.Complete, policies))), querypolicy.Access()),
+	), nil
+}
+
+// registered finds the PolicyDocuments of a Store, valid or not, and the options of its policy.
+func registered(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
+	return func(_ context.Context, name string) ([]*syntax.Document, policy.Options, error) {
+		found, err := rpc.Find(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
+		if err != nil {
+			return nil, policy.Options{}, err
+		}
+		documents, options, err := policies.Documents(found.Key)
+		if err != nil {
+			return nil, options, rpc.Invalid("Store %s: %s", name, err)
+		}
+		return documents, options, nil
 	}
-	stores := &server{objects: r.objects, complete: v.Complete, fga: openFGA, merges: r.merges}
-	return service.App{
-		Handlers: []rpc.Handler{
-			rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
-				storev1connect.StoreServiceHandler(stores), access()),
-			rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,
-				policyv1connect.PolicyServiceHandler(policyserver.New(stores.registered)), policyserver.Access()),
-		},
-		Ready: []service.Check{{Name: "view", Err: v.Complete}},
-		Tasks: []func(context.Context) error{
-			v.Run,
-			func(ctx context.Context) error { return consume.Run(ctx, engine, r) },
-		},
-		Close: openFGA.Close,
-	}, nil
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/model"
-	"github.com/entail-dev/entail/services/store-sync/policies"
+	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
 const (
@@ -180,7 +180,7 @@ func (b *bed) asDeclared() error {
 		}
 		policy := made[name]
 		policy.Store.Name = name
-		if steps := policies.Plan(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
+		if steps := policies.Make(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
 			return fmt.Errorf("%s: the policy is not what is registered: %+v", name, steps)
 		}
 	}

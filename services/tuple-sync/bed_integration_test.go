@@ -62,7 +62,7 @@ func newBed(t *testing.T) *bed {
 func (b *bed) serve(edit ...func(*tuplesync.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := tuplesync.Defaults()
-	listener := b.Lead(&cfg.Config.Config)
+	listener := b.Lead(topology.TupleSync, &cfg.Config.Config)
 	cfg.OpenFGA = b.OpenFGA.Config()
 	for _, f := range edit {
 		f(&cfg)

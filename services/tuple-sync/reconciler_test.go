@@ -22,16 +22,16 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// scenery is a world with a process in it, and the Store "a", whose OpenFGA store is S1.
-type scenery struct {
+// fixture is a world with a process in it, and the Store "a", whose OpenFGA store is S1.
+type fixture struct {
 	t *testing.T
 	*world
 	*process
 }
 
-func newScenery(t *testing.T, tuples ...corev1alpha1.Tuple) *scenery {
+func newFixture(t *testing.T, tuples ...corev1alpha1.Tuple) *fixture {
 	t.Helper()
-	s := &scenery{t: t, world: newWorld(t)}
+	s := &fixture{t: t, world: newWorld(t)}
 	s.process = start(s.world, nil)
 	store := s.newThing(kinds.Stores(), "a")
 	store.tuples = tuples
@@ -42,7 +42,7 @@ func newScenery(t *testing.T, tuples ...corev1alpha1.Tuple) *scenery {
 	return s
 }
 
-func (s *scenery) module(name string, tuples ...corev1alpha1.Tuple) *thing {
+func (s *fixture) module(name string, tuples ...corev1alpha1.Tuple) *thing {
 	m := s.newThing(kinds.AuthorizationModels(), name)
 	m.ref, m.tuples = "a", tuples
 	m.status.Conditions = []metav1.Condition{{Type: corev1alpha1.Merged, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
@@ -50,10 +50,10 @@ func (s *scenery) module(name string, tuples ...corev1alpha1.Tuple) *thing {
 	return m
 }
 
-func (s *scenery) publish(a *thing) { s.receive(s.changed(a)) }
+func (s *fixture) publish(a *thing) { s.receive(s.changed(a)) }
 
 // reconcile works until nothing is left to do, and tells what was made of each object last.
-func (s *scenery) reconcile() map[string]consume.Result {
+func (s *fixture) reconcile() map[string]consume.Result {
 	s.t.Helper()
 	last := map[string]consume.Result{}
 	for len(s.dirty) > 0 {
@@ -71,7 +71,7 @@ func (s *scenery) reconcile() map[string]consume.Result {
 	return last
 }
 
-func (s *scenery) expect(tuples ...string) {
+func (s *fixture) expect(tuples ...string) {
 	s.t.Helper()
 	var got []string
 	for id := range s.contents["S1"] {
@@ -93,7 +93,7 @@ var (
 )
 
 func TestAConflictIsSettledWithinOnePass(t *testing.T) {
-	s := newScenery(t, one)
+	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	edited := false
 	s.disturb = func(op string) error {
@@ -113,7 +113,7 @@ func TestAConflictIsSettledWithinOnePass(t *testing.T) {
 }
 
 func TestAConflictAboutSomethingElseCostsOneMoreWrite(t *testing.T) {
-	s := newScenery(t, one)
+	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	s.disturb = func(op string) error {
 		if op == "announce" {
@@ -134,7 +134,7 @@ func TestWhatTheServerRefusesIsIsolatedAndAskedOnce(t *testing.T) {
 	for i := range 64 {
 		tuples = append(tuples, corev1alpha1.Tuple{Object: fmt.Sprintf("doc:%02d", i), Relation: "viewer", User: "user:1"})
 	}
-	s := newScenery(t, tuples...)
+	s := newFixture(t, tuples...)
 	s.refuse = func(tuple tuple.Tuple) error {
 		if tuple.Object == "doc:13" {
 			return errors.New("Invalid tuple 'x'. Reason: unlucky number")
@@ -160,7 +160,7 @@ func TestWhatTheServerRefusesIsIsolatedAndAskedOnce(t *testing.T) {
 }
 
 func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
-	s := newScenery(t, one)
+	s := newFixture(t, one)
 	s.module("bad", two)
 	s.deny = func(a *thing) error {
 		if a.meta.Name == "bad" {
@@ -179,7 +179,7 @@ func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
 }
 
 func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
-	s := newScenery(t, one)
+	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	s.disturb = func(op string) error {
 		if op == "status" {
@@ -195,7 +195,7 @@ func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
 }
 
 func TestTuplesOfAnObjectReplacedByForceGo(t *testing.T) {
-	s := newScenery(t)
+	s := newFixture(t)
 	s.module("m", one)
 	s.reconcile()
 	s.expect("doc:1#viewer@user:1")
@@ -206,7 +206,7 @@ func TestTuplesOfAnObjectReplacedByForceGo(t *testing.T) {
 }
 
 func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
-	s := newScenery(t)
+	s := newFixture(t)
 	m := s.module("m", one)
 	s.reconcile()
 	now := metav1.NewTime(time.Unix(1, 0))
@@ -227,7 +227,7 @@ func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
 }
 
 func TestWithoutItsModelNothingIsLost(t *testing.T) {
-	s := newScenery(t, one, two)
+	s := newFixture(t, one, two)
 	s.reconcile()
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	store.status.AuthorizationModelID = "unknown to the server"
@@ -239,7 +239,7 @@ func TestWithoutItsModelNothingIsLost(t *testing.T) {
 }
 
 func TestAChangeOfManyObjectsIsAnnouncedBeforeItIsRecorded(t *testing.T) {
-	s := newScenery(t, one, two)
+	s := newFixture(t, one, two)
 	var order []string
 	s.disturb = func(op string) error {
 		if n := len(order); n == 0 || order[n-1] != op {

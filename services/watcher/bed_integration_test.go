@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,8 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -63,7 +60,7 @@ func followed() []string {
 // run runs a watcher in this process and returns what stops it in order.
 func (b *bed) run() (stop func()) {
 	b.t.Helper()
-	stop, _ = b.runOn(b.kube.Config())
+	stop, _ = b.runOn(b.kube.Config(b.t, topology.Watcher))
 	return stop
 }
 
@@ -98,7 +95,7 @@ type process struct {
 
 func (b *bed) start(name string) *process {
 	b.t.Helper()
-	p := &process{log: &strings.Builder{}, Cmd: exec.Command(os.Args[0], "--nats-url", b.nats.URL(), "--kubeconfig", b.kubeconfig(),
+	p := &process{log: &strings.Builder{}, Cmd: exec.Command(os.Args[0], "--nats-url", b.nats.URL(), "--kubeconfig", b.kube.Kubeconfig(topology.Watcher),
 		"--auth", "none", "--listen", "127.0.0.1:0", "--identity", name, "--kinds", strings.Join(followed(), ","))}
 	p.Env = append(os.Environ(), asWatcher+"=1")
 	p.Stderr = p.log
@@ -116,25 +113,6 @@ func (b *bed) start(name string) *process {
 }
 
 func (p *process) signal(s syscall.Signal) { _ = p.Process.Signal(s) }
-
-// kubeconfig writes the administrator's credentials to a file.
-func (b *bed) kubeconfig() string {
-	b.t.Helper()
-	cfg := b.kube.Admin()
-	if err := rest.LoadTLSFiles(cfg); err != nil {
-		b.t.Fatal(err)
-	}
-	path := filepath.Join(b.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(api.Config{
-		Clusters:       map[string]*api.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
-		AuthInfos:      map[string]*api.AuthInfo{"a": {ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Token: cfg.BearerToken}},
-		Contexts:       map[string]*api.Context{"x": {Cluster: "c", AuthInfo: "a"}},
-		CurrentContext: "x",
-	}, path); err != nil {
-		b.t.Fatal(err)
-	}
-	return path
-}
 
 func (b *bed) stores() dynamic.ResourceInterface {
 	kind := kinds.Stores()

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -40,7 +41,7 @@ const minTombstoneTTL = time.Hour
 func Defaults() Config {
 	c := Config{
 		Config: service.Defaults(), Publishers: 64, TombstoneTTL: topology.TombstoneTTL,
-		LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "default"), LeaseName: "entail-watcher",
+		LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), rbac.Namespace), LeaseName: rbac.Lease,
 		Identity: os.Getenv("POD_NAME"),
 	}
 	// Whatever can go wrong with the stream is noticed at once; this is for what cannot.
@@ -55,7 +56,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.Publishers, "publishers", c.Publishers, "how many changes to publish at a time")
 	fs.DurationVar(&c.TombstoneTTL, "tombstone-ttl", c.TombstoneTTL, "how long the bus keeps a deletion")
 	fs.StringVar(&c.LeaseNamespace, "lease-namespace", c.LeaseNamespace,
-		"`namespace` of the Lease by which replicas elect their leader (default that of the pod)")
+		"`namespace` of the Lease by which replicas elect their leader (POD_NAMESPACE, if set)")
 	fs.StringVar(&c.LeaseName, "lease-name", c.LeaseName, "`name` of that Lease")
 	fs.StringVar(&c.Identity, "identity", c.Identity,
 		"`name` of this replica in the election, unlike that of any other that runs (default that of the pod, or random)")

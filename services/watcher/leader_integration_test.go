@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // leads waits until somebody publishes.
@@ -99,11 +100,11 @@ func TestAStandbyReadsNoObjects(t *testing.T) {
 		asked[op]++
 		return nil
 	})
-	b.runOn(aside.Config())
+	b.runOn(aside.Config(t, topology.Watcher))
 	testbed.Eventually(t, within, func() error {
 		mu.Lock()
 		defer mu.Unlock()
-		if asked["GET /apis/coordination.k8s.io/v1/namespaces/default/leases/entail-watcher"] < 3 {
+		if asked["GET /apis/coordination.k8s.io/v1/namespaces/entail-system/leases/entail-watcher"] < 3 {
 			return errors.New("the standby has not looked at the lease three times")
 		}
 		return nil

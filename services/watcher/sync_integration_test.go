@@ -23,7 +23,7 @@ func TestEveryReplicaAnswersWhereAChangeIs(t *testing.T) {
 	b.apply("demo", "1")
 	b.run()
 	b.becomes()
-	_, url := b.runOn(b.kube.Config())
+	_, url := b.runOn(b.kube.Config(t, topology.Watcher))
 	standby := syncv1connect.NewSyncServiceClient(http.DefaultClient, url)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 
@@ -52,7 +52,7 @@ func TestAStandbyReplaysAndTheLeaderGoesOn(t *testing.T) {
 	b.apply("demo", "1")
 	b.run()
 	b.becomes()
-	_, url := b.runOn(b.kube.Config())
+	_, url := b.runOn(b.kube.Config(t, topology.Watcher))
 	standby := syncv1connect.NewSyncServiceClient(http.DefaultClient, url)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 

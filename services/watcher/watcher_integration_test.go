@@ -195,7 +195,7 @@ func TestAnotherClustersStreamIsRefused(t *testing.T) {
 	}
 	cfg := watcher.Defaults()
 	cfg.NATS.URL, cfg.RPC.Auth, cfg.RPC.Listen = b.nats.URL(), "none", "127.0.0.1:0"
-	cfg.Embed.Kube = b.kube.Config()
+	cfg.Embed.Kube = b.kube.Config(t, topology.Watcher)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	if err := watcher.Run(ctx, cfg); err == nil || !strings.Contains(err.Error(), "choose another --cluster name") {

@@ -24,13 +24,29 @@ import (
 
 func TestIdentities(t *testing.T) {
 	dataDir := t.TempDir()
-	p := launch(t, dataDir, "--user", "alice:dev,ops", "--user", "root:system:masters")
+	p := launch(t, dataDir, "--user", "alice:dev,ops", "--user", "root:system:masters", "--user", "system:serviceaccount:default:ci")
 	alice := p.config(t, filepath.Join(dataDir, "alice.kubeconfig"))
 
 	t.Run("a user has the groups that were asked for", func(t *testing.T) {
 		user := whoAmI(t, alice)
 		if user.Username != "alice" || !slices.Equal(user.Groups, []string{"dev", "ops", "system:authenticated"}) {
 			t.Errorf("user = %s in %q, want alice in dev and ops", user.Username, user.Groups)
+		}
+	})
+	t.Run("a service account has the groups of its tokens", func(t *testing.T) {
+		accounts := p.admin(t).CoreV1().ServiceAccounts("default")
+		if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "ci"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		token, err := accounts.CreateToken(t.Context(), "ci", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		byToken := rest.AnonymousClientConfig(alice)
+		byToken.BearerToken = token.Status.Token
+		want, user := whoAmI(t, byToken), whoAmI(t, p.config(t, filepath.Join(dataDir, "ci.kubeconfig")))
+		if user.Username != want.Username || !slices.Equal(user.Groups, want.Groups) {
+			t.Errorf("user = %s in %q, want %s in %q", user.Username, user.Groups, want.Username, want.Groups)
 		}
 	})
 	t.Run("a user may do nothing until told so, an admin everything", func(t *testing.T) {

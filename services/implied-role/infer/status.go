@@ -72,11 +72,13 @@ func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 	}
 	if r.Reason == Accepted && rs.graph.Cyclic(r.Parent, r.Child) {
 		circle := append([]Role{r.Parent}, rs.graph.Path(r.Child, r.Parent)...)
-		s.Acyclic = condition.New(rolev1alpha1.Acyclic, false, InCycle, fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", via(circle)))
+		s.Acyclic = condition.New(rolev1alpha1.Acyclic, false, InCycle,
+			fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", via(circle)))
 	}
 	if r.Flaw == nil && !in.Exists(r.Child) {
-		s.ChildRoleFound = condition.New(rolev1alpha1.ChildRoleFound, false, RoleMissing, fmt.Sprintf("%s %s does not exist: what is bound to it grants nothing until it does",
-			r.Child.Kind(), r.Child.Name))
+		s.ChildRoleFound = condition.New(rolev1alpha1.ChildRoleFound, false, RoleMissing,
+			fmt.Sprintf("%s %s does not exist: what is bound to it grants nothing until it does",
+				r.Child.Kind(), r.Child.Name))
 	}
 	return s
 }

@@ -64,6 +64,39 @@ func TestAMovedReferenceReconcilesBothEnds(t *testing.T) {
 	s.becomes(t, "new", "")
 }
 
+// The object's newest state says nothing of where it was, and neither does its message when it comes again.
+func TestTheOldEndOfAMovedReferenceIsTriedUntilItSucceeds(t *testing.T) {
+	for name, meanwhile := range map[string]func(b *bus){
+		"the message comes again":     func(*bus) {},
+		"a newer one takes its place": func(b *bus) { b.publish("a", "newest", 3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.snapshot(0)
+			s := b.start(b.js)
+			b.publish("a", "old", 1)
+			s.becomes(t, "old", "a@1 ")
+			var failures atomic.Int32
+			s.set(func(_ context.Context, p *consume.Pass[string]) error {
+				if p.Key == "old" && failures.Add(1) <= 3 {
+					return fault.Unavailable(errors.New("connection refused"))
+				}
+				return nil
+			})
+			b.publish("a", "new", 2)
+			eventually(t, func() error {
+				if failures.Load() == 0 {
+					return errors.New("not tried yet")
+				}
+				return nil
+			})
+			meanwhile(b)
+			s.becomes(t, "old", "")
+			b.settled()
+		})
+	}
+}
+
 func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil  func(b *bus, s *service)

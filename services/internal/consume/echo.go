@@ -18,17 +18,13 @@ const (
 // echoes remembers which key wrote a state, until the event comes that tells of it.
 type echoes struct{ states *cache.LRUExpireCache }
 
-// state tells a state of an object from others. Of a deletion there is no more to tell than
-// whose it is.
+// state tells a state of an object from others.
 type state struct {
 	key          event.Key
 	uid, version string
 }
 
 func stateOf(c event.Change) state {
-	if c.Deleted {
-		c.ResourceVersion = ""
-	}
 	return state{c.Key, c.UID, c.ResourceVersion}
 }
 

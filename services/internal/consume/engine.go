@@ -44,8 +44,6 @@ type engine[K comparable] struct {
 type request struct {
 	deliveries []*delivery
 	resync     bool
-	// enqueued means that another pass asked for the key: messages alone would not bring it back.
-	enqueued bool
 }
 
 // traceparent is that of the newest change that asked.
@@ -81,14 +79,22 @@ func (e *engine[K]) priority(key K) int {
 // everything looks at all objects that the view or the engine has ever known.
 func (e *engine[K]) everything(resync bool) {
 	for _, object := range e.cfg.View.Keys() {
-		e.route(object)
+		touched := e.route(object) // What it touched before, too: nobody else may have looked at that yet.
+		e.mu.Lock()
+		e.askAll(touched, resync)
+		e.mu.Unlock()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, keys := range e.routes {
-		for _, key := range keys {
-			e.ask(key, e.priority(key), nil, resync)
-		}
+		e.askAll(keys, resync)
+	}
+}
+
+// askAll requests keys for their own sake; the caller holds the lock.
+func (e *engine[K]) askAll(keys []K, resync bool) {
+	for _, key := range keys {
+		e.ask(key, e.priority(key), nil, resync)
 	}
 }
 
@@ -111,12 +117,18 @@ func (e *engine[K]) watch(key K, objects []event.Key) (again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, object := range objects {
-		if !slices.Contains(e.routes[object], key) {
-			e.routes[object] = append(slices.Clip(e.routes[object]), key)
-			again = true
-		}
+		again = e.touch(object, key) || again
 	}
 	return again
+}
+
+// touch makes an object touch key, and reports whether it did not; the caller holds the lock.
+func (e *engine[K]) touch(object event.Key, key K) bool {
+	if slices.Contains(e.routes[object], key) {
+		return false
+	}
+	e.routes[object] = append(slices.Clip(e.routes[object]), key)
+	return true
 }
 
 // union is first, and what of second is not in it, each once.
@@ -167,7 +179,6 @@ func (e *engine[K]) fanOut(p *Pass[K], r *request, err error) {
 	}
 	for key, priority := range p.enqueued {
 		e.ask(key, priority, waiting, false)
-		e.request(key).enqueued = true
 		for _, d := range waiting {
 			d.keys++
 		}

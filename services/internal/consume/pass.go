@@ -71,8 +71,9 @@ func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
 		now.ObservedAt = cause.ObservedAt
 	}
 	p.Count(cause)
-	// Another generation of the same object is somebody else's, too.
-	if p.engine != nil && (cause.Key != now.Key || cause.Generation == now.Generation) {
+	// Another generation of the same object is somebody else's, too. And that an object is gone is
+	// what others under the same key wait for.
+	if p.engine != nil && !now.Deleted && (cause.Key != now.Key || cause.Generation == now.Generation) {
 		p.engine.echoes.expect(now, p.Key)
 	}
 	if err := p.view.Apply(ctx, now); err != nil {

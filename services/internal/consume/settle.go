@@ -30,7 +30,7 @@ type disposition struct {
 
 // settle decides what happens next to a key and its messages. It alone does.
 func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
-	d := e.dispositionOf(key, err)
+	d := e.dispositionOf(key, r, err)
 	if err != nil && d.verdict != handBack {
 		e.cfg.Log.WarnContext(ctx, "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
@@ -40,12 +40,12 @@ func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 		// next turn looks at everything.
 		d.verdict = release
 	}
-	if d.verdict == release || d.verdict == again && (len(r.deliveries) == 0 || r.enqueued) {
+	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
 		// No message will bring the key back.
-		e.requeue(key, r)
+		e.requeue(key, r.resync)
 		e.queue.keys.AddAfter(key, d.delay)
 	} else if d.verdict == again && r.resync {
-		e.requeue(key, r)
+		e.requeue(key, true)
 	}
 	for _, delivery := range r.deliveries {
 		e.finish(ctx, delivery, d)
@@ -54,7 +54,7 @@ func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 
 // dispositionOf turns the error of a reconciliation into what becomes of its messages. No more
 // messages join them from then on.
-func (e *engine[K]) dispositionOf(key K, err error) disposition {
+func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.running, key)
@@ -83,6 +83,11 @@ func (e *engine[K]) dispositionOf(key K, err error) disposition {
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
 	}
+	// When a message comes again, or a newer one in its place, it must bring back all that it is for:
+	// its object may have moved elsewhere, or another pass may have enqueued this key.
+	for _, d := range asked.deliveries {
+		e.touch(d.change.Key, key)
+	}
 	return disposition{again, r.delay, err}
 }
 
@@ -94,12 +99,11 @@ type retry struct {
 	until         time.Time
 }
 
-// requeue keeps why a key is to come again.
-func (e *engine[K]) requeue(key K, was *request) {
+func (e *engine[K]) requeue(key K, resync bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := e.request(key)
-	r.resync, r.enqueued = r.resync || was.resync, r.enqueued || was.enqueued
+	r.resync = r.resync || resync
 }
 
 // finish is done with one of the keys that d waits for; the last one settles the message by the
@@ -121,15 +125,15 @@ func (e *engine[K]) finish(ctx context.Context, d *delivery, with disposition) {
 // message stays and comes again.
 func (e *engine[K]) dispose(ctx context.Context, d *delivery) {
 	e.unsettled.drop(d)
-	outcome, err := e.tellServer(ctx, d)
+	outcome, err := e.answer(ctx, d)
 	e.metrics.handled.WithLabelValues(outcome).Inc()
 	if err != nil {
 		e.cfg.Log.WarnContext(ctx, "message not settled; it will come again", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
 	}
 }
 
-// tellServer also says what to count it as.
-func (e *engine[K]) tellServer(ctx context.Context, d *delivery) (outcome string, err error) {
+// answer says what became of d, to the server and for the count.
+func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, err error) {
 	switch d.worst.verdict {
 	case again:
 		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,7 +40,7 @@ type KubeLocalConfig struct {
 	Dir string
 	// Port to listen on; 0 takes the one of the last start, or a free one.
 	Port int
-	// Users, as NAME or NAME:GROUP,GROUP, get Dir/NAME.kubeconfig.
+	// Users, as NAME, NAME:GROUP,GROUP or system:serviceaccount:NAMESPACE:NAME, get Dir/NAME.kubeconfig.
 	Users []string
 	// AuthorizationConfig is a file for the API server; RBAC alone without it.
 	AuthorizationConfig string
@@ -119,8 +120,20 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 }
 
 // Config is that of an administrator.
-func (k *KubeLocal) Config() (*rest.Config, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
+func (k *KubeLocal) Config() (*rest.Config, error) { return readConfig(k.Kubeconfig) }
+
+// ConfigOf is that of one of the users, by NAME.
+func (k *KubeLocal) ConfigOf(user string) (*rest.Config, error) {
+	return readConfig(k.KubeconfigOf(user))
+}
+
+// KubeconfigOf is the file of one of the users, by NAME.
+func (k *KubeLocal) KubeconfigOf(user string) string {
+	return filepath.Join(filepath.Dir(k.Kubeconfig), user+".kubeconfig")
+}
+
+func readConfig(file string) (*rest.Config, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig of kube-local: %w", err)
 	}

@@ -59,6 +59,9 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := ApplyAccounts(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
+		t.Errorf("accounts, as soon as policies guard their bindings: %v", err)
+	}
 	list := func() error {
 		for _, kind := range kinds.All() {
 			gvr := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
@@ -79,6 +82,9 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 		t.Errorf("the user's kubeconfig: %v", err)
 	}
 	k = startKubeLocal(t, dir)
+	if err := ApplyAccounts(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
+		t.Errorf("accounts, as soon as the server is back: %v", err)
+	}
 	if k.Server != server {
 		t.Errorf("it came back at %s; want %s", k.Server, server)
 	}

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,9 +33,13 @@ const (
 // Manifests are the patterns of what a cluster needs before services run, below deploy/.
 func Manifests() []string { return []string{"crd/*.yaml", "admission/*.yaml"} }
 
-// ApplyManifests applies the cluster-scoped objects in the files that match [Manifests],
-// and returns when the API server serves all the kinds that they define.
+// ApplyManifests applies the objects in the files that match [Manifests], and returns when
+// the API server serves all the kinds that they define.
 func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+	return apply(ctx, cfg, deploy, Manifests())
+}
+
+func apply(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
 	client, err := dynamic.NewForConfig(cfg)
@@ -41,7 +47,7 @@ func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 		return fmt.Errorf("applying manifests: %w", err)
 	}
 	var crds []string
-	for _, pattern := range Manifests() {
+	for _, pattern := range patterns {
 		files, err := fs.Glob(deploy, pattern)
 		if err != nil || len(files) == 0 {
 			return fmt.Errorf("applying manifests: no %s: %w", pattern, errors.Join(err, fs.ErrNotExist))
@@ -83,18 +89,33 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 		if u.GetKind() == "" || u.GetName() == "" {
 			return nil, errors.New("a document lacks a kind or a name")
 		}
-		patch, err := json.Marshal(u.Object)
-		if err != nil {
-			return nil, fmt.Errorf("encoding: %w", err)
-		}
-		force := true
 		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-		options := metav1.PatchOptions{FieldManager: manifestManager, Force: &force}
-		if _, err := client.Resource(resource).Patch(ctx, u.GetName(), types.ApplyPatchType, patch, options); err != nil {
+		if err := applyObject(ctx, client.Resource(resource).Namespace(u.GetNamespace()), &u); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 		if resource == crdResource() {
 			crds = append(crds, u.GetName())
+		}
+	}
+}
+
+// applyObject waits for admission policies that the API server does not know yet, or not yet
+// again, for want of the kind of their parameters: they refuse whatever they are about.
+func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) error {
+	patch, err := json.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	force := true
+	for {
+		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: &force})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "failed to configure") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(crdPoll):
 		}
 	}
 }

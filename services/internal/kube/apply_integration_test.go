@@ -21,6 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func binding(name string, who ...string) *rbacv1.RoleBinding {
@@ -58,7 +59,7 @@ func read(t *testing.T, change event.Change) *rbacv1.RoleBinding {
 
 func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "test")
+	c := client(t, server, topology.ImpliedRole)
 	foreign := binding("taken", "mallory")
 	foreign.Labels = nil
 	if _, err := typed(t, server).RbacV1().RoleBindings("default").Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
@@ -83,7 +84,7 @@ func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
 
 func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "test")
+	c := client(t, server, topology.ImpliedRole)
 	made, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "alice"))
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +138,7 @@ func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 
 func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 	server := testbed.Kube(t)
-	c, namespaces := client(t, server, "test"), typed(t, server).CoreV1().Namespaces()
+	c, namespaces := client(t, server, topology.ImpliedRole), typed(t, server).CoreV1().Namespaces()
 	name := "going"
 	held := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/held"}}}
 	if _, err := namespaces.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
@@ -163,7 +164,7 @@ func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 
 func TestAListHasAllPages(t *testing.T) {
 	server := testbed.Kube(t)
-	c, want := client(t, server, "test"), 0
+	c, want := client(t, server, topology.ImpliedRole), 0
 	for i := range 510 {
 		name := fmt.Sprintf("b%03d", i)
 		if _, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey(name)}, binding(name, "alice")); err != nil {

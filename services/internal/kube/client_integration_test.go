@@ -21,13 +21,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const finalizer = corev1alpha1.StoreFinalizer
 
-func client(t *testing.T, server *testbed.KubeServer, manager string) *kube.Client {
+func client(t *testing.T, server *testbed.KubeServer, service string) *kube.Client {
 	t.Helper()
-	c, err := kube.New(server.Config(), "local", manager)
+	c, err := kube.New(server.Config(t, service), "local", service)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func stores() schema.GroupVersionResource {
 
 func TestAnObjectIsReadAsAChange(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "test")
+	c := client(t, server, topology.StoreSync)
 	change := apply(t, server, c, "a.name.with.dots")
 	if change.Epoch == "" || change.UID == "" || change.ObservedAt.IsZero() || change.Generation != 1 || change.Deleted {
 		t.Errorf("got %+v", change)
@@ -87,9 +88,7 @@ func TestAnObjectIsReadAsAChange(t *testing.T) {
 	if _, err := c.Get(t.Context(), kinds.Stores(), "", "absent"); !errors.Is(err, kube.ErrNotFound) || fault.IsUnavailable(err) {
 		t.Errorf("an absent object: %v; want %v", err, kube.ErrNotFound)
 	}
-	unserved := kinds.Stores()
-	unserved.Resource = "unheardof"
-	if _, err := c.Get(t.Context(), unserved, "", "absent"); !errors.Is(err, kube.ErrNotServed) || errors.Is(err, kube.ErrNotFound) {
+	if _, err := c.Get(t.Context(), kinds.Bindings(), "", "absent"); !errors.Is(err, kube.ErrNotServed) || errors.Is(err, kube.ErrNotFound) {
 		t.Errorf("an absent kind: %v; want %v", err, kube.ErrNotServed)
 	}
 	strange := change.Key
@@ -104,7 +103,7 @@ func TestAnObjectIsReadAsAChange(t *testing.T) {
 
 func TestTwoServicesShareAStatus(t *testing.T) {
 	server := testbed.Kube(t)
-	stores, tuples := client(t, server, "store-sync"), client(t, server, "tuple-sync")
+	stores, tuples := client(t, server, topology.StoreSync), client(t, server, topology.TupleSync)
 	obj := apply(t, server, stores, "demo")
 	condition := func(kind string) []metav1.Condition {
 		return kube.SetCondition(nil, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Done"})
@@ -141,7 +140,7 @@ func TestTwoServicesShareAStatus(t *testing.T) {
 
 func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "tuple-sync")
+	c := client(t, server, topology.TupleSync)
 	first := apply(t, server, c, "demo")
 	status := corev1alpha1.StoreStatus{StoreID: "s-1"}
 	second, err := c.ApplyStatus(t.Context(), kinds.Stores(), first, status, true)
@@ -172,7 +171,7 @@ func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
 
 func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "tuple-sync")
+	c := client(t, server, topology.TupleSync)
 	obj := apply(t, server, c, "demo")
 	for _, size := range []int{2 << 20, 4 << 20} {
 		status := corev1alpha1.StoreStatus{ManagedTuples: []corev1alpha1.Tuple{{Object: strings.Repeat("x", size)}}}
@@ -188,7 +187,7 @@ func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
 
 func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "store-sync")
+	c := client(t, server, topology.StoreSync)
 	first := apply(t, server, c, "demo")
 	held, err := c.AddFinalizer(t.Context(), kinds.Stores(), first, finalizer)
 	if err != nil {
@@ -231,7 +230,7 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 
 func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "store-sync")
+	c := client(t, server, topology.StoreSync)
 	old, err := c.AddFinalizer(t.Context(), kinds.Stores(), apply(t, server, c, "demo"), finalizer)
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +256,7 @@ func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
 
 func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "store-sync")
+	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	for i := range 3 { // Each makes the state at hand older.
 		patch := []byte(`{"metadata":{"labels":{"turn":"` + strings.Repeat("x", i+1) + `"}}}`)
@@ -276,7 +275,7 @@ func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
 
 func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "store-sync")
+	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	for range 200 {
 		note := condition.Note{Warning: true, Reason: "StoreRecreated", Message: strings.Repeat("long ", 1000)}
@@ -299,7 +298,7 @@ func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
 
 func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "store-sync")
+	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	server.Kill()
 	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), obj, corev1alpha1.StoreStatus{}, false); !fault.IsUnavailable(err) {
@@ -314,7 +313,7 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 
 func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
 	server := testbed.Kube(t)
-	c := client(t, server, "store-sync")
+	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	lost := errors.New("connection reset by peer")
 	server.FailAfter(func(_ context.Context, op string) error {

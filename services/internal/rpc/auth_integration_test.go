@@ -5,6 +5,7 @@ package rpc
 import (
 	"context"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -17,22 +18,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // cluster is a real API server with a user who may get the store "demo", and nothing else,
 // but for the path /entail/status.
 type cluster struct {
-	admin  *rest.Config
-	nobody *rest.Config // a user without any right
-	token  string       // of the service account "reader"
-	asked  atomic.Int32 // requests of admin
+	admin   *rest.Config
+	service *rest.Config // the account of a service
+	nobody  *rest.Config // a user without any right
+	token   string       // of the service account "reader"
+	asked   atomic.Int32 // requests of service
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -41,8 +44,8 @@ func startCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	server, err := devserver.StartKubeLocal(t.Context(), devserver.KubeLocalConfig{Binary: binary, Dir: dir, Users: []string{"nobody"}, UnsafeNoFsync: true})
+	users := append(rbac.Users(), "nobody")
+	server, err := devserver.StartKubeLocal(t.Context(), devserver.KubeLocalConfig{Binary: binary, Dir: t.TempDir(), Users: users, UnsafeNoFsync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +58,21 @@ func startCluster(t *testing.T) *cluster {
 	if c.admin, err = server.Config(); err != nil {
 		t.Fatal(err)
 	}
-	if c.nobody, err = clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "nobody.kubeconfig")); err != nil {
+	if c.service, err = server.ConfigOf(topology.StoreSync); err != nil {
+		t.Fatal(err)
+	}
+	if c.nobody, err = server.ConfigOf("nobody"); err != nil {
 		t.Fatal(err)
 	}
 	c.createReader(t)
-	c.admin.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &c.asked} })
+	root, err := devserver.Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := devserver.ApplyAccounts(t.Context(), c.admin, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
+		t.Fatal(err)
+	}
+	c.service.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &c.asked} })
 	return c
 }
 
@@ -113,7 +126,7 @@ func TestTheAPIServerDecidesWhoMayCall(t *testing.T) {
 	handler := shop{}.handler()
 	handler.access[storev1connect.StoreServiceGetModelProcedure] = CanPath("get", "/entail/status")
 	handler.access[storev1connect.StoreServiceListStoresProcedure] = CanPath("get", "/entail/other")
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.admin }, handler)
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, handler)
 	const (
 		ok    = connect.Code(0)
 		get   = storev1connect.StoreServiceGetStoreProcedure
@@ -155,7 +168,7 @@ func TestTheAPIServerDecidesWhoMayCall(t *testing.T) {
 
 func TestRepeatedCallsAskTheAPIServerOnce(t *testing.T) {
 	c := startCluster(t)
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.admin }, shop{}.handler())
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, shop{}.handler())
 	for range 100 {
 		if err := tr.call(t.Context(), storev1connect.StoreServiceGetStoreProcedure, "demo", c.token); err != nil {
 			t.Fatal(err)
@@ -178,7 +191,7 @@ func TestAServiceThatMayNotReviewSaysSoInItsLog(t *testing.T) {
 
 func TestAStreamIsAuthorizedByItsRequest(t *testing.T) {
 	c := startCluster(t)
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.admin }, ticker{count: 1}.handler())
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, ticker{count: 1}.handler())
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option,
 	options = append(options,
 		nats.Name("entail-"+rt.Name), nats.Timeout(connectTimeout), nats.DrainTimeout(busDrainTimeout),
 		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
+		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
 		nats.CustomReconnectDelay(retries().Delay),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // Nil when we closed it.

@@ -8,11 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/entail-dev/entail/services/internal/version"
 )
 
 // Exit codes of every service.
@@ -53,7 +54,7 @@ type program struct {
 func (p program) main(args []string, run func(context.Context) error) int {
 	p.flags.SortFlags = false
 	p.flags.Usage = func() {}
-	version := p.flags.Bool("version", false, "print the version and exit")
+	showVersion := p.flags.Bool("version", false, "print version and commit and exit")
 	err := errors.Join(p.flags.Parse(args), p.unexpected())
 	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintf(p.out, usage, p.name, variable("nats-url"), p.flags.FlagUsages())
@@ -66,8 +67,8 @@ func (p program) main(args []string, run func(context.Context) error) int {
 		fmt.Fprintf(p.err, "%s: %v\nSee %s --help.\n", p.name, err, p.name)
 		return exitUsage
 	}
-	if *version {
-		fmt.Fprintln(p.out, p.name, Version())
+	if *showVersion {
+		fmt.Fprintln(p.out, p.name, version.Current())
 		return 0
 	}
 	log := slog.New(slog.NewJSONHandler(p.err, nil)).With("service", p.name)
@@ -107,13 +108,4 @@ func fromEnv(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 // variable is ENTAIL_NATS_URL for nats-url.
 func variable(flag string) string {
 	return "ENTAIL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// Version is that of the build, as the Go tool stamps it.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
 }

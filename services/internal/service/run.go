@@ -121,8 +121,9 @@ func (p *process) open(ctx context.Context, fail func(error)) error {
 	if err := p.server.Mount(p.app.Handlers...); err != nil {
 		return err
 	}
-	p.tasks = start(ctx, fail, p.app.Tasks...)
-	checks := append([]Check{connected(p.bus.conn)}, p.app.Ready...)
+	pulse := newPulse(p.bus.conn, p.bus.js, p.rt.Log)
+	p.tasks = start(ctx, fail, append(p.app.Tasks, pulse.Run)...)
+	checks := append([]Check{connected(p.bus.conn), pulse.check()}, p.app.Ready...)
 	p.ready.checks.Store(&checks)
 	return nil
 }

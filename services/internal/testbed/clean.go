@@ -17,8 +17,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// bootstrapped labels the roles that every API server has of itself.
-const bootstrapped = "kubernetes.io/bootstrapping"
+// Tests keep the roles that every API server has of itself, and what services run as.
+const (
+	bootstrapped = "kubernetes.io/bootstrapping"
+	shipped      = "app.kubernetes.io/part-of"
+)
 
 // clean removes what tests leave behind: objects that services follow, and leases, which would
 // hold up the leader of the next test. It insists until nothing is left.
@@ -59,7 +62,7 @@ func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) 
 	}
 	found := 0
 	for _, u := range list.Items {
-		if strings.HasPrefix(u.GetNamespace(), "kube-") || u.GetLabels()[bootstrapped] != "" {
+		if strings.HasPrefix(u.GetNamespace(), "kube-") || u.GetLabels()[bootstrapped] != "" || u.GetLabels()[shipped] == "entail" {
 			continue
 		}
 		found++

@@ -47,15 +47,24 @@ func Kube(t testing.TB) *KubeServer {
 	return k
 }
 
-// Config leads a client to this server and through its [Traffic]. It is good over restarts.
-func (k *KubeServer) Config() *rest.Config {
-	cfg := k.Admin()
+// Config leads a service to this server, with the rights that it is shipped with and through
+// this server's [Traffic]. It is good over restarts.
+func (k *KubeServer) Config(t testing.TB, service string) *rest.Config {
+	t.Helper()
+	cfg, err := k.cluster.server.ConfigOf(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper{traffic: &k.Traffic, next: next} })
 	return cfg
 }
 
-// Kubeconfig is a file that leads an administrator to this server.
-func (k *KubeServer) Kubeconfig() string { return k.cluster.server.Kubeconfig }
+// Kubeconfig is a file that leads a service in another process to this server, with the
+// rights that it is shipped with.
+func (k *KubeServer) Kubeconfig(service string) string {
+	return k.cluster.server.KubeconfigOf(service)
+}
 
 // Admin leads a client of the test's own to this server, outside of [Traffic].
 func (k *KubeServer) Admin() *rest.Config {

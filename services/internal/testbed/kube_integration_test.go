@@ -17,11 +17,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func client(t *testing.T, k *KubeServer) *kube.Client {
 	t.Helper()
-	client, err := kube.New(k.Config(), "local", "test-service")
+	client, err := kube.New(k.Config(t, topology.StoreSync), "local", "test-service")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 			if kind.Optional || kind == kinds.Definitions() {
 				continue // Not there, or there from the start.
 			}
-			list, err := k.Objects(t).Resource(gvr(kind)).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped})
+			list, err := k.Objects(t).Resource(gvr(kind)).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped + ",!" + shipped})
 			if err != nil || len(list.Items) != 0 {
 				t.Errorf("%s: %v, %v; want none", kind.Resource, list, err)
 			}
@@ -85,12 +87,12 @@ func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
 	if err := client.Event(t.Context(), obj, condition.Note{Reason: "Told"}); err != nil {
 		t.Fatal(err)
 	}
-	counted, err := kubernetes.NewForConfig(k.Config())
+	counted, err := kubernetes.NewForConfig(k.Config(t, topology.Watcher))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "leader"}}
-	if _, err := counted.CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+	if _, err := counted.CoordinationV1().Leases(rbac.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if k.Writes() != 1 {

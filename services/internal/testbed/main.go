@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
 // Main runs the tests of a package from its TestMain, ends what they share, and
@@ -66,7 +67,11 @@ func (c *cluster) started(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, devserver.ApplyManifests(ctx, c.config, os.DirFS(filepath.Join(root, "deploy")))
+	deploy := os.DirFS(filepath.Join(root, "deploy"))
+	if err := devserver.ApplyManifests(ctx, c.config, deploy); err != nil {
+		return nil, err
+	}
+	return c, devserver.ApplyAccounts(ctx, c.config, deploy)
 }
 
 func (c *cluster) start(ctx context.Context) error {
@@ -74,7 +79,7 @@ func (c *cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.server, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{Binary: binary, Dir: c.dir, UnsafeNoFsync: true})
+	c.server, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{Binary: binary, Dir: c.dir, Users: rbac.Users(), UnsafeNoFsync: true})
 	return err
 }
 

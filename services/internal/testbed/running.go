@@ -19,9 +19,9 @@ type Running struct {
 	Stop func()
 }
 
-// Lead makes a service work with the servers of b: what it does is counted there. The
-// configuration may be any that holds a [service.Config].
-func (b *Bed) Lead(cfg *service.Config) net.Listener {
+// Lead makes the named service work with the servers of b: what it does is counted there.
+// The configuration may be any that holds a [service.Config].
+func (b *Bed) Lead(name string, cfg *service.Config) net.Listener {
 	b.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,7 +29,7 @@ func (b *Bed) Lead(cfg *service.Config) net.Listener {
 	}
 	cfg.NATS.URL = b.NATS.URL()
 	cfg.RPC.Auth, cfg.RPC.Listen = rpc.None, listener.Addr().String()
-	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.Config(), listener
+	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.Config(b.T, name), listener
 	cfg.Embed.Log = slog.New(slog.NewTextHandler(b.T.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return listener
 }

@@ -35,7 +35,8 @@ const (
 	maxConditionBytes = 16 << 10
 )
 
-func (l Limits) orDefault() Limits {
+// OrDefault has the defaults in the place of zeros.
+func (l Limits) OrDefault() Limits {
 	if l.Types <= 0 {
 		l.Types = defaultTypes
 	}

@@ -15,10 +15,10 @@ import (
 // If the core module cannot live the error is a *CoreError; if the model is too large for the limits it is a *LimitError.
 // Then the result has reports, but no model.
 func Merge(core Module, others []Module, limits Limits) (Result, error) {
-	limits = limits.orDefault()
+	limits = limits.OrDefault()
 	units := parse(append([]Module{core}, slices.SortedFunc(slices.Values(others), Module.compare)...), limits)
 	g := newGraph(originals(units))
-	lives, model := g.survivors()
+	lives, model := g.accepted()
 
 	result := Result{Reports: make([]Report, len(units))}
 	for i, u := range units {
@@ -65,15 +65,15 @@ func originals(units []*unit) []*unit {
 	return slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return u.original != nil })
 }
 
-// survivors returns the units that live, and their valid model. Every turn takes out one unit that is invalid for its own
+// accepted returns the units that live, and their valid model. Every turn takes out one unit that is invalid for its own
 // part, so that units which it stood in the way of come back.
-func (g *graph) survivors() (set, *openfgav1.AuthorizationModel) {
+func (g *graph) accepted() (set, *openfgav1.AuthorizationModel) {
 	out := g.none()
 	for i, u := range g.units {
 		out[i] = u.broken != ""
 	}
 	for {
-		lives := g.settle(out)
+		lives := g.resolve(out)
 		model := g.merge(lives)
 		err := validate(model)
 		if err == nil {

@@ -71,6 +71,9 @@ type Module struct {
 	// API is what a generated module is for, such as "widgets.example.com"; empty where a person wrote the module.
 	// Modules of equal text but for two APIs are no duplicates: they conflict.
 	API string
+	// Base is a type that the core module must define for this module to be one of the store's;
+	// empty if it is one in any case.
+	Base string
 	// Fault says why there is no DSL. The module is then rejected with it.
 	Fault string
 }

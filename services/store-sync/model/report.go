@@ -5,9 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	"github.com/entail-dev/entail/services/internal/clip"
 )
 
 // report says what became of a unit, given those that live.
@@ -136,13 +137,5 @@ func (p *problems) String() string {
 
 // sentence makes one line of bounded length of any text.
 func sentence(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
-	if len(s) <= maxProblemBytes {
-		return s
-	}
-	cut := maxProblemBytes
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return clip.Text(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxProblemBytes)
 }

@@ -111,5 +111,6 @@ func quoted(text string) int {
 // condition: another one is that of a predecessor, who may have been at work since.
 func sameFor(was, now object) bool {
 	return was.UID == now.UID && was.Generation == now.Generation && was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition &&
-		was.TargetStoreID == now.TargetStoreID && was.Record.StoreID == now.Record.StoreID && slices.Equal(was.Record.Tuples, now.Record.Tuples)
+		was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&
+		was.Record.StoreID == now.Record.StoreID && slices.Equal(was.Record.Tuples, now.Record.Tuples)
 }

@@ -92,7 +92,7 @@ type snapshot struct {
 func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	storeID := p.key.StoreID
 	s := &snapshot{input: plan.Input{StoreID: storeID}, objects: map[string]*object{}}
-	modelID, declared, look, first := "", false, p.resync, r.records.firstPass(storeID)
+	modelID, declared, thorough, first := "", false, p.resync, r.records.firstPass(storeID)
 	for _, o := range r.objects(p) {
 		_, o.Unwritable = p.unwritable[o.UID]
 		if o.TargetStoreID == storeID && o.modelID != "" {
@@ -100,7 +100,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		}
 		declared = declared || len(o.Declared) > 0
 		if o.Record.StoreID == storeID && !r.records.trusts(o) {
-			look = look || o.Deleted || !first
+			thorough = thorough || o.Deleted || !first
 			if first && !o.Deleted {
 				r.records.keep(storeID, o)
 			}
@@ -114,7 +114,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 			return nil, err
 		}
 	}
-	if look && storeID != "" {
+	if thorough && storeID != "" {
 		s.input.Observed, err = r.applier.observe(ctx, s.input)
 	}
 	return s, err

@@ -48,7 +48,8 @@ func Parse(args []string, w io.Writer) (Options, error) {
 	flags.StringVar(&o.DataDir, "data-dir", "", "directory that holds all state; created when missing (required)")
 	flags.IntVar(&o.Port, "port", 0, "port to listen on; 0 takes a free one and keeps it over restarts")
 	flags.StringVar(&bind, "bind-address", "127.0.0.1", "loopback address to listen on")
-	flags.StringArrayVar(&users, "user", nil, "`NAME[:GROUP,GROUP]` gets a client certificate in DATA-DIR/NAME.kubeconfig; repeatable")
+	flags.StringArrayVar(&users, "user", nil, "`NAME[:GROUP,GROUP]` gets a client certificate in DATA-DIR/NAME.kubeconfig, "+
+		"and so does the service account system:serviceaccount:NAMESPACE:NAME; repeatable")
 	flags.StringVar(&o.AuthorizationConfig, "authorization-config", "", "AuthorizationConfiguration `file` of the API server; RBAC alone without it")
 	flags.StringArrayVar(&o.APIServerArgs, "apiserver-arg", nil, "further `--flag=value` of the API server, wins over our own; repeatable")
 	flags.BoolVar(&o.ExitWithStdin, "exit-with-stdin", false, "stop when standard input ends, so that no killed parent leaves the server behind")

@@ -33,6 +33,10 @@ func TestACommandLineThatCannotWorkIsRefusedWithTheWayOut(t *testing.T) {
 		"user with an empty group":  {[]string{"--data-dir", dir, "--user", "alice:dev,"}, "a group name must have"},
 		"user twice":                {[]string{"--data-dir", dir, "--user", "alice", "--user", "alice:dev"}, "the name is taken"},
 		"user who is the admin":     {[]string{"--data-dir", dir, "--user", "admin:dev"}, "the name is taken"},
+		"account without a name":    {[]string{"--data-dir", dir, "--user", "system:serviceaccount:team"}, "system:serviceaccount:NAMESPACE:NAME"},
+		"account of three parts":    {[]string{"--data-dir", dir, "--user", "system:serviceaccount:team:ci:x"}, "system:serviceaccount:NAMESPACE:NAME"},
+		"account with a long name":  {[]string{"--data-dir", dir, "--user", "system:serviceaccount:team:" + strings.Repeat("a", 40)}, "at most 64"},
+		"account of a user's name":  {[]string{"--data-dir", dir, "--user", "alice", "--user", "system:serviceaccount:team:alice"}, "the name is taken"},
 		"user with many groups":     {[]string{"--data-dir", dir, "--user", "alice:" + strings.Repeat("g,", 100) + "g"}, "101 groups, at most 100"},
 		"very many users":           {append([]string{"--data-dir", dir}, slices.Repeat([]string{"--user=alice"}, 1001)...), "at most 1000"},
 	} {
@@ -64,6 +68,17 @@ func TestUsersAndTheirGroupsAreRead(t *testing.T) {
 				t.Errorf("users = %+v, want alice in %q", options.Users, test.groups)
 			}
 		})
+	}
+}
+
+func TestAServiceAccountHasTheGroupsOfItsTokens(t *testing.T) {
+	options, err := Parse([]string{"--data-dir", t.TempDir(), "--user", "system:serviceaccount:team:ci"}, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := options.Users[0]
+	if u.Name != "system:serviceaccount:team:ci" || u.File != "ci" || !slices.Equal(u.Groups, []string{"system:serviceaccounts", "system:serviceaccounts:team"}) {
+		t.Errorf("user = %+v", u)
 	}
 }
 

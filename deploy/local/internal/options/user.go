@@ -9,10 +9,11 @@ import (
 // AdminName is the user of the kubeconfig that every data directory has.
 const AdminName = "admin"
 
-// User is somebody who gets a client certificate.
+// User is somebody who gets a client certificate, in FILE.kubeconfig.
 type User struct {
 	Name   string
 	Groups []string
+	File   string
 }
 
 // maxUsers and maxGroups bound what one start has to sign.
@@ -23,6 +24,16 @@ const (
 
 // userName keeps names fit for a file name and for an X.509 common name.
 var userName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+
+const (
+	// serviceAccount begins the name of a service account's user, and maxName ends any
+	// common name.
+	serviceAccount = "system:serviceaccount:"
+	maxName        = 64
+)
+
+// label is what namespaces and service accounts are called.
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 func parseUsers(values []string) ([]User, error) {
 	if len(values) > maxUsers {
@@ -35,10 +46,10 @@ func parseUsers(values []string) ([]User, error) {
 		if err != nil {
 			return nil, err
 		}
-		if seen[user.Name] {
+		if seen[user.File] {
 			return nil, fmt.Errorf("--user %q: the name is taken (%q always exists), give each user once", value, AdminName)
 		}
-		seen[user.Name] = true
+		seen[user.File] = true
 		users = append(users, user)
 	}
 	return users, nil
@@ -47,11 +58,14 @@ func parseUsers(values []string) ([]User, error) {
 // parseUser splits at the first colon only: group names such as
 // system:masters hold colons themselves.
 func parseUser(value string) (User, error) {
+	if account, ok := strings.CutPrefix(value, serviceAccount); ok {
+		return parseServiceAccount(account)
+	}
 	name, list, hasGroups := strings.Cut(value, ":")
 	if !userName.MatchString(name) {
 		return User{}, fmt.Errorf("--user %q: the name must be 1 to 64 letters, digits or ._@- and begin with a letter or digit", value)
 	}
-	user := User{Name: name}
+	user := User{Name: name, File: name}
 	if !hasGroups {
 		return user, nil
 	}
@@ -65,4 +79,16 @@ func parseUser(value string) (User, error) {
 		}
 	}
 	return user, nil
+}
+
+// parseServiceAccount reads NAMESPACE:NAME. Its groups are those that a token of it would give.
+func parseServiceAccount(value string) (User, error) {
+	namespace, name, _ := strings.Cut(value, ":")
+	user := serviceAccount + value
+	if !label.MatchString(namespace) || !label.MatchString(name) || len(user) > maxName {
+		return User{}, fmt.Errorf("--user %s%s: write %sNAMESPACE:NAME, in small letters, digits and hyphens, of at most %d characters in all",
+			serviceAccount, value, serviceAccount, maxName)
+	}
+	const all = "system:serviceaccounts"
+	return User{Name: user, Groups: []string{all, all + ":" + namespace}, File: name}, nil
 }

@@ -22,7 +22,7 @@ type Config struct {
 	// kubectl would. Without both, a local API server is started.
 	Kubeconfig string
 	UseCluster bool
-	// Manifests is the directory with crd/ and admission/; empty is deploy of the checkout.
+	// Manifests is the directory with crd/, admission/ and base/; empty is deploy of the checkout.
 	Manifests string
 	// Samples is a file or directory of objects to create where they are missing.
 	Samples string
@@ -52,9 +52,10 @@ func Defaults() Config {
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", "",
-		"`file` that leads to a cluster of yours, to use instead of a local API server; CRDs and admission policies are applied to it")
+		"`file` that leads to a cluster of yours, to use instead of a local API server; "+
+			"CRDs, admission policies and the accounts of services are applied to it")
 	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster that kubectl would use now (KUBECONFIG, current context), likewise")
-	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/ and admission/ (default deploy of the checkout)")
+	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ (default deploy of the checkout)")
 	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing")
 	for _, p := range c.Ports.all() {
 		fs.IntVar(p.number, p.flag, *p.number, "port of "+p.of+" on loopback; 0 takes a free one")

@@ -72,7 +72,7 @@ func (m *machine) up(ctx context.Context) error {
 		return err
 	}
 	go m.watchServers(ctx)
-	m.sayf("applying CRDs and admission policies to %s", m.servers.kube.Host)
+	m.sayf("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
 	if err := m.applyManifests(ctx); err != nil {
 		return err
 	}
@@ -106,7 +106,11 @@ func (m *machine) applyManifests(ctx context.Context) error {
 		}
 		dir = filepath.Join(checkout, "deploy")
 	}
-	return devserver.ApplyManifests(ctx, m.servers.kube, os.DirFS(dir))
+	deploy := os.DirFS(dir)
+	if err := devserver.ApplyManifests(ctx, m.servers.kube, deploy); err != nil {
+		return err
+	}
+	return m.applyAccounts(ctx, deploy)
 }
 
 func (m *machine) createSamples(ctx context.Context) error {

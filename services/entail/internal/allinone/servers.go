@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
 // servers is what the services stand on.
@@ -20,7 +21,10 @@ type servers struct {
 	// local is nil when the user's cluster is used.
 	local *devserver.KubeLocal
 
+	// kube is the user's, or an administrator's; see [servers.as].
 	kube *rest.Config
+	// accounts means that every service has its own.
+	accounts bool
 	// kubeconfig is the file to use with kubectl; empty when it is kubectl's own.
 	kubeconfig string
 }
@@ -70,7 +74,7 @@ func (s *servers) startKube(ctx context.Context, cfg Config, dir string) error {
 		return err
 	}
 	s.local, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
-		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube,
+		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube, Users: rbac.Users(),
 	})
 	if err != nil {
 		return err

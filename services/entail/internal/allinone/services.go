@@ -2,6 +2,7 @@ package allinone
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/internal/rpc"
@@ -33,6 +36,9 @@ func (m *machine) runners() []runner {
 		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around surroundings) error {
 			cfg := watcher.Defaults()
 			around.settle(&cfg.Config)
+			if !m.servers.accounts {
+				cfg.LeaseNamespace = metav1.NamespaceDefault // The services' own is there only with accounts.
+			}
 			if !m.cfg.ExternalCluster() {
 				cfg.Identity = "entail-up" // Nobody else is there: the seat of one that was killed is ours.
 			}
@@ -109,11 +115,15 @@ func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	kube, err := m.servers.as(r.name)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w := &worker{name: r.name, address: "http://" + listener.Addr().String(), cancel: cancel, done: make(chan struct{})}
 	around := surroundings{
 		nats:  m.servers.nats.URL(),
-		embed: service.Embed{Log: log, Kube: m.servers.kube, Listener: listener},
+		embed: service.Embed{Log: log, Kube: kube, Listener: listener},
 	}
 	go func() {
 		defer close(w.done)

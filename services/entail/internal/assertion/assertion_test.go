@@ -11,19 +11,19 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/entail-dev/entail/services/entail/internal/assertion"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/check"
-	"github.com/entail-dev/entail/services/internal/policy/load"
-	"github.com/entail-dev/entail/services/internal/policy/openfga"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func subject(t *testing.T) assertion.Subject {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "policy", "testdata", "loadbalancer", "policy.yaml"))
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "policy", "testdata", "loadbalancer", "policy.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents, found := load.Files([]load.File{{Name: "policy.yaml", Content: content}}, load.Limits{})
+	documents, found := syntax.Parse([]syntax.File{{Name: "policy.yaml", Content: content}}, syntax.Limits{})
 	p, more := check.Documents(documents, policy.Options{})
 	if found.HasErrors() || more.HasErrors() {
 		t.Fatal(found, more)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 )
 
 // Failure is an assertion that does not hold, or a line that makes no sense.
@@ -166,7 +166,7 @@ func (t *trial) possible(q question) error {
 		return fmt.Errorf("the policy has no type %q: it has %s", typeOf(q.object), names(t.Policy.Types, func(x *policy.Type) string { return x.Name }))
 	}
 	if kind.Binding(q.action) == nil {
-		return fmt.Errorf("type %s has no action %q: it has %s", kind.Name, q.action, names(kind.Bindings, func(b *policy.Bound) string { return b.Action }))
+		return fmt.Errorf("type %s has no action %q: it has %s", kind.Name, q.action, names(kind.Bindings, func(b *policy.Binding) string { return b.Action }))
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/entail-dev/entail/services/internal/policy"
+	"github.com/entail-dev/entail/services/policy"
 )
 
 // maxTrail bounds how many lines an explanation has.
@@ -67,7 +67,7 @@ func (w *world) explain(q question) []string {
 	return clip(ends)
 }
 
-func (w *world) bound(at *place) *policy.Bound {
+func (w *world) bound(at *place) *policy.Binding {
 	if t := w.policy.Type(typeOf(at.object)); t != nil {
 		return t.Binding(at.action)
 	}
@@ -75,7 +75,7 @@ func (w *world) bound(at *place) *policy.Bound {
 }
 
 // granted tells which role gives the action here, or what comes nearest to one.
-func (w *world) granted(at *place, bound *policy.Bound, subject string) (yes string, near []string) {
+func (w *world) granted(at *place, bound *policy.Binding, subject string) (yes string, near []string) {
 	if !bound.RoleBinding {
 		return "", nil
 	}

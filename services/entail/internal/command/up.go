@@ -20,7 +20,11 @@ func newUp(around Surroundings) *cobra.Command {
 keeps their state over restarts. Ctrl-C stops them in order; a second one at once.
 
 A cluster of yours is used instead of the local API server only when asked for, by
---kubeconfig or --use-cluster: KUBECONFIG alone is not enough, for it may lead anywhere.`,
+--kubeconfig or --use-cluster: KUBECONFIG alone is not enough, for it may lead anywhere.
+
+Every service has an account of its own, with the rights in deploy/base and no others. In
+a cluster of yours that needs your right to impersonate serviceaccounts in the namespace
+entail-system; without it services act as you, and no accounts are made.`,
 		Args: cobra.NoArgs,
 	}
 	cfg.BindFlags(cmd.Flags())

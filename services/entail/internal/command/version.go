@@ -3,22 +3,12 @@ package command
 import (
 	"encoding/json"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entail-dev/entail/services/entail/internal/report"
+	"github.com/entail-dev/entail/services/internal/version"
 )
-
-// version is what the toolchain recorded in the binary.
-type version struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
 
 func newVersion() *cobra.Command {
 	format := report.Table
@@ -29,45 +19,16 @@ func newVersion() *cobra.Command {
 	}
 	format.Bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		v := readVersion(debug.ReadBuildInfo())
+		build := version.Current()
 		if format == report.Table {
-			cmd.Println(v)
+			cmd.Println("entail", build)
 			return nil
 		}
-		document, err := json.Marshal(v)
+		document, err := json.Marshal(build)
 		if err != nil {
 			return fmt.Errorf("encode version: %w", err)
 		}
 		return report.Document(cmd.OutOrStdout(), format, document)
 	}
 	return cmd
-}
-
-func readVersion(info *debug.BuildInfo, ok bool) version {
-	v := version{Version: "(unknown)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if !ok {
-		return v
-	}
-	v.Version = info.Main.Version
-	for _, setting := range info.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			v.Revision = setting.Value
-		case "vcs.modified":
-			v.Modified = setting.Value == "true"
-		}
-	}
-	return v
-}
-
-// String is one line for people.
-func (v version) String() string {
-	s := "entail " + v.Version
-	if v.Revision != "" {
-		s += " " + v.Revision
-	}
-	if v.Modified {
-		s += " modified"
-	}
-	return s + " " + v.Go + " " + v.Platform
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/openfga"
-	"github.com/entail-dev/entail/services/internal/policy/spicedb"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/spicedb"
 )
 
 // errDrift tells scripts that what is in a file is not what the policy compiles to.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/diff"
-	"github.com/entail-dev/entail/services/internal/policy/explain"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/diff"
+	"github.com/entail-dev/entail/services/policy/explain"
 )
 
 // Exit codes by the worst class of a change, above those that every command has.

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/check"
-	"github.com/entail-dev/entail/services/internal/policy/load"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 const (
@@ -43,13 +43,13 @@ func checkPolicy(in io.Reader, paths []string, o policy.Options) (*policy.Policy
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	p, found := check.Files(files, load.Limits{}, o)
+	p, found := check.Files(files, syntax.Limits{}, o)
 	return p, found, nil
 }
 
 // policyFiles reads files, every *.yaml and *.yml below folders, and standard input for -.
-func policyFiles(in io.Reader, paths []string) ([]load.File, error) {
-	var files []load.File
+func policyFiles(in io.Reader, paths []string) ([]syntax.File, error) {
+	var files []syntax.File
 	budget := int64(maxPolicyBytes)
 	for _, path := range paths {
 		names, err := policyNames(path)
@@ -62,7 +62,7 @@ func policyFiles(in io.Reader, paths []string) ([]load.File, error) {
 				return nil, err
 			}
 			budget -= int64(len(content))
-			if files = append(files, load.File{Name: name, Content: content}); len(files) > maxPolicyFiles || budget <= 0 {
+			if files = append(files, syntax.File{Name: name, Content: content}); len(files) > maxPolicyFiles || budget <= 0 {
 				return nil, fmt.Errorf("read policy: more than %d files or %d bytes", maxPolicyFiles, maxPolicyBytes)
 			}
 		}

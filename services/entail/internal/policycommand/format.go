@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
-	"github.com/entail-dev/entail/services/internal/policy/format"
-	"github.com/entail-dev/entail/services/internal/policy/load"
+	"github.com/entail-dev/entail/services/policy/format"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // errUnformatted tells scripts that files are not as `policy fmt` would write them.
@@ -42,7 +42,7 @@ func newFmt() *cobra.Command {
 	return cmd
 }
 
-func (f formatting) format(cmd *cobra.Command, file load.File) error {
+func (f formatting) format(cmd *cobra.Command, file syntax.File) error {
 	out, found := format.Source(file)
 	if found.HasErrors() {
 		return (&findings{format: asText}).write(cmd.ErrOrStderr(), found)

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/lint"
-	"github.com/entail-dev/entail/services/internal/policy/report"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/lint"
+	"github.com/entail-dev/entail/services/policy/report"
 )
 
 // New is the command with all that it has below.

@@ -31,7 +31,7 @@ func run(t *testing.T, args ...string) outcome {
 // fixture is the example of the language, one document a file.
 func fixture(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "policy", "testdata", "loadbalancer", "policy.yaml"))
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "policy", "testdata", "loadbalancer", "policy.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/assertion"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
-	"github.com/entail-dev/entail/services/internal/policy"
-	"github.com/entail-dev/entail/services/internal/policy/openfga"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/openfga"
 )
 
 // errAssertions tells scripts that an assertion does not hold.

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/store-sync/apimodel"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
 // accounts is a core module that generated modules build on. It has three types.
@@ -62,7 +62,7 @@ func text(b *testing.B, i int) string {
 	if i >= 97 {
 		return fmt.Sprintf("module %[1]s\n\nextend type core_platform-mesh_io_account\n  relations\n    define use_%[1]s: member\n", name)
 	}
-	text, err := apimodel.Template{}.Module(apimodel.Resource{Group: "example.com", Plural: name + "s", Singular: name})
+	text, err := plan.Template{}.Module(plan.Resource{Group: "example.com", Plural: name + "s", Singular: name})
 	if err != nil {
 		b.Fatal(err)
 	}

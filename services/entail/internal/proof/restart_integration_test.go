@@ -43,7 +43,7 @@ func BenchmarkRestartWith100000Objects(b *testing.B) {
 				first := c.converge(b, name, func() func() { return c.run(b, name) })
 				again := c.converge(b, name, func() func() { return c.run(b, name) })
 				var p *process
-				alone := c.converge(b, name, func() func() { p = spawn(b, name, c.around()); return func() {} })
+				alone := c.converge(b, name, func() func() { p = spawn(b, name, c.around(b, name)); return func() {} })
 				b.ReportMetric(first.Seconds(), "first-s")
 				b.ReportMetric(again.Seconds(), "restart-s")
 				b.ReportMetric(alone.Seconds(), "process-restart-s")
@@ -239,10 +239,11 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 }
 
 // around is what a service works with; its writes are counted only in this process.
-func (c *crowdBed) around() surroundings {
+func (c *crowdBed) around(b *testing.B, name string) surroundings {
+	b.Helper()
 	return surroundings{
-		nats: c.bus.URL(), openFGA: c.openFGA.Config(), kubeconfig: c.kube.Kubeconfig(),
-		embed: service.Embed{Kube: c.kube.Config(), Log: slog.New(slog.DiscardHandler)},
+		nats: c.bus.URL(), openFGA: c.openFGA.Config(), kubeconfig: c.kube.Kubeconfig(name),
+		embed: service.Embed{Kube: c.kube.Config(b, name), Log: slog.New(slog.DiscardHandler)},
 	}
 }
 
@@ -250,9 +251,10 @@ func (c *crowdBed) around() surroundings {
 func (c *crowdBed) run(b *testing.B, name string) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
+	around := c.around(b, name)
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := run(ctx, name, c.around()); err != nil {
+		if err := run(ctx, name, around); err != nil {
 			b.Errorf("%s: %v", name, err)
 		}
 	})

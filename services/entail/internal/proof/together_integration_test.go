@@ -26,7 +26,8 @@ type together struct {
 	kube    *testbed.KubeServer
 	objects dynamic.Interface
 	openFGA *fga.Client
-	around  surroundings
+	// around leads to all servers but Kubernetes, where every service is somebody else.
+	around surroundings
 }
 
 // startTogether starts the servers and the named services.
@@ -35,7 +36,7 @@ func startTogether(t testing.TB, names ...string) *together {
 	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
 	s := &together{kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t), around: surroundings{
 		nats: bus.URL(), openFGA: openFGA.Config(),
-		embed: service.Embed{Kube: kube.Config(), Log: slog.New(slog.DiscardHandler)},
+		embed: service.Embed{Log: slog.New(slog.DiscardHandler)},
 	}}
 	for _, name := range names {
 		s.start(t, name)
@@ -46,10 +47,12 @@ func startTogether(t testing.TB, names ...string) *together {
 // start runs a service until the test ends or the function is called.
 func (s *together) start(t testing.TB, name string) (stop func()) {
 	t.Helper()
+	around := s.around
+	around.embed.Kube = s.kube.Config(t, name)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := run(ctx, name, s.around); err != nil {
+		if err := run(ctx, name, around); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	})

@@ -12,12 +12,13 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
 func TestAStatusThatNobodyReadsIsNotPublished(t *testing.T) {
 	b, kube := newBus(t), testbed.Kube(t)
-	from, err := source.New(kube.Config(), "local")
+	from, err := source.New(kube.Config(t, topology.Watcher), "local")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,7 +152,11 @@ func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 func (s *Source) read(ctx context.Context, request *rest.Request, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	raw, err := request.Do(ctx).Raw()
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil { // It has the server's words; that of Raw has not.
+		return err
+	}
+	raw, err := result.Raw()
 	if err != nil {
 		return err
 	}

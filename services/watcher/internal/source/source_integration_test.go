@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const within = 20 * time.Second
@@ -29,7 +31,7 @@ const within = 20 * time.Second
 func connect(t *testing.T) (*Source, *testbed.KubeServer) {
 	t.Helper()
 	kube := testbed.Kube(t)
-	s, err := New(kube.Config(), "local")
+	s, err := New(kube.Config(t, topology.Watcher), "local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +39,15 @@ func connect(t *testing.T) (*Source, *testbed.KubeServer) {
 		t.Fatal(err)
 	}
 	return s, kube
+}
+
+// grant lets s read kinds that no service follows.
+func grant(t *testing.T, kube *testbed.KubeServer, kinds ...kinds.Kind) {
+	t.Helper()
+	for _, kind := range kinds {
+		rule := rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{kind.Group}, Resources: []string{kind.Resource}}
+		kube.Grant(t, topology.Watcher, rule)
+	}
 }
 
 func spec(note string) map[string]any { return map[string]any{"coreModule": "module core # " + note} }
@@ -160,6 +171,7 @@ func TestGetReadsOneObjectOrSaysThatThereIsNone(t *testing.T) {
 
 func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
 	s, kube := connect(t)
+	grant(t, kube, secrets())
 	api := kubernetes.NewForConfigOrDie(kube.Admin()).CoreV1().Secrets("default")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "source-test"}, StringData: map[string]string{"password": "hunter2"}}
 	if _, err := api.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
@@ -207,7 +219,9 @@ func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 	s, kube := connect(t)
 	crds := apiextensions.NewForConfigOrDie(kube.Admin()).CustomResourceDefinitions()
 	things := kinds.Kind{GroupResource: event.GroupResource{Group: "source.entail.test", Resource: "things"}, Version: "v1", Kind: "Thing"}
-	for _, kind := range []kinds.Kind{things, {GroupResource: event.GroupResource{Resource: "nothings"}, Version: "v1", Kind: "Nothing"}} {
+	nothings := kinds.Kind{GroupResource: event.GroupResource{Resource: "nothings"}, Version: "v1", Kind: "Nothing"}
+	grant(t, kube, things, nothings)
+	for _, kind := range []kinds.Kind{things, nothings} {
 		if _, err := s.List(t.Context(), kind, ""); !errors.Is(err, ErrNotServed) {
 			t.Errorf("list of %s: %v, want ErrNotServed", kind.GroupResource, err)
 		}
@@ -259,6 +273,7 @@ func TestAKindIsReadInItsOlderVersionWhereOnlyThatIsServed(t *testing.T) {
 	s, kube := connect(t)
 	crds := apiextensions.NewForConfigOrDie(kube.Admin()).CustomResourceDefinitions()
 	things := kinds.Kind{GroupResource: event.GroupResource{Group: "older.entail.test", Resource: "things"}, Version: "v2", Older: "v1", Kind: "Thing"}
+	grant(t, kube, things)
 	crd := definition(things, "v1")
 	crd.Spec.Scope = apiextensionsv1.ClusterScoped
 	if _, err := crds.Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
@@ -301,13 +316,12 @@ func definition(kind kinds.Kind, version string) *apiextensionsv1.CustomResource
 
 func TestAForbiddenKindIsNotTakenForAbsent(t *testing.T) {
 	_, kube := connect(t)
-	cfg := kube.Admin()
-	cfg.Impersonate.UserName = "nobody-in-particular"
-	limited, err := New(cfg, "local")
+	limited, err := New(kube.Config(t, topology.ImpliedRole), "local")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := limited.List(t.Context(), kinds.Stores(), ""); !apierrors.IsForbidden(err) || errors.Is(err, ErrNotServed) {
-		t.Errorf("list is %v, want forbidden", err)
+	_, err = limited.List(t.Context(), kinds.Stores(), "")
+	if !apierrors.IsForbidden(err) || errors.Is(err, ErrNotServed) || !strings.Contains(err.Error(), `cannot list resource "stores"`) {
+		t.Errorf("list is %v, want forbidden, and what is", err)
 	}
 }

@@ -1,0 +1,97 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Streams are those that must be there.
+func Streams() []string {
+	return []string{"ENTAIL_CHANGES", "ENTAIL_SYNC", "ENTAIL_RESULTS", "ENTAIL_ANNOUNCE", "ENTAIL_DEADLETTERS"}
+}
+
+const (
+	changes     = "ENTAIL_CHANGES"
+	deadLetters = "ENTAIL_DEADLETTERS"
+)
+
+// Bus asks NATS directly.
+type Bus struct {
+	conn *nats.Conn
+	JS   jetstream.JetStream
+	// Durables are those of the services.
+	Durables []string
+}
+
+// DialNATS connects to any of several servers, and goes on doing so.
+func DialNATS(urls string, durables []string) (*Bus, error) {
+	conn, err := nats.Connect(urls, nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond),
+		nats.PingInterval(2*time.Second), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	return &Bus{conn: conn, JS: js, Durables: durables}, nil
+}
+
+// Close ends the connection.
+func (b *Bus) Close() { b.conn.Close() }
+
+// checkBus wants all streams, no dead letter, and nothing that a service has yet to look at.
+func checkBus(ctx context.Context, w *World) error {
+	var errs []error
+	for _, name := range Streams() {
+		stream, err := w.Bus.JS.Stream(ctx, name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("stream %s: %w", name, err))
+			continue
+		}
+		if n := stream.CachedInfo().State.Msgs; name == deadLetters && n > 0 {
+			errs = append(errs, fmt.Errorf("there are %d dead letters", n))
+		}
+	}
+	return errors.Join(append(errs, w.Bus.CaughtUp(ctx))...)
+}
+
+// CaughtUp is nil when every service has acknowledged everything.
+func (b *Bus) CaughtUp(ctx context.Context) error {
+	var errs []error
+	for _, name := range b.Durables {
+		consumer, err := b.JS.Consumer(ctx, changes, name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("durable %s: %w", name, err))
+			continue
+		}
+		if info := consumer.CachedInfo(); info.AckFloor.Consumer == 0 || info.NumPending+uint64(info.NumAckPending) > 0 {
+			errs = append(errs, fmt.Errorf("durable %s: %d pending, %d not acknowledged", name, info.NumPending, info.NumAckPending))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Replay has every service look at everything anew: its durable goes, and it is told to compare
+// everything with its backends.
+func (b *Bus) Replay(ctx context.Context) error {
+	for _, name := range b.Durables {
+		if err := b.JS.DeleteConsumer(ctx, changes, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return fmt.Errorf("deleting durable %s: %w", name, err)
+		}
+	}
+	for _, name := range b.Durables {
+		msg := nats.NewMsg("entail.wake." + name)
+		msg.Header.Set("Entail-Replay", "everything")
+		if _, err := b.JS.PublishMsg(ctx, msg); err != nil {
+			return fmt.Errorf("waking %s: %w", name, err)
+		}
+	}
+	return nil
+}

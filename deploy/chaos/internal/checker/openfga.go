@@ -1,0 +1,111 @@
+package checker
+
+import (
+	"context"
+	"fmt"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Tuple is a relationship.
+type Tuple struct{ Object, Relation, User string }
+
+// String is OpenFGA's usual way to write it.
+func (t Tuple) String() string { return t.Object + "#" + t.Relation + "@" + t.User }
+
+// OpenFGA asks an OpenFGA server directly.
+type OpenFGA struct {
+	conn *grpc.ClientConn
+	api  openfgav1.OpenFGAServiceClient
+}
+
+// DialOpenFGA connects to host:port.
+func DialOpenFGA(target string) (*OpenFGA, error) {
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to OpenFGA: %w", err)
+	}
+	return &OpenFGA{conn: conn, api: openfgav1.NewOpenFGAServiceClient(conn)}, nil
+}
+
+// Close ends the connection.
+func (o *OpenFGA) Close() { _ = o.conn.Close() }
+
+// Stores are the ids of all stores, by name.
+func (o *OpenFGA) Stores(ctx context.Context) (map[string][]string, error) {
+	ids, token := map[string][]string{}, ""
+	for {
+		page, err := o.api.ListStores(ctx, &openfgav1.ListStoresRequest{PageSize: wrapperspb.Int32(100), ContinuationToken: token})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range page.GetStores() {
+			ids[s.GetName()] = append(ids[s.GetName()], s.GetId())
+		}
+		if token = page.GetContinuationToken(); token == "" {
+			return ids, nil
+		}
+	}
+}
+
+// Model is the newest model of a store; nil if there is none.
+func (o *OpenFGA) Model(ctx context.Context, store string) (*openfgav1.AuthorizationModel, error) {
+	page, err := o.api.ReadAuthorizationModels(ctx, &openfgav1.ReadAuthorizationModelsRequest{StoreId: store, PageSize: wrapperspb.Int32(1)})
+	if err != nil || len(page.GetAuthorizationModels()) == 0 {
+		return nil, err
+	}
+	return page.GetAuthorizationModels()[0], nil
+}
+
+// Tuples are all tuples of a store.
+func (o *OpenFGA) Tuples(ctx context.Context, store string) ([]Tuple, error) {
+	var all []Tuple
+	for token := ""; ; {
+		page, err := o.api.Read(ctx, &openfgav1.ReadRequest{
+			StoreId: store, PageSize: wrapperspb.Int32(100), ContinuationToken: token,
+			Consistency: openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.GetTuples() {
+			all = append(all, Tuple{t.GetKey().GetObject(), t.GetKey().GetRelation(), t.GetKey().GetUser()})
+		}
+		if token = page.GetContinuationToken(); token == "" {
+			return all, nil
+		}
+	}
+}
+
+// maxBatch is how many questions OpenFGA takes at a time.
+const maxBatch = 50
+
+// Check asks questions of the newest model of a store, and returns those that are answered with
+// yes. What the model does not know is a no.
+func (o *OpenFGA) Check(ctx context.Context, store string, questions []Tuple) ([]Tuple, error) {
+	var yes []Tuple
+	for begin := 0; begin < len(questions); begin += maxBatch {
+		part := questions[begin:min(begin+maxBatch, len(questions))]
+		request := &openfgav1.BatchCheckRequest{StoreId: store, Consistency: openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY}
+		for i, q := range part {
+			request.Checks = append(request.Checks, &openfgav1.BatchCheckItem{
+				CorrelationId: fmt.Sprint(i),
+				TupleKey:      &openfgav1.CheckRequestTupleKey{Object: q.Object, Relation: q.Relation, User: q.User},
+			})
+		}
+		answer, err := o.api.BatchCheck(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		for i, q := range part {
+			if answer.GetResult()[fmt.Sprint(i)].GetAllowed() {
+				yes = append(yes, q)
+			}
+		}
+	}
+	return yes, nil
+}

@@ -1,0 +1,160 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/entail-dev/entail/deploy/chaos/internal/workload"
+)
+
+const (
+	storeFinalizer  = "core.platform-mesh.io/fga-store"
+	tuplesFinalizer = "core.platform-mesh.io/fga-tuples"
+)
+
+// declared is what the objects ask OpenFGA to hold for one Store.
+type declared struct {
+	store  unstructured.Unstructured
+	model  *openfgav1.AuthorizationModel
+	broken map[string]error
+	// owners are the objects that declare tuples in the store, and which of them it can hold.
+	owners map[string][]Tuple
+	// invalid tells for each owner whether it also declares others.
+	invalid map[string]bool
+	tuples  map[string]bool
+}
+
+// declare reads the objects: what must be in OpenFGA for a Store.
+func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
+	d := &declared{store: store, owners: map[string][]Tuple{}, invalid: map[string]bool{}, tuples: map[string]bool{}}
+	var modules []Module
+	owners := []unstructured.Unstructured{store}
+	for _, m := range s.Live(workload.AuthorizationModels()) {
+		if field(m, "spec", "storeRef", "name") == store.GetName() {
+			modules = append(modules, Module{m.GetName(), field(m, "spec", "model")})
+			owners = append(owners, m)
+		}
+	}
+	var err error
+	if d.model, d.broken, err = merge(Module{"core", field(store, "spec", "coreModule")}, modules); err != nil {
+		return nil, fmt.Errorf("the objects make no model: %w", err)
+	}
+	for _, o := range owners {
+		for _, t := range tuplesOf(o, "spec", "tuples") {
+			if !holds(d.model, t) {
+				d.invalid[o.GetName()] = true
+				continue
+			}
+			d.owners[o.GetName()] = append(d.owners[o.GetName()], t)
+			d.tuples[t.String()] = true
+		}
+	}
+	return d, nil
+}
+
+func tuplesOf(o unstructured.Unstructured, path ...string) []Tuple {
+	list, _, _ := unstructured.NestedSlice(o.Object, path...)
+	tuples := make([]Tuple, 0, len(list))
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		text := func(key string) string { s, _ := m[key].(string); return s }
+		tuples = append(tuples, Tuple{text("object"), text("relation"), text("user")})
+	}
+	return tuples
+}
+
+// checkStores compares every Store with OpenFGA.
+func checkStores(ctx context.Context, w *World) error {
+	ids, err := w.FGA.Stores(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, store := range w.Snapshot.All(workload.Stores()) {
+		name := store.GetName()
+		if len(ids[name]) != 1 {
+			errs = append(errs, fmt.Errorf("store %s: OpenFGA has %d stores of its name", name, len(ids[name])))
+		}
+		delete(ids, name)
+		if store.GetDeletionTimestamp() != nil {
+			if !referred(w.Snapshot, name) {
+				errs = append(errs, fmt.Errorf("store %s is not gone, though nothing refers to it", name))
+			}
+			continue
+		}
+		if err := checkStore(ctx, w, store); err != nil {
+			errs = append(errs, fmt.Errorf("store %s: %w", name, err))
+		}
+	}
+	for name := range ids {
+		errs = append(errs, fmt.Errorf("OpenFGA has a store %q that no object asks for", name))
+	}
+	return errors.Join(errs...)
+}
+
+// referred reports whether something holds up the deletion of a Store.
+func referred(s *Snapshot, store string) bool {
+	for _, m := range s.All(workload.AuthorizationModels()) {
+		if field(m, "spec", "storeRef", "name") == store {
+			return true
+		}
+	}
+	return false
+}
+
+func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) error {
+	d, err := declare(w.Snapshot, store)
+	if err != nil {
+		return err
+	}
+	id := field(store, "status", "storeId")
+	live, err := w.FGA.Model(ctx, id)
+	if err != nil {
+		return err
+	}
+	found, err := w.FGA.Tuples(ctx, id)
+	if err != nil {
+		return err
+	}
+	held := map[string]bool{}
+	for _, t := range found {
+		held[t.String()] = true
+	}
+	errs := []error{
+		differ("the live model", meaning(live), meaning(d.model)),
+		differ("tuples", held, d.tuples),
+		wantFinalizers(store, storeFinalizer),
+		checkRecord(store, d), wantCondition(store, "Ready", !d.invalid[store.GetName()]),
+	}
+	if got := field(store, "status", "authorizationModelId"); got != live.GetId() {
+		errs = append(errs, fmt.Errorf("status says that model %s is live, and it is %s", got, live.GetId()))
+	}
+	for _, m := range w.Snapshot.Live(workload.AuthorizationModels()) {
+		if field(m, "spec", "storeRef", "name") == store.GetName() {
+			if err := checkAuthorizationModel(m, d); err != nil {
+				errs = append(errs, fmt.Errorf("authorizationmodel %s: %w", m.GetName(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkRecord wants the record of an owner to list the tuples that are held for it, and the owner to
+// stay until they are gone.
+func checkRecord(owner unstructured.Unstructured, d *declared) error {
+	recorded, want := map[string]bool{}, map[string]bool{}
+	for _, t := range tuplesOf(owner, "status", "managedTuples") {
+		recorded[t.String()] = true
+	}
+	for _, t := range d.owners[owner.GetName()] {
+		want[t.String()] = true
+	}
+	if len(want) > 0 {
+		return errors.Join(differ("the record", recorded, want), wantFinalizers(owner, tuplesFinalizer))
+	}
+	return differ("the record", recorded, want)
+}

@@ -1,0 +1,24 @@
+package nemesis
+
+import (
+	"context"
+	"math/rand/v2"
+)
+
+// Strip is somebody who force-deletes an object, its finalizers taken away, and makes another of its name.
+const Strip = "strip"
+
+func objects() []Blow {
+	return []Blow{{
+		Name: Strip, Weight: 2, Nodes: 1, Replicas: 1, draw: drawStrip,
+		Known: "an object that was force-deleted and made again while nobody looked leaves its tuples behind",
+	}}
+}
+
+func drawStrip(*rand.Rand, Shape) Strike {
+	return Strike{Text: "an object", Do: func(ctx context.Context, t *Target) (func() error, error) {
+		o := t.Force()
+		t.Before(o)
+		return nil, t.Driver.Do(ctx, o)
+	}}
+}

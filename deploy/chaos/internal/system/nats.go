@@ -1,0 +1,84 @@
+package system
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Room is how many bytes a NATS server keeps in streams: little, so that it can be full.
+const Room = 64 << 20
+
+// addNodes prepares the NATS servers, and in a cluster the paths between them.
+func (s *System) addNodes() error {
+	s.Routes = map[int]map[int]*Proxy{}
+	for i := range s.cfg.Nodes {
+		s.Routes[i] = map[int]*Proxy{}
+		for j := range s.cfg.Nodes {
+			if i == j {
+				continue
+			}
+			path, err := newProxy(fmt.Sprintf("nats-%d to nats-%d", i, j), address(s.ports.routes[j]))
+			if err != nil {
+				return err
+			}
+			s.Routes[i][j] = path
+		}
+	}
+	for i := range s.cfg.Nodes {
+		file := filepath.Join(s.cfg.Dir, fmt.Sprintf("nats-%d.conf", i))
+		if err := os.WriteFile(file, []byte(s.natsConfig(i)), 0o600); err != nil {
+			return fmt.Errorf("configuring NATS: %w", err)
+		}
+		s.Nodes = append(s.Nodes, s.process(fmt.Sprintf("nats-%d", i), s.binary("nats-server"), "--config", file))
+	}
+	return nil
+}
+
+// natsConfig is that of one server. It advertises an address where nobody is, so that servers and
+// clients know each other only by the paths that they were given.
+func (s *System) natsConfig(i int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "server_name: nats-%d\nlisten: %q\njetstream {store_dir: %q, max_file_store: %d, max_memory_store: %d}\n",
+		i, address(s.ports.nats[i]), s.natsDir(i), Room, Room)
+	if s.cfg.Nodes == 1 {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "cluster {name: entail, listen: %q, no_advertise: true, advertise: %q, routes: [", address(s.ports.routes[i]), address(1))
+	for j := range s.cfg.Nodes {
+		if path := s.Routes[i][j]; path != nil {
+			fmt.Fprintf(&b, "%q, ", "nats://"+path.Address())
+		}
+	}
+	b.WriteString("]}\n")
+	return b.String()
+}
+
+func (s *System) natsDir(i int) string { return filepath.Join(s.cfg.Dir, fmt.Sprintf("nats-%d", i)) }
+
+func (s *System) startNodes() error {
+	for _, n := range s.Nodes {
+		if err := n.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WipeNode deletes all that a NATS server keeps on disk. It must not run.
+func (s *System) WipeNode(i int) error {
+	if err := os.RemoveAll(s.natsDir(i)); err != nil {
+		return fmt.Errorf("wiping nats-%d: %w", i, err)
+	}
+	return nil
+}
+
+// NATS is where a client finds all NATS servers, past every proxy.
+func (s *System) NATS() string {
+	urls := make([]string, len(s.ports.nats))
+	for i, port := range s.ports.nats {
+		urls[i] = "nats://" + address(port)
+	}
+	return strings.Join(urls, ",")
+}

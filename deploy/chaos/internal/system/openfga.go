@@ -1,0 +1,52 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+)
+
+// startOpenFGA starts OpenFGA on a database of its own.
+func (s *System) startOpenFGA(ctx context.Context) error {
+	database := filepath.Join(s.cfg.Dir, "openfga.sqlite") + "?_pragma=synchronous(off)"
+	storage := []string{"--datastore-engine", "sqlite", "--datastore-uri", database}
+	migrate := exec.CommandContext(ctx, s.binary("openfga"), append([]string{"migrate"}, storage...)...)
+	if out, err := migrate.CombinedOutput(); err != nil {
+		return fmt.Errorf("preparing the database of OpenFGA: %w\n%s", err, out)
+	}
+	s.OpenFGA = s.process("openfga", s.binary("openfga"), append([]string{
+		"run", "--grpc-addr", address(s.ports.openFGA), "--http-enabled=false", "--playground-enabled=false",
+		"--metrics-enabled", "--metrics-addr", address(s.ports.openFGAMetrics), "--log-level", "warn",
+	}, storage...)...)
+	if err := s.OpenFGA.Start(); err != nil {
+		return err
+	}
+	return poll(ctx, func(ctx context.Context) error { return get(ctx, s.OpenFGAMetrics()) })
+}
+
+// OpenFGATarget is its gRPC address, past every proxy.
+func (s *System) OpenFGATarget() string { return address(s.ports.openFGA) }
+
+// OpenFGAMetrics is where it tells how often each of its methods was called.
+func (s *System) OpenFGAMetrics() string {
+	return "http://" + address(s.ports.openFGAMetrics) + "/metrics"
+}
+
+// get wants an answer of 200.
+func get(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}

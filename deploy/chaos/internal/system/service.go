@@ -1,0 +1,126 @@
+package system
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Service is one of Entail's services.
+type Service struct {
+	Name string
+	// OpenFGA says that it calls OpenFGA, Kubernetes' flags being everybody's.
+	OpenFGA bool
+	// Durable is that of its consumer; empty for one that follows no stream.
+	Durable string
+}
+
+// Services lists all that are run. A new service joins here.
+func Services() []Service {
+	return []Service{
+		{Name: "watcher"},
+		{Name: "store-sync", OpenFGA: true, Durable: "store-sync"},
+		{Name: "tuple-sync", OpenFGA: true, Durable: "tuple-sync"},
+		{Name: "implied-role", Durable: "implied-role"},
+	}
+}
+
+// Replica is one process of a service, with its paths to what it works with.
+type Replica struct {
+	Process *Process
+	Service Service
+	// Index tells it from the other replicas; the first ones of all services share a machine, and so on.
+	Index int
+	// NATS are its paths to the NATS servers.
+	NATS []*Proxy
+	// KubeLink and FGALink lead to the API server and to OpenFGA; the latter is nil for who needs none.
+	KubeLink, FGALink *Proxy
+
+	url string
+}
+
+// Links lists all paths of a replica.
+func (r *Replica) Links() []*Proxy {
+	links := append([]*Proxy{}, r.NATS...)
+	for _, l := range []*Proxy{r.KubeLink, r.FGALink} {
+		if l != nil {
+			links = append(links, l)
+		}
+	}
+	return links
+}
+
+// Ready is nil when the replica says that it is ready.
+func (r *Replica) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return get(ctx, r.url+"/readyz")
+}
+
+func (s *System) addServices() error {
+	for index := range s.cfg.Replicas {
+		for _, service := range Services() {
+			r, err := s.replica(service, index)
+			if err != nil {
+				return err
+			}
+			s.Services = append(s.Services, r)
+		}
+	}
+	return nil
+}
+
+// replica prepares one process. It looks as seldom as it may at what nobody tells it of: what is
+// not mended by events must show.
+func (s *System) replica(service Service, index int) (*Replica, error) {
+	name := fmt.Sprintf("%s-%d", service.Name, index)
+	r := &Replica{Service: service, Index: index}
+	var urls []string
+	for i := range s.Nodes {
+		node := (i + index) % len(s.Nodes) // Who shares a machine with a node knows it first.
+		path, err := newProxy(fmt.Sprintf("%s to nats-%d", name, node), address(s.ports.nats[node]))
+		if err != nil {
+			return nil, err
+		}
+		r.NATS, urls = append(r.NATS, path), append(urls, "nats://"+path.Address())
+	}
+	var err error
+	if r.KubeLink, err = newProxy(name+" to kube", address(s.ports.kube)); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := s.kubeconfig(name, service, r.KubeLink)
+	if err != nil {
+		return nil, err
+	}
+	listen, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	r.url = "http://" + listen
+	args := []string{
+		"--nats-url", strings.Join(urls, ","), "--kubeconfig", kubeconfig, "--listen", listen, "--auth", "none",
+		"--stream-replicas", strconv.Itoa(len(s.Nodes)), "--resync", "24h",
+	}
+	if service.OpenFGA {
+		if r.FGALink, err = newProxy(name+" to openfga", s.OpenFGATarget()); err != nil {
+			return nil, err
+		}
+		args = append(args, "--openfga-target", r.FGALink.Address())
+	}
+	r.Process = s.process(name, cmp.Or(s.cfg.Binaries[service.Name], s.binary(service.Name)), args...)
+	return r, nil
+}
+
+// freeAddress is one where nobody listens now.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", address(0))
+	if err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,33 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// AuthorizationModels is the kind AuthorizationModel.
+func AuthorizationModels() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "core.platform-mesh.io", Version: "v1alpha1", Resource: "authorizationmodels"}
+}
+
+// authorizationModels each bring a type of their own, so that none ever conflicts with another;
+// now and then one is broken, and now and then one moves to another Store.
+func authorizationModels() Kind {
+	return Kind{Resource: AuthorizationModels(), Weight: 6, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		n := r.IntN(partNames)
+		o := object(AuthorizationModels(), "AuthorizationModel", "", fmt.Sprintf("part-%d", n))
+		own := fmt.Sprintf("part_%d", n)
+		store := numbered(r, "store-", storeNames)
+		variant := r.IntN(len(viewers))
+		text, what := "module "+own+"\n"+viewable(own, variant), fmt.Sprintf("variant %d", variant)
+		if r.IntN(7) == 0 {
+			text, what = "module "+own+"\ntype "+own+"\n  relations\n    define editor: [nothing]\n", "broken"
+		}
+		tuples := drawTuples(r, own)
+		o.Object["spec"] = map[string]any{"storeRef": named(store), "model": text, "tuples": tuples}
+		return o, fmt.Sprintf("in %s, %s, %d tuples", store, what, len(tuples))
+	}}
+}

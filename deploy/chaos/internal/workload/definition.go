@@ -1,0 +1,50 @@
+package workload
+
+import (
+	"math/rand/v2"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Definitions is the kind CustomResourceDefinition.
+func Definitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+// StoreLabel names the Store whose model a resource is to be in.
+const StoreLabel = "core.platform-mesh.io/store-name"
+
+// DefinitionGroup is the group of all custom resources here.
+const DefinitionGroup = "chaos.example"
+
+// definitions are labelled, labelled otherwise, and not labelled.
+func definitions() Kind {
+	return Kind{
+		Resource: Definitions(), Weight: 1, Keep: true,
+		Once: []*unstructured.Unstructured{definition("gear"), definition("gadget")},
+		Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+			o := definition(some(r, "gear", "gadget"))
+			if r.IntN(3) == 0 {
+				return o, "no label"
+			}
+			store := numbered(r, "store-", storeNames)
+			o.SetLabels(map[string]string{StoreLabel: store})
+			return o, "in " + store
+		},
+	}
+}
+
+func definition(singular string) *unstructured.Unstructured {
+	plural := singular + "s"
+	o := object(Definitions(), "CustomResourceDefinition", "", plural+"."+DefinitionGroup)
+	o.Object["spec"] = map[string]any{
+		"group": DefinitionGroup, "scope": "Cluster",
+		"names": map[string]any{"plural": plural, "singular": singular, "kind": singular, "listKind": singular + "list"},
+		"versions": []any{map[string]any{
+			"name": "v1", "served": true, "storage": true,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+		}},
+	}
+	return o
+}

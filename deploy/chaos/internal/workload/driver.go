@@ -1,0 +1,121 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	manager = "people"
+	// patience is how long an operation is tried: longer than any blow keeps the API server away.
+	patience = 90 * time.Second
+	callFor  = 5 * time.Second
+)
+
+// Driver carries operations out.
+type Driver struct{ objects dynamic.Interface }
+
+// NewDriver is a driver with the rights of cfg.
+func NewDriver(cfg *rest.Config) (*Driver, error) {
+	objects, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting the driver: %w", err)
+	}
+	return &Driver{objects: objects}, nil
+}
+
+// Objects is the driver's client.
+func (d *Driver) Objects() dynamic.Interface { return d.objects }
+
+// Do carries an operation out. It goes on trying while the API server does not answer.
+func (d *Driver) Do(ctx context.Context, o Operation) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	steps := map[Verb][]func(context.Context, Operation) error{
+		Apply: {d.apply}, Delete: {d.delete}, Replace: {d.delete, d.apply}, Strip: {d.strip, d.delete, d.apply},
+	}
+	for _, step := range steps[o.Verb] {
+		if err := persist(ctx, func(ctx context.Context) error { return step(ctx, o) }); err != nil {
+			return fmt.Errorf("%s: %w", o, err)
+		}
+	}
+	return nil
+}
+
+func (d *Driver) api(o Operation) dynamic.ResourceInterface {
+	if namespace := o.Object.GetNamespace(); namespace != "" {
+		return d.objects.Resource(o.Resource).Namespace(namespace)
+	}
+	return d.objects.Resource(o.Resource)
+}
+
+func (d *Driver) apply(ctx context.Context, o Operation) error {
+	_, err := d.api(o).Apply(ctx, o.Object.GetName(), o.Object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	return err
+}
+
+func (d *Driver) delete(ctx context.Context, o Operation) error {
+	err := d.api(o).Delete(ctx, o.Object.GetName(), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// strip takes the finalizers of an object that is there.
+func (d *Driver) strip(ctx context.Context, o Operation) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	if err != nil {
+		return err
+	}
+	_, err = d.api(o).Patch(ctx, o.Object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// List lists the objects of a kind.
+func (d *Driver) List(ctx context.Context, k Kind) ([]unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, callFor)
+	defer cancel()
+	list, err := d.objects.Resource(k.Resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// persist repeats a call that a server which is away may have failed.
+func persist(ctx context.Context, call func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, callFor)
+		err := call(attempt)
+		cancel()
+		if err == nil || refused(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// refused reports whether the API server has judged the request itself. While it starts it does not
+// know its own policies yet, and refuses what they are about.
+func refused(err error) bool {
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), "failed to configure policy")
+}

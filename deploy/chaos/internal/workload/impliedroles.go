@@ -1,0 +1,42 @@
+package workload
+
+import (
+	"math/rand/v2"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	roleNames    = 6
+	ruleNames    = 6
+	bindingNames = 5
+	people       = 4
+)
+
+// ImpliedRoles is the kind ImpliedRoles.
+func ImpliedRoles() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "role.k8s.com", Version: "v1alpha1", Resource: "impliedroles"}
+}
+
+// Namespaces are those in which roles are bound.
+func Namespaces() []string { return names("team-", 2) }
+
+// Roles are the names of all roles that there may be.
+func Roles() []string { return names("role-", roleNames) }
+
+// People are those who may be asked about, in Kubernetes.
+func People() []string { return names("person-", people) }
+
+// impliedRoles make chains, diamonds and cycles.
+func impliedRoles() Kind {
+	return Kind{Resource: ImpliedRoles(), Weight: 4, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		o := object(ImpliedRoles(), "ImpliedRoles", some(r, Namespaces()...), numbered(r, "rule-", ruleNames))
+		parent, child := some(r, Roles()...), some(r, Roles()...)
+		for child == parent {
+			child = some(r, Roles()...)
+		}
+		o.Object["spec"] = map[string]any{"inference_rule": map[string]any{"parent_role": parent, "child_role": child}}
+		return o, parent + " implies " + child
+	}}
+}

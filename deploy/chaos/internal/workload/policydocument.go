@@ -1,0 +1,32 @@
+package workload
+
+import (
+	"math/rand/v2"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// PolicyDocuments is the kind PolicyDocument.
+func PolicyDocuments() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "iapl.infratographer.com", Version: "v1alpha1", Resource: "policydocuments"}
+}
+
+// policyDocuments each declare a type of their own, of the name of the document, which depends on no other.
+func policyDocuments() Kind {
+	return Kind{Resource: PolicyDocuments(), Weight: 2, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		name := some(r, "bridge", "tunnel")
+		o := object(PolicyDocuments(), "PolicyDocument", "default", name)
+		store := numbered(r, "store-", storeNames)
+		action := name + some(r, "_get", "_list")
+		o.Object["spec"] = map[string]any{
+			"storeRef":      named(store),
+			"resourceTypes": []any{with(named(name), "idPrefix", name+"x")},
+			"actions":       []any{named(action)},
+			"actionBindings": []any{map[string]any{
+				"actionName": action, "typeName": name, "conditions": []any{map[string]any{"roleBinding": map[string]any{}}},
+			}},
+		}
+		return o, "in " + store + ", " + action
+	}}
+}

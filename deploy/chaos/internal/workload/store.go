@@ -1,0 +1,115 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// How many objects of each kind there are, and how much they share.
+const (
+	storeNames = 3
+	partNames  = 5
+	users      = 3
+	numbers    = 3
+	// bulk is how many tuples an object has now and then: several calls of OpenFGA.
+	bulkLeast, bulkMost = 200, 800
+)
+
+// Stores is the kind Store.
+func Stores() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "core.platform-mesh.io", Version: "v1alpha1", Resource: "stores"}
+}
+
+const roleAnnotation = "iapl.infratographer.com/roles"
+
+func stores() Kind {
+	return Kind{Resource: Stores(), Weight: 6, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		o := object(Stores(), "Store", "", numbered(r, "store-", storeNames))
+		o.SetAnnotations(map[string]string{roleAnnotation: "role#assignee"})
+		variant := r.IntN(len(viewers))
+		tuples := drawTuples(r, "doc")
+		o.Object["spec"] = map[string]any{"coreModule": core(variant), "discovery": "None", "tuples": tuples}
+		return o, fmt.Sprintf("core %d, %d tuples", variant, len(tuples))
+	}}
+}
+
+// viewers are the ways in which a type may say who views: the second gives more than the first,
+// and the third takes a relation along.
+var viewers = []string{ //nolint:gochecknoglobals // It never changes.
+	"    define viewer: [user]\n",
+	"    define viewer: [user] or editor\n",
+	"    define viewer: [user]\n    define auditor: [user]\n",
+}
+
+// core is a core module.
+func core(variant int) string {
+	return `module core
+type user
+type role
+  relations
+    define assignee: [user]
+type core_platform-mesh_io_account
+  relations
+    define parent: [core_platform-mesh_io_account]
+    define owner: [role#assignee] or owner from parent
+    define member: [role#assignee] or owner or member from parent
+` + viewable("doc", variant)
+}
+
+func viewable(name string, variant int) string {
+	return "type " + name + "\n  relations\n    define editor: [user]\n" + viewers[variant]
+}
+
+// drawTuples are some of a few, so that owners share them, on a type that may or may not be there;
+// now and then one that is never valid, or very many.
+func drawTuples(r *rand.Rand, own string) []any {
+	all := []any{}
+	seen := map[string]bool{}
+	add := func(object, relation, user string) {
+		if key := object + relation + user; !seen[key] {
+			seen[key] = true
+			all = append(all, map[string]any{"object": object, "relation": relation, "user": user})
+		}
+	}
+	for range r.IntN(6) {
+		add(fmt.Sprintf("%s:%d", some(r, "doc", own), r.IntN(numbers)), some(r, Relations()...), numbered(r, "user:", users))
+	}
+	if r.IntN(8) == 0 {
+		add("doc:1", "unknown", "user:1")
+	}
+	if r.IntN(2) == 0 {
+		for i := range bulkLeast + r.IntN(bulkMost-bulkLeast) {
+			add(fmt.Sprintf("doc:bulk%d", r.IntN(numbers)), "editor", fmt.Sprintf("user:b%d", i))
+		}
+	}
+	return all
+}
+
+// Relations are those that may be asked about.
+func Relations() []string { return []string{"viewer", "editor", "auditor"} }
+
+// Users are those that may be asked about, in OpenFGA.
+func Users() []string { return names("user:", users) }
+
+// Objects are those that may be asked about.
+func Objects() []string {
+	var all []string
+	for _, of := range append([]string{"doc"}, names("part_", partNames)...) {
+		all = append(all, names(of+":", numbers)...)
+	}
+	return all
+}
+
+// StoreNames are the names of all Stores that there may be.
+func StoreNames() []string { return names("store-", storeNames) }
+
+func names(prefix string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s%d", prefix, i)
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+package workload
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func draw(seed uint64, n int) []string {
+	w := New(rand.New(rand.NewPCG(seed, 0)))
+	all := make([]string, n)
+	for i := range all {
+		all[i] = w.Next().String()
+	}
+	return all
+}
+
+func TestTheSameSeedIsTheSameOperations(t *testing.T) {
+	first, again, other := draw(1, 500), draw(1, 500), draw(2, 500)
+	same := 0
+	for i := range first {
+		if first[i] != again[i] {
+			t.Fatalf("operation %d is %q and %q", i, first[i], again[i])
+		}
+		if first[i] == other[i] {
+			same++
+		}
+	}
+	if same > len(first)/4 {
+		t.Errorf("another seed draws %d of %d operations alike", same, len(first))
+	}
+}
+
+func TestEveryKindIsCreatedChangedAndDeleted(t *testing.T) {
+	w := New(rand.New(rand.NewPCG(1, 0)))
+	seen := map[string]map[Verb]int{}
+	for range 5000 {
+		o := w.Next()
+		if seen[o.Resource.Resource] == nil {
+			seen[o.Resource.Resource] = map[Verb]int{}
+		}
+		seen[o.Resource.Resource][o.Verb]++
+	}
+	for _, k := range Kinds() {
+		verbs := seen[k.Resource.Resource]
+		if k.Weight > 0 && (verbs[Apply] == 0 || !k.Keep && verbs[Delete] == 0) {
+			t.Errorf("%s: %v", k.Resource.Resource, verbs)
+		}
+	}
+	if seen["rolebindings"][Replace] == 0 {
+		t.Error("no RoleBinding ever changes its role")
+	}
+}
+
+func TestForceStripsOnlyWhatHasFinalizers(t *testing.T) {
+	w := New(rand.New(rand.NewPCG(1, 0)))
+	for range 200 {
+		if o := w.Force(); o.Verb != Strip || o.Resource != Stores() && o.Resource != AuthorizationModels() {
+			t.Fatalf("drawn: %s", o)
+		}
+	}
+}

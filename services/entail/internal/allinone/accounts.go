@@ -1,0 +1,68 @@
+package allinone
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/rbac"
+)
+
+// applyAccounts makes the accounts that services run as. In a cluster of the user's that is
+// only so where the user may impersonate them; else services act as the user.
+func (m *machine) applyAccounts(ctx context.Context, deploy fs.FS) error {
+	var err error
+	if m.servers.accounts = m.servers.local != nil; !m.servers.accounts {
+		m.servers.accounts, err = mayImpersonate(ctx, m.servers.kube)
+	}
+	if err != nil {
+		return err
+	}
+	if !m.servers.accounts {
+		m.sayf("services act as you: you may not impersonate serviceaccounts in namespace %s", rbac.Namespace)
+		return nil
+	}
+	return devserver.ApplyAccounts(ctx, m.servers.kube, deploy)
+}
+
+// mayImpersonate tells whether whoever cfg is of may act as every service. Who acts as
+// somebody else already may not.
+func mayImpersonate(ctx context.Context, cfg *rest.Config) (bool, error) {
+	if cfg.Impersonate.UserName != "" {
+		return false, nil
+	}
+	client, err := authorizationclient.NewForConfig(cfg)
+	if err != nil {
+		return false, fmt.Errorf("ask for your rights: %w", err)
+	}
+	for _, account := range rbac.Accounts() {
+		about := &authorizationv1.ResourceAttributes{Namespace: rbac.Namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: account.Service}
+		question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: about}}
+		answer, err := client.SelfSubjectAccessReviews().Create(ctx, question, metav1.CreateOptions{})
+		if err != nil {
+			return false, fmt.Errorf("ask for your rights: %w", err)
+		}
+		if !answer.Status.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// as leads a service to the API server: as its own account, or as the user.
+func (s *servers) as(service string) (*rest.Config, error) {
+	if s.local != nil {
+		return s.local.ConfigOf(service)
+	}
+	cfg := rest.CopyConfig(s.kube)
+	if s.accounts {
+		cfg.Impersonate.UserName = rbac.Account{Service: service}.User()
+	}
+	return cfg, nil
+}

@@ -1,0 +1,64 @@
+package devserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/rbac"
+)
+
+const rightPoll = 10 * time.Millisecond
+
+// ApplyAccounts applies what services run as, and returns when every service may do what it
+// is there for: the API server learns of rights a moment after they are given.
+func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+	if err := apply(ctx, cfg, deploy, []string{"base/*.yaml", "base/*/rbac.yaml"}); err != nil {
+		return err
+	}
+	for _, account := range rbac.Accounts() {
+		for namespace, rights := range map[string][]rbac.Right{"": account.Everywhere, rbac.Namespace: account.Own} {
+			if len(rights) == 0 {
+				continue
+			}
+			if err := AwaitRight(ctx, cfg, account.User(), namespace, rights[0]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// AwaitRight returns when user may do the first thing that the right is about, in a namespace
+// or, when that is empty, everywhere.
+func AwaitRight(ctx context.Context, cfg *rest.Config, user, namespace string, right rbac.Right) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, errors.New("the API server does not know of the right"))
+	defer cancel()
+	client, err := authorizationclient.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("asking for rights of %s: %w", user, err)
+	}
+	about := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: right.Verbs[0], Group: right.APIGroups[0], Resource: right.Resources[0]}
+	if len(right.ResourceNames) > 0 {
+		about.Name = right.ResourceNames[0]
+	}
+	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: about}}
+	for {
+		answer, err := client.SubjectAccessReviews().Create(ctx, question, metav1.CreateOptions{})
+		if err == nil && answer.Status.Allowed {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s may %s %s: %w", user, about.Verb, about.Resource, errors.Join(context.Cause(ctx), err))
+		case <-time.After(rightPoll):
+		}
+	}
+}

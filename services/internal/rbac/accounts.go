@@ -1,0 +1,112 @@
+package rbac
+
+import (
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Lease is the one by which the watcher's replicas elect their leader.
+const Lease = "entail-watcher"
+
+// Accounts are those of all services: the table.
+func Accounts() []Account {
+	return []Account{watcher(), storeSync(), tupleSync(), impliedRole()}
+}
+
+func watcher() Account {
+	var all []event.GroupResource
+	for _, kind := range kinds.All() {
+		all = append(all, kind.GroupResource)
+	}
+	group := coordinationv1.GroupName
+	return Account{
+		Service:    topology.Watcher,
+		Everywhere: slices.Concat(common(), each("Every change is published; a trace reads one object.", verbs("get", "list", "watch"), all)),
+		Own: []Right{
+			may("Replicas elect a leader by a Lease, which has no name while it is made.", verbs("create"), group, "leases"),
+			named(may("The leader renews it.", verbs("get", "update"), group, "leases"), Lease),
+		},
+	}
+}
+
+func storeSync() Account {
+	group := corev1alpha1.GroupVersion.Group
+	bindings, documents := kinds.Bindings().GroupResource, kinds.PolicyDocuments().GroupResource
+	return Account{
+		Service: topology.StoreSync,
+		Everywhere: slices.Concat(common(), consumed(topology.StoreSync), []Right{
+			events(),
+			may("A Store is held by a finalizer while its OpenFGA store is there.", verbs("patch"), group, corev1alpha1.Stores),
+			may("Modules of APIs and policies are AuthorizationModels.", verbs("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
+			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
+			statuses(documents.Group, documents.Resource),
+			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),
+		}),
+	}
+}
+
+func tupleSync() Account {
+	group, owners := corev1alpha1.GroupVersion.Group, []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels}
+	return Account{
+		Service: topology.TupleSync,
+		Everywhere: slices.Concat(common(), consumed(topology.TupleSync), []Right{
+			may("Who declares tuples is held by a finalizer while they are there.", verbs("patch"), group, owners...),
+			statuses(group, owners...),
+		}),
+	}
+}
+
+func impliedRole() Account {
+	rules, bindings, roles := kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.Roles().GroupResource
+	return Account{
+		Service: topology.ImpliedRole,
+		Everywhere: slices.Concat(common(), consumed(topology.ImpliedRole), []Right{
+			events(),
+			statuses(rules.Group, rules.Resource),
+			may("A query compares what is there with what follows from the rules.", verbs("list"), rules.Group, rules.Resource),
+			may("The same of RoleBindings, which are made where they follow.", verbs("list", "create", "patch", "delete"), bindings.Group, bindings.Resource),
+			may("Any role may follow from a rule: admission asks who writes it. Nothing is changed in a role.",
+				verbs("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
+		}),
+	}
+}
+
+// common are the rights of every service.
+func common() []Right {
+	create := verbs("create")
+	return []Right{
+		named(may("The UID of this namespace is the cluster's identity.", verbs("get"), corev1.GroupName, "namespaces"), metav1.NamespaceSystem),
+		may("Who calls the query API?", create, authenticationv1.GroupName, "tokenreviews"),
+		may("May they ask this?", create, authorizationv1.GroupName, "subjectaccessreviews"),
+	}
+}
+
+// consumed is what a consumer of changes needs to take them in.
+func consumed(service string) []Right {
+	s, _ := topology.ServiceNamed(service)
+	return each("What is too large for the bus is read here.", verbs("get"), s.Kinds)
+}
+
+func events() Right {
+	return may("People are told of what happened.", verbs("create"), corev1.GroupName, "events")
+}
+
+func statuses(group string, resources ...string) Right {
+	r := may("What became of an object is in its status.", verbs("patch"), group)
+	for _, resource := range resources {
+		r.Resources = append(r.Resources, resource+"/status")
+	}
+	return r
+}
+
+func verbs(verbs ...string) []string { return verbs }

@@ -1,0 +1,97 @@
+package rbac
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const header = "# Generated from the table in services/internal/rbac by `make generate`: change it there.\n"
+
+// Manifest is the account and its rights as YAML for kubectl apply.
+func (a Account) Manifest() ([]byte, error) {
+	out := bytes.NewBufferString(header)
+	documents := yaml.NewEncoder(out)
+	documents.SetIndent(2)
+	for _, object := range a.objects() {
+		node, err := document(object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the account of %s: %w", a.Service, err)
+		}
+		if err := documents.Encode(node); err != nil {
+			return nil, fmt.Errorf("encoding the account of %s: %w", a.Service, err)
+		}
+	}
+	return out.Bytes(), documents.Close()
+}
+
+// role is the part of a Role and a ClusterRole that matters here.
+type role struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Rules             []Right `json:"rules"`
+}
+
+func (a Account) objects() []any {
+	account := corev1.ServiceAccount{TypeMeta: typeOf(corev1.SchemeGroupVersion.String(), "ServiceAccount"), ObjectMeta: a.meta(Namespace)}
+	objects := append([]any{account}, a.granted("ClusterRole", "", a.Everywhere)...)
+	if len(a.Own) > 0 {
+		objects = append(objects, a.granted("Role", Namespace, a.Own)...)
+	}
+	return objects
+}
+
+// granted is a role of the given kind, and its binding to the account.
+func (a Account) granted(kind, namespace string, rights []Right) []any {
+	group, meta := rbacv1.SchemeGroupVersion.String(), a.meta(namespace)
+	meta.Name = "entail-" + a.Service
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: a.Service}}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
+	return []any{
+		role{TypeMeta: typeOf(group, kind), ObjectMeta: meta, Rules: rights},
+		rbacv1.RoleBinding{TypeMeta: typeOf(group, kind+"Binding"), ObjectMeta: meta, RoleRef: ref, Subjects: subjects},
+	}
+}
+
+func (a Account) meta(namespace string) metav1.ObjectMeta {
+	labels := map[string]string{"app.kubernetes.io/name": a.Service, "app.kubernetes.io/part-of": "entail"}
+	return metav1.ObjectMeta{Name: a.Service, Namespace: namespace, Labels: labels}
+}
+
+func typeOf(apiVersion, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
+}
+
+// document is an object as Kubernetes writes it, with the reason above each right.
+func document(object any) (*yaml.Node, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(data, &node); err != nil { // JSON is YAML, in another style.
+		return nil, err
+	}
+	restyle(&node)
+	return &node, nil
+}
+
+// restyle makes blocks of all but lists of words, and a comment of what is the reason of a right.
+func restyle(node *yaml.Node) {
+	node.Style = 0
+	if node.Kind == yaml.SequenceNode && node.Content[0].Kind == yaml.ScalarNode {
+		node.Style = yaml.FlowStyle
+	}
+	if node.Kind == yaml.MappingNode && node.Content[0].Value == "why" {
+		node.HeadComment = "# " + node.Content[1].Value
+		node.Content = node.Content[2:]
+	}
+	for _, child := range node.Content {
+		restyle(child)
+	}
+}

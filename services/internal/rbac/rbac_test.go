@@ -1,0 +1,110 @@
+package rbac
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// rights of a as "verb resource.group/name".
+func (a Account) words() []string {
+	var words []string
+	for _, r := range slices.Concat(a.Everywhere, a.Own) {
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				name := resource + "." + group + "/" + strings.Join(r.ResourceNames, ",")
+				for _, verb := range r.Verbs {
+					words = append(words, verb+" "+strings.TrimSuffix(strings.TrimSuffix(name, "/"), "."))
+				}
+			}
+		}
+	}
+	return words
+}
+
+// changing leaves out what reads and asks.
+func changing(right string) bool {
+	for _, harmless := range []string{"get ", "list ", "watch ", "create tokenreviews.", "create subjectaccessreviews.", "create events"} {
+		if strings.HasPrefix(right, harmless) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
+	const stores, models = "stores.core.platform-mesh.io", "authorizationmodels.core.platform-mesh.io"
+	want := map[string][]string{
+		topology.Watcher: {"create leases.coordination.k8s.io", "update leases.coordination.k8s.io/entail-watcher"},
+		topology.StoreSync: {
+			"create " + models, "delete " + models, "patch apibindings.apis.kcp.io", "patch " + models, "patch " + stores,
+			"patch authorizationmodels/status.core.platform-mesh.io", "patch policydocuments/status.iapl.infratographer.com",
+			"patch stores/status.core.platform-mesh.io",
+		},
+		topology.TupleSync: {
+			"patch " + models, "patch " + stores,
+			"patch authorizationmodels/status.core.platform-mesh.io", "patch stores/status.core.platform-mesh.io",
+		},
+		topology.ImpliedRole: {
+			"bind clusterroles.rbac.authorization.k8s.io", "bind roles.rbac.authorization.k8s.io",
+			"create rolebindings.rbac.authorization.k8s.io", "delete rolebindings.rbac.authorization.k8s.io",
+			"patch impliedroles/status.role.k8s.com", "patch rolebindings.rbac.authorization.k8s.io",
+		},
+	}
+	for _, a := range Accounts() {
+		got := slices.DeleteFunc(a.words(), func(right string) bool { return !changing(right) })
+		slices.Sort(got)
+		if slices.Sort(want[a.Service]); !slices.Equal(got, want[a.Service]) {
+			t.Errorf("%s may\n%s\nwant\n%s", a.Service, strings.Join(got, "\n"), strings.Join(want[a.Service], "\n"))
+		}
+	}
+}
+
+func TestNoRightIsForMoreThanIsNamed(t *testing.T) {
+	for _, a := range Accounts() {
+		for _, right := range a.words() {
+			if strings.ContainsAny(right, "*") || strings.Contains(right, "secrets") ||
+				strings.HasPrefix(right, "escalate ") || strings.HasPrefix(right, "impersonate ") {
+				t.Errorf("%s may %s", a.Service, right)
+			}
+		}
+		for _, r := range slices.Concat(a.Everywhere, a.Own) {
+			if r.Why == "" || len(r.NonResourceURLs) > 0 {
+				t.Errorf("%s has the right %v without a reason, or on a path", a.Service, r.PolicyRule)
+			}
+		}
+	}
+}
+
+func TestWhoConsumesAKindMayReadIt(t *testing.T) {
+	for _, s := range topology.Services() {
+		i := slices.IndexFunc(Accounts(), func(a Account) bool { return a.Service == s.Name })
+		if i < 0 {
+			t.Errorf("%s has no account", s.Name)
+			continue
+		}
+		for _, kind := range s.Kinds {
+			if right := "get " + kind.String(); !slices.Contains(Accounts()[i].words(), right) {
+				t.Errorf("%s may not %s", s.Name, right)
+			}
+		}
+	}
+}
+
+func TestTheManifestsAreThoseOfTheTable(t *testing.T) {
+	for _, a := range Accounts() {
+		want, err := a.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join("../../../deploy/base", a.Service, "rbac.yaml"))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %v; run `make generate`", a.Service, err)
+		}
+	}
+}

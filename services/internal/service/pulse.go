@@ -1,0 +1,85 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	// pingInterval and maxPings bound how long a connection may be silent: a machine on the path that
+	// dies tells nobody.
+	pingInterval = 2 * time.Second
+	maxPings     = 2
+	// pulseInterval is how often JetStream is asked for a sign of life, pulseTimeout how long it may take.
+	pulseInterval = time.Second
+	pulseTimeout  = 2 * time.Second
+	// silence is how long JetStream may give none before another server is tried.
+	silence = 5 * time.Second
+)
+
+// pulse tells whether JetStream answers. A server may answer pings and yet have lost the others of
+// its cluster: then nothing that is published through it is ever acknowledged.
+type pulse struct {
+	conn *nats.Conn
+	js   jetstream.JetStream
+	log  *slog.Logger
+	// heard is when JetStream last answered, in nanoseconds since begun.
+	heard atomic.Int64
+	begun time.Time
+}
+
+func newPulse(conn *nats.Conn, js jetstream.JetStream, log *slog.Logger) *pulse {
+	return &pulse{conn: conn, js: js, log: log, begun: time.Now()}
+}
+
+// Run asks until ctx ends.
+func (p *pulse) Run(ctx context.Context) error {
+	for tried := time.Duration(0); backoff.Sleep(ctx, pulseInterval); {
+		if p.ask(ctx) {
+			p.heard.Store(int64(time.Since(p.begun)))
+			continue
+		}
+		// Another server has time to show that it does better.
+		if now := time.Since(p.begun); ctx.Err() == nil && p.silent() > silence && now-tried > silence && p.conn.IsConnected() {
+			tried = now
+			p.log.WarnContext(ctx, "JetStream is silent; trying another server", "server", p.conn.ConnectedServerName(), "for", p.silent())
+			if err := p.conn.ForceReconnect(); err != nil {
+				p.log.WarnContext(ctx, "no other server tried", "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// ask reports whether JetStream answers, whatever it says.
+func (p *pulse) ask(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+	defer cancel()
+	_, err := p.js.Stream(ctx, topology.Changes)
+	return err == nil || errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+// silent is for how long JetStream has not answered.
+func (p *pulse) silent() time.Duration {
+	return time.Since(p.begun) - time.Duration(p.heard.Load())
+}
+
+// check is the readiness that comes of it.
+func (p *pulse) check() Check {
+	return Check{Name: "jetstream", Err: func() error {
+		if d := p.silent(); d > silence {
+			return fmt.Errorf("has not answered for %s", d.Round(time.Second))
+		}
+		return nil
+	}}
+}

@@ -1,0 +1,105 @@
+package service
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// relay carries connections to a server until it is told to swallow what those that are open send:
+// a machine on the path has died, and nobody is told.
+type relay struct {
+	url    string
+	epoch  atomic.Int32
+	opened atomic.Int32
+}
+
+func newRelay(t *testing.T, target string) *relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	r := &relay{url: "nats://" + listener.Addr().String()}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", target)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+			epoch := r.epoch.Load()
+			r.opened.Add(1)
+			go r.carry(epoch, server, client)
+			go r.carry(epoch, client, server)
+		}
+	}()
+	return r
+}
+
+func (r *relay) carry(epoch int32, to io.WriteCloser, from io.Reader) {
+	buffer := make([]byte, 4<<10)
+	for {
+		n, err := from.Read(buffer)
+		if r.epoch.Load() != epoch {
+			if err != nil {
+				return
+			}
+			continue
+		}
+		if n > 0 {
+			_, _ = to.Write(buffer[:n])
+		}
+		if err != nil {
+			_ = to.Close()
+			return
+		}
+	}
+}
+
+func TestASilentConnectionIsReplaced(t *testing.T) {
+	bus := startNATS(t, -1, nil)
+	r := newRelay(t, bus.Addr().String())
+	tr := try(t, r.url, nothing)
+	tr.mustBecomeReady(t)
+	begun := time.Now()
+	r.epoch.Add(1)
+	eventually(t, func() error {
+		if r.opened.Load() < 2 {
+			return errors.New("no other connection was tried")
+		}
+		return nil
+	})
+	tr.mustBecomeReady(t)
+	t.Logf("noticed and replaced after %s", time.Since(begun).Round(100*time.Millisecond))
+}
+
+// A server that is alone answers pings, but nothing of JetStream is to be had from it.
+func TestAServerWhoseJetStreamIsSilentIsLeft(t *testing.T) {
+	alone := startNATS(t, -1, nil)
+	better := startNATS(t, -1, nil)
+	tr := try(t, alone.ClientURL()+","+better.ClientURL(), nothing)
+	tr.mustBecomeReady(t)
+	if alone.NumClients() == 0 {
+		alone, better = better, alone
+	}
+	if err := alone.DisableJetStream(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if better.NumClients() == 0 {
+			return errors.New("the service stays where JetStream is silent")
+		}
+		return nil
+	})
+	tr.mustBecomeReady(t)
+}

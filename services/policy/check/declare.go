@@ -1,0 +1,163 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+// typ is a type under construction.
+type typ struct {
+	*policy.Type
+	declared syntax.ResourceType
+	// relations are those of the type, sorted by name.
+	relations []*relation
+	// bound are the actions bound to the type, granted those that somebody can have.
+	bound, granted bits
+	// stamp is that of the last expansion that met the type.
+	stamp int
+	used  bool
+	// readers are relations whose bindings wait for actions on this very type; so do those of the readers of its unions.
+	readers  []*relation
+	memberOf []*union
+	queued   bool
+}
+
+// union is a union under construction.
+type union struct {
+	*policy.Union
+	written []syntax.Name
+	members []*typ
+	// all are the actions bound to every member, any those that somebody can have on one.
+	all, any bits
+	readers  []*relation
+	used     bool
+}
+
+// action is an action under construction. Actions are numbered in the order of their names.
+type action struct {
+	*policy.Action
+	number int
+	used   bool
+}
+
+func (c *checker) declare() {
+	for _, d := range c.documents {
+		for _, written := range d.ResourceTypes {
+			c.declareType(d.Source, written)
+		}
+		for _, written := range d.Unions {
+			c.declareUnion(d.Source, written)
+		}
+		for _, written := range d.Actions {
+			c.declareAction(d.Source, written)
+		}
+	}
+	for _, u := range c.allUnions {
+		if t := c.types[u.Name]; t != nil {
+			c.findings.Add(u.Source.At(u.At), policy.CodeTypeIsUnion, quote(u.Name)+" is both a type and a union", "rename one of them").
+				Also(t.Source.At(t.At), "the type")
+		}
+	}
+	slices.SortStableFunc(c.allActions, func(a, b *action) int { return strings.Compare(a.Name, b.Name) })
+	for i, a := range c.allActions {
+		a.number = i
+	}
+}
+
+func (c *checker) declareType(source *policy.Source, written syntax.ResourceType) {
+	t := &typ{declared: written, Type: &policy.Type{
+		Name: written.Name.Text, IDPrefix: written.IDPrefix.Text, Source: source, At: written.Name.At,
+	}}
+	c.allTypes = append(c.allTypes, t)
+	if c.required(source, written.Name, "name", written.At) {
+		place := source.At(t.At)
+		c.checkTypeName(place, "type", t.Name)
+		if first := c.types[t.Name]; first != nil {
+			c.findings.Add(place, policy.CodeDupType, "type "+quote(t.Name)+" is declared twice", "keep one declaration, with the relationships of both").
+				Also(first.Source.At(first.At), "the first")
+		} else {
+			c.types[t.Name] = t
+		}
+	}
+	c.checkIDPrefix(t)
+}
+
+func (c *checker) checkIDPrefix(t *typ) {
+	prefix := t.declared.IDPrefix
+	if !c.required(t.Source, prefix, "idPrefix", t.declared.At) {
+		return
+	}
+	place := t.Source.At(prefix.At)
+	if !policy.IsIDPrefix(prefix.Text) {
+		c.findings.Add(place, policy.CodeIDPrefix, "idPrefix "+quote(prefix.Text)+" is not a prefix of ids",
+			"use three or more lower-case letters and digits")
+		return
+	}
+	first := c.prefixes[prefix.Text]
+	if first == nil {
+		c.prefixes[prefix.Text] = t
+		return
+	}
+	// A type that is declared twice has been reported.
+	if first.Name != t.Name {
+		c.findings.Add(place, policy.CodeDupIDPrefix, "types "+quote(first.Name)+" and "+quote(t.Name)+" have the same idPrefix "+quote(prefix.Text),
+			"give each type a prefix of its own: ids must tell their type").
+			Also(first.Source.At(first.declared.IDPrefix.At), "the first")
+	}
+}
+
+func (c *checker) declareUnion(source *policy.Source, written syntax.Union) {
+	u := &union{written: written.Members, Union: &policy.Union{Name: written.Name.Text, Source: source, At: written.Name.At}}
+	c.allUnions = append(c.allUnions, u)
+	if len(written.Members) == 0 {
+		c.absent(source.At(written.At), policy.CodeEmptyUnion, "union "+quote(u.Name)+" has no members", "list types under resourceTypes, or remove the union")
+	}
+	if !c.required(source, written.Name, "name", written.At) {
+		return
+	}
+	place := source.At(u.At)
+	c.checkTypeName(place, "union", u.Name)
+	if first := c.unions[u.Name]; first != nil {
+		c.findings.Add(place, policy.CodeDupUnion, "union "+quote(u.Name)+" is declared twice", "keep one declaration, with the members of both").
+			Also(first.Source.At(first.At), "the first")
+		return
+	}
+	c.unions[u.Name] = u
+}
+
+func (c *checker) declareAction(source *policy.Source, written syntax.Action) {
+	a := &action{Action: &policy.Action{Name: written.Name.Text, Source: source, At: written.Name.At}}
+	c.allActions = append(c.allActions, a)
+	if !c.required(source, written.Name, "name", written.At) {
+		return
+	}
+	place := source.At(a.At)
+	if !policy.IsActionName(a.Name) {
+		c.findings.Add(place, policy.CodeName, quote(a.Name)+" cannot name an action",
+			"use two or more lower-case letters and underscores, first a letter")
+	}
+	if first := c.actions[a.Name]; first != nil {
+		c.findings.Add(place, policy.CodeDupAction, "action "+quote(a.Name)+" is declared twice", "keep one declaration").
+			Also(first.Source.At(first.At), "the first")
+		return
+	}
+	c.actions[a.Name] = a
+}
+
+func (c *checker) checkTypeName(place policy.Place, what, name string) {
+	if !policy.IsTypeName(name) {
+		c.findings.Add(place, policy.CodeName, quote(name)+" cannot name a "+what, "use lower-case letters, digits and underscores, first a letter")
+		return
+	}
+	c.warnUnderscore(place, what, name)
+}
+
+func (c *checker) warnUnderscore(place policy.Place, what, name string) {
+	if c.options.Strict && strings.Contains(name, "_") {
+		c.findings.Add(place, policy.CodeUnderscore, "the name of "+what+" "+quote(name)+" has an underscore",
+			"the strict grammar has only letters and digits in the names of types and unions, only letters in those of relations")
+	}
+}

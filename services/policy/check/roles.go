@@ -1,0 +1,62 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// addRoles sees to it that role bindings have something to refer to: the policy's own type of roles, or one made here.
+func (c *checker) addRoles() {
+	bound := slices.IndexFunc(c.bindings, func(b *binding) bool { return b.RoleBinding && len(b.members) > 0 })
+	if bound < 0 {
+		return
+	}
+	o := c.options
+	c.unionAsType(o.RoleType, "roles")
+	role := c.types[o.RoleType]
+	switch {
+	case role != nil && role.relation(o.RoleRelation) == nil:
+		c.absentRoleRelation(role)
+	case role == nil && !o.Partial:
+		r := &policy.Relation{Name: o.RoleRelation}
+		for _, name := range o.SubjectTypes {
+			c.unionAsType(name, "subjects")
+			r.Targets = append(r.Targets, c.subject(name).Type)
+		}
+		c.synthesise(o.RoleType).Relations = []*policy.Relation{r}
+	case role != nil:
+		role.used = true
+	}
+}
+
+func (c *checker) unionAsType(name, what string) {
+	if u := c.unions[name]; u != nil {
+		c.findings.Add(u.Source.At(u.At), policy.CodeRole, "union "+quote(name)+" bears the name of the type of "+what,
+			"rename the union, or choose another name for the type of "+what)
+	}
+}
+
+func (c *checker) absentRoleRelation(role *typ) {
+	o := c.options
+	c.absent(role.Source.At(role.At), policy.CodeRole,
+		fmt.Sprintf("type %s is that of roles, and has no relation %s to who has them", quote(o.RoleType), quote(o.RoleRelation)),
+		"add the relationship, or rename the type: then roles get a type of their own")
+}
+
+// subject returns the type of that name, made here unless the policy declares it.
+func (c *checker) subject(name string) *typ {
+	if t := c.types[name]; t != nil {
+		t.used = true
+		return t
+	}
+	return c.synthesise(name)
+}
+
+func (c *checker) synthesise(name string) *typ {
+	t := &typ{Type: &policy.Type{Name: name}, used: true}
+	c.types[name] = t
+	c.allTypes = append(c.allTypes, t)
+	return t
+}

@@ -1,0 +1,23 @@
+package check
+
+import "github.com/entail-dev/entail/services/policy"
+
+// warn tells of declarations that have no effect.
+func (c *checker) warn() {
+	for _, a := range c.allActions {
+		if !a.used {
+			c.findings.Add(a.Source.At(a.At), policy.CodeUnusedAction, "no binding has the action "+quote(a.Name), "bind it to a type, or remove it")
+		}
+	}
+	for _, u := range c.allUnions {
+		if !u.used {
+			c.findings.Add(u.Source.At(u.At), policy.CodeUnusedUnion, "nothing refers to the union "+quote(u.Name), "refer to it, or remove it")
+		}
+	}
+	for _, t := range c.allTypes {
+		if !t.used && len(t.Bindings) == 0 {
+			c.findings.Add(t.Source.At(t.At), policy.CodeUnusedType, "nothing refers to the type "+quote(t.Name)+", and no action is bound to it",
+				"bind an action to it, or remove it")
+		}
+	}
+}

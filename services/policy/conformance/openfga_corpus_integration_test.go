@@ -1,0 +1,11 @@
+//go:build integration
+
+package conformance
+
+import "testing"
+
+// TestOpenFGATakesTenThousandPoliciesThatPassItsCheck is apart because the race detector makes it slow.
+func TestOpenFGATakesTenThousandPoliciesThatPassItsCheck(t *testing.T) {
+	t.Parallel()
+	testOpenFGACorpus(t, 10_000)
+}

@@ -1,0 +1,146 @@
+package conformance
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/language/pkg/go/transformer"
+	"github.com/openfga/openfga/pkg/typesystem"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/internal/policytest"
+	"github.com/entail-dev/entail/services/policy/openfga"
+)
+
+func TestOpenFGATakesEveryPolicyThatPassesItsCheck(t *testing.T) {
+	t.Parallel()
+	refused := testOpenFGACorpus(t, 1000)
+	if refused == 0 || refused > 500 {
+		t.Errorf("%d policies are not for OpenFGA", refused)
+	}
+}
+
+// testCorpus compiles so many generated policies for OpenFGA and returns how many are not for it.
+func testOpenFGACorpus(t *testing.T, policies uint64) int {
+	t.Helper()
+	refused := 0
+	for seed := range policies {
+		p := valid(t, policy.Options{}, policytest.Generate(seed)...)
+		if openfga.Check(p, openfga.Options{}).HasErrors() {
+			refused++
+			continue
+		}
+		model := validModel(t, p)
+		// A parser of that kind is slow: it is not to decide how many policies there are.
+		if seed%50 == 0 {
+			sameModel(t, p, model)
+		}
+		if t.Failed() {
+			t.Fatalf("the policy of seed %d is\n%s", seed, policytest.Generate(seed))
+		}
+	}
+	return refused
+}
+
+// validModel has OpenFGA's own library read and validate the JSON of a policy.
+func validModel(t *testing.T, p *policy.Policy) *openfgav1.AuthorizationModel {
+	t.Helper()
+	out, found := openfga.JSON(p, openfga.Options{})
+	if found.HasErrors() {
+		t.Error(found)
+	}
+	model := &openfgav1.AuthorizationModel{}
+	if err := protojson.Unmarshal(out, model); err != nil {
+		t.Errorf("%v in\n%s", err, out)
+		return model
+	}
+	if _, err := typesystem.NewAndValidate(t.Context(), model); err != nil {
+		t.Errorf("%v in\n%s", err, out)
+	}
+	measured(t, "the model", stored(model), func(o openfga.Options) policy.Diagnostics { return openfga.Check(p, o) })
+	return model
+}
+
+// measured expects that a limit of as many bytes as OpenFGA counts is just enough.
+func measured(t *testing.T, what string, size int, check func(openfga.Options) policy.Diagnostics) {
+	t.Helper()
+	if found := check(openfga.Options{MaxBytes: size}); found.HasErrors() {
+		t.Errorf("%s of %d bytes is too large for as many: %v", what, size, found)
+	}
+	if found := check(openfga.Options{MaxBytes: size - 1}); !found.HasErrors() {
+		t.Errorf("%s of %d bytes is not too large for one less", what, size)
+	}
+}
+
+// stored is how many bytes a model has with the id that the server gives it.
+func stored(model *openfgav1.AuthorizationModel) int {
+	clone := proto.Clone(model).(*openfgav1.AuthorizationModel)
+	clone.Id = "01HZX3V8Y2QK4J6N8P0R2T4V6W"
+	return proto.Size(clone)
+}
+
+// sameModel compares DSL and modules with the model.
+func sameModel(t *testing.T, p *policy.Policy, model *openfgav1.AuthorizationModel) {
+	t.Helper()
+	dsl, _ := openfga.DSL(p, openfga.Options{})
+	parsed, err := transformer.TransformDSLToProto(string(dsl))
+	if err != nil {
+		t.Errorf("%v in\n%s", err, dsl)
+	}
+	if !proto.Equal(normal(parsed), normal(model)) {
+		t.Errorf("DSL and JSON differ:\n%s\n%s", dsl, protojson.Format(model))
+	}
+	modules, found := openfga.Modules(p, openfga.Options{})
+	if found.HasErrors() {
+		t.Error(found)
+	}
+	var files []transformer.ModuleFile
+	for _, m := range modules {
+		files = append(files, transformer.ModuleFile{Name: m.File, Contents: string(m.Content)})
+	}
+	merged, err := transformer.TransformModuleFilesToModel(files, "1.2")
+	if err != nil {
+		t.Fatalf("%v in\n%+v", err, files)
+	}
+	measured(t, "the modules", stored(merged), func(o openfga.Options) policy.Diagnostics {
+		_, found := openfga.Modules(p, o)
+		return found
+	})
+	if _, err := typesystem.NewAndValidate(t.Context(), merged); err != nil {
+		t.Errorf("%v in modules", err)
+	}
+	merged = normal(merged)
+	merged.SchemaVersion = model.GetSchemaVersion()
+	if !proto.Equal(merged, normal(model)) {
+		t.Errorf("modules and JSON differ:\n%s\n%s", protojson.Format(merged), protojson.Format(model))
+	}
+}
+
+// normal makes one model out of the many that mean the same: types in order, no empty parts, no origins.
+func normal(model *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel {
+	out := &openfgav1.AuthorizationModel{SchemaVersion: model.GetSchemaVersion()}
+	byName := map[string]*openfgav1.TypeDefinition{}
+	for _, t := range model.GetTypeDefinitions() {
+		clone := proto.Clone(t).(*openfgav1.TypeDefinition)
+		if clone.GetMetadata() != nil {
+			clone.Metadata.Module, clone.Metadata.SourceInfo = "", nil
+			for _, r := range clone.GetMetadata().GetRelations() {
+				r.Module, r.SourceInfo = "", nil
+			}
+			if len(clone.GetMetadata().GetRelations()) == 0 {
+				clone.Metadata = nil
+			}
+		}
+		byName[t.GetType()] = clone
+	}
+	for _, name := range sortedKeys(byName) {
+		out.TypeDefinitions = append(out.TypeDefinitions, byName[name])
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,11 @@
+//go:build integration
+
+package conformance
+
+import "testing"
+
+// TestSpiceDBTakesTenThousandPoliciesThatPassItsCheck is apart because the race detector makes it slow.
+func TestSpiceDBTakesTenThousandPoliciesThatPassItsCheck(t *testing.T) {
+	t.Parallel()
+	testSpiceDBCorpus(t, 10_000)
+}

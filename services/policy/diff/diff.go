@@ -1,0 +1,112 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// Policies returns what changes when one policy takes the place of another: the worst first,
+// then by type, part and name.
+func Policies(before, after *policy.Policy) []Change {
+	d := differ{before: before, after: after}
+	for o, n := range pairs(before.Types, after.Types, func(t *policy.Type) string { return t.Name }) {
+		d.types(o, n)
+	}
+	for o, n := range pairs(before.Unions, after.Unions, func(u *policy.Union) string { return u.Name }) {
+		d.unions(o, n)
+	}
+	for o, n := range pairs(before.Actions, after.Actions, func(a *policy.Action) string { return a.Name }) {
+		d.actions(o, n)
+	}
+	slices.SortFunc(d.changes, Change.compare)
+	return d.changes
+}
+
+// differ collects changes. Of each pair that its methods compare, one may be nil.
+type differ struct {
+	before, after *policy.Policy
+	changes       []Change
+}
+
+func (d *differ) add(c Change) { d.changes = append(d.changes, c) }
+
+func (d *differ) types(o, n *policy.Type) {
+	switch {
+	case o == nil:
+		d.add(Change{
+			Class: Harmless, What: Type, Type: n.Name, Name: n.Name, New: n.Source.At(n.At),
+			Message: fmt.Sprintf("type %s is new, with %s and %s", n.Name, count(len(n.Relations), "relation"), count(len(n.Bindings), "action")),
+		})
+		return
+	case n == nil:
+		d.add(Change{
+			Class: BreakingForData, What: Type, Type: o.Name, Name: o.Name, Old: o.Source.At(o.At),
+			Message: fmt.Sprintf("type %s is gone: stored relationships of its resources would be orphaned, and nobody may act on them any more", o.Name),
+		})
+		return
+	}
+	d.idPrefixes(o, n)
+	d.relations(o, n)
+	d.bindings(o, n)
+}
+
+func (d *differ) idPrefixes(o, n *policy.Type) {
+	// Nobody has given ids to a type that no document declared.
+	if o.IDPrefix == n.IDPrefix || o.Synthesised() || n.Synthesised() {
+		return
+	}
+	d.add(Change{
+		Class: BreakingForIDs, What: IDPrefix, Type: n.Name, Name: n.IDPrefix, Old: o.Source.At(o.At), New: n.Source.At(n.At),
+		Message: fmt.Sprintf("ids of type %s begin with %s, no longer with %s: those that exist are not recognised", n.Name, n.IDPrefix, o.IDPrefix),
+	})
+}
+
+func (d *differ) unions(o, n *policy.Union) {
+	// A union that is new or gone is but another way to write what its users mean; that is compared.
+	if o == nil || n == nil {
+		return
+	}
+	for was, is := range pairs(o.Members, n.Members, func(t *policy.Type) string { return t.Name }) {
+		c := Change{Class: Harmless, What: Union, Old: o.Source.At(o.At), New: n.Source.At(n.At)}
+		const effects = "what that does to relations and actions is listed there"
+		switch {
+		case was == nil:
+			c.Name = n.Name + ": " + is.Name
+			c.Message = fmt.Sprintf("union %s has the new member %s; %s", n.Name, is.Name, effects)
+		case is == nil:
+			c.Name = n.Name + ": " + was.Name
+			c.Message = fmt.Sprintf("union %s has lost its member %s; %s", n.Name, was.Name, effects)
+		default:
+			continue
+		}
+		d.add(c)
+	}
+}
+
+func (d *differ) actions(o, n *policy.Action) {
+	switch {
+	case o == nil:
+		d.add(Change{
+			Class: Harmless, What: Action, Name: n.Name, New: n.Source.At(n.At),
+			Message: fmt.Sprintf("action %s is new; what it is bound to is listed there", n.Name),
+		})
+	case n == nil:
+		d.add(Change{
+			Class: Harmless, What: Action, Name: o.Name, Old: o.Source.At(o.At),
+			Message: fmt.Sprintf("action %s is gone; what it was bound to is listed there", o.Name),
+		})
+	}
+}
+
+func count(n int, what string) string {
+	switch n {
+	case 0:
+		return "no " + what + "s"
+	case 1:
+		return "1 " + what
+	default:
+		return fmt.Sprintf("%d %ss", n, what)
+	}
+}

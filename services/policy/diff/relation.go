@@ -1,0 +1,78 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+func (d *differ) relations(o, n *policy.Type) {
+	followed := d.followed(n)
+	for was, is := range pairs(o.Relations, n.Relations, func(r *policy.Relation) string { return r.Name }) {
+		switch {
+		case was == nil:
+			d.add(Change{
+				Class: Harmless, What: Relation, Type: n.Name, Name: is.Name, New: is.Source.At(is.At),
+				Message: fmt.Sprintf("relation %s of %s is new, to %s", is.Name, n.Name, count(len(is.Targets), "type")),
+			})
+		case is == nil:
+			d.add(Change{
+				Class: BreakingForData, What: Relation, Type: o.Name, Name: was.Name, Old: was.Source.At(was.At),
+				Message: fmt.Sprintf("relation %s of %s is gone: relationships that are stored in it would be orphaned", was.Name, o.Name),
+			})
+		default:
+			d.targets(n.Name, was, is, followed[is.Name])
+		}
+	}
+}
+
+// targets compares where a relation leads. Followed says that it decides who may do something.
+func (d *differ) targets(typeName string, o, n *policy.Relation, followed bool) {
+	for was, is := range pairs(o.Targets, n.Targets, func(t *policy.Type) string { return t.Name }) {
+		if was != nil && is != nil {
+			continue
+		}
+		target := cmp.Or(was, is).Name
+		c := Change{What: Target, Type: typeName, Name: n.Name + ": " + target, Old: placeOf(o, target, was), New: placeOf(n, target, is)}
+		switch {
+		case is == nil:
+			c.Class = BreakingForData
+			c.Message = fmt.Sprintf("relation %s of %s no longer leads to %s: relationships that are stored would be orphaned", n.Name, typeName, target)
+		case followed:
+			c.Class = Widening
+			c.Message = fmt.Sprintf("relation %s of %s may lead to %s: who is allowed there may be allowed here", n.Name, typeName, target)
+		default:
+			c.Class = Harmless
+			c.Message = fmt.Sprintf("relation %s of %s may lead to %s; no action follows it", n.Name, typeName, target)
+		}
+		d.add(c)
+	}
+}
+
+// placeOf is where the relation names the target, or the relation itself if it names a union.
+func placeOf(r *policy.Relation, target string, there *policy.Type) policy.Place {
+	if there == nil {
+		return policy.Place{}
+	}
+	for _, reference := range r.References {
+		if reference.Name == target {
+			return r.Source.At(reference.At)
+		}
+	}
+	return r.Source.At(r.At)
+}
+
+// followed returns the relations of the new type that something follows: a condition, or role bindings to who has the role.
+func (d *differ) followed(t *policy.Type) map[string]bool {
+	relations := map[string]bool{}
+	if o := d.after.Options; t.Name == o.RoleType {
+		relations[o.RoleRelation] = true
+	}
+	for _, b := range t.Bindings {
+		for _, s := range b.Steps {
+			relations[s.Relation] = true
+		}
+	}
+	return relations
+}

@@ -1,0 +1,100 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/internal/words"
+)
+
+// lookup finds the type, and sees that the action is bound to it.
+func lookup(p *policy.Policy, typeName, action string) (*policy.Type, error) {
+	t := p.Type(typeName)
+	if t == nil {
+		if u := p.Union(typeName); u != nil {
+			return nil, fmt.Errorf("%s is a union: name one of its types: %s", u.Name, words.Some(names(u.Members, nameOfType), mostNames))
+		}
+		return nil, fmt.Errorf("there is no type %.64q: %s", typeName, suggest(typeName, "types", names(p.Types, nameOfType)))
+	}
+	if t.Binding(action) != nil {
+		return t, nil
+	}
+	bound := names(t.Bindings, func(b *policy.Binding) string { return b.Action })
+	declared := names(p.Actions, func(a *policy.Action) string { return a.Name })
+	switch {
+	case slices.Contains(declared, action):
+		return nil, fmt.Errorf("action %s is not bound to type %s: %s, and %s", action, t.Name, has(t.Name, bound), boundTo(p, action))
+	case len(bound) > 0:
+		return nil, fmt.Errorf("type %s has no action %.64q: %s", t.Name, action, suggest(action, "actions", bound))
+	default:
+		return nil, fmt.Errorf("there is no action %.64q: %s", action, suggest(action, "actions", declared))
+	}
+}
+
+func has(typeName string, actions []string) string {
+	if len(actions) == 0 {
+		return "nothing is bound to " + typeName
+	}
+	return typeName + " has " + words.Some(actions, mostNames)
+}
+
+func boundTo(p *policy.Policy, action string) string {
+	var types []string
+	for _, t := range p.Types {
+		if t.Binding(action) != nil {
+			types = append(types, t.Name)
+		}
+	}
+	if len(types) == 0 {
+		return "the action is bound to nothing"
+	}
+	return "the action is bound to " + words.Some(types, mostNames)
+}
+
+// suggest names what was probably meant, else some of what there is.
+func suggest(name, what string, known []string) string {
+	switch near := nearest(name, known); {
+	case len(near) > 0:
+		return "did you mean " + strings.Join(near, " or ") + "?"
+	case len(known) == 0:
+		return "there are no " + what
+	default:
+		return "the " + what + " are " + words.Some(known, mostNames)
+	}
+}
+
+// mostNames is how many names an error lists.
+const mostNames = 8
+
+func names[T any](items []T, name func(T) string) []string {
+	all := make([]string, len(items))
+	for i, item := range items {
+		all[i] = name(item)
+	}
+	return all
+}
+
+func nameOfType(t *policy.Type) string { return t.Name }
+
+// nearest returns up to three of the known names that are the fewest typing mistakes away, if those are few.
+func nearest(name string, known []string) []string {
+	const most, maxLength = 3, 128
+	if len(name) > maxLength {
+		return nil
+	}
+	best, near := min(len(name)/2, 3)+1, []string(nil)
+	for _, k := range known {
+		if max(len(k)-len(name), len(name)-len(k)) > best {
+			continue
+		}
+		switch d := words.Distance(name, k); {
+		case d < best:
+			best, near = d, []string{k}
+		case d == best && len(near) > 0 && len(near) < most:
+			near = append(near, k)
+		}
+	}
+	return near
+}

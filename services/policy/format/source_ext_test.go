@@ -1,0 +1,100 @@
+package format_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/format"
+	"github.com/entail-dev/entail/services/policy/internal/policytest"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+func TestFilesAreFormattedOneWay(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ text, want string }{
+		"keys, order and style": {
+			"ACTIONS: [{name: get}]\nresourcetypes:\n    - {idprefix: 'foo', NAME: \"foo\", relationships: [{targettypes: [foo, {name: bar}], relation: own}]}\n",
+			"resourceTypes:\n  - name: foo\n    idPrefix: foo\n    relationships:\n      - relation: own\n        targetTypes:\n          - name: foo\n          - name: bar\nactions:\n  - name: get\n",
+		},
+		"conditions": {
+			"actionBindings:\n- conditions:\n  - relationshipAction: {actionName: get, relation: own}\n  - roleBinding: { }\n  typeName: foo\n  actionName: get\n",
+			"actionBindings:\n  - actionName: get\n    typeName: foo\n    conditions:\n      - relationshipAction:\n          relation: own\n          actionName: get\n      - roleBinding: {}\n",
+		},
+		"members by their other key": {
+			"unions: [{name: u, resourceTypeNames: foo}]\n", "unions:\n  - name: u\n    resourceTypes:\n      - name: foo\n",
+		},
+		"texts that are no texts without quotes": {
+			"resourceTypes: [{name: \"null\", idPrefix: '123'}]\n", "resourceTypes:\n  - name: \"null\"\n    idPrefix: \"123\"\n",
+		},
+		"documents and who provides them": {
+			"# Provided by foo\nactions: []\n---\n---\n# Provided by bar\n\nunions: []\n", "# Provided by foo\nactions: []\n---\n# Provided by bar\nunions: []\n",
+		},
+		"comments": {
+			"# top\nactions: # all\n# first\n- name: get # one\n# second\n- name: put\n# end\n",
+			"# top\nactions: # all\n  # first\n  - name: get # one\n  # second\n  - name: put\n# end\n",
+		},
+		"comments after brackets": {
+			"actions: [{name: get}] # all\nunions: # all unions\n- {name: u, resourceTypes: [a]} # first\n- name: v # second\n  resourceTypes: [a, b] # both\n" +
+				"- name: w\n  resourceTypes: [] # none\n- {name: x, # last\n   resourceTypes: [a, # one\n    b]}\n",
+			"unions: # all unions\n  # first\n  - name: u\n    resourceTypes:\n      - name: a\n  - name: v # second\n    resourceTypes: # both\n" +
+				"      - name: a\n      - name: b\n  - name: w\n    resourceTypes: [] # none\n  - name: x # last\n    resourceTypes:\n      - name: a # one\n      - name: b\n" +
+				"actions: # all\n  - name: get\n",
+		},
+		"anchors": {
+			"unions:\n- name: u\n  resourceTypes: &all [foo]\n- {name: v, resourceTypes: *all}\n",
+			"unions:\n  - name: u\n    resourceTypes: &all\n      - name: foo\n  - name: v\n    resourceTypes: *all\n",
+		},
+		"nothing but comments": {"# nothing\n", "# nothing\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, found := format.Source(syntax.File{Name: "p.yaml", Content: []byte(test.text)})
+			if string(out) != test.want || len(found) > 0 {
+				t.Errorf("got\n%s\nwant\n%s\n%v", out, test.want, found)
+			}
+		})
+	}
+}
+
+func TestTheExampleIsFormattedButForItsCase(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../testdata/loadbalancer/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, found := format.Source(syntax.File{Name: "p.yaml", Content: text})
+	if want := strings.ReplaceAll(string(text), "targettypes", "targetTypes"); string(out) != want || len(found) > 0 {
+		t.Errorf("got\n%s\n%v", out, found)
+	}
+}
+
+func TestWhatIsFormattedStaysSo(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		for _, text := range policytest.Generate(seed) {
+			once, found := format.Source(syntax.File{Content: []byte(text)})
+			if found.HasErrors() {
+				t.Fatalf("%v in\n%s", found, text)
+			}
+			if twice, _ := format.Source(syntax.File{Content: once}); string(twice) != string(once) {
+				t.Fatalf("formatted\n%s\nand again\n%s", once, twice)
+			}
+		}
+	}
+}
+
+func TestFilesWithErrorsAreNotFormatted(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]policy.Code{
+		"actions: [\n": policy.CodeSyntax, "action: []\n": policy.CodeUnknownKey, "- a\n": policy.CodeKind,
+		"unions: [{resourceTypes: &a [foo], name: u}, {name: &b v, resourceTypes: *a}, {resourceTypes: [*b], name: &b w}]\n": policy.CodeFormat,
+		"actions: [{name: get},\n  {name: put}] # after lines\nunions: []\n":                                                 policy.CodeFormat,
+	} {
+		out, found := format.Source(syntax.File{Name: "p.yaml", Content: []byte(text)})
+		if out != nil || len(found) == 0 || found[0].Code != want || found[0].Hint == "" {
+			t.Errorf("%q gives %q with %v, want %s", text, out, found, want)
+		}
+	}
+}

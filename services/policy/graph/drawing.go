@@ -1,0 +1,191 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+const (
+	// maxBoxes is how many types a drawing has at most, and maxVertices how many arrows, lines, boxes, labels and bends each.
+	maxBoxes    = 200
+	maxVertices = 10_000
+)
+
+// Measures of a drawing, in pixels.
+const (
+	lineHeight   = 17
+	padding      = 10
+	columnGap    = 46
+	rowGap       = 18
+	loopInset    = 18
+	loopGap      = 6
+	letterTenths = 73
+	titleTenths  = 86
+)
+
+// drawing is a graph in columns. Boxes stand in the even ones, the labels of arrows between them; a line
+// that passes a column has a bend there.
+type drawing struct {
+	// of has the box of each node.
+	of       map[*Node]*vertex
+	vertices []*vertex
+	columns  [][]*vertex
+	// lone are the boxes that are connected with no other. They stand in no column, but below all.
+	lone  []*vertex
+	lines []*line
+}
+
+// vertex is a box, which is drawn of a node, a label, which is drawn of an edge, or a bend, which is neither.
+type vertex struct {
+	box   *Node
+	label *Edge
+	// loops are arrows of the box to itself. They are drawn below it.
+	loops []*Edge
+
+	column, row int
+	x, y        int
+	width       int
+	// height is all the room it takes, body that of the box without its loops.
+	height, body int
+	left, right  []*vertex
+}
+
+// middle is where lines meet it.
+func (n *vertex) middle() int { return n.y + n.body/2 }
+
+// line is what is drawn of an arrow from one box or label to the next. All vertices between are bends.
+type line struct {
+	vertices []*vertex
+	// tip says that it ends in the head of the arrow.
+	tip bool
+	// from and to are the heights of its ends.
+	from, to int
+}
+
+func newDrawing(g *Graph) (*drawing, error) {
+	if len(g.Nodes) > maxBoxes {
+		return nil, fmt.Errorf("the graph has %d types, and a drawing at most %d: filter by type, action or owner", len(g.Nodes), maxBoxes)
+	}
+	d := &drawing{of: map[*Node]*vertex{}}
+	for _, b := range g.Nodes {
+		d.of[b] = d.add(&vertex{box: b})
+	}
+	back := d.layer(g)
+	for i, a := range g.Edges {
+		d.arrow(a, back)
+		if max(i, len(d.lines), len(d.vertices)) > maxVertices {
+			return nil, errors.New("the graph has too many arrows to draw them: filter by type, action or owner")
+		}
+	}
+	d.fill()
+	return d, nil
+}
+
+// fill puts the vertices into their columns.
+func (d *drawing) fill() {
+	for _, n := range d.vertices {
+		n.measure()
+		if len(n.left)+len(n.right) == 0 {
+			d.lone = append(d.lone, n)
+			continue
+		}
+		for len(d.columns) <= n.column {
+			d.columns = append(d.columns, nil)
+		}
+		n.row = len(d.columns[n.column])
+		d.columns[n.column] = append(d.columns[n.column], n)
+	}
+}
+
+func (d *drawing) add(n *vertex) *vertex {
+	d.vertices = append(d.vertices, n)
+	return n
+}
+
+// arrow adds a label for the targets to the right, one for those to the left, and the lines.
+func (d *drawing) arrow(a *Edge, back map[arc]bool) {
+	from := d.of[a.From]
+	labels := map[bool]*vertex{}
+	for _, b := range a.To {
+		to := d.of[b]
+		if to == from {
+			from.loops = append(from.loops, a)
+			continue
+		}
+		leftwards := back[arc{from, to}]
+		if labels[leftwards] == nil {
+			labels[leftwards] = d.add(&vertex{label: a, column: from.column + step(leftwards)})
+			d.line(from, labels[leftwards], step(leftwards)).tip = false
+		}
+		d.line(labels[leftwards], to, step(leftwards)).tip = true
+	}
+}
+
+func step(leftwards bool) int {
+	if leftwards {
+		return -1
+	}
+	return 1
+}
+
+func (d *drawing) line(from, to *vertex, step int) *line {
+	l := &line{vertices: []*vertex{from}}
+	for last := from; last != to; {
+		next := to
+		if column := last.column + step; column != to.column {
+			next = d.add(&vertex{column: column})
+		}
+		connect(last, next)
+		l.vertices = append(l.vertices, next)
+		last = next
+	}
+	d.lines = append(d.lines, l)
+	return l
+}
+
+func connect(a, b *vertex) {
+	if a.column > b.column {
+		a, b = b, a
+	}
+	a.right, b.left = append(a.right, b), append(b.left, a)
+}
+
+// measure finds out how much room a vertex takes.
+func (n *vertex) measure() {
+	switch {
+	case n.label != nil:
+		n.width, n.height = n.label.size()
+		n.body = n.height
+	case n.box != nil:
+		n.width = 2*padding + width(n.box.Name, titleTenths)
+		n.body = 2*padding + lineHeight
+		if n.box.Owner != "" {
+			n.width, n.body = max(n.width, 2*padding+width(n.box.Owner, letterTenths)), n.body+lineHeight
+		}
+		for _, line := range lines(n.box.Actions) {
+			n.width, n.body = max(n.width, 2*padding+width(line, letterTenths)), n.body+lineHeight
+		}
+		n.height = n.body
+		for _, a := range n.loops {
+			w, h := a.size()
+			n.width, n.height = max(n.width, w+4*loopInset), n.height+h+loopGap
+		}
+		if len(n.loops) > 0 {
+			n.height += loopGap
+		}
+	}
+}
+
+// size is that of an arrow's label.
+func (a *Edge) size() (int, int) {
+	w, h := width(a.Relation, letterTenths), lineHeight
+	for _, line := range lines(a.Flows) {
+		w, h = max(w, width(line, letterTenths)), h+lineHeight
+	}
+	return w + 2*padding, h + padding
+}
+
+func width(s string, tenths int) int {
+	return (utf8.RuneCountInString(printable(s))*tenths + 9) / 10
+}

@@ -1,0 +1,154 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// Graph is what is drawn of a policy. Everything in it is sorted by name.
+type Graph struct {
+	Nodes []*Node
+	Edges []*Edge
+}
+
+// Node is a type.
+type Node struct {
+	Name, Owner string
+	Actions     []Action
+	// Beside says that the filter does not choose the type, but something that it is connected with.
+	Beside bool
+}
+
+// Action is something that can be done to the resources of a type.
+type Action struct {
+	Name string
+	// ByRole says that role bindings of the resource itself can give it.
+	ByRole bool
+}
+
+// Edge is a relation of a type to some of its targets.
+type Edge struct {
+	Relation string
+	From     *Node
+	To       []*Node
+	Flows    []Flow
+}
+
+// Flow allows, at the tail of an edge, an action to who may take another at its head. Mostly it is the same one.
+type Flow struct{ Tail, Head string }
+
+// String is the action, or "tail <- head" if it changes on the way.
+func (f Flow) String() string {
+	if f.Tail == f.Head {
+		return f.Tail
+	}
+	return f.Tail + " <- " + f.Head
+}
+
+// Of returns what a filter chooses of a policy.
+func Of(p *policy.Policy, f Filter) *Graph {
+	b := builder{filter: f, nodes: map[*policy.Type]*node{}}
+	for _, t := range p.Types {
+		if !t.Synthesised() {
+			b.nodes[t] = b.node(t)
+		}
+	}
+	g := &Graph{}
+	for _, t := range p.Types {
+		if b.nodes[t] == nil {
+			continue
+		}
+		for _, r := range t.Relations {
+			if e := b.edge(t, r); e != nil {
+				g.Edges = append(g.Edges, e)
+			}
+		}
+	}
+	for _, t := range p.Types {
+		if n := b.nodes[t]; n != nil && (!n.Beside || n.connected) {
+			n.list(t)
+			g.Nodes = append(g.Nodes, &n.Node)
+		}
+	}
+	return g
+}
+
+type builder struct {
+	filter Filter
+	nodes  map[*policy.Type]*node
+}
+
+// node is a node under construction.
+type node struct {
+	Node
+
+	actions   map[string]bool
+	connected bool
+}
+
+func (b *builder) node(t *policy.Type) *node {
+	f := b.filter
+	n := &node{Node: Node{Name: t.Name, Owner: t.Source.Owner}, actions: map[string]bool{}}
+	for _, bound := range t.Bindings {
+		if f.action(bound.Action) && f.owner(t.Source, bound.Source) {
+			n.actions[bound.Action] = true
+		}
+	}
+	wanted := f.typeName(t) && (len(n.actions) > 0 || f.Actions == nil && f.owner(t.Source))
+	if !wanted {
+		n.Beside = true
+		clear(n.actions)
+	}
+	return n
+}
+
+// list makes the list of actions from those that were noted.
+func (n *node) list(t *policy.Type) {
+	for _, bound := range t.Bindings {
+		if n.actions[bound.Action] {
+			n.Actions = append(n.Actions, Action{Name: bound.Action, ByRole: bound.RoleBinding})
+		}
+	}
+}
+
+// edge returns what the filter chooses of a relation, or nil.
+func (b *builder) edge(t *policy.Type, r *policy.Relation) *Edge {
+	from := b.nodes[t]
+	e := &Edge{Relation: r.Name, From: &from.Node, Flows: b.flows(t, r)}
+	if len(e.Flows) == 0 && (b.filter.Actions != nil || !b.filter.owner(r.Source)) {
+		return nil
+	}
+	for _, target := range r.Targets {
+		to := b.nodes[target]
+		if to == nil || !b.filter.typeName(t) && !b.filter.typeName(target) {
+			continue
+		}
+		from.connected, to.connected = true, true
+		e.To = append(e.To, &to.Node)
+		for _, flow := range e.Flows {
+			from.actions[flow.Tail], to.actions[flow.Head] = true, true
+		}
+	}
+	if len(e.To) == 0 {
+		return nil
+	}
+	return e
+}
+
+func (b *builder) flows(t *policy.Type, r *policy.Relation) []Flow {
+	var flows []Flow
+	for _, bound := range t.Bindings {
+		if !b.filter.owner(r.Source, bound.Source) {
+			continue
+		}
+		for _, s := range bound.Steps {
+			if s.Relation == r.Name && b.filter.action(bound.Action, s.Action) {
+				flows = append(flows, Flow{Tail: bound.Action, Head: s.Action})
+			}
+		}
+	}
+	slices.SortFunc(flows, func(x, y Flow) int { return strings.Compare(x.String(), y.String()) })
+	return flows
+}

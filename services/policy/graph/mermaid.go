@@ -1,0 +1,79 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// maxMermaidBytes and maxMermaidArrows are what Mermaid takes unless whoever runs it raises its limits.
+	maxMermaidBytes  = 50_000
+	maxMermaidArrows = 500
+)
+
+// Mermaid is the graph as a flowchart for Mermaid, which many viewers of Markdown draw.
+// It is an error if they would refuse it because of its size; a filter helps.
+func (g *Graph) Mermaid() ([]byte, error) {
+	b, arrows := strings.Builder{}, 0
+	b.WriteString("flowchart LR\n")
+	for _, n := range g.Nodes {
+		class := ""
+		if n.Beside {
+			class = ":::beside"
+		}
+		fmt.Fprintf(&b, "  %s[\"%s\"]%s\n", mermaidID(n), mermaidNode(n), class)
+		if b.Len() > maxMermaidBytes {
+			return nil, errTooLarge("Mermaid", maxMermaidBytes)
+		}
+	}
+	for _, e := range g.Edges {
+		label := mermaidEdge(e)
+		if arrows += len(e.To); arrows > maxMermaidArrows {
+			return nil, fmt.Errorf("the graph has more than %d arrows for Mermaid: filter by type, action or owner", maxMermaidArrows)
+		}
+		for _, to := range e.To {
+			fmt.Fprintf(&b, "  %s -->|\"%s\"| %s\n", mermaidID(e.From), label, mermaidID(to))
+		}
+		if b.Len() > maxMermaidBytes {
+			return nil, errTooLarge("Mermaid", maxMermaidBytes)
+		}
+	}
+	b.WriteString("  classDef beside stroke-dasharray: 4 3\n")
+	return []byte(b.String()), nil
+}
+
+func mermaidNode(n *Node) string {
+	words := []string{"<b>" + mermaidEscape(n.Name) + "</b>"}
+	if n.Owner != "" {
+		words = append(words, "<i>"+mermaidEscape(n.Owner)+"</i>")
+	}
+	for _, line := range lines(n.Actions) {
+		words = append(words, mermaidEscape(line))
+	}
+	return strings.Join(words, "<br/>")
+}
+
+func mermaidEdge(e *Edge) string {
+	words := []string{"<i>" + mermaidEscape(e.Relation) + "</i>"}
+	for _, line := range lines(e.Flows) {
+		words = append(words, mermaidEscape(line))
+	}
+	return strings.Join(words, "<br/>")
+}
+
+// mermaidID never is one of Mermaid's own words, such as end.
+func mermaidID(n *Node) string { return "t_" + n.Name }
+
+// mermaidEscape writes all that might mean something to Mermaid, or to HTML, by its number.
+func mermaidEscape(s string) string {
+	var b strings.Builder
+	for _, r := range printable(s) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" _-.,/●○…", r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "#%d;", r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,165 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	margin = 16
+	// leastWidth is what lone boxes may fill before they begin another row.
+	leastWidth = 900
+	// settlings is how often the columns are settled, bendWeight how much more than others bends pull: long lines become straight.
+	settlings  = 40
+	bendWeight = 8
+)
+
+// place gives every node its place: columns side by side, vertices as near to the height of their neighbours as their order allows.
+func (d *drawing) place() {
+	x := margin
+	for _, column := range d.columns {
+		widest := 0
+		for _, n := range column {
+			widest = max(widest, n.width)
+		}
+		for _, n := range column {
+			n.x = x + (widest-n.width)/2
+			if n.bend() {
+				n.x, n.width = x, widest
+			}
+		}
+		x += widest + columnGap
+		settle(column, func(*vertex) []*vertex { return nil })
+	}
+	for i := range settlings {
+		for j := range d.columns {
+			switch {
+			case i >= settlings*3/4:
+				settle(d.columns[j], func(n *vertex) []*vertex { return slices.Concat(n.left, n.right) })
+			case i%2 == 0:
+				settle(d.columns[j], func(n *vertex) []*vertex { return n.left })
+			default:
+				settle(d.columns[len(d.columns)-1-j], func(n *vertex) []*vertex { return n.right })
+			}
+		}
+	}
+	d.moveToMargin()
+	d.attach()
+}
+
+// moveToMargin moves all to the top, and puts the lone boxes below.
+func (d *drawing) moveToMargin() {
+	connected := slices.Concat(d.columns...)
+	top, right, bottom := 0, leastWidth, margin
+	for i, n := range connected {
+		if i == 0 || n.y < top {
+			top = n.y
+		}
+	}
+	for _, n := range connected {
+		n.y += margin - top
+		right, bottom = max(right, n.x+n.width), max(bottom, n.y+n.height+rowGap)
+	}
+	x, y := margin, bottom
+	for _, n := range d.lone {
+		if x > margin && x+n.width > right {
+			x, y = margin, bottom
+		}
+		n.x, n.y = x, y
+		x, bottom = x+n.width+rowGap, max(bottom, y+n.height+rowGap)
+	}
+}
+
+// block is a run of vertices that touch each other. Its wish is the sum of those of its vertices, by weight.
+type block struct{ wish, weight, vertices int }
+
+// top is where the first of the vertices comes to be.
+func (b block) top() int {
+	top := b.wish / b.weight
+	if b.wish%b.weight < 0 {
+		top--
+	}
+	return top
+}
+
+func (b block) join(o block) block {
+	return block{wish: b.wish + o.wish, weight: b.weight + o.weight, vertices: b.vertices + o.vertices}
+}
+
+func (n *vertex) bend() bool { return n.box == nil && n.label == nil }
+
+func (n *vertex) weight() int {
+	if n.bend() {
+		return bendWeight
+	}
+	return 1
+}
+
+// settle moves the vertices of a column, without changing their order, as near as possible to their neighbours.
+// Where several want the same place they become a block that takes the mean of their wishes.
+func settle(column []*vertex, neighbours func(*vertex) []*vertex) {
+	var blocks []block
+	offset := 0
+	for _, n := range column {
+		wish := n.y
+		if near := neighbours(n); len(near) > 0 {
+			sum := 0
+			for _, m := range near {
+				sum += m.middle()
+			}
+			wish = sum/len(near) - n.body/2
+		}
+		blocks = append(blocks, block{wish: (wish - offset) * n.weight(), weight: n.weight(), vertices: 1})
+		for last := len(blocks) - 1; last > 0 && blocks[last-1].top() > blocks[last].top(); last-- {
+			blocks[last-1] = blocks[last-1].join(blocks[last])
+			blocks = blocks[:last]
+		}
+		offset += n.height + rowGap
+	}
+	i, offset := 0, 0
+	for _, b := range blocks {
+		for range b.vertices {
+			column[i].y = b.top() + offset
+			offset += column[i].height + rowGap
+			i++
+		}
+	}
+}
+
+// end is one end of a line.
+type end struct {
+	height *int
+	// other is where the line goes from here.
+	other int
+}
+
+// attach spreads the ends of lines over the sides of boxes, in the order of where they come from.
+func (d *drawing) attach() {
+	type side struct {
+		of   *vertex
+		left bool
+	}
+	ends, sides := map[side][]end{}, []side(nil)
+	note := func(of, next *vertex, height *int) {
+		s := side{of, next.column < of.column}
+		if ends[s] == nil {
+			sides = append(sides, s)
+		}
+		ends[s] = append(ends[s], end{height, next.middle()})
+	}
+	for _, l := range d.lines {
+		last := len(l.vertices) - 1
+		note(l.vertices[0], l.vertices[1], &l.from)
+		note(l.vertices[last], l.vertices[last-1], &l.to)
+	}
+	for _, s := range sides {
+		all := ends[s]
+		slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(a.other, b.other) })
+		for i, e := range all {
+			*e.height = s.of.middle()
+			if s.of.box != nil {
+				*e.height = s.of.y + s.of.body*(i+1)/(len(all)+1)
+			}
+		}
+	}
+}

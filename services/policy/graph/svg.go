@@ -1,0 +1,168 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// SVG is the graph as a picture that needs nothing else. It is an error if there is too much to draw;
+// a filter helps.
+func (g *Graph) SVG() ([]byte, error) {
+	d, err := newDrawing(g)
+	if err != nil {
+		return nil, err
+	}
+	d.order()
+	d.place()
+	p := painter{}
+	p.open(d, legend(g))
+	for _, l := range d.lines {
+		p.line(l)
+	}
+	for _, n := range d.vertices {
+		p.vertex(n)
+	}
+	p.b.WriteString("</svg>\n")
+	return []byte(p.b.String()), nil
+}
+
+const style = `<style>
+text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
+.name{font-size:14px;font-weight:bold}.owner,.legend{fill:#656d76}.relation{font-style:italic;font-weight:bold;fill:#0550ae}
+.box{fill:#f6f8fa;stroke:#57606a}.beside{stroke-dasharray:5 4;fill:#fff}.label{fill:#eaf2fb}.line{fill:none;stroke:#6e7781;stroke-width:1.3}
+</style>
+<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" orient="auto">
+<path d="M0 0L10 5L0 10z" fill="#6e7781"/></marker></defs>
+`
+
+// legend explains a drawing, a line each.
+func legend(g *Graph) []string {
+	all := []string{
+		"An arrow leads along a relation: who may take an action at its head may take it at its tail.",
+		"● role bindings of the resource can give the action, ○ only relations can.",
+	}
+	if slices.ContainsFunc(g.Nodes, func(b *Node) bool { return b.Beside }) {
+		all = append(all, "A dashed box was not chosen, but is connected with one that was.")
+	}
+	return all
+}
+
+// painter writes a drawing.
+type painter struct{ b strings.Builder }
+
+func (p *painter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
+
+func (p *painter) text(x, y int, class, s string) {
+	p.printf("<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, class, svgEscape(printable(s)))
+}
+
+func (p *painter) open(d *drawing, legend []string) {
+	right, bottom := 0, margin
+	for _, n := range d.vertices {
+		right, bottom = max(right, n.x+n.width+margin), max(bottom, n.y+n.height+margin)
+	}
+	for _, s := range legend {
+		right = max(right, 2*margin+utf8.RuneCountInString(s)*letterTenths/10)
+	}
+	height := bottom + len(legend)*lineHeight + margin
+	p.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n", right, height, right, height)
+	p.b.WriteString("<title>Policy</title>\n" + style)
+	p.printf("<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", right, height)
+	for i, s := range legend {
+		p.printf("<text x=\"%d\" y=\"%d\" class=\"legend\">%s</text>\n", margin, bottom+(i+1)*lineHeight, svgEscape(s))
+	}
+}
+
+// line draws curves between columns, and straight lines through those that it passes.
+func (p *painter) line(l *line) {
+	last := len(l.vertices) - 1
+	leftwards := l.vertices[last].column < l.vertices[0].column
+	x, y := l.vertices[0].side(leftwards), l.from
+	p.printf("<path class=\"line\" d=\"M%d %d", x, y)
+	for i, n := range l.vertices[1:] {
+		toX, toY := n.side(!leftwards), n.middle()
+		if i+1 == last {
+			toY = l.to
+		}
+		p.printf("C%d %d %d %d %d %d", (x+toX)/2, y, (x+toX)/2, toY, toX, toY)
+		x, y = toX, toY
+		if i+1 < last {
+			x = n.side(leftwards)
+			p.printf("H%d", x)
+		}
+	}
+	p.b.WriteString("\"")
+	if l.tip {
+		p.b.WriteString(" marker-end=\"url(#head)\"")
+	}
+	p.b.WriteString("/>\n")
+}
+
+func (n *vertex) side(left bool) int {
+	if left {
+		return n.x
+	}
+	return n.x + n.width
+}
+
+func (p *painter) vertex(n *vertex) {
+	switch {
+	case n.label != nil:
+		p.label(n.label, n.x, n.y)
+	case n.box != nil:
+		p.loops(n)
+		p.box(n)
+	}
+}
+
+func (p *painter) box(n *vertex) {
+	class := "box"
+	if n.box.Beside {
+		class = "box beside"
+	}
+	p.printf("<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\"/>\n", class, n.x, n.y, n.width, n.body)
+	x, y := n.x+padding, n.y+padding+lineHeight-4
+	p.text(x, y, "name", n.box.Name)
+	if n.box.Owner != "" {
+		y += lineHeight
+		p.text(x, y, "owner", n.box.Owner)
+	}
+	for _, line := range lines(n.box.Actions) {
+		y += lineHeight
+		p.text(x, y, "action", line)
+	}
+}
+
+// label writes the relation and what flows along it.
+func (p *painter) label(a *Edge, x, y int) {
+	w, h := a.size()
+	p.printf("<rect class=\"label\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", x, y, w, h)
+	x, y = x+padding, y+padding/2+lineHeight-4
+	p.text(x, y, "relation", a.Relation)
+	for _, line := range lines(a.Flows) {
+		y += lineHeight
+		p.text(x, y, "flow", line)
+	}
+}
+
+// loops draws the arrows of a box to itself as one below it.
+func (p *painter) loops(n *vertex) {
+	if len(n.loops) == 0 {
+		return
+	}
+	left, right, top, bottom := n.x+loopInset, n.x+n.width-loopInset, n.y+n.body, n.y+n.height
+	p.printf("<path class=\"line\" marker-end=\"url(#head)\" d=\"M%d %dV%dQ%d %d %d %dH%dQ%d %d %d %dV%d\"/>\n",
+		left, top, bottom-8, left, bottom, left+8, bottom, right-8, right, bottom, right, bottom-8, top+1)
+	y := top + loopGap
+	for _, a := range n.loops {
+		p.label(a, left+padding, y)
+		_, h := a.size()
+		y += h + loopGap
+	}
+}
+
+func svgEscape(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(s)
+}

@@ -1,0 +1,21 @@
+package policytest_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/entail-dev/entail/services/policy/internal/policytest"
+)
+
+func TestASeedIsAlwaysTheSamePolicy(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(100) {
+		first := policytest.Generate(seed)
+		if !slices.Equal(first, policytest.Generate(seed)) {
+			t.Errorf("seed %d is two policies", seed)
+		}
+		if slices.Equal(first, policytest.Generate(seed+1)) {
+			t.Errorf("seeds %d and %d are one policy", seed, seed+1)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/internal/words"
+)
+
+const (
+	// nearAction is the length from which an action is near the 45 characters that OpenFGA leaves beside the suffix of role bindings.
+	nearAction = 40
+	// nearTypes is the number of types from which a model is near the 100 that OpenFGA takes.
+	nearTypes = 80
+	// alike is how many bindings with the same conditions are better one of a union.
+	alike = 3
+	// maxShown is how many names a finding shows.
+	maxShown = 5
+)
+
+// Policy looks for what a policy should rather not have.
+func Policy(p *policy.Policy) policy.Diagnostics {
+	l := linter{policy: p}
+	for _, u := range p.Unions {
+		if len(u.Members) == 1 {
+			l.found.Add(u.Source.At(u.At), policy.CodeOneMemberUnion, fmt.Sprintf("union %q has one member", u.Name),
+				"refer to "+u.Members[0].Name+" itself, or add members")
+		}
+	}
+	l.nearLimits()
+	l.recursion()
+	l.repetition()
+	l.verbs()
+	return l.found.Diagnostics()
+}
+
+type linter struct {
+	found  policy.Collector
+	policy *policy.Policy
+}
+
+func (l *linter) nearLimits() {
+	for _, a := range l.policy.Actions {
+		if len(a.Name) > nearAction {
+			l.found.Add(a.Source.At(a.At), policy.CodeNearLimit, fmt.Sprintf("action %.64q has %d characters; OpenFGA takes 45 where it has role bindings",
+				a.Name, len(a.Name)), "shorten the name")
+		}
+	}
+	if n := len(l.policy.Types); n > nearTypes {
+		l.found.Add(policy.Place{}, policy.CodeNearLimit, fmt.Sprintf("the policy has %d types; OpenFGA takes 100 unless it is told otherwise", n),
+			"raise the limit of OpenFGA in time")
+	}
+}
+
+// repetition looks for bindings that differ in their type only.
+func (l *linter) repetition() {
+	groups := map[string][]*policy.Binding{}
+	for _, t := range l.policy.Types {
+		for _, b := range t.Bindings {
+			if b.On == t.Name {
+				groups[conditionsOf(b)] = append(groups[conditionsOf(b)], b)
+			}
+		}
+	}
+	for _, group := range groups {
+		if len(group) < alike {
+			continue
+		}
+		names := make([]string, 0, len(group))
+		for _, b := range group {
+			names = append(names, b.On)
+		}
+		l.found.Add(group[0].Source.At(group[0].At), policy.CodeRepeatedBinding,
+			fmt.Sprintf("action %q is bound with the same conditions to %s", group[0].Action, words.Some(names, maxShown)), "bind it once, to a union of them")
+	}
+}
+
+// conditionsOf is the same for bindings of one action with the same conditions.
+func conditionsOf(b *policy.Binding) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %t", b.Action, b.RoleBinding)
+	for _, s := range b.Steps {
+		text.WriteString(" " + s.Relation + "->" + s.Action)
+	}
+	return text.String()
+}
+
+// verbs looks for nouns that lack a verb which most others have, in actions that are named noun_verb.
+func (l *linter) verbs() {
+	nouns, verbs := map[string][]*policy.Action{}, map[string]int{}
+	has := map[string]bool{}
+	for _, a := range l.policy.Actions {
+		if i := strings.LastIndexByte(a.Name, '_'); i > 0 && i < len(a.Name)-1 {
+			nouns[a.Name[:i]] = append(nouns[a.Name[:i]], a)
+			verbs[a.Name[i+1:]]++
+			has[a.Name] = true
+		}
+	}
+	for noun, actions := range nouns {
+		var lacks []string
+		for verb, count := range verbs {
+			if count >= alike && count*3 >= len(nouns)*2 && !has[noun+"_"+verb] {
+				lacks = append(lacks, noun+"_"+verb)
+			}
+		}
+		if len(lacks) == 0 {
+			continue
+		}
+		slices.Sort(lacks)
+		first := slices.MinFunc(actions, func(a, b *policy.Action) int { return cmp.Compare(a.Name, b.Name) })
+		l.found.Add(first.Source.At(first.At), policy.CodeVerbs,
+			fmt.Sprintf("there is %q, but no %s as most others have", first.Name, words.Some(lacks, maxShown)), "declare it, if it was forgotten")
+	}
+}

@@ -1,0 +1,77 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// recursion looks for relations that conditions follow in a circle of types: objects can nest without end, engines do not follow them so far.
+func (l *linter) recursion() {
+	c := circles{number: map[*policy.Type]int{}, low: map[*policy.Type]int{}, circle: map[*policy.Type]int{}}
+	for _, t := range l.policy.Types {
+		if c.number[t] == 0 {
+			c.visit(t)
+		}
+	}
+	for _, t := range l.policy.Types {
+		for _, r := range followed(t) {
+			back := slices.IndexFunc(r.Targets, func(target *policy.Type) bool { return c.circle[target] == c.circle[t] })
+			if back >= 0 {
+				l.found.Add(r.Source.At(r.At), policy.CodeDeepRecursion,
+					fmt.Sprintf("relation %q of %q can lead through %q to ever more objects of its own type", r.Name, t.Name, r.Targets[back].Name),
+					"keep objects less than 24 levels deep: OpenFGA answers with an error beyond, SpiceDB beyond 50")
+			}
+		}
+	}
+}
+
+// circles finds which types lead to each other: Tarjan's strongly connected components.
+type circles struct {
+	number, low, circle map[*policy.Type]int
+	open                []*policy.Type
+}
+
+func (c *circles) visit(t *policy.Type) {
+	c.number[t] = len(c.number) + 1
+	c.low[t] = c.number[t]
+	c.open = append(c.open, t)
+	for _, r := range followed(t) {
+		for _, target := range r.Targets {
+			if c.number[target] == 0 {
+				c.visit(target)
+			}
+			if c.circle[target] == 0 {
+				c.low[t] = min(c.low[t], c.low[target])
+			}
+		}
+	}
+	if c.low[t] != c.number[t] {
+		return
+	}
+	for {
+		last := c.open[len(c.open)-1]
+		c.open, c.circle[last] = c.open[:len(c.open)-1], c.number[t]
+		if last == t {
+			return
+		}
+	}
+}
+
+// followed returns the relations of a type that a condition goes through.
+func followed(t *policy.Type) []*policy.Relation {
+	names := map[string]bool{}
+	for _, b := range t.Bindings {
+		for _, s := range b.Steps {
+			names[s.Relation] = true
+		}
+	}
+	var relations []*policy.Relation
+	for _, r := range t.Relations {
+		if names[r.Name] {
+			relations = append(relations, r)
+		}
+	}
+	return relations
+}

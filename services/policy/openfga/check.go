@@ -1,0 +1,112 @@
+package openfga
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+const (
+	maxTypeName     = 254
+	maxRelationName = 50
+)
+
+// Check tells what OpenFGA would not take of a policy in one piece.
+func Check(p *policy.Policy, o Options) policy.Diagnostics { return newModel(p, o).check(o, false) }
+
+// check looks at a model in one piece, or in modules, in which it is larger.
+func (m *model) check(o Options, modular bool) policy.Diagnostics {
+	c := checker{options: m.policy.Options}
+	if err := o.Validate(); err != nil {
+		c.found.Add(policy.Place{}, policy.CodeOption, err.Error(), "correct the option")
+		return c.found.Diagnostics()
+	}
+	for _, t := range m.policy.Types {
+		c.checkName(t.Source.At(t.At), "type", t.Name, maxTypeName)
+		for _, r := range t.Relations {
+			c.checkName(r.Source.At(r.At), "relation", r.Name, maxRelationName)
+		}
+	}
+	c.checkActions(m.policy)
+	c.checkEntrypoints(m.policy)
+	c.checkSize(m, modular)
+	return c.found.Diagnostics()
+}
+
+type checker struct {
+	found   policy.Collector
+	options policy.Options
+}
+
+// checkActions looks at the actions that some type has, and at what holds their role bindings.
+func (c *checker) checkActions(p *policy.Policy) {
+	bound, roles := map[string]bool{}, map[string]bool{}
+	for _, t := range p.Types {
+		for _, b := range t.Bindings {
+			bound[b.Action] = true
+			if b.RoleBinding {
+				roles[b.Action] = true
+			}
+		}
+	}
+	for _, a := range p.Actions {
+		place := a.Source.At(a.At)
+		if bound[a.Name] {
+			c.checkName(place, "action", a.Name, maxRelationName)
+		}
+		if longest := maxRelationName - len(c.options.RoleSuffix); roles[a.Name] && len(a.Name) > longest && len(a.Name) <= maxRelationName {
+			c.found.Add(place, policy.CodeOpenFGAName,
+				fmt.Sprintf("action %.64q has %d characters, of at most %d for OpenFGA where it has role bindings, which add %s",
+					a.Name, len(a.Name), longest, c.options.RoleSuffix), "shorten the name")
+		}
+	}
+}
+
+func (c *checker) checkName(place policy.Place, what, name string, longest int) {
+	if len(name) > longest {
+		c.found.Add(place, policy.CodeOpenFGAName,
+			fmt.Sprintf("%s %.64q has %d characters, of at most %d for OpenFGA", what, name, len(name), longest), "shorten the name")
+	}
+	if isWord(name) {
+		c.found.Add(place, policy.CodeOpenFGAKeyword, fmt.Sprintf("%s %q is a word of OpenFGA's language", what, name), "choose another name")
+	}
+}
+
+// isWord reports whether the DSL, or the server, keeps a word for itself.
+func isWord(s string) bool {
+	return slices.Contains([]string{
+		"self", "this", "and", "or", "from", "with", "define", "relations", "condition", "in", "true", "false", "null",
+	}, s)
+}
+
+// checkEntrypoints refuses actions that nobody can ever have: OpenFGA takes no model with one.
+func (c *checker) checkEntrypoints(p *policy.Policy) {
+	types := map[*policy.Binding]string{}
+	for _, g := range p.Ungranted {
+		if _, found := types[g.Binding]; !found {
+			types[g.Binding] = g.Type.Name
+		}
+	}
+	for b, t := range types {
+		c.found.Add(b.Source.At(b.At), policy.CodeOpenFGANoEntrypoint,
+			fmt.Sprintf("nobody can ever have action %.64q on %.64q, and OpenFGA takes no such model", b.Action, t),
+			"add `roleBinding: {}` here, or where the relations lead")
+	}
+}
+
+func (c *checker) checkSize(m *model, modular bool) {
+	if types, limit := len(m.policy.Types), m.options.MaxTypes; limit >= 0 && types > limit {
+		c.found.Add(policy.Place{}, policy.CodeOpenFGATypes,
+			fmt.Sprintf("the model has %d types, of at most %d for OpenFGA", types, limit), "remove types, or raise the limit here and in OpenFGA")
+	}
+	limit := m.options.MaxBytes
+	if limit < 0 {
+		return
+	}
+	if size := m.size(modular); size > limit {
+		c.found.Add(policy.Place{}, policy.CodeOpenFGASize,
+			fmt.Sprintf("the model has %d bytes, of at most %d for OpenFGA", size, limit),
+			"bind fewer actions or shorten names, or raise the limit here and in OpenFGA")
+	}
+}

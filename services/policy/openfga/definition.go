@@ -1,0 +1,56 @@
+package openfga
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// model is a policy as OpenFGA sees it: types with one kind of definition.
+type model struct {
+	policy  *policy.Policy
+	options Options
+	// definitions are those of each type, sorted by name.
+	definitions [][]definition
+}
+
+// definition is one relation of a type in OpenFGA: a relation of the policy, an action, or what holds the role bindings of one.
+type definition struct {
+	name string
+	// relation or bound is what it comes from.
+	relation *policy.Relation
+	bound    *policy.Binding
+	role     bool
+}
+
+func newModel(p *policy.Policy, o Options) *model {
+	m := &model{policy: p, options: o.OrDefault(), definitions: make([][]definition, len(p.Types))}
+	for i, t := range p.Types {
+		m.definitions[i] = definitions(t, p.Options)
+	}
+	return m
+}
+
+func definitions(t *policy.Type, o policy.Options) []definition {
+	all := make([]definition, 0, len(t.Relations)+2*len(t.Bindings))
+	for _, r := range t.Relations {
+		all = append(all, definition{name: r.Name, relation: r})
+	}
+	for _, b := range t.Bindings {
+		all = append(all, definition{name: b.Action, bound: b})
+		if b.RoleBinding {
+			all = append(all, definition{name: o.RoleRelationOf(b.Action), bound: b, role: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b definition) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// source is the document that has the definition; that of a type nobody declares has none.
+func (d definition) source() *policy.Source {
+	if d.bound != nil {
+		return d.bound.Source
+	}
+	return d.relation.Source
+}

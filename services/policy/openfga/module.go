@@ -1,0 +1,163 @@
+package openfga
+
+import (
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// maxModuleName is OpenFGA's limit.
+const maxModuleName = 50
+
+// Module is the part of a model that one owner provides.
+type Module struct {
+	Name string
+	// File is what the manifest calls the module.
+	File    string
+	Content []byte
+	// Sources are the documents that the module comes from; none for one that nobody wrote.
+	Sources []*policy.Source
+}
+
+// Modules compiles a policy to a modular model, sorted by name. There are modules unless the findings have errors.
+//
+// What a document declares and binds is in the module of its owner. Without a known one the module
+// is named for what the document declares, so that the way a policy is cut into files makes no difference.
+// Documents that declare only unions and actions have no module: a model has neither.
+func Modules(p *policy.Policy, o Options) ([]Module, policy.Diagnostics) {
+	m := newModel(p, o)
+	found := m.check(o, true)
+	if found.HasErrors() {
+		return nil, found
+	}
+	var modules []Module
+	for _, part := range m.parts() {
+		content, _ := m.write(nil, func(w writer) {
+			w.out.Text("module ", part.name, "\n")
+			for _, keyword := range []string{"type", "extend type"} {
+				for _, f := range part.fragments {
+					if f.keyword() == keyword {
+						w.typ(keyword, f.of, f.definitions)
+					}
+				}
+			}
+		})
+		modules = append(modules, Module{Name: part.name, File: fileOf(part.name), Content: content, Sources: part.sources})
+	}
+	return modules, found
+}
+
+// Manifest is the fga.mod of modules.
+func Manifest(modules []Module) []byte {
+	var b strings.Builder
+	b.WriteString("schema: '1.2'\ncontents:\n")
+	for _, m := range modules {
+		b.WriteString("  - " + m.File + "\n")
+	}
+	return []byte(b.String())
+}
+
+func fileOf(module string) string { return module + ".fga" }
+
+// part is what is in one module.
+type part struct {
+	name      string
+	sources   []*policy.Source
+	fragments []*fragment
+}
+
+// fragment is what a module says of a type.
+type fragment struct {
+	of          *policy.Type
+	own         bool
+	definitions []definition
+}
+
+func (f *fragment) keyword() string {
+	if f.own {
+		return "type"
+	}
+	return "extend type"
+}
+
+// parts distributes types and their definitions to modules.
+func (m *model) parts() []*part {
+	names := m.moduleNames()
+	parts := map[string]*part{}
+	for i, t := range m.policy.Types {
+		fragments := map[string]*fragment{}
+		add := func(source *policy.Source) *fragment {
+			name := names[source]
+			if fragments[name] == nil {
+				fragments[name] = &fragment{of: t}
+				if parts[name] == nil {
+					parts[name] = &part{name: name}
+				}
+				parts[name].fragments = append(parts[name].fragments, fragments[name])
+			}
+			return fragments[name]
+		}
+		if !t.Synthesised() || !slices.Contains(m.options.ExternalTypes, t.Name) {
+			add(t.Source).own = true
+		}
+		for _, d := range m.definitions[i] {
+			f := add(d.source())
+			f.definitions = append(f.definitions, d)
+		}
+	}
+	for _, source := range m.policy.Sources {
+		if part := parts[names[source]]; part != nil {
+			part.sources = append(part.sources, source)
+		}
+	}
+	return slices.SortedFunc(maps.Values(parts), func(a, b *part) int { return strings.Compare(a.name, b.name) })
+}
+
+// moduleNames returns the module of each document, and of what nobody wrote.
+func (m *model) moduleNames() map[*policy.Source]string {
+	names := map[*policy.Source]string{nil: m.options.CoreModule}
+	for _, source := range m.policy.Sources {
+		if isModuleName(source.Owner) {
+			names[source] = source.Owner
+		}
+	}
+	// Types and bindings are each declared once, so the first of a document can name it; types go first.
+	for _, t := range m.policy.Types {
+		if names[t.Source] == "" {
+			names[t.Source] = shorten(t.Name)
+		}
+	}
+	for _, t := range m.policy.Types {
+		for _, b := range t.Bindings {
+			if names[b.Source] == "" {
+				names[b.Source] = shorten(t.Name + "-" + b.Action)
+			}
+		}
+	}
+	return names
+}
+
+// shorten makes a name fit, and keeps different names apart.
+func shorten(name string) string {
+	if len(name) <= maxModuleName {
+		return name
+	}
+	end := fmt.Sprintf("-%08x", crc32.ChecksumIEEE([]byte(name)))
+	return name[:maxModuleName-len(end)] + end
+}
+
+func isModuleName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+		case i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxModuleName && !isWord(s)
+}

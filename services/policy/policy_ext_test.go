@@ -1,0 +1,130 @@
+package policy_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+func TestFindingsAreSortedAndEachIsThereOnce(t *testing.T) {
+	t.Parallel()
+	source := func(file string, document int) *policy.Source { return &policy.Source{File: file, Document: document} }
+	object := source("a", 0)
+	_, first, second := object.Field("x"), object.Field("a"), object.Field("b")
+	var c policy.Collector
+	for _, place := range []policy.Place{
+		source("b", 1).At(policy.TextPosition(1, 1)), source("a", 2).At(policy.TextPosition(9, 1)),
+		source("a", 1).At(policy.TextPosition(10, 2)), source("a", 1).At(policy.TextPosition(10, 1)),
+		source("a", 1).At(policy.TextPosition(9, 9)), object.At(second), object.At(first),
+		(*policy.Source)(nil).At(policy.Position{}), source("a", 1).At(policy.TextPosition(9, 9)),
+	} {
+		c.Add(place, policy.CodeName, "m", "h")
+	}
+	c.Add(source("a", 1).At(policy.TextPosition(9, 9)), policy.CodeMissing, "m", "h")
+	var got []string
+	for _, d := range c.Diagnostics() {
+		got = append(got, d.String())
+	}
+	want := "E-NAME m|a: a: E-NAME m|a: b: E-NAME m|a:9:9: E-MISSING m|a:9:9: E-NAME m|a:10:1: E-NAME m|a:10:2: E-NAME m|a:9:1: E-NAME m|b:1:1: E-NAME m"
+	if strings.Join(got, "|") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, "|"), want)
+	}
+}
+
+func TestNobodyIsShownMoreFindingsThanAnybodyReads(t *testing.T) {
+	t.Parallel()
+	var c policy.Collector
+	for i := range policy.MaxDiagnostics + 100 {
+		c.Add(policy.Place{File: "a", Line: i + 1}, policy.CodeUnusedType, "m", "h").Also(policy.Place{}, "x")
+	}
+	found := c.Diagnostics()
+	if len(found) != policy.MaxDiagnostics+1 || found[policy.MaxDiagnostics].Code != policy.CodeLimit || !found.HasErrors() {
+		t.Errorf("there are %d, the last is %v", len(found), found[len(found)-1])
+	}
+}
+
+func TestTheFirstLetterOfACodeIsItsSeverity(t *testing.T) {
+	t.Parallel()
+	if policy.CodeName.Severity() != policy.Error || policy.CodeUnderscore.Severity() != policy.Warning {
+		t.Error("severities do not follow from codes")
+	}
+	warnings := policy.Diagnostics{{Severity: policy.Warning}}
+	if warnings.HasErrors() || !append(warnings, policy.Diagnostic{Severity: policy.Error}).HasErrors() {
+		t.Error("a warning is no error, and an error is one")
+	}
+}
+
+func TestNamesFollowTheGrammar(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		// type, relation, action, prefix
+		"": "----", "a": "tr--", "ab": "tra-", "abc": "trap", "a1": "t---", "a12": "t--p", "1ab": "---p", "a_": "tra-", "_a": "----", "a_b": "tra-",
+		"Abc": "----", "aBc": "----", "a-b": "----", "a b": "----", "ä": "----", "abcä": "----", "a\n": "----",
+	} {
+		got := ""
+		for _, is := range []struct {
+			letter string
+			valid  func(string) bool
+		}{{"t", policy.IsTypeName}, {"r", policy.IsRelationName}, {"a", policy.IsActionName}, {"p", policy.IsIDPrefix}} {
+			if is.valid(name) {
+				got += is.letter
+			} else {
+				got += "-"
+			}
+		}
+		if got != want {
+			t.Errorf("%q is %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		options policy.Options
+		valid   bool
+	}{
+		"none":                     {valid: true},
+		"all":                      {policy.Options{RoleSuffix: "_rel", RoleType: "duty", RoleRelation: "holder", SubjectTypes: []string{"client", "user"}}, true},
+		"suffix without _":         {policy.Options{RoleSuffix: "role"}, false},
+		"suffix of _":              {policy.Options{RoleSuffix: "_"}, false},
+		"suffix that ends in _":    {policy.Options{RoleSuffix: "_role_"}, false},
+		"suffix in upper case":     {policy.Options{RoleSuffix: "_Role"}, false},
+		"role in upper case":       {policy.Options{RoleType: "Role"}, false},
+		"relation with a digit":    {policy.Options{RoleRelation: "r2"}, false},
+		"subject that is the role": {policy.Options{SubjectTypes: []string{"role"}}, false},
+		"subject with a dash":      {policy.Options{SubjectTypes: []string{"user", "a-b"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := test.options.Validate(); (err == nil) != test.valid {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestThePolicyInThePackageCommentIsOne(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	_, language, _ := strings.Cut(string(content), "// # The language\n")
+	for line := range strings.Lines(language) {
+		if yaml, found := strings.CutPrefix(line, "//\t"); found {
+			text.WriteString(yaml)
+		} else if text.Len() > 0 {
+			break
+		}
+	}
+	p, found := check.Files([]syntax.File{{Name: "doc.go", Content: []byte(text.String())}}, syntax.Limits{}, policy.Options{})
+	if p == nil || len(found) > 0 || p.Sources[0].Owner != "storage-api" {
+		t.Errorf("%v in\n%s", found, text.String())
+	}
+}

@@ -1,0 +1,23 @@
+package report_test
+
+import (
+	"fmt"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
+	"github.com/entail-dev/entail/services/policy/report"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+func ExampleText() {
+	const text = `
+resourceTypes: [{name: folder, idPrefix: fldr}]
+actions: [{name: open}, {name: open}]
+`
+	_, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
+	fmt.Print(report.Text(found))
+	// Output:
+	// folder.yaml:3:32: E-DUP-ACTION action "open" is declared twice
+	//     folder.yaml:3:18: the first
+	//     hint: keep one declaration
+}

@@ -1,0 +1,111 @@
+package report_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/report"
+)
+
+func found() policy.Diagnostics {
+	file := &policy.Source{File: "a b/p.yaml", Document: 2}
+	object := &policy.Source{File: "policydocument/team/lb"}
+	object.Field("spec")
+	var f policy.Collector
+	f.Add(file.At(policy.TextPosition(3, 9)), policy.CodeDupAction, `action "get" is declared twice`, "keep one declaration").
+		Also(file.At(policy.TextPosition(1, 2)), "the first")
+	f.Add(object.At(object.Field("spec.actions[0].name")), policy.CodeUnusedAction, `no binding has the action "get"`, "remove it")
+	f.Add(policy.Place{}, policy.CodeEmpty, "there is no policy", "name files")
+	return f.Diagnostics()
+}
+
+func TestTextIsForPeople(t *testing.T) {
+	t.Parallel()
+	const want = `E-EMPTY there is no policy
+    hint: name files
+a b/p.yaml:3:9: E-DUP-ACTION action "get" is declared twice
+    a b/p.yaml:1:2: the first
+    hint: keep one declaration
+policydocument/team/lb: spec.actions[0].name: W-UNUSED-ACTION no binding has the action "get"
+    hint: remove it
+`
+	if got := report.Text(found()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestJSONHasEveryField(t *testing.T) {
+	t.Parallel()
+	out, err := report.JSON(found())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back []map[string]any
+	if err := json.Unmarshal(out, &back); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]any{
+		"file": "a b/p.yaml", "document": 2.0, "line": 3.0, "column": 9.0, "code": "E-DUP-ACTION", "severity": "error",
+		"message": `action "get" is declared twice`, "hint": "keep one declaration",
+	} {
+		if back[1][key] != want {
+			t.Errorf("%s is %v, want %v", key, back[1][key], want)
+		}
+	}
+	if back[2]["path"] != "spec.actions[0].name" || back[2]["severity"] != "warning" || len(back) != 3 {
+		t.Errorf("got %s", out)
+	}
+	if out, err := report.JSON(nil); err != nil || string(out) != "[]\n" {
+		t.Errorf("of nothing it is %s, %v", out, err)
+	}
+}
+
+func TestSARIFNamesRulesAndPlaces(t *testing.T) {
+	t.Parallel()
+	out, err := report.SARIF(found())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log struct {
+		Version string
+		Runs    []struct {
+			Tool struct {
+				Driver struct{ Rules []struct{ ID string } }
+			}
+			Results []struct {
+				RuleID, Level    string
+				Message          struct{ Text string }
+				Locations        []location
+				RelatedLocations []location
+			}
+		}
+	}
+	if err := json.Unmarshal(out, &log); err != nil {
+		t.Fatal(err)
+	}
+	run := log.Runs[0]
+	if log.Version != "2.1.0" || len(run.Tool.Driver.Rules) != 3 || run.Tool.Driver.Rules[0].ID != "E-DUP-ACTION" || len(run.Results) != 3 {
+		t.Fatalf("got %s", out)
+	}
+	second, third := run.Results[1], run.Results[2]
+	place := second.Locations[0].PhysicalLocation
+	if second.RuleID != "E-DUP-ACTION" || second.Level != "error" || !strings.Contains(second.Message.Text, "Hint: keep one") ||
+		place.ArtifactLocation.URI != "a%20b/p.yaml" || place.Region.StartLine != 3 || place.Region.StartColumn != 9 ||
+		second.RelatedLocations[0].Message.Text != "the first" {
+		t.Errorf("got %s", out)
+	}
+	if len(run.Results[0].Locations) != 0 || third.Level != "warning" || third.Locations[0].LogicalLocations[0].FullyQualifiedName != "spec.actions[0].name" {
+		t.Errorf("got %s", out)
+	}
+}
+
+type location struct {
+	PhysicalLocation struct {
+		ArtifactLocation struct{ URI string }
+		Region           struct{ StartLine, StartColumn int }
+	}
+	LogicalLocations []struct{ FullyQualifiedName string }
+	Message          struct{ Text string }
+}

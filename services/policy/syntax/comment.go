@@ -1,0 +1,20 @@
+package syntax
+
+import "strings"
+
+// ownerOf is what a comment before the content of a document names: "# Provided by NAME".
+func ownerOf(text string) string {
+	const phrase = "provided by "
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		comment, found := strings.CutPrefix(line, "#")
+		if !found && line != "" && !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "%") {
+			break
+		}
+		comment = strings.TrimSpace(comment)
+		if len(comment) > len(phrase) && strings.EqualFold(comment[:len(phrase)], phrase) {
+			return strings.TrimSpace(comment[len(phrase):])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/internal/tree"
+	"github.com/entail-dev/entail/services/policy/internal/words"
+)
+
+// maxFields is how many keys the mappings of the language have at most.
+const maxFields = 4
+
+// fields returns the values of a mapping by the index of their keys; those that are absent are at line 0.
+func (d *decoder) fields(n tree.Node, what string, keys ...string) (values [maxFields]tree.Node) {
+	if n.Kind != tree.Mapping {
+		d.notMapping(n, what, keys)
+		return values
+	}
+	var written, guessed [maxFields]tree.Node
+	for i := 0; i < len(n.Children); i += 2 {
+		key, value := n.Children[i], n.Children[i+1]
+		index := matching(keys, key.Text)
+		if index < 0 {
+			if index = d.unknownKey(key, what, keys); index >= 0 {
+				guessed[index] = value
+			}
+			continue
+		}
+		if written[index].Line > 0 {
+			d.report(key, policy.CodeDupKey, what+" has the key "+keys[index]+" twice",
+				"keep one of them; upper and lower case make no difference").
+				Also(d.document.Source.At(at(written[index])), "the first")
+			value = join(values[index], value)
+		}
+		if written[index].Line == 0 {
+			written[index] = key
+		}
+		values[index] = value
+	}
+	// What stands under a key that is almost right would be missed elsewhere, and add to the errors.
+	for index := range keys {
+		if written[index].Line == 0 {
+			values[index] = guessed[index]
+		}
+	}
+	return values
+}
+
+func (d *decoder) notMapping(n tree.Node, what string, keys []string) {
+	if n.Line == 0 {
+		return
+	}
+	if len(keys) == 0 {
+		d.report(n, policy.CodeKind, what+" has "+n.Kind.String()+" as its value, not an empty mapping", "write `"+what+": {}`")
+		return
+	}
+	d.unreadable(n, what+" is "+n.Kind.String()+", not a mapping", "write a mapping with "+words.List(keys, "and"))
+}
+
+// unknownKey reports a key, and returns the index of the one that was probably meant or -1.
+func (d *decoder) unknownKey(key tree.Node, what string, keys []string) int {
+	message := what + " has no key " + words.Quote(key.Text)
+	if len(keys) == 0 {
+		d.report(key, policy.CodeUnknownKey, message, "write `"+what+": {}`")
+		return -1
+	}
+	meant := nearest(keys, key.Text)
+	hint := "its keys are " + words.List(keys, "and")
+	if meant >= 0 {
+		hint = "did you mean " + keys[meant] + "?"
+	}
+	d.report(key, policy.CodeUnknownKey, message, hint)
+	return meant
+}
+
+// join puts lists that were given under one key together; of other values the first counts.
+func join(first, second tree.Node) tree.Node {
+	if first.Kind == tree.Sequence && second.Kind == tree.Sequence {
+		first.Children = append(slices.Clip(first.Children), second.Children...)
+	}
+	return first
+}
+
+func matching(keys []string, text string) int {
+	for i, key := range keys {
+		if len(key) == len(text) && (key == text || strings.EqualFold(key, text)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// nearest returns the index of the only key that is a few typing mistakes away, or -1.
+func nearest(keys []string, text string) int {
+	const maxMistakes, maxLength = 3, 64
+	best, found := maxMistakes+1, -1
+	for i, key := range keys {
+		if len(text) > maxLength {
+			break
+		}
+		mistakes := words.Distance(strings.ToLower(key), strings.ToLower(text))
+		if mistakes > len(key)/3 {
+			continue
+		}
+		switch {
+		case mistakes < best:
+			best, found = mistakes, i
+		case mistakes == best:
+			found = -1
+		}
+	}
+	return found
+}

@@ -1,0 +1,81 @@
+package syntax
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// FromObject completes a document that an object holds, and returns it: each part gets the position
+// of its field, as a part that [Parse] reads gets that of its line. Root is the path of the field
+// that holds the four lists, such as "spec".
+func FromObject(d *Document, root string) *Document {
+	f := fields{d.Source}
+	f.at(root)
+	for i := range d.ResourceTypes {
+		f.resourceType(&d.ResourceTypes[i], fmt.Sprintf("%s.resourceTypes[%d]", root, i))
+	}
+	for i := range d.Unions {
+		u, path := &d.Unions[i], fmt.Sprintf("%s.unions[%d]", root, i)
+		u.At, u.Name.At = f.at(path), f.at(path+".name")
+		f.names(u.Members, path+".resourceTypes")
+	}
+	for i := range d.Actions {
+		a, path := &d.Actions[i], fmt.Sprintf("%s.actions[%d]", root, i)
+		a.At, a.Name.At = f.at(path), f.at(path+".name")
+	}
+	for i := range d.Bindings {
+		f.binding(&d.Bindings[i], fmt.Sprintf("%s.actionBindings[%d]", root, i))
+	}
+	return d
+}
+
+// fields gives the fields of an object their positions, in the order of the object.
+type fields struct{ source *policy.Source }
+
+func (f fields) at(path string) policy.Position { return f.source.Field(path) }
+
+func (f fields) names(names []Name, path string) {
+	for i := range names {
+		names[i].At = f.at(fmt.Sprintf("%s[%d]", path, i))
+	}
+}
+
+func (f fields) resourceType(t *ResourceType, path string) {
+	t.At, t.Name.At, t.IDPrefix.At = f.at(path), f.at(path+".name"), f.at(path+".idPrefix")
+	for i := range t.Relationships {
+		r, path := &t.Relationships[i], fmt.Sprintf("%s.relationships[%d]", path, i)
+		r.At, r.Relation.At = f.at(path), f.at(path+".relation")
+		f.names(r.Targets, path+".targetTypes")
+	}
+}
+
+func (f fields) binding(b *Binding, path string) {
+	b.At, b.Action.At, b.Type.At = f.at(path), f.at(path+".actionName"), f.at(path+".typeName")
+	for i := range b.Conditions {
+		c, path := &b.Conditions[i], fmt.Sprintf("%s.conditions[%d]", path, i)
+		c.At = f.at(path)
+		if step := c.RelationshipAction; step != nil {
+			path += ".relationshipAction"
+			step.At, step.Relation.At, step.Action.At = f.at(path), f.at(path+".relation"), f.at(path+".actionName")
+		}
+	}
+}
+
+// maxOwner is how long the name of a module may be in OpenFGA, which owners become.
+const maxOwner = 50
+
+// ObjectOwner is the owner of a document in a Kubernetes object of the name namespace/name, after
+// its cluster if that matters: namespace_name, with _ for each dot too, since no name of an
+// object has one; or a hash, where that could not name a module.
+func ObjectOwner(object string) string {
+	owner := strings.NewReplacer("/", "_", ".", "_").Replace(object)
+	if strings.Count(object, "/") == 1 && len(owner) <= maxOwner && owner[0] >= 'a' && owner[0] <= 'z' {
+		return owner
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(object)) // It cannot fail.
+	return fmt.Sprintf("policy-%016x", h.Sum64())
+}

@@ -1,0 +1,59 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
+)
+
+// Config says which of the API server's resources belong into models.
+type Config struct {
+	// Ordinary and Privileged are group-versions, such as "apps/v1", by the template that their modules follow.
+	Ordinary, Privileged []string
+	// AccountType is the type that a core module must define for its store to get these modules.
+	AccountType string
+}
+
+// Defaults is the one place where defaults are.
+func Defaults() Config {
+	return Config{
+		Ordinary:    []string{"v1", "authentication.k8s.io/v1", "authorization.k8s.io/v1", "apis.kcp.io/v1alpha1", "ui.platform-mesh.io/v1alpha1"},
+		Privileged:  []string{"rbac.authorization.k8s.io/v1"},
+		AccountType: corev1alpha1.AccountType,
+	}
+}
+
+// BindFlags makes every setting a flag.
+func (c *Config) BindFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&c.Ordinary, "discover", c.Ordinary,
+		"`group/version` whose resources every store's model knows, several separated by commas; one that is not served is passed over")
+	fs.StringSliceVar(&c.Privileged, "discover-privileged", c.Privileged,
+		"`group/version` such as --discover, but only owners may change its objects, bind and escalate")
+	fs.StringVar(&c.AccountType, "account-type", c.AccountType,
+		"`type` of accounts; a store gets the modules of --discover only if its core module defines it")
+}
+
+// Validate says what is wrong and what to do about it.
+func (c *Config) Validate() error {
+	var errs []error
+	if err := plan.ValidType(c.AccountType); err != nil {
+		errs = append(errs, fmt.Errorf("--account-type: %w", err))
+	}
+	seen := map[string]bool{}
+	for _, name := range slices.Concat(c.Ordinary, c.Privileged) {
+		if gv, err := schema.ParseGroupVersion(name); err != nil || gv.Version == "" || gv.String() != name {
+			errs = append(errs, fmt.Errorf("--discover and --discover-privileged: %.100q is no group/version, such as apps/v1", name))
+		}
+		if seen[name] {
+			errs = append(errs, fmt.Errorf("--discover and --discover-privileged: %s is named twice", name))
+		}
+		seen[name] = true
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,163 @@
+// Package discovery knows which resources the API server serves, as far as the models of all stores are to speak of them,
+// and has a module for each. It asks when a CustomResourceDefinition of these groups has changed, and not before.
+package discovery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// API is the API server's discovery; [kube.ErrNotServed] means that there is no such group-version.
+type API interface {
+	Resources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error)
+}
+
+// Definitions is what is known of CustomResourceDefinitions. The API server's discovery is a moment behind them.
+type Definitions interface {
+	// Serving lists the resources of the definitions that are served in a group-version.
+	Serving(gv schema.GroupVersion) []plan.Resource
+	// Gone reports whether the definition of a resource was deleted.
+	Gone(resource plan.Resource) bool
+}
+
+// errBehind means that discovery does not know yet what was defined.
+var errBehind = fault.Unavailable(errors.New("the API server does not serve it yet"))
+
+// Discovery is what was found. Create one with [New].
+type Discovery struct {
+	cfg         Config
+	api         API
+	definitions Definitions
+	// changes counts what made the last answers doubtful.
+	changes atomic.Uint64
+
+	// asking is held by the one who asks.
+	asking sync.Mutex
+	asked  uint64
+
+	mu      sync.Mutex
+	found   map[string][]plan.Resource
+	modules []model.Module
+}
+
+// New makes one that has not asked yet.
+func New(cfg Config, api API, definitions Definitions) *Discovery {
+	d := &Discovery{cfg: cfg, api: api, definitions: definitions, found: map[string][]plan.Resource{}}
+	d.Invalidate()
+	return d
+}
+
+// Concerns reports whether a resource of the group could belong into models.
+func (d *Discovery) Concerns(group string) bool {
+	return slices.ContainsFunc(d.groupVersions(), func(name string) bool { return strings.HasPrefix(name, group+"/") })
+}
+
+// Invalidate makes the next [Discovery.Refresh] ask.
+func (d *Discovery) Invalidate() { d.changes.Add(1) }
+
+// Modules are those of all resources found, one for each resource, and whether every group-version has answered once.
+func (d *Discovery) Modules() ([]model.Module, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.modules, len(d.found) == len(d.groupVersions())
+}
+
+// AccountType is the type that a core module must define.
+func (d *Discovery) AccountType() string { return d.cfg.AccountType }
+
+// Refresh asks the API server if something has changed. What does not answer stays as it was, and is asked again next time.
+func (d *Discovery) Refresh(ctx context.Context) error {
+	d.asking.Lock()
+	defer d.asking.Unlock()
+	changes := d.changes.Load()
+	if d.asked == changes {
+		return nil
+	}
+	var errs []error
+	for _, name := range d.groupVersions() {
+		resources, err := d.ask(ctx, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		d.mu.Lock()
+		d.found[name] = resources
+		d.mu.Unlock()
+	}
+	d.mu.Lock()
+	d.modules = d.cfg.modules(d.found)
+	d.mu.Unlock()
+	if len(errs) == 0 {
+		d.asked = changes
+	}
+	return errors.Join(errs...)
+}
+
+func (d *Discovery) groupVersions() []string { return slices.Concat(d.cfg.Ordinary, d.cfg.Privileged) }
+
+// ask lists the resources in a group-version.
+func (d *Discovery) ask(ctx context.Context, name string) ([]plan.Resource, error) {
+	listed, err := d.api.Resources(ctx, name)
+	if err != nil && !errors.Is(err, kube.ErrNotServed) {
+		return nil, err
+	}
+	gv, err := schema.ParseGroupVersion(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading group-version %s: %w", name, err)
+	}
+	resources := []plan.Resource{}
+	for _, r := range listed {
+		resource := plan.Resource{
+			Group: cmp.Or(r.Group, gv.Group), Plural: r.Name, Singular: cmp.Or(r.SingularName, strings.ToLower(r.Kind)), Namespaced: r.Namespaced,
+		}
+		if !strings.Contains(r.Name, "/") && !d.definitions.Gone(resource) {
+			resources = append(resources, resource)
+		}
+	}
+	for _, defined := range d.definitions.Serving(gv) {
+		if !slices.Contains(resources, defined) {
+			return nil, fmt.Errorf("discovering %s in %s: %w", defined, name, errBehind)
+		}
+	}
+	return resources, nil
+}
+
+// modules makes the modules of what was found. A resource in several group-versions follows the first.
+func (c Config) modules(found map[string][]plan.Resource) []model.Module {
+	var modules []model.Module
+	add := func(names []string, privileged bool) {
+		template := plan.Template{AccountType: c.AccountType, Privileged: privileged, Discovered: true}
+		for _, name := range names {
+			for _, r := range found[name] {
+				modules = append(modules, module(template, r))
+			}
+		}
+	}
+	add(c.Privileged, true)
+	add(c.Ordinary, false)
+	slices.SortStableFunc(modules, func(a, b model.Module) int { return a.Origin.Compare(b.Origin) })
+	return slices.CompactFunc(modules, func(a, b model.Module) bool { return a.Origin == b.Origin })
+}
+
+func module(template plan.Template, r plan.Resource) model.Module {
+	m := model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String(), Base: template.AccountType}
+	dsl, err := template.Module(r)
+	if m.DSL = dsl; err != nil {
+		m.Fault = fmt.Sprintf("there can be no module for %s: %v", r, err)
+	}
+	return m
+}

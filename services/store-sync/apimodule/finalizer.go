@@ -1,0 +1,64 @@
+package apimodule
+
+import (
+	"context"
+	"slices"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+// Hold keeps our finalizer on a kcp APIBinding while it lives, and lets it go when no
+// AuthorizationModel is there for it alone. What is missing by then is nothing to wait for.
+func (p *Provider) Hold(ctx context.Context, r consume.Reporter, binding event.Key) error {
+	b, ok := p.state.bindings.Get(binding)
+	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.Ignored() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
+		return nil
+	}
+	wanted := b.Value.Held() && b.Value.DeletionTimestamp == nil
+	if held := slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer); held != wanted {
+		if err := p.setFinalizer(ctx, r, b, wanted); err != nil {
+			return err
+		}
+	}
+	r.Report(b.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
+	return nil
+}
+
+func (p *Provider) setFinalizer(ctx context.Context, r consume.Reporter, b view.Object[plan.Binding], wanted bool) error {
+	kind, edit := kinds.Bindings(), p.applier.Kube.AddFinalizer
+	kind.Version = b.Version
+	if !wanted {
+		edit = p.applier.Kube.RemoveFinalizer
+		if err := p.deleteUnwanted(ctx, r, b.Value); err != nil {
+			return err
+		}
+	}
+	now, err := edit(ctx, kind, b.Change, corev1alpha1.BindingFinalizer)
+	if err != nil {
+		return err
+	}
+	return r.Wrote(ctx, b.Change, now)
+}
+
+// deleteUnwanted deletes the AuthorizationModels that were made for a binding and are wanted no longer.
+func (p *Provider) deleteUnwanted(ctx context.Context, r consume.Reporter, b *plan.Binding) error {
+	stores := map[event.Key]bool{}
+	for _, m := range p.state.shared.ModelsFor(b.Status.ExportCluster + "/" + b.ExportName()) {
+		stores[module.StoreOf(m)] = true
+	}
+	for store := range stores {
+		found := p.state.snapshot(store, p.template())
+		if err := p.applier.Apply(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.Make(found.input).Delete}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// crowd draws APIs whose names are often the same once they are cut, or mean the same type in two ways.
+func crowd(t *rapid.T) []plan.Resource {
+	name := rapid.SampledFrom([]string{"widget", "gadget", "veryspecialthingindeed", "relation"})
+	group := rapid.SampledFrom([]string{"", "core", "a.example.com", "a-b.example.com", "3d.example.com", "aaa.of.some.length.example.com", "bbb.of.some.length.example.com"})
+	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) plan.Resource {
+		singular := name.Draw(t, "name")
+		return plan.Resource{Group: group.Draw(t, "group"), Plural: singular + "s", Singular: singular, Namespaced: rapid.Bool().Draw(t, "namespaced")}
+	}), 2, 12, plan.Resource.String).Draw(t, "APIs")
+}
+
+func TestAPIsThatCollideAreRejectedAloneEachWithAReason(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var modules []model.Module
+		for _, r := range crowd(t) {
+			m := model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String()}
+			dsl, err := plan.Template{Discovered: true}.Module(r)
+			if m.DSL = dsl; err != nil {
+				m.Fault = err.Error()
+			}
+			modules = append(modules, m)
+		}
+		result, err := model.Merge(model.Module{DSL: core}, modules, model.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		live := map[string]string{} // The type of each living module, and whose it is.
+		for _, report := range result.Reports[1:] {
+			m := find(modules, report.Origin)
+			switch typ := typeOf(m.DSL); {
+			case report.State == model.Merged && live[typ] == "":
+				live[typ] = report.Origin.String()
+			case report.State != model.Rejected:
+				t.Errorf("%s is %s beside %s", report.Origin, report.State, live[typ])
+			case m.Fault == "" && !strings.Contains(report.Message, "already defined by "):
+				t.Errorf("%s does not collide and is rejected: %s", report.Origin, report.Message)
+			case m.Fault != "" && !strings.Contains(report.Message, m.Fault):
+				t.Errorf("%s is rejected with %q, which is not %q", report.Origin, report.Message, m.Fault)
+			}
+		}
+	})
+}
+
+func find(modules []model.Module, o model.Origin) model.Module {
+	for _, m := range modules {
+		if m.Origin == o {
+			return m
+		}
+	}
+	return model.Module{}
+}
+
+// typeOf is the type that a generated module defines.
+func typeOf(dsl string) string {
+	_, after, _ := strings.Cut(dsl, "\ntype ")
+	typ, _, _ := strings.Cut(after, "\n")
+	return typ
+}

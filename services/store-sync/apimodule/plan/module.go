@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+var errNameless = errors.New("the resource lacks a plural or a singular name")
+
+// Template says what modules are to look like.
+type Template struct {
+	// AccountType is the type that objects without a namespace belong to.
+	AccountType string
+	// Privileged leaves changes to owners, and lets them bind and escalate: for resources by which access is given.
+	Privileged bool
+	// Discovered is for resources that belong to the API server itself.
+	Discovered bool
+}
+
+// namespaceType is the type that objects in a namespace belong to: that of the resource namespaces.
+const namespaceType = "core_namespace"
+
+// ValidType says why a type of the model cannot have this name.
+func ValidType(name string) error { return valid("the type", name, maxType) }
+
+// Module is the DSL of the module for one resource.
+func (t Template) Module(r Resource) (string, error) {
+	if r.Plural == "" || r.Singular == "" {
+		return "", errNameless
+	}
+	token, err := Token(r.Group, r.Plural)
+	if err != nil {
+		return "", err
+	}
+	parent, change, module := cmp.Or(t.AccountType, corev1alpha1.AccountType), "member", r.Plural
+	if r.Namespaced {
+		parent = namespaceType
+	}
+	if t.Privileged {
+		change = "owner"
+	}
+	if t.Privileged || t.Discovered {
+		module = "internal_core_types_" + r.Plural
+	}
+	for _, err := range []error{
+		valid("the module", module, maxName),
+		valid("the type", token+"_"+r.Singular, maxType),
+		valid("the relation", "create_"+token+"_"+r.Plural, maxName),
+	} {
+		if err != nil {
+			return "", err
+		}
+	}
+	dsl := ordinary
+	if t.Privileged {
+		dsl += privileged
+	}
+	return strings.NewReplacer(
+		"{module}", module, "{parent}", parent, "{type}", token+"_"+r.Singular, "{name}", token+"_"+r.Plural, "{change}", change,
+	).Replace(dsl), nil
+}
+
+const ordinary = `module {module}
+
+extend type {parent}
+  relations
+    define create_{name}: owner
+    define list_{name}: member
+    define watch_{name}: member
+
+type {type}
+  relations
+    define parent: [{parent}]
+    define member: [role#assignee] or owner or member from parent
+    define owner: [role#assignee] or owner from parent
+    define get: member
+    define watch: member
+    define update: {change}
+    define delete: {change}
+    define patch: {change}
+    define manage_iam_roles: owner
+    define get_iam_roles: member
+    define get_iam_users: member
+`
+
+const privileged = `    define bind: owner
+    define escalate: owner
+`

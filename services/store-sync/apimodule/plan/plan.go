@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+// Input is what the AuthorizationModels of one Store depend on.
+type Input struct {
+	Template Template
+	// Wanted is what APIs ask for in this Store, in any order.
+	Wanted []Wanted
+	// Unsure are the exports, as cluster/name, of which not all that they ask for is known: what was made for them stays.
+	Unsure map[string]bool
+	// Has are the AuthorizationModels that were made for this Store before.
+	Has []*corev1alpha1.AuthorizationModel
+	// Taken tells whether an AuthorizationModel of a name exists.
+	Taken func(name string) bool
+}
+
+// Plan is what to do.
+type Plan struct {
+	moduleplan.Plan
+
+	// Unnamed are the resources whose AuthorizationModel can have no name, and why.
+	Unnamed map[Resource]string
+}
+
+// Make plans from what there is to what is wanted. It depends on neither's order. An AuthorizationModel keeps its name,
+// and whatever others wrote to it.
+func Make(in Input) Plan {
+	p := Plan{Unnamed: map[Resource]string{}}
+	var desired []corev1alpha1.AuthorizationModel
+	has, named := byResource(in.Has), map[string]bool{}
+	taken := func(name string) bool { return named[name] || in.Taken(name) }
+	for _, w := range distinct(in.Wanted) {
+		object := in.object(w)
+		if old := has[w.Resource.String()]; old != nil {
+			object.Name = old.Name
+		} else if object.Name = w.name(taken); object.Name == "" {
+			p.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be made for it: each of the names %q is taken or too long", w.names())
+			continue
+		}
+		named[object.Name] = true
+		desired = append(desired, object)
+	}
+	p.Plan = moduleplan.Compare(in.Has, desired, func(old *corev1alpha1.AuthorizationModel) bool {
+		return in.Unsure[old.Annotations[corev1alpha1.ExportAnnotation]]
+	})
+	return p
+}
+
+// distinct is one of what is wanted for each resource, in order.
+func distinct(wanted []Wanted) []Wanted {
+	sorted := slices.SortedFunc(slices.Values(wanted), func(a, b Wanted) int {
+		return cmp.Or(a.Resource.Compare(b.Resource), cmp.Compare(a.Export, b.Export))
+	})
+	return slices.CompactFunc(sorted, func(a, b Wanted) bool { return a.Resource.String() == b.Resource.String() })
+}
+
+// byResource is the first by name for each resource.
+func byResource(objects []*corev1alpha1.AuthorizationModel) map[string]*corev1alpha1.AuthorizationModel {
+	found := map[string]*corev1alpha1.AuthorizationModel{}
+	for _, o := range objects {
+		r := o.Annotations[corev1alpha1.ResourceAnnotation]
+		if known := found[r]; known == nil || o.Name < known.Name {
+			found[r] = o
+		}
+	}
+	return found
+}
+
+// names are those that the AuthorizationModel may have: without its group as long as no other group has the resource too.
+func (w Wanted) names() []string {
+	plural, group := w.Resource.Plural, cmp.Or(w.Resource.Group, coreGroup)
+	return []string{plural + "-" + w.Store.Name, plural + "." + group + "-" + w.Store.Name}
+}
+
+// name is the first valid name that is not taken, or empty.
+func (w Wanted) name(taken func(string) bool) string {
+	for _, name := range w.names() {
+		if len(validation.IsDNS1123Subdomain(name)) == 0 && !taken(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// object is what is wanted, but for its name. A resource that no module is possible for is one that is rejected.
+func (in Input) object(w Wanted) corev1alpha1.AuthorizationModel {
+	dsl, err := in.Template.Module(w.Resource)
+	o := corev1alpha1.AuthorizationModel{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1alpha1.ResourceAnnotation: w.Resource.String()}},
+		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: w.Store, Model: dsl},
+	}
+	if w.Export != "" {
+		o.Annotations[corev1alpha1.ExportAnnotation] = w.Export
+	}
+	if err != nil {
+		o.Annotations[corev1alpha1.RejectedAnnotation] = fmt.Sprintf("there can be no module for %s: %v", w.Resource, err)
+		o.Spec.Model = "# " + o.Annotations[corev1alpha1.RejectedAnnotation] + "\n"
+	}
+	return o
+}

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Resource is one kind of object that an API server serves.
+type Resource struct {
+	// Group is empty for the core group.
+	Group, Plural, Singular string
+	Namespaced              bool
+}
+
+// String is the resource as people name it, such as "widgets.example.com".
+func (r Resource) String() string {
+	if r.Group == "" {
+		return r.Plural
+	}
+	return r.Plural + "." + r.Group
+}
+
+// Compare orders resources by group and plural.
+func (r Resource) Compare(o Resource) int {
+	return cmp.Or(cmp.Compare(r.Group, o.Group), cmp.Compare(r.Plural, o.Plural), cmp.Compare(r.Singular, o.Singular))
+}
+
+// maxName is how long a relation's or a module's name may be in OpenFGA, and maxType how long a type's.
+const (
+	maxName = 50
+	maxType = 254
+)
+
+// coreGroup stands for the group that has no name.
+const coreGroup = "core"
+
+// Token is the group as it appears in names: with _ for each dot. Where the longest relation, create_<token>_<plural>,
+// would exceed 50 characters, the surplus is cut off the front.
+func Token(group, plural string) (string, error) {
+	token := strings.ReplaceAll(cmp.Or(group, coreGroup), ".", "_")
+	surplus := len("create_"+token+"_"+plural) - maxName
+	if surplus > len(token) {
+		return "", fmt.Errorf("relation create_%s_%s would have %d characters, of at most %d, and the group is too short to be cut: "+
+			"only a shorter plural helps", token, plural, surplus+maxName, maxName)
+	}
+	return token[max(surplus, 0):], nil
+}
+
+// identifier is what OpenFGA's language takes for a name, if it is none of its words.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+// valid says why OpenFGA would not take a name.
+func valid(what, name string, limit int) error {
+	switch {
+	case !identifier.MatchString(name), slices.Contains(words(), name):
+		return fmt.Errorf("%s would be %.100q, which is no name in OpenFGA's language", what, name)
+	case len(name) > limit:
+		return fmt.Errorf("%s would be %.100q, which has %d characters, of at most %d", what, name, len(name), limit)
+	}
+	return nil
+}
+
+// words are those that the language keeps for itself.
+func words() []string {
+	return []string{"and", "condition", "define", "false", "from", "in", "null", "or", "relations", "self", "this", "true", "with"}
+}

@@ -1,0 +1,148 @@
+// Package apimodule gives models the modules of APIs: AuthorizationModels for labelled
+// CustomResourceDefinitions and for what kcp workspaces bind, and, as they are, the modules of the
+// resources that the API server itself serves.
+package apimodule
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
+	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/module"
+)
+
+// Provider gives the modules of APIs. Make one with [New].
+type Provider struct {
+	state     *state
+	discovery *discovery.Discovery
+	applier   *module.Applier
+}
+
+var _ module.Provider = (*Provider)(nil)
+
+// New makes one that reads the view.
+func New(v *view.View, cfg discovery.Config, applier *module.Applier) *Provider {
+	s := newState(v, applier.State)
+	p := &Provider{state: s, discovery: discovery.New(cfg, applier.Kube, s), applier: applier}
+	v.OnReload(p.discovery.Invalidate)
+	v.OnChange(p.invalidate)
+	return p
+}
+
+// invalidate follows every change, before its reconciliation.
+func (p *Provider) invalidate(object event.Key) {
+	if object.GroupResource == kinds.Definitions().GroupResource && p.concerns(object) {
+		p.discovery.Invalidate()
+	}
+}
+
+// Keys lists the Stores that an object of an API touches. An APIBinding is a key itself, too.
+func (p *Provider) Keys(k event.Key) []event.Key {
+	s := p.state
+	switch k.GroupResource {
+	case kinds.Definitions().GroupResource:
+		return append(s.labelled(k), p.discovering(k)...)
+	case kinds.Bindings().GroupResource:
+		if b, _ := s.bindings.Last(k); b.Value == nil {
+			return []event.Key{k}
+		}
+		return append([]event.Key{k}, s.storesOf(k.Cluster)...)
+	case kinds.AccountInfos().GroupResource:
+		if i, _ := s.accounts.Last(k); i.Value != nil && k.Name == corev1alpha1.AccountInfoName {
+			return []event.Key{s.organization(i.Value)}
+		}
+	case kinds.Exports().GroupResource:
+		return s.boundTo(k.Cluster, k.Name)
+	case kinds.ResourceSchemas().GroupResource:
+		var keys []event.Key
+		for _, e := range s.exports.By(bySchema, k.Name) {
+			if e.Key.Cluster == k.Cluster {
+				keys = append(keys, s.boundTo(k.Cluster, e.Key.Name)...)
+			}
+		}
+		return keys
+	}
+	return nil
+}
+
+// discovering lists the Stores whose models know all resources in the group of a definition.
+func (p *Provider) discovering(definition event.Key) []event.Key {
+	var keys []event.Key
+	if p.concerns(definition) {
+		for _, s := range p.state.shared.Stores.All() {
+			if s.Key.Cluster == p.state.shared.Cluster && plan.Discovers(s.Value) {
+				keys = append(keys, s.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// concerns reports whether what a definition here defines could be discovered. Its name is <plural>.<group>.
+func (p *Provider) concerns(definition event.Key) bool {
+	_, group, _ := strings.Cut(definition.Name, ".")
+	return definition.Cluster == p.state.shared.Cluster && p.discovery.Concerns(group)
+}
+
+// Sync makes the AuthorizationModels of APIs in a Store be as they should be, once the resources
+// of the API server are known. A Store in deletion gets no more.
+func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
+	discoverErr := p.discover(ctx, store)
+	if _, ready := p.Modules(store); !ready {
+		return nil, discoverErr
+	}
+	found := p.state.snapshot(store, p.template())
+	todo := plan.Make(found.input)
+	if s, ok := p.state.shared.Stores.Get(store); ok && s.Value.DeletionTimestamp != nil {
+		todo.Apply = nil
+	}
+	err := p.applier.Apply(ctx, r, found.carriers, todo.Plan)
+	for _, d := range found.definitions {
+		outcome, message := eventv1.Outcome_OUTCOME_APPLIED, ""
+		for unnamed, why := range todo.Unnamed {
+			if found.carriers.Causes[unnamed.String()].Key == d.Key {
+				outcome, message = eventv1.Outcome_OUTCOME_REJECTED, why
+			}
+		}
+		r.Report(d, outcome, message)
+	}
+	return nil, errors.Join(discoverErr, err)
+}
+
+// discover asks the API server where a Store wants its resources. What was known before does for now.
+func (p *Provider) discover(ctx context.Context, store event.Key) error {
+	if s, ok := p.discoverer(store); ok && s.Value.DeletionTimestamp == nil {
+		return p.discovery.Refresh(ctx)
+	}
+	return nil
+}
+
+// Modules are those of the API server's own resources, for a Store here that wants them.
+func (p *Provider) Modules(store event.Key) ([]model.Module, bool) {
+	s, ok := p.discoverer(store)
+	if !ok {
+		return nil, true
+	}
+	modules, ready := p.discovery.Modules()
+	return modules, ready || s.Value.DeletionTimestamp != nil
+}
+
+// discoverer finds a Store here whose model knows the API server's own resources.
+func (p *Provider) discoverer(store event.Key) (module.Store, bool) {
+	s, ok := p.state.shared.Stores.Get(store)
+	return s, ok && store.Cluster == p.state.shared.Cluster && plan.Discovers(s.Value)
+}
+
+// template is what modules for APIs look like.
+func (p *Provider) template() plan.Template {
+	return plan.Template{AccountType: p.discovery.AccountType()}
+}

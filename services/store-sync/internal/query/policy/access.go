@@ -1,0 +1,61 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/rpc"
+)
+
+// path is what callers need a right to who bring all that they ask about.
+const path = "/entail/policy"
+
+// Access asks of a caller the right to read the Store that is asked about, or to list Stores
+// for two of them. Who brings files needs the right to use the service.
+func Access() map[string]rpc.Access {
+	return map[string]rpc.Access{
+		policyv1connect.PolicyServiceCheckPolicyProcedure:   ofOne,
+		policyv1connect.PolicyServiceCompilePolicyProcedure: ofOne,
+		policyv1connect.PolicyServiceExplainActionProcedure: ofOne,
+		policyv1connect.PolicyServiceGraphPolicyProcedure:   ofOne,
+		policyv1connect.PolicyServiceDiffPoliciesProcedure:  ofTwo,
+		policyv1connect.PolicyServiceFormatPolicyProcedure:  rpc.CanPath("get", path),
+	}
+}
+
+func ofOne(request any) (rpc.Right, error) {
+	m, ok := request.(interface{ GetPolicy() *policyv1.Policy })
+	if !ok {
+		return rpc.Right{}, fmt.Errorf("access rule for one policy got %T", request)
+	}
+	return right(m.GetPolicy()), nil
+}
+
+func ofTwo(request any) (rpc.Right, error) {
+	m, ok := request.(*policyv1.DiffPoliciesRequest)
+	if !ok {
+		return rpc.Right{}, fmt.Errorf("access rule for two policies got %T", request)
+	}
+	return right(m.GetOld(), m.GetNew()), nil
+}
+
+func right(policies ...*policyv1.Policy) rpc.Right {
+	var names []string
+	for _, p := range policies {
+		if name := p.GetStore(); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	stores := kinds.Stores().GroupResource
+	switch len(names) {
+	case 0:
+		return rpc.Right{Verb: "get", Path: path}
+	case 1:
+		return rpc.Right{Verb: "get", GroupResource: stores, Name: names[0]}
+	default:
+		return rpc.Right{Verb: "list", GroupResource: stores}
+	}
+}

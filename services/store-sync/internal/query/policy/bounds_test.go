@@ -1,0 +1,225 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/explain"
+)
+
+// word has letters only, as relations and actions want it.
+func word(i int) string {
+	return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprintf("%06d", i))
+}
+
+// repeated is a text for each number.
+func repeated(n int, text func(i int) string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(text(i))
+	}
+	return b.String()
+}
+
+func TestFindingsAreCutAndErrorsStay(t *testing.T) {
+	const warnings, errs = 1500, 3
+	content := "resourceTypes:\n  - {name: tenant, idPrefix: idntten}\nactions:\n" +
+		repeated(warnings, func(i int) string { return "  - name: " + word(i) + "\n" })
+	check := func(content string) *policyv1.CheckPolicyResponse {
+		return must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: written(content)}))(t)
+	}
+	got := check(content)
+	if f := got.GetFindings(); !got.GetOk() || !f.GetTruncated() || len(f.GetDiagnostics()) != maxListed || f.GetTotal() < warnings {
+		t.Errorf("warnings: ok %t, %d of %d", got.GetOk(), len(f.GetDiagnostics()), f.GetTotal())
+	}
+	wrong := check("actions:\n" + repeated(warnings, func(int) string { return "  - name: UP\n" }))
+	if f := wrong.GetFindings(); wrong.GetOk() || !f.GetTruncated() || len(f.GetDiagnostics()) != maxListed || f.GetTotal() < warnings {
+		t.Errorf("errors: ok %t, %d of %d", wrong.GetOk(), len(f.GetDiagnostics()), f.GetTotal())
+	}
+	// The long name is an error that only a valid policy is looked through for, so there are warnings beside it.
+	mixed := check(content + repeated(errs, func(i int) string { return "  - name: " + word(i) + strings.Repeat("z", maxName) + "\n" }))
+	f := mixed.GetFindings()
+	if mixed.GetOk() || f.GetTotal() < warnings+errs || !f.GetTruncated() || !slices.Equal(codes(f), slices.Repeat([]string{"E-LIMIT"}, errs)) {
+		t.Errorf("both: ok %t, %d of %d: %v", mixed.GetOk(), len(f.GetDiagnostics()), f.GetTotal(), codes(f)[:min(5, len(f.GetDiagnostics()))])
+	}
+}
+
+// multiplied binds each action to each type by one union of all types, which is the parent of each: by a role, or through the parent.
+func multiplied(types, actions int) string { return bound(types, actions, through) }
+
+// interlaced lets each of so many actions follow from any of them, on each of as many types.
+func interlaced(n int) string {
+	all := repeated(n, through)
+	return bound(n, n, func(int) string { return all })
+}
+
+// through is the condition that somebody has an action on the parent.
+func through(i int) string {
+	return "      - relationshipAction: {relation: parent, actionName: " + word(i) + "}\n"
+}
+
+// bound is a policy with the conditions of each action besides its role.
+func bound(types, actions int, conditions func(i int) string) string {
+	return "unions:\n  - name: all\n    resourceTypes:\n" + repeated(types, func(i int) string { return fmt.Sprintf("      - type%d\n", i) }) +
+		"resourceTypes:\n" + repeated(types, func(i int) string {
+		return fmt.Sprintf("  - {name: type%d, idPrefix: pfx%d, relationships: [{relation: parent, targetTypes: [all]}]}\n", i, i)
+	}) +
+		"actions:\n" + repeated(actions, func(i int) string { return "  - name: " + word(i) + "\n" }) +
+		"actionBindings:\n" + repeated(actions, func(i int) string {
+		return "  - actionName: " + word(i) + "\n    typeName: all\n    conditions:\n      - roleBinding: {}\n" + conditions(i)
+	})
+}
+
+func TestAPolicyIsBounded(t *testing.T) {
+	long := strings.Repeat("z", maxName+1)
+	tests := map[string]struct{ content, words string }{
+		"bytes":    {strings.Repeat("#", maxBytes) + "\n", "more than 4194304 bytes"},
+		"type":     {example(t, "name: loadbalancer\n", "name: "+long+"\n", "typeName: loadbalancer\n", "typeName: "+long+"\n", "typeName: loadbalancer\n", "typeName: "+long+"\n"), "257 characters"},
+		"prefix":   {example(t, "idntten", long), "257 characters"},
+		"relation": {example(t, "relation: owner", "relation: "+long, "relation: owner", "relation: "+long, "relation: owner", "relation: "+long), "257 characters"},
+		"action":   {example(t, "actions:\n", "actions:\n  - name: "+long+"\n"), "257 characters"},
+		"union":    {example(t, "unions:\n", "unions:\n  - name: "+long+"\n    resourceTypes: [tenant]\n"), "257 characters"},
+		"targets":  {multiplied(460, 1), "of at most 200000 here"},
+		"ways":     {interlaced(60), "of at most 200000 here"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: written(test.content)}))(t)
+			f := got.GetFindings()
+			if got.GetOk() || !slices.ContainsFunc(f.GetDiagnostics(), func(d *policyv1.Diagnostic) bool {
+				return d.GetCode() == "E-LIMIT" && strings.Contains(d.GetMessage(), test.words) && d.GetHint() != ""
+			}) {
+				t.Errorf("found %v", f)
+			}
+		})
+	}
+	for _, fits := range []string{multiplied(200, 200), interlaced(50)} {
+		if got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: written(fits)}))(t); !got.GetOk() {
+			t.Errorf("what is large but not too large: %v", got)
+		}
+	}
+}
+
+func TestTheNameOfAnOwnerIsBounded(t *testing.T) {
+	p := written(example(t, "load-balancer-api", "é"+strings.Repeat("é", 100_000)))
+	got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{Policy: p, Type: "loadbalancer", Action: "loadbalancer_get"}))(t)
+	if owner := got.GetNodes()[0].GetBound().GetOwner(); owner != strings.Repeat("é", maxOwner/2) || len(got.GetText()) > 100*maxOwner {
+		t.Errorf("owner of %d bytes, text of %d", len(owner), len(got.GetText()))
+	}
+}
+
+func TestChangesAreCut(t *testing.T) {
+	types := func(n int) *policyv1.Policy {
+		return written("resourceTypes:\n" + repeated(n, func(i int) string { return fmt.Sprintf("  - {name: t%d, idPrefix: pfx%d}\n", i, i) }))
+	}
+	got := must(newServer(t).DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: types(1500), New: types(1)}))(t)
+	if len(got.GetChanges()) != maxListed || !got.GetTruncated() || got.GetTotal() != 1499 || got.GetWorst() != policyv1.Class_CLASS_BREAKING_FOR_DATA {
+		t.Errorf("%d of %d changes, %v", len(got.GetChanges()), got.GetTotal(), got.GetWorst())
+	}
+}
+
+func TestAnExplanationIsCut(t *testing.T) {
+	for types, whole := range map[int]bool{33: true, 440: false} {
+		p := written(multiplied(types, 1))
+		got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{Policy: p, Type: "type0", Action: word(0)}))(t)
+		if len(got.GetNodes()) != maxListed || !got.GetTruncated() || got.GetTotal() <= maxListed {
+			t.Fatalf("%d types: %d of %d nodes, truncated %t", types, len(got.GetNodes()), got.GetTotal(), got.GetTruncated())
+		}
+		for i, n := range got.GetNodes() {
+			for _, s := range n.GetSteps() {
+				if slices.Max(s.GetTargets()) >= maxListed || len(s.GetTargets())+int(s.GetMore()) != types {
+					t.Errorf("%d types, node %d: step to %v and %d more", types, i, s.GetTargets(), s.GetMore())
+				}
+			}
+		}
+		size, nodes := len(got.GetText()), strings.Count(got.GetText(), " on type")
+		if size > maxText || (nodes == int(got.GetTotal())) != whole || !strings.HasSuffix(got.GetText(), "\n") {
+			t.Errorf("%d types: text of %d bytes about %d of %d nodes", types, size, nodes, got.GetTotal())
+		}
+	}
+}
+
+func TestAStepToNothingThatIsShownIsLeftOut(t *testing.T) {
+	many := make([]*explain.Tree, 2*maxListed)
+	for i := range many {
+		many[i] = &explain.Tree{Type: "tenant"}
+	}
+	var l listing
+	l.add(&explain.Tree{Steps: []explain.Step{{Relation: "parent", Targets: many}, {Relation: "owner", Targets: many}}})
+	root := l.nodes[0]
+	if len(l.nodes) != maxListed || l.total != 1+4*maxListed || len(root.GetSteps()) != 1 || root.GetEnding() != policyv1.Ending_ENDING_CUT {
+		t.Errorf("%d of %d nodes, the first with %d steps and %v", len(l.nodes), l.total, len(root.GetSteps()), root.GetEnding())
+	}
+	if s := root.GetSteps()[0]; len(s.GetTargets()) != maxListed-1 || s.GetMore() != maxListed+1 {
+		t.Errorf("a step to %d and %d more", len(s.GetTargets()), s.GetMore())
+	}
+}
+
+// crowded draws two types with so many relations, along each of which a dozen actions flow.
+func crowded(relations int) string {
+	long := strings.Repeat("z", 60)
+	return "resourceTypes:\n  - {name: head, idPrefix: head}\n  - name: tail\n    idPrefix: tail\n    relationships:\n" +
+		repeated(relations, func(i int) string { return "      - {relation: " + word(i) + ", targetTypes: [head]}\n" }) +
+		"actions:\n  - name: " + long + "\n" + repeated(12, func(i int) string { return "  - name: do_" + word(i) + "\n" }) +
+		"actionBindings:\n  - {actionName: " + long + ", typeName: head, conditions: [roleBinding: {}]}\n" +
+		"  - actionName: do_" + word(0) + "\n    typeName: tail\n    conditions: &all\n" +
+		repeated(relations, func(i int) string {
+			return "      - relationshipAction: {relation: " + word(i) + ", actionName: " + long + "}\n"
+		}) +
+		repeated(11, func(i int) string {
+			return "  - {actionName: do_" + word(i+1) + ", typeName: tail, conditions: *all}\n"
+		})
+}
+
+func TestADrawingIsBounded(t *testing.T) {
+	tests := map[string]struct {
+		format  policyv1.Format
+		content string
+		words   string
+	}{
+		"types":   {policyv1.Format_FORMAT_SVG, multiplied(201, 1), "201 types"},
+		"bytes":   {policyv1.Format_FORMAT_SVG, crowded(2700), "of at most 4194304"},
+		"Mermaid": {policyv1.Format_FORMAT_MERMAID, multiplied(40, 1), "Mermaid"},
+		"DOT":     {policyv1.Format_FORMAT_DOT, multiplied(400, 1), "Graphviz"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: written(test.content), Format: test.format})
+			refused(t, err, connect.CodeInvalidArgument, test.words)
+			refused(t, err, connect.CodeInvalidArgument, "filter by type, action or owner")
+		})
+	}
+}
+
+func TestAPlaceIsALineOrAField(t *testing.T) {
+	source := &policy.Source{File: "policydocument/team/lb"}
+	tests := map[string]struct {
+		place policy.Place
+		want  *policyv1.Place
+	}{
+		"nowhere": {policy.Place{}, nil},
+		"a line":  {policy.Place{File: "a.yaml", Document: 2, Line: 3, Column: 4}, &policyv1.Place{File: "a.yaml", Document: 2, Line: 3, Column: 4}},
+		"a field": {source.At(source.Field("spec.actions[0]")), &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0]"}},
+	}
+	for name, test := range tests {
+		if got := place(test.place); !proto.Equal(got, test.want) || (got == nil) != (test.want == nil) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestATextIsCutAndMended(t *testing.T) {
+	if got := text(strings.Repeat("é", maxMessage)); len(got) > maxMessage+10 || !strings.HasSuffix(got, "é…") {
+		t.Errorf("%d bytes end in %q", len(got), got[len(got)-10:])
+	}
+	if got := text("a\xffb"); got != "a\uFFFDb" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,58 @@
+package policy
+
+import (
+	"context"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/policy/diff"
+)
+
+// DiffPolicies implements PolicyService.
+func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesRequest) (*policyv1.DiffPoliciesResponse, error) {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	before, wasFound, err := s.read(ctx, r.GetOld())
+	if err != nil {
+		return nil, err
+	}
+	after, isFound, err := s.read(ctx, r.GetNew())
+	if err != nil {
+		return nil, err
+	}
+	response := &policyv1.DiffPoliciesResponse{OldFindings: findings(wasFound), NewFindings: findings(isFound)}
+	if before == nil || after == nil {
+		return response, nil
+	}
+	changes := diff.Policies(before, after)
+	response.Worst = class(diff.Worst(changes))
+	response.Truncated, response.Total = len(changes) > maxListed, int32(len(changes))
+	for _, c := range changes[:min(maxListed, len(changes))] {
+		response.Changes = append(response.Changes, &policyv1.Change{
+			Class: class(c.Class), What: string(c.What), Type: c.Type, Name: c.Name, Message: text(c.Message),
+			Old: place(c.Old), New: place(c.New),
+		})
+	}
+	return response, nil
+}
+
+func class(c diff.Class) policyv1.Class {
+	switch c {
+	case diff.None:
+		return policyv1.Class_CLASS_NONE
+	case diff.Harmless:
+		return policyv1.Class_CLASS_HARMLESS
+	case diff.Narrowing:
+		return policyv1.Class_CLASS_NARROWING
+	case diff.Widening:
+		return policyv1.Class_CLASS_WIDENING
+	case diff.BreakingForIDs:
+		return policyv1.Class_CLASS_BREAKING_FOR_IDS
+	case diff.BreakingForData:
+		return policyv1.Class_CLASS_BREAKING_FOR_DATA
+	default:
+		return policyv1.Class_CLASS_UNSPECIFIED
+	}
+}

@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"context"
+	"strings"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy/explain"
+)
+
+// maxText is how long an explanation is at most.
+const maxText = 256 << 10
+
+// ExplainAction implements PolicyService.
+func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionRequest) (*policyv1.ExplainActionResponse, error) {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	p, found, err := s.read(ctx, r.GetPolicy())
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return &policyv1.ExplainActionResponse{Findings: findings(found)}, nil
+	}
+	tree, err := explain.Action(p, r.GetType(), r.GetAction())
+	if err != nil {
+		return nil, rpc.NotFound("%s", err)
+	}
+	var l listing
+	l.add(tree)
+	shown, whole := lines(tree.Text())
+	return &policyv1.ExplainActionResponse{
+		Nodes: l.nodes, Text: shown, Truncated: l.total > maxListed || !whole, Total: int32(l.total), Findings: findings(found),
+	}, nil
+}
+
+// listing has the nodes of a tree in the order of its text. They name each other by number, so
+// that no client needs to follow messages as deep as the tree.
+type listing struct {
+	nodes []*policyv1.Node
+	total int
+}
+
+// add returns the number of a node, and whether there was room for it.
+func (l *listing) add(t *explain.Tree) (number int32, shown bool) {
+	l.total++
+	node := &policyv1.Node{
+		Type: t.Type, Action: t.Action, On: t.On, Ending: ending(t.Ending), Bound: origin(t.Bound), NeverGranted: t.NeverGranted,
+	}
+	if t.Role != nil {
+		node.Role = &policyv1.Node_Role{Relation: t.Role.Relation, Holder: t.Role.Holder}
+	}
+	number = int32(len(l.nodes))
+	if shown = number < maxListed; shown {
+		l.nodes = append(l.nodes, node)
+	}
+	for _, s := range t.Steps {
+		step := &policyv1.Node_Step{Relation: s.Relation, Action: s.Action, Declared: origin(s.Declared), More: int32(s.More)}
+		for _, target := range s.Targets {
+			if n, ok := l.add(target); ok {
+				step.Targets = append(step.Targets, n)
+			} else {
+				step.More++
+			}
+		}
+		if len(step.GetTargets()) == 0 {
+			node.Ending = policyv1.Ending_ENDING_CUT
+			continue
+		}
+		node.Steps = append(node.Steps, step)
+	}
+	return number, shown
+}
+
+func ending(e explain.Ending) policyv1.Ending {
+	switch e {
+	case explain.Recursion:
+		return policyv1.Ending_ENDING_RECURSION
+	case explain.Above:
+		return policyv1.Ending_ENDING_ABOVE
+	case explain.Cut:
+		return policyv1.Ending_ENDING_CUT
+	default:
+		return policyv1.Ending_ENDING_UNSPECIFIED
+	}
+}
+
+// origin is nil for what nobody wrote.
+func origin(o explain.Origin) *policyv1.Origin {
+	at := place(o.Place)
+	if at == nil {
+		return nil
+	}
+	return &policyv1.Origin{Place: at, Owner: text(o.Owner)}
+}
+
+// lines are as many as there is room for, and whether that is all of them.
+func lines(s string) (shown string, whole bool) {
+	if len(s) <= maxText {
+		return s, true
+	}
+	return s[:strings.LastIndexByte(s[:maxText], '\n')+1], false
+}

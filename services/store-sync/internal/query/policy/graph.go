@@ -1,0 +1,74 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy/graph"
+)
+
+// maxDrawing is how many bytes an answer has room for.
+const maxDrawing = 4 << 20
+
+// GraphPolicy implements PolicyService.
+func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest) (*policyv1.GraphPolicyResponse, error) {
+	filter, err := filterOf(r)
+	if err != nil {
+		return nil, err
+	}
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	p, found, err := s.read(ctx, r.GetPolicy())
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return &policyv1.GraphPolicyResponse{Findings: findings(found)}, nil
+	}
+	drawing, err := draw(graph.Of(p, filter), r.GetFormat())
+	if err == nil && len(drawing) > maxDrawing {
+		err = fmt.Errorf("the drawing has %d bytes, of at most %d: filter by type, action or owner", len(drawing), maxDrawing)
+	}
+	if err != nil {
+		return nil, rpc.Invalid("%s", err)
+	}
+	return &policyv1.GraphPolicyResponse{Content: string(drawing), Findings: findings(found)}, nil
+}
+
+func draw(g *graph.Graph, format policyv1.Format) ([]byte, error) {
+	switch format {
+	case policyv1.Format_FORMAT_SVG:
+		return g.SVG()
+	case policyv1.Format_FORMAT_DOT:
+		return g.DOT()
+	case policyv1.Format_FORMAT_MERMAID:
+		return g.Mermaid()
+	default:
+		return nil, fmt.Errorf("there is no format %d", format)
+	}
+}
+
+// filterOf compiles expressions; an empty one filters nothing.
+func filterOf(r *policyv1.GraphPolicyRequest) (graph.Filter, error) {
+	var f graph.Filter
+	for _, e := range []struct {
+		field, expression string
+		compiled          **regexp.Regexp
+	}{{"types", r.GetTypes(), &f.Types}, {"actions", r.GetActions(), &f.Actions}, {"owners", r.GetOwners(), &f.Owners}} {
+		if e.expression == "" {
+			continue
+		}
+		compiled, err := regexp.Compile(e.expression)
+		if err != nil {
+			return f, rpc.Invalid("%s: %s", e.field, err)
+		}
+		*e.compiled = compiled
+	}
+	return f, nil
+}

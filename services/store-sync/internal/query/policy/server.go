@@ -1,0 +1,53 @@
+// Package policy answers PolicyService: what the policy library says of policies that a
+// request brings along or that are registered for a Store. It only maps, and sees to it that
+// nobody can ask for more than the process can spare.
+package policy
+
+import (
+	"context"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/lint"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+// maxAtOnce is how many requests are worked on at a time: each may take a core for a second,
+// and the process has other things to do.
+const maxAtOnce = 2
+
+// Server implements PolicyService. It keeps nothing of a request.
+type Server struct {
+	registered Registered
+	turns      rpc.Turns
+}
+
+// Registered finds the documents that are registered for a Store, and the options that its model
+// asks for. Its error is what the caller gets.
+type Registered func(ctx context.Context, store string) ([]*syntax.Document, policy.Options, error)
+
+// New makes one.
+func New(registered Registered) *Server {
+	return &Server{registered: registered, turns: rpc.NewTurns(maxAtOnce)}
+}
+
+var _ policyv1connect.PolicyServiceHandler = (*Server)(nil)
+
+// CheckPolicy implements PolicyService.
+func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest) (*policyv1.CheckPolicyResponse, error) {
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	p, found, err := s.read(ctx, r.GetPolicy())
+	if err != nil {
+		return nil, err
+	}
+	if p != nil && r.GetLint() {
+		found = found.Join(lint.Policy(p))
+	}
+	return &policyv1.CheckPolicyResponse{Ok: p != nil, Findings: findings(found)}, nil
+}

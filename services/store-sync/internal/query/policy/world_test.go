@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+// golden is a file of what the policy library is tested by.
+func golden(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "policy", "testdata", "loadbalancer", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// example is the policy of load balancers after edits, pairs of old and new text.
+func example(t *testing.T, edits ...string) string {
+	t.Helper()
+	content := golden(t, "policy.yaml")
+	for i := 0; i < len(edits); i += 2 {
+		if strings.Count(content, edits[i]) == 0 {
+			t.Fatalf("%q is not in the example", edits[i])
+		}
+		content = strings.Replace(content, edits[i], edits[i+1], 1)
+	}
+	return content
+}
+
+// written is a policy of one file.
+func written(content string) *policyv1.Policy {
+	files := []*policyv1.File{{Name: "policy.yaml", Content: []byte(content)}}
+	return &policyv1.Policy{Source: &policyv1.Policy_Files{Files: &policyv1.Files{Files: files}}}
+}
+
+// registered is the policy of a Store.
+func registered(store string) *policyv1.Policy {
+	return &policyv1.Policy{Source: &policyv1.Policy_Store{Store: store}}
+}
+
+// newServer makes a server for which one Store is known, "demo", with a document that says what the example does.
+func newServer(t *testing.T) *Server {
+	t.Helper()
+	content := example(t)
+	return New(func(_ context.Context, store string) ([]*syntax.Document, policy.Options, error) {
+		if store != "demo" {
+			return nil, policy.Options{}, rpc.NotFound("there is no Store %q", store)
+		}
+		documents, found := syntax.Parse([]syntax.File{{Name: "policydocument/team/lb", Content: []byte(content)}}, syntax.Limits{})
+		if len(found) > 0 {
+			t.Errorf("the example: %v", found)
+		}
+		return documents, policy.Options{RoleRelation: "assignee"}, nil
+	})
+}
+
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// refused expects an error for the caller.
+func refused(t *testing.T, err error, code connect.Code, words string) {
+	t.Helper()
+	if connect.CodeOf(err) != code || !strings.Contains(err.Error(), words) {
+		t.Errorf("got %v, want %v: %s", err, code, words)
+	}
+}
+
+// codes are what was found, in order.
+func codes(f *policyv1.Findings) []string {
+	var list []string
+	for _, d := range f.GetDiagnostics() {
+		list = append(list, d.GetCode())
+	}
+	return list
+}

@@ -1,0 +1,209 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+// coreModule stands for the Store's own module where an AuthorizationModel can be named.
+const coreModule = "-"
+
+// previewed is where a module comes from that nobody has declared.
+const previewed = "preview"
+
+// GetModel reads the model that OpenFGA answers by now.
+func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
+	found, err := s.find(request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	latest, err := s.latest(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	dsl, err := model.DSL(latest)
+	if err != nil {
+		return nil, err
+	}
+	json, err := protojson.Marshal(latest)
+	if err != nil {
+		return nil, fmt.Errorf("rendering model %s: %w", latest.GetId(), err)
+	}
+	response := &storev1.GetModelResponse{
+		StoreId: found.Value.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found.Value),
+	}
+	// Only the merge that made a model knows which object each part comes from.
+	desired, err := s.merges.Merge(s.snapshot(found))
+	merged := err == nil && model.Equal(desired.Model, latest)
+	if !merged {
+		desired.Definitions = model.Definitions(latest)
+	}
+	for _, d := range desired.Definitions {
+		m := definitionMessage(d)
+		if merged {
+			m.Source = d.Origin.String()
+		}
+		response.Definitions = append(response.Definitions, m)
+	}
+	return response, nil
+}
+
+// PreviewModel merges as store-sync would and writes nothing.
+func (s *Server) PreviewModel(_ context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
+	found, err := s.find(request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	in := s.snapshot(found)
+	core, others := plan.Sources(in)
+	origin, err := place(request, &core, &others)
+	if err != nil {
+		return nil, err
+	}
+	merged, mergeErr := s.merges.Preview(core, others)
+	response := &storev1.PreviewModelResponse{Accepted: mergeErr == nil}
+	for _, r := range merged.Reports {
+		response.Modules = append(response.Modules, &storev1.Module{
+			Name: r.Module, Source: r.Origin.String(), State: string(r.State), Message: r.Message,
+		})
+		if r.Origin == origin {
+			response.Accepted = response.GetAccepted() && r.State != model.Rejected
+			response.Message = r.Message
+		}
+	}
+	if mergeErr != nil { // That is the answer.
+		response.Message = mergeErr.Error()
+		return response, nil //nolint:nilerr // As said.
+	}
+	if response.Dsl, err = model.DSL(merged.Model); err != nil {
+		return nil, err
+	}
+	desired, err := s.merges.Merge(in)
+	if err != nil {
+		desired.Model = nil // The Store's own module is broken: everything is new.
+	}
+	response.Changes, err = changes(desired.Model, merged.Model)
+	return response, err
+}
+
+// place puts the module that is previewed among the others, and tells what it comes from.
+func place(request *storev1.PreviewModelRequest, core *model.Module, others *[]model.Module) (model.Origin, error) {
+	switch name := request.GetReplaces(); name {
+	case "":
+		m := model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Scope: previewed}, DSL: request.GetModule()}
+		*others = append(*others, m)
+		return m.Origin, nil
+	case coreModule:
+		core.DSL = request.GetModule()
+		return core.Origin, nil
+	default:
+		i := slices.IndexFunc(*others, func(m model.Module) bool {
+			return m.Origin.Kind == model.AuthorizationModel && m.Origin.Name == name
+		})
+		if i < 0 {
+			return model.Origin{}, rpc.NotFound("no AuthorizationModel %q refers to Store %q", name, request.GetName())
+		}
+		(*others)[i] = model.Module{Origin: (*others)[i].Origin, DSL: request.GetModule()}
+		return (*others)[i].Origin, nil
+	}
+}
+
+// DiffModel compares two models, each by its id, the live one, or the one that is asked for.
+func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
+	found, err := s.find(request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	var from, to *openfgav1.AuthorizationModel
+	if id := request.GetFromModelId(); id != "" {
+		from, err = s.byID(ctx, found, id)
+	} else {
+		from, err = s.latest(ctx, found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if id := request.GetToModelId(); id != "" {
+		to, err = s.byID(ctx, found, id)
+	} else {
+		var desired model.Result
+		desired, err = s.merges.Merge(s.snapshot(found))
+		if to = desired.Model; err != nil {
+			err = rpc.Invalid("Store %q asks for no model that could be: %v", found.Key.Name, err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	response := &storev1.DiffModelResponse{}
+	response.Changes, err = changes(from, to)
+	return response, err
+}
+
+// snapshot is what the view holds of a Store.
+func (s *Server) snapshot(found module.Store) plan.Input {
+	in := s.state.Snapshot(found.Key, plan.Observed{})
+	in.Store = found.Value
+	return in
+}
+
+// latest is the newest model in OpenFGA.
+func (s *Server) latest(ctx context.Context, found module.Store) (*openfgav1.AuthorizationModel, error) {
+	id := found.Value.Status.StoreID
+	if id == "" {
+		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Key.Name, remark(found.Value.Status.Conditions))
+	}
+	latest, err := s.fga.LatestModel(ctx, id)
+	if err == nil && latest == nil {
+		err = rpc.NotFound("OpenFGA store %s of Store %q has no model yet: %s", id, found.Key.Name, remark(found.Value.Status.Conditions))
+	}
+	return latest, err
+}
+
+// byID is the model of an id.
+func (s *Server) byID(ctx context.Context, found module.Store, id string) (*openfgav1.AuthorizationModel, error) {
+	m, err := s.fga.ReadModel(ctx, found.Value.Status.StoreID, id)
+	if errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound) {
+		err = rpc.NotFound("Store %q has no model %s", found.Key.Name, id)
+	}
+	return m, err
+}
+
+func changes(from, to *openfgav1.AuthorizationModel) ([]*storev1.ModelChange, error) {
+	found, err := model.Diff(from, to)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]*storev1.ModelChange, len(found))
+	for i, c := range found {
+		kind := storev1.ModelChange_KIND_CHANGED
+		switch {
+		case c.Added:
+			kind = storev1.ModelChange_KIND_ADDED
+		case c.Removed:
+			kind = storev1.ModelChange_KIND_REMOVED
+		case c.Before == c.After:
+			kind = storev1.ModelChange_KIND_AFFECTED
+		}
+		messages[i] = &storev1.ModelChange{
+			Kind: kind, Definition: definitionMessage(c.Definition), Before: c.Before, After: c.After, Gained: c.Gained, Lost: c.Lost,
+		}
+	}
+	return messages, nil
+}
+
+func definitionMessage(d model.Definition) *storev1.Definition {
+	return &storev1.Definition{Type: d.Type, Relation: d.Relation, Condition: d.Condition, Module: d.Module}
+}

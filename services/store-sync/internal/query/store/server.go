@@ -1,0 +1,121 @@
+// Package store answers StoreService: from the view, and from OpenFGA where a model is asked for.
+package store
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/store"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+// Server implements StoreService.
+type Server struct {
+	state    *store.State
+	merges   *store.MergeCache
+	fga      *fga.Client
+	complete func() error
+}
+
+// New makes one. complete says why the view cannot be read yet.
+func New(state *store.State, merges *store.MergeCache, openFGA *fga.Client, complete func() error) *Server {
+	return &Server{state: state, merges: merges, fga: openFGA, complete: complete}
+}
+
+var _ storev1connect.StoreServiceHandler = (*Server)(nil)
+
+// Access asks of a caller what kubectl would: the right to read the Stores in question.
+func Access() map[string]rpc.Access {
+	stores := kinds.Stores().GroupResource
+	return map[string]rpc.Access{
+		storev1connect.StoreServiceListStoresProcedure:   rpc.Can("list", stores),
+		storev1connect.StoreServiceGetStoreProcedure:     rpc.CanNamed("get", stores, (*storev1.GetStoreRequest).GetName),
+		storev1connect.StoreServiceGetModelProcedure:     rpc.CanNamed("get", stores, (*storev1.GetModelRequest).GetName),
+		storev1connect.StoreServicePreviewModelProcedure: rpc.CanNamed("get", stores, (*storev1.PreviewModelRequest).GetName),
+		storev1connect.StoreServiceDiffModelProcedure:    rpc.CanNamed("get", stores, (*storev1.DiffModelRequest).GetName),
+	}
+}
+
+// ListStores lists this cluster's Stores by name.
+func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
+	if err := rpc.Incomplete(s.complete()); err != nil {
+		return nil, err
+	}
+	var all []module.Store
+	for _, o := range s.state.Shared.Stores.All() {
+		if o.Key.Cluster == s.state.Shared.Cluster {
+			all = append(all, o)
+		}
+	}
+	name := func(o module.Store) string { return o.Key.Name }
+	page, next, err := rpc.Page(all, name, request.GetPageSize(), request.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	response := &storev1.ListStoresResponse{NextPageToken: next}
+	for _, o := range page {
+		response.Stores = append(response.Stores, message(o.Value))
+	}
+	return response, nil
+}
+
+// GetStore tells one Store's state.
+func (s *Server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+	found, err := s.find(request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &storev1.GetStoreResponse{Store: message(found.Value)}, nil
+}
+
+// find is the Store of a name.
+func (s *Server) find(name string) (module.Store, error) {
+	return rpc.Find(s.complete, s.state.Shared.Stores.Get, module.StoreKey(name, s.state.Shared.Cluster))
+}
+
+func message(s *corev1alpha1.Store) *storev1.Store {
+	return &storev1.Store{
+		Name: s.Name, StoreId: s.Status.StoreID, AuthorizationModelId: s.Status.AuthorizationModelID,
+		Ready:   meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Ready),
+		Message: remark(s.Status.Conditions), Generation: s.Generation, ObservedGeneration: s.Status.ObservedGeneration,
+		TupleCount: s.Status.TupleCount, Modules: moduleMessages(s), CreatedAt: timestamppb.New(s.CreationTimestamp.Time),
+	}
+}
+
+func moduleMessages(s *corev1alpha1.Store) []*storev1.Module {
+	modules := make([]*storev1.Module, len(s.Status.Modules))
+	for i, m := range s.Status.Modules {
+		modules[i] = &storev1.Module{Name: m.Name, Source: m.Source, State: string(m.State), Message: m.Message}
+	}
+	return modules
+}
+
+// remark is why a Store is not ready or, when it is, what a person must know all the same.
+func remark(conditions []metav1.Condition) string {
+	ready := meta.FindStatusCondition(conditions, corev1alpha1.Ready)
+	if ready == nil {
+		return "waiting for its first pass"
+	}
+	if ready.Status != metav1.ConditionTrue {
+		return ready.Message
+	}
+	for _, kind := range []string{corev1alpha1.NameUnique, corev1alpha1.NameInSync} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			return c.Message
+		}
+	}
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.ModelSynced); c != nil && c.Reason == plan.ReasonModulesRejected {
+		return c.Message
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+package model
+
+import "slices"
+
+// set is a set of the units of a graph, by index.
+type set []bool
+
+func (s set) union(t set) set {
+	u := slices.Clone(s)
+	for i := range t {
+		u[i] = u[i] || t[i]
+	}
+	return u
+}
+
+func (s set) members() []int {
+	var all []int
+	for i, in := range s {
+		if in {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// graph knows which of the units of a store, in canonical order, define what others need, and which conflict.
+type graph struct {
+	units     []*unit
+	providers map[name][]int
+	// earlier are for each unit those before it that define something it defines too.
+	earlier [][]int
+}
+
+func newGraph(units []*unit) *graph {
+	g := &graph{units: units, providers: map[name][]int{}, earlier: make([][]int, len(units))}
+	for i, u := range units {
+		for n := range u.claims {
+			g.earlier[i] = append(g.earlier[i], g.providers[n]...)
+			g.providers[n] = append(g.providers[n], i)
+		}
+		slices.Sort(g.earlier[i])
+		g.earlier[i] = slices.Compact(g.earlier[i])
+	}
+	return g
+}
+
+// resolve decides which of the units outside `out` live: those whose needs are met by units that live,
+// and that conflict with no earlier unit that lives.
+//
+// Whether a unit lives depends on whether others do not, so the answer is approached from both sides: what lives even if
+// all earlier units that possibly live do is sure; what lives if only the sure ones do is possible. The two meet, unless
+// needs and conflicts run in a circle. Then the earliest undecided unit is taken to live, or if that contradicts itself, to be out.
+func (g *graph) resolve(out set) set {
+	out, assumed := slices.Clone(out), g.none()
+	for {
+		sure, possible := g.approach(out, assumed)
+		i := firstIn(possible, sure.union(assumed))
+		if i < 0 {
+			return sure
+		}
+		trial := slices.Clone(assumed)
+		trial[i] = true
+		if _, possible = g.approach(out, trial); firstIn(trial, possible) < 0 {
+			assumed = trial
+		} else {
+			out[i], assumed = true, g.none()
+		}
+	}
+}
+
+func (g *graph) none() set { return make(set, len(g.units)) }
+
+// firstIn returns the first member of s that is not in t, or -1.
+func firstIn(s, t set) int {
+	for i := range s {
+		if s[i] && !t[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// approach returns the units that live for sure and those that possibly do, if the assumed ones live.
+func (g *graph) approach(out, assumed set) (sure, possible set) {
+	sure = g.none()
+	for {
+		possible = g.live(out, sure.union(assumed))
+		next := g.live(out, possible.union(assumed))
+		if slices.Equal(sure, next) {
+			return sure, possible
+		}
+		sure = next
+	}
+}
+
+// live returns the largest set of units that has no member in out, none that conflicts with an earlier one in `before`,
+// and none with a need that the set does not meet.
+func (g *graph) live(out, before set) set {
+	in := g.none()
+	for i := range in {
+		in[i] = !out[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return before[e] })
+	}
+	for changed := true; changed; {
+		changed = false
+		for i, u := range g.units {
+			if in[i] && slices.ContainsFunc(u.needs, func(n need) bool { return !g.meets(in, n) }) {
+				in[i], changed = false, true
+			}
+		}
+	}
+	return in
+}
+
+// meets reports whether the units in the set meet the need.
+func (g *graph) meets(in set, n need) bool {
+	if n.from == "" {
+		return g.defines(in, n.what)
+	}
+	return slices.ContainsFunc(g.providers[n.what], func(i int) bool {
+		d := g.units[i].claims[n.what]
+		if !in[i] || !d.leads() {
+			return false
+		}
+		for _, t := range d.types {
+			if g.defines(in, name{typ: t.GetType(), rel: n.from}) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (g *graph) defines(in set, n name) bool {
+	return slices.ContainsFunc(g.providers[n], func(i int) bool { return in[i] })
+}
+
+// closure returns the units in the set that the given ones depend on, with these.
+func (g *graph) closure(in set, roots ...int) set {
+	reached, next := g.none(), slices.Clone(roots)
+	for len(next) > 0 {
+		i := next[len(next)-1]
+		next = next[:len(next)-1]
+		if reached[i] {
+			continue
+		}
+		reached[i] = true
+		for _, n := range g.units[i].needs {
+			next = append(next, g.meeting(in, n)...)
+		}
+	}
+	return reached
+}
+
+// meeting returns the units in the set that have a part in meeting the need.
+func (g *graph) meeting(in set, n need) []int {
+	var all []int
+	for _, i := range g.providers[n.what] {
+		if !in[i] {
+			continue
+		}
+		all = append(all, i)
+		for _, t := range g.units[i].claims[n.what].types {
+			if n.from != "" {
+				all = append(all, g.providers[name{typ: t.GetType(), rel: n.from}]...)
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(i int) bool { return !in[i] })
+}

@@ -1,0 +1,70 @@
+// Package moduletest feeds a view by hand, for tests of what reads it.
+package moduletest
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// Cluster is the one whose objects the service under test writes to.
+const Cluster = "local"
+
+// Feed puts objects into a view.
+type Feed struct {
+	View *view.View
+
+	t       *testing.T
+	version int
+}
+
+// NewFeed makes an empty view.
+func NewFeed(t *testing.T) *Feed {
+	t.Helper()
+	return &Feed{View: view.New(view.Config{Log: slog.New(slog.DiscardHandler)}), t: t}
+}
+
+// Put makes an object be so.
+func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any, edit ...func(*event.Change)) event.Key {
+	f.t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.version++
+	c := event.Change{
+		Key: event.Key{Cluster: cluster, GroupResource: kind.GroupResource, Name: name}, UID: name,
+		ResourceVersion: strconv.Itoa(f.version), Object: data, Epoch: "e",
+	}
+	for _, e := range edit {
+		e(&c)
+	}
+	if err := f.View.Apply(f.t.Context(), c); err != nil {
+		f.t.Fatal(err)
+	}
+	return c.Key
+}
+
+// Gone makes an object have been so.
+func Gone(c *event.Change) { c.Deleted = true }
+
+// Store puts a Store that has an OpenFGA store.
+func (f *Feed) Store(cluster, name, id string) event.Key {
+	f.t.Helper()
+	return f.Put(kinds.Stores(), cluster, name, corev1alpha1.Store{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1alpha1.StoreStatus{StoreID: id},
+	})
+}
+
+// Model is an AuthorizationModel that refers to a Store.
+func Model(name string, ref corev1alpha1.StoreRef) corev1alpha1.AuthorizationModel {
+	return corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: ref}}
+}

@@ -1,0 +1,84 @@
+package module
+
+import (
+	"cmp"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// Indexes of the tables.
+const (
+	byName     = "name"
+	byStoreID  = "store id"
+	byStoreRef = "store ref"
+	byExport   = "export"
+)
+
+// State is what every door reads: the Stores, and the AuthorizationModels that refer to them.
+type State struct {
+	// Cluster is the one whose objects this service writes to.
+	Cluster string
+	Stores  *view.Table[corev1alpha1.Store]
+	Models  *view.Table[corev1alpha1.AuthorizationModel]
+}
+
+// NewState registers the tables.
+func NewState(v *view.View, cluster string) *State {
+	return &State{
+		Cluster: cluster,
+		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
+			byName:    func(s *corev1alpha1.Store) []string { return []string{s.Name} },
+			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
+		}),
+		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
+			byStoreRef: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
+			byExport: func(m *corev1alpha1.AuthorizationModel) []string {
+				return []string{m.Annotations[corev1alpha1.ExportAnnotation]}
+			},
+		}),
+	}
+}
+
+// Model is an AuthorizationModel in the view.
+type Model = view.Object[corev1alpha1.AuthorizationModel]
+
+// Store is one in the view.
+type Store = view.Object[corev1alpha1.Store]
+
+// StoresNamed lists the Stores of a name, one for each cluster.
+func (s *State) StoresNamed(name string) []Store { return s.Stores.By(byName, name) }
+
+// StoresOf lists the Stores that have an OpenFGA store.
+func (s *State) StoresOf(storeID string) []Store { return s.Stores.By(byStoreID, storeID) }
+
+// ModelsOf lists the AuthorizationModels that refer to a Store, whether or not it exists.
+func (s *State) ModelsOf(store event.Key) []Model {
+	var found []Model
+	for _, m := range s.Models.By(byStoreRef, store.Name) {
+		if StoreOf(m) == store {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// ModelsFor lists the AuthorizationModels that were made for an APIExport, as cluster/name.
+func (s *State) ModelsFor(export string) []Model { return s.Models.By(byExport, export) }
+
+// ModelKey is that of an AuthorizationModel here.
+func (s *State) ModelKey(name string) event.Key {
+	return event.Key{Cluster: s.Cluster, GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
+}
+
+// StoreOf is the Store that an AuthorizationModel refers to, whether or not it exists.
+func StoreOf(m Model) event.Key {
+	return StoreKey(m.Value.Spec.StoreRef.Name, cmp.Or(m.Value.Spec.StoreRef.Cluster, m.Key.Cluster))
+}
+
+// StoreKey is the key of a Store.
+func StoreKey(name, cluster string) event.Key {
+	return event.Key{Cluster: cluster, GroupResource: kinds.Stores().GroupResource, Name: name}
+}

@@ -1,0 +1,56 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
+)
+
+// services is a world in which each of n services registers a type that refers to the one before.
+func services(b *testing.B, n int) *world {
+	b.Helper()
+	w := newWorld(b)
+	for i := range n {
+		w.say(fmt.Sprintf("team/s%03d", i), serviceText(i))
+	}
+	w.settle()
+	return w
+}
+
+func serviceText(i int) string {
+	return fmt.Sprintf(`resourceTypes: [{name: t%d, idPrefix: pre%d, relationships: [{relation: up, targetTypes: [{name: t%d}]}]}]
+actions: [{name: get_%s}]
+actionBindings: [{actionName: get_%[4]s, typeName: t%[1]d, conditions: [{roleBinding: {}}]}]
+`, i, i, max(i-1, 0), letters(i))
+}
+
+// letters is a number as an action may hold it.
+func letters(i int) string {
+	return string([]byte{'a' + byte(i/26/26%26), 'a' + byte(i/26%26), 'a' + byte(i%26)})
+}
+
+func BenchmarkPlan100Documents(b *testing.B) {
+	for name, edit := range map[string]func(w *world){
+		"in step": func(*world) {},
+		"one is edited": func(w *world) {
+			w.say("team/s050", serviceText(50)+"unions: [{name: u, resourceTypes: [{name: t1}, {name: t2}]}]\n")
+		},
+		"one is refused":               func(w *world) { w.say("team/new", serviceText(50)) },
+		"one that all need is deleted": func(w *world) { delete(w.documents, "team/s000") },
+		"20 are refused": func(w *world) {
+			for i := range 20 {
+				w.say(fmt.Sprintf("team/new%d", i), serviceText(i))
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			w := services(b, 100)
+			edit(w)
+			in := w.input()
+			for b.Loop() {
+				plan.Make(in)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+// Document is one PolicyDocument: as it is, and as it is live.
+type Document struct {
+	// Name is namespace/name, after the cluster where that is not the Store's.
+	Name string
+	// Present is nil when it has gone, Live when nothing of it ever was part of the model.
+	Present, Live *iaplv1alpha1.Policy
+	// Created is when people made it.
+	Created time.Time
+
+	// changed means that something about the document waits to become live.
+	changed bool
+}
+
+// compare orders documents by their claim to a name: first what is live as it is, then what
+// is live in another form, then what is new, the older first.
+func (d Document) compare(o Document) int {
+	class := func(d Document) int {
+		switch {
+		case !d.changed:
+			return 0
+		case d.Live != nil:
+			return 1
+		default:
+			return 2
+		}
+	}
+	return cmp.Or(cmp.Compare(class(d), class(o)), d.Created.Compare(o.Created), cmp.Compare(d.Name, o.Name))
+}
+
+// maxPolicy bounds what is kept of a document beside its module, in bytes: annotations may have 256 KiB together.
+const maxPolicy = 200 << 10
+
+// size is a finding on a document that is too large to be kept.
+func size(d Document) policy.Diagnostics {
+	if d.Present == nil {
+		return nil
+	}
+	if n := len(text(d.Present)); n > maxPolicy {
+		return policy.Diagnostics{{
+			Code: policy.CodeLimit, Severity: policy.Error, Message: fmt.Sprintf("the document has %d bytes, of at most %d", n, maxPolicy),
+			Place: policy.Place{Path: "spec"}, Hint: "split it into several documents",
+		}}
+	}
+	return nil
+}
+
+// Read makes a document for the policy library of what the PolicyDocument of a name says.
+// File is what findings call it.
+func Read(file, name string, p *iaplv1alpha1.Policy) *syntax.Document {
+	d := &syntax.Document{Source: &policy.Source{File: file, Owner: syntax.ObjectOwner(name)}}
+	for _, t := range p.ResourceTypes {
+		read := syntax.ResourceType{Name: written(t.Name), IDPrefix: written(t.IDPrefix)}
+		for _, r := range t.Relationships {
+			read.Relationships = append(read.Relationships, syntax.Relationship{Relation: written(r.Relation), Targets: names(r.TargetTypes)})
+		}
+		d.ResourceTypes = append(d.ResourceTypes, read)
+	}
+	for _, u := range p.Unions {
+		d.Unions = append(d.Unions, syntax.Union{Name: written(u.Name), Members: names(u.ResourceTypes)})
+	}
+	for _, a := range p.Actions {
+		d.Actions = append(d.Actions, syntax.Action{Name: written(a.Name)})
+	}
+	for _, b := range p.ActionBindings {
+		read := syntax.Binding{Action: written(b.ActionName), Type: written(b.TypeName)}
+		for _, c := range b.Conditions {
+			read.Conditions = append(read.Conditions, readCondition(c))
+		}
+		d.Bindings = append(d.Bindings, read)
+	}
+	return syntax.FromObject(d, "spec")
+}
+
+func readCondition(c iaplv1alpha1.Condition) syntax.Condition {
+	read := syntax.Condition{RoleBinding: c.RoleBinding != nil}
+	if a := c.RelationshipAction; a != nil {
+		read.RelationshipAction = &syntax.RelationshipAction{Relation: written(a.Relation), Action: written(a.ActionName)}
+	}
+	return read
+}
+
+func written(text string) syntax.Name { return syntax.Name{Text: text} }
+
+func names(all []iaplv1alpha1.Named) []syntax.Name {
+	read := make([]syntax.Name, len(all))
+	for i, n := range all {
+		read[i] = written(n.Name)
+	}
+	return read
+}

@@ -1,0 +1,29 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// maxFindings bounds what a status lists.
+const maxFindings = 100
+
+// findings are the errors of a document as its status lists them.
+func (s *selection) findings(i int) []iaplv1alpha1.Finding {
+	found := s.refused[i]
+	var listed []iaplv1alpha1.Finding
+	for _, d := range found[:min(len(found), maxFindings)] {
+		message := []string{d.Message}
+		for _, r := range d.Related {
+			message = append(message, fmt.Sprintf("%s is at %s", r.Message, s.named(r.Place)))
+		}
+		listed = append(listed, iaplv1alpha1.Finding{Path: d.Path, Code: string(d.Code), Message: strings.Join(message, "; "), Hint: d.Hint})
+	}
+	if more := len(found) - maxFindings; more > 0 {
+		listed = append(listed, iaplv1alpha1.Finding{Code: string(policy.CodeLimit), Message: fmt.Sprintf("and %d more", more)})
+	}
+	return listed
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/openfga"
+)
+
+// rolesModule has the types that no document declares.
+const rolesModule = "policy-roles"
+
+// desired are the AuthorizationModels of a policy: one for each document, even for one that
+// declares nothing that a model has, and one for the types that nobody declares.
+func (in Input) desired(s *selection, p *policy.Policy) []corev1alpha1.AuthorizationModel {
+	if p == nil {
+		return nil
+	}
+	o := unlimited()
+	o.CoreModule = rolesModule
+	for _, t := range s.options.OrDefault().SubjectTypes {
+		if in.Defined[t] {
+			o.ExternalTypes = append(o.ExternalTypes, t)
+		}
+	}
+	modules, _ := openfga.Modules(p, o) // What it could refuse was looked for in each trial.
+	texts := map[string]string{}
+	for _, m := range modules {
+		file := rolesModule
+		if m.Name != rolesModule {
+			file = m.Sources[0].File
+		}
+		texts[file] = string(m.Content)
+	}
+	var desired []corev1alpha1.AuthorizationModel
+	if module := texts[rolesModule]; module != "" {
+		desired = append(desired, in.object(corev1alpha1.Roles, module))
+	}
+	for i, d := range s.documents {
+		live := s.text(i, s.pending)
+		if live == nil {
+			continue
+		}
+		o := in.object(d.Name, texts[rank(i)])
+		o.Annotations[corev1alpha1.PolicyAnnotation] = text(live)
+		desired = append(desired, o)
+	}
+	return desired
+}
+
+func (in Input) object(document, module string) corev1alpha1.AuthorizationModel {
+	return corev1alpha1.AuthorizationModel{
+		ObjectMeta: metav1.ObjectMeta{Name: in.nameOf(document), Annotations: map[string]string{corev1alpha1.DocumentAnnotation: document}},
+		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: in.Store, Model: module},
+	}
+}
+
+// maxName is what Kubernetes allows, less the prefix and the hash that each name has.
+const maxName = 253 - len("policydocument.") - len(".0123456789abcdef")
+
+// nameOf is the name of the AuthorizationModel for a document of the Store. What people can
+// read in it need not be unique; the hash is.
+func (in Input) nameOf(document string) string {
+	readable := strings.ReplaceAll(document, "/", ".")
+	readable = strings.Trim(readable[:min(len(readable), maxName)], ".-")
+	return fmt.Sprintf("policydocument.%s.%s", readable, hash(in.Store.Cluster, in.Store.Name, document))
+}
+
+func hash(parts ...string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(strings.Join(parts, "\x00"))) // It cannot fail.
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+func text(p *iaplv1alpha1.Policy) string {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return "" // It is made of strings and lists.
+	}
+	return string(data)
+}

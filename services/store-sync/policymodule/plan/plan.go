@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/policy"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+// Input is what the policy of one Store depends on.
+type Input struct {
+	Store corev1alpha1.StoreRef
+	// Roles is where the Store's model keeps roles, such as "role#assignee"; empty is "role#subject".
+	Roles string
+	// Defined are the types that modules define which no policy made, and their relations as type#relation.
+	Defined map[string]bool
+	// Documents are those that are present, in any order; what is live of them does not matter.
+	Documents []Document
+	// Has are the AuthorizationModels that were made of documents before.
+	Has []*corev1alpha1.AuthorizationModel
+}
+
+// Plan is what to do.
+type Plan struct {
+	moduleplan.Plan
+
+	// Validations are by the names of documents that are present.
+	Validations map[string]Validation
+}
+
+// Validation is what became of a document in the policy.
+type Validation struct {
+	// Findings are the errors; none if it is valid.
+	Findings []iaplv1alpha1.Finding
+	// AuthorizationModel is the one that holds its module, if only of an earlier text; empty if nothing of it is live.
+	AuthorizationModel string
+}
+
+// maxRounds bounds how often what was refused is looked at again.
+const maxRounds = 8
+
+// Make plans from what is live to what documents hold. It depends on neither's order. What was
+// refused is tried again beside what was accepted, so that another pass finds nothing to do.
+func Make(in Input) Plan {
+	options, wrong := in.Options()
+	s := newSelection(in.known(), options, in.Defined)
+	if wrong != nil {
+		s.refuseAll(policy.Diagnostics{{
+			Code: policy.CodeOption, Severity: policy.Error, Message: wrong.Error(),
+			Hint: fmt.Sprintf("annotate Store %s with the type of roles and its relation to who has them, such as %s: role#assignee",
+				in.Store.Name, iaplv1alpha1.RolesAnnotation),
+		}})
+		return in.plan(s, nil)
+	}
+	p := s.choose()
+	for range maxRounds {
+		if accepted, left := s.progress(); !accepted || !left {
+			break
+		}
+		s = newSelection(s.accepted(), options, in.Defined)
+		p = s.choose()
+	}
+	return in.plan(s, p)
+}
+
+// Options are the language's, with the Store's own type of roles.
+func (in Input) Options() (o policy.Options, err error) {
+	if in.Roles != "" {
+		typ, relation, found := strings.Cut(in.Roles, "#")
+		if !found || typ == "" || relation == "" {
+			return o, fmt.Errorf("roles %.100q: name a type and its relation, such as role#assignee", in.Roles)
+		}
+		o.RoleType, o.RoleRelation = typ, relation
+	}
+	role := o.OrDefault()
+	if o.Partial = in.Defined[role.RoleType]; o.Partial && !in.Defined[role.RoleType+"#"+role.RoleRelation] {
+		return o, fmt.Errorf("type %s, which the Store defines, has no relation %s", role.RoleType, role.RoleRelation)
+	}
+	return o, o.Validate()
+}
+
+// known are the documents that are present, and those that are live though they have gone.
+func (in Input) known() []Document {
+	known := map[string]Document{}
+	for _, d := range in.Documents {
+		known[d.Name] = d
+	}
+	for _, m := range in.Has {
+		name := m.Annotations[corev1alpha1.DocumentAnnotation]
+		live := new(iaplv1alpha1.Policy)
+		if name == corev1alpha1.Roles || json.Unmarshal([]byte(m.Annotations[corev1alpha1.PolicyAnnotation]), live) != nil {
+			continue // Somebody spoiled it: it counts for nothing, and is made again.
+		}
+		d := known[name]
+		d.Name, d.Live = name, live
+		known[name] = d
+	}
+	for name, d := range known {
+		d.changed = d.Present == nil || d.Live == nil || !equality.Semantic.DeepEqual(d.Present, d.Live)
+		known[name] = d
+	}
+	return slices.SortedFunc(maps.Values(known), Document.compare)
+}
+
+// plan makes what was selected live. Without a policy, all stays as it is.
+func (in Input) plan(s *selection, p *policy.Policy) Plan {
+	kept := map[string]bool{}
+	for _, m := range in.Has {
+		kept[m.Name] = p == nil
+	}
+	for i, demoted := range s.demoted {
+		if demoted {
+			kept[in.nameOf(s.documents[i].Name)], kept[in.nameOf(corev1alpha1.Roles)] = true, true
+		}
+	}
+	desired := in.desired(s, p)
+	for _, o := range desired {
+		kept[o.Name] = true
+	}
+	keep := func(m *corev1alpha1.AuthorizationModel) bool { return kept[m.Name] }
+	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}}
+	for i, d := range s.documents {
+		if d.Present == nil {
+			continue
+		}
+		v := Validation{Findings: s.findings(i)}
+		if name := in.nameOf(d.Name); kept[name] {
+			v.AuthorizationModel = name
+		}
+		result.Validations[d.Name] = v
+	}
+	return result
+}

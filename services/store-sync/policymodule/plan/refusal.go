@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// blame finds whose changes must go: those with a finding of their own, else those that break
+// what did not change. Each is told why.
+func (s *selection) blame(found policy.Diagnostics) map[int]bool {
+	broken := byDocument(found)
+	for _, contested := range []bool{false, true} {
+		if drop := s.faulty(broken, contested); len(drop) > 0 {
+			return drop
+		}
+	}
+	drop := s.culprits()
+	if len(drop) == 0 {
+		drop = maps.Clone(s.pending)
+	}
+	for i := range drop {
+		if s.documents[i].Present != nil {
+			s.refuse(i, s.breaks(found))
+		} else {
+			s.refuseUnchanged(broken)
+		}
+	}
+	return drop
+}
+
+// faulty are the changes with findings of their own, which are or are not contested.
+func (s *selection) faulty(broken map[int]policy.Diagnostics, contested bool) map[int]bool {
+	drop := map[int]bool{}
+	for at, findings := range broken {
+		if at == nobody {
+			at = s.last()
+		}
+		if s.pending[at] && s.contested(findings) == contested {
+			drop[at] = true
+			s.refuse(at, findings)
+		}
+	}
+	return drop
+}
+
+// refuseUnchanged puts findings on documents that did not change: nobody else is there to be told that a
+// deletion must wait for them.
+func (s *selection) refuseUnchanged(broken map[int]policy.Diagnostics) {
+	for at, findings := range broken {
+		if at != nobody && !s.documents[at].changed {
+			s.refuse(at, findings)
+		}
+	}
+}
+
+// contested reports whether all findings on a document are about what others say that are as
+// new: they may yet give way.
+func (s *selection) contested(findings policy.Diagnostics) bool {
+	return !slices.ContainsFunc(findings, func(d policy.Diagnostic) bool {
+		return !slices.ContainsFunc(d.Related, func(r policy.Related) bool { return s.pending[index(r.Place)] })
+	})
+}
+
+func (s *selection) refuseAll(findings policy.Diagnostics) {
+	for i := range s.documents {
+		s.refuse(i, findings)
+	}
+}
+
+// refuse notes why the text of a document that people see is not valid; what was found first counts.
+func (s *selection) refuse(i int, findings policy.Diagnostics) {
+	if s.refused[i] == nil {
+		s.refused[i] = findings
+	}
+}
+
+// codeBreaks is the finding on a document that is in order but for what others need of it.
+const codeBreaks policy.Code = "E-BREAKS-OTHERS"
+
+// breaks tells whoever changes a document what it would break.
+func (s *selection) breaks(others policy.Diagnostics) policy.Diagnostics {
+	const shown = 3
+	d := policy.Diagnostic{
+		Place: policy.Place{Path: "spec"}, Code: codeBreaks, Severity: policy.Error, Message: "other documents need what was here before",
+		Hint: "keep it, or change the others first or at the same time",
+	}
+	for _, other := range others[:min(len(others), shown)] {
+		other.Place = s.named(other.Place)
+		d.Message += "; " + other.String()
+	}
+	if more := len(others) - shown; more > 0 {
+		d.Message += fmt.Sprintf("; and %d more", more)
+	}
+	return policy.Diagnostics{d}
+}
+
+// last is the document with the least claim whose change is pending, else any.
+func (s *selection) last() int {
+	for i := range slices.Backward(s.documents) {
+		if s.pending[i] {
+			return i
+		}
+	}
+	return len(s.documents) - 1
+}
+
+// culprits are the changes that break something else even alone.
+func (s *selection) culprits() map[int]bool {
+	culprits, trials := map[int]bool{}, 0
+	for i := range s.documents {
+		if !s.pending[i] || trials == maxTrials {
+			continue
+		}
+		trials++
+		_, found := s.try(map[int]bool{i: true})
+		for at := range byDocument(found) {
+			if at != i {
+				culprits[i] = true
+			}
+		}
+	}
+	return culprits
+}

@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+// ReasonValid is that of the condition Valid when it holds.
+const ReasonValid = "Valid"
+
+// Status is what the status of a PolicyDocument must be, given what became of it in the policy and
+// of its module in the Store. All of it is ours.
+func Status(d *iaplv1alpha1.PolicyDocument, v Validation, verdict moduleplan.Verdict) moduleplan.Status {
+	types := []string{iaplv1alpha1.Valid, iaplv1alpha1.Merged, iaplv1alpha1.Ready}
+	valid, merged := validCondition(v), verdict.Merged
+	if merged.Type == "" {
+		merged = condition.New(iaplv1alpha1.Merged, false, moduleplan.ReasonInvalid,
+			"nothing of the document was ever valid, so it is no part of the model")
+	}
+	has := d.Status
+	has.Conditions = condition.Apply(has.Conditions, types, 0, metav1.Time{})
+	s := iaplv1alpha1.PolicyDocumentStatus{
+		Findings: v.Findings, AuthorizationModel: v.AuthorizationModel, ObservedGeneration: d.Generation,
+		Conditions: condition.Apply(has.Conditions, types, d.Generation, verdict.Now, valid, merged, moduleplan.Ready(valid, merged)),
+	}
+	status := moduleplan.NewStatus(has, s, s.Conditions, iaplv1alpha1.Valid, iaplv1alpha1.Merged)
+	if c, ok := condition.Changed(has.Conditions, s.Conditions, iaplv1alpha1.Valid); ok && c.Reason == moduleplan.ReasonInvalid {
+		status.Notes = []condition.Note{{Warning: true, Reason: "PolicyRejected", Message: c.Message}}
+	}
+	return status
+}
+
+func validCondition(v Validation) condition.Condition {
+	if len(v.Findings) == 0 {
+		return condition.New(iaplv1alpha1.Valid, true, ReasonValid, "it fits together with all other documents of the store")
+	}
+	message := fmt.Sprintf("%d errors, in status.findings", len(v.Findings))
+	if first := v.Findings[0]; len(v.Findings) == 1 {
+		message = fmt.Sprintf("%s: %s %s: %s", first.Path, first.Code, first.Message, first.Hint)
+	}
+	if v.AuthorizationModel != "" {
+		message += "; what was valid before stays live"
+	}
+	return condition.New(iaplv1alpha1.Valid, false, moduleplan.ReasonInvalid, message)
+}

@@ -1,0 +1,93 @@
+// Package policymodule gives models the modules of PolicyDocuments: all of a Store's are one
+// policy, and what of it is valid becomes AuthorizationModels.
+package policymodule
+
+import (
+	"context"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
+)
+
+// Provider gives the modules of PolicyDocuments. Make one with [New].
+type Provider struct {
+	state   *state
+	applier *module.Applier
+	plans   *module.Cache[plan.Input, plan.Plan]
+}
+
+var _ module.Provider = (*Provider)(nil)
+
+// New makes one that reads the view.
+func New(v *view.View, applier *module.Applier) *Provider {
+	made := func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil }
+	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
+}
+
+// Keys is the Store that a PolicyDocument registers with.
+func (p *Provider) Keys(k event.Key) []event.Key {
+	if k.GroupResource != kinds.PolicyDocuments().GroupResource {
+		return nil
+	}
+	if d, _ := p.state.documents.Last(k); d.Value != nil {
+		return []event.Key{storeOf(d)}
+	}
+	return nil
+}
+
+// Sync makes AuthorizationModels of the PolicyDocuments of a Store here, as far as they fit
+// together. A Store in deletion gets no more.
+func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
+	found := p.state.snapshot(store)
+	if found.empty() || store.Cluster != p.state.shared.Cluster {
+		return nil, nil
+	}
+	result, _ := p.plans.Get(store, found.input) // It has no errors.
+	todo := result.Plan
+	if s, ok := p.state.shared.Stores.Get(store); !ok || s.Value.DeletionTimestamp != nil {
+		todo.Apply = nil
+	}
+	err := p.applier.Apply(ctx, r, found.carriers, todo)
+	var members []module.Member
+	for _, d := range found.documents {
+		if d.Value.DeletionTimestamp == nil && d.Key.Cluster == store.Cluster {
+			members = append(members, p.member(d, result.Validations[documentName(store, d.Key)]))
+		}
+	}
+	return members, err
+}
+
+func (p *Provider) member(d document, v plan.Validation) module.Member {
+	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
+		return plan.Status(d.Value, v, verdict)
+	}}
+	if v.AuthorizationModel != "" {
+		m.Carrier = p.state.shared.ModelKey(v.AuthorizationModel)
+	}
+	return m
+}
+
+// Modules are none: AuthorizationModels carry them all.
+func (p *Provider) Modules(event.Key) ([]model.Module, bool) { return nil, true }
+
+// Documents are those that are registered with a Store, valid or not, and the options of its policy.
+func (p *Provider) Documents(store event.Key) ([]*syntax.Document, policy.Options, error) {
+	found := p.state.snapshot(store)
+	documents := make([]*syntax.Document, len(found.input.Documents))
+	for i, d := range found.input.Documents {
+		documents[i] = plan.Read("policydocument/"+d.Name, d.Name, d.Present)
+	}
+	options, err := found.input.Options()
+	if err != nil {
+		return nil, options, err
+	}
+	return documents, options, nil
+}

@@ -1,0 +1,111 @@
+package policymodule
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
+)
+
+const byStoreRef = "store ref"
+
+type document = view.Object[iaplv1alpha1.PolicyDocument]
+
+// state is what policies are made from.
+type state struct {
+	shared    *module.State
+	documents *view.Table[iaplv1alpha1.PolicyDocument]
+}
+
+func newState(v *view.View, shared *module.State) *state {
+	return &state{shared: shared, documents: view.Register(v, kinds.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
+		byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
+	})}
+}
+
+// storeOf is the Store that a document refers to, whether or not it exists.
+func storeOf(d document) event.Key {
+	return module.StoreKey(d.Value.Spec.StoreRef.Name, cmp.Or(d.Value.Spec.StoreRef.Cluster, d.Key.Cluster))
+}
+
+// snapshot is what the policy of one Store depends on.
+type snapshot struct {
+	input     plan.Input
+	documents []document
+	carriers  *module.Carriers
+}
+
+// snapshot gathers what the view holds.
+func (s *state) snapshot(store event.Key) *snapshot {
+	found := &snapshot{carriers: s.shared.CarriersOf(store, corev1alpha1.DocumentAnnotation)}
+	found.input.Store.Name = store.Name
+	for _, d := range s.documents.By(byStoreRef, store.Name) {
+		if storeOf(d) != store {
+			continue
+		}
+		name := documentName(store, d.Key)
+		found.documents, found.carriers.Causes[name] = append(found.documents, d), d.Change
+		found.input.Documents = append(found.input.Documents, plan.Document{
+			Name: name, Present: &d.Value.Spec.Policy, Created: d.Value.CreationTimestamp.Time,
+		})
+	}
+	for _, m := range found.carriers.Models {
+		found.input.Has = append(found.input.Has, bare(m))
+	}
+	var others []string
+	for _, m := range s.shared.ModelsOf(store) {
+		if m.Value.Annotations[corev1alpha1.DocumentAnnotation] == "" {
+			others = append(others, m.Value.Spec.Model)
+		}
+	}
+	if o, ok := s.shared.Stores.Get(store); ok {
+		found.input.Roles, found.carriers.Otherwise = o.Value.Annotations[iaplv1alpha1.RolesAnnotation], o.Change
+		others = append(others, o.Value.Spec.CoreModule)
+	}
+	if !found.empty() {
+		found.input.Defined = defined(others)
+	}
+	return found
+}
+
+// empty reports whether the Store has no policy.
+func (f *snapshot) empty() bool { return len(f.documents)+len(f.carriers.Models) == 0 }
+
+// defined is all that modules define.
+func defined(modules []string) map[string]bool {
+	names := map[string]bool{}
+	for _, text := range modules {
+		for _, name := range (model.Module{DSL: text}).Defines() {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// bare is an AuthorizationModel without what has nothing to do with documents, such as its status.
+func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
+	b := &corev1alpha1.AuthorizationModel{Spec: m.Spec, ObjectMeta: metav1.ObjectMeta{
+		Name: m.Name, DeletionTimestamp: m.DeletionTimestamp, Annotations: map[string]string{},
+	}}
+	for _, name := range []string{corev1alpha1.DocumentAnnotation, corev1alpha1.PolicyAnnotation} {
+		b.Annotations[name] = m.Annotations[name]
+	}
+	return b
+}
+
+// documentName is namespace/name, after the cluster where that is not the Store's.
+func documentName(store, document event.Key) string {
+	name := document.Namespace + "/" + document.Name
+	if document.Cluster != store.Cluster {
+		name = document.Cluster + "/" + name
+	}
+	return name
+}

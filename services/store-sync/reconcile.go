@@ -1,0 +1,50 @@
+package storesync
+
+import (
+	"context"
+	"errors"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/store-sync/apimodule"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/store"
+)
+
+// reconciler gives each provider its turn at a Store, and then the Store itself. Its keys are
+// Stores, and APIBindings, which have a finalizer of their own.
+type reconciler struct {
+	apis *apimodule.Provider
+	// providers are asked in this order.
+	providers []module.Provider
+	state     *store.State
+	stores    *store.Reconciler
+}
+
+// Keys lists the Stores to look at when an object changed.
+func (r *reconciler) Keys(k event.Key) []event.Key {
+	keys := r.state.Keys(k)
+	for _, p := range r.providers {
+		keys = append(keys, p.Keys(k)...)
+	}
+	return keys
+}
+
+// Reconcile has the AuthorizationModels made that APIs and PolicyDocuments ask for in a Store, and
+// then brings the Store in step. What fails for one of them holds up nothing else.
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key]) error {
+	if p.Key.GroupResource == kinds.Bindings().GroupResource {
+		return r.apis.Hold(ctx, p, p.Key)
+	}
+	var members []module.Member
+	var errs []error
+	for _, provider := range r.providers {
+		provided, err := provider.Sync(ctx, p, p.Key)
+		members, errs = append(members, provided...), append(errs, err)
+		if _, ready := provider.Modules(p.Key); !ready {
+			return errors.Join(errs...)
+		}
+	}
+	return errors.Join(append(errs, r.stores.Reconcile(ctx, p, members))...)
+}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"google.golang.org/protobuf/proto"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+// applier carries actions out. No other code here calls OpenFGA.
+type applier struct {
+	kube *kube.Client
+	fga  *fga.Client
+	log  *slog.Logger
+}
+
+// apply carries out one action, and adds to what is observed.
+func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
+	switch action.Verb {
+	case plan.FindStores, plan.GetStore, plan.LatestModel:
+		return a.observe(ctx, action, in, obs)
+	case plan.CreateStore, plan.RenameStore, plan.WriteModel, plan.DeleteStore:
+		return a.write(ctx, p, action, in, obs)
+	case plan.AddFinalizer, plan.RemoveFinalizer:
+		return a.setFinalizer(ctx, p, action.Verb == plan.AddFinalizer, in, obs)
+	default:
+		return fault.Terminal(fmt.Errorf("no such action: %q", action.Verb))
+	}
+}
+
+// observe asks OpenFGA.
+func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input, obs *plan.Observed) error {
+	switch action.Verb {
+	case plan.GetStore:
+		store, found, err := a.fga.GetStore(ctx, action.StoreID)
+		if err != nil {
+			return err
+		}
+		if obs.Found = plan.Store(store); !found {
+			obs.Missing = action.StoreID
+		}
+	case plan.LatestModel:
+		latest, err := a.fga.LatestModel(ctx, action.StoreID)
+		if err != nil {
+			return err
+		}
+		obs.LatestOf, obs.Latest = action.StoreID, latest
+	default:
+		stores, err := a.fga.FindStores(ctx, in.Key.Name)
+		if err != nil {
+			return err
+		}
+		obs.Listed, obs.Named = true, nil
+		for _, found := range stores {
+			obs.Named = append(obs.Named, plan.Store(found))
+		}
+	}
+	return nil
+}
+
+// write changes OpenFGA. That it refuses a model or a name is observed, and is no error.
+func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
+	switch action.Verb {
+	case plan.CreateStore:
+		obs.Created, err = a.fga.CreateStore(ctx, in.Key.Name)
+	case plan.RenameStore:
+		if err = a.fga.RenameStore(ctx, action.StoreID, in.Key.Name); refused(err) {
+			obs.RenameErr = err
+			return nil
+		}
+		obs.Renamed = err == nil
+	case plan.WriteModel:
+		id, writeErr := a.fga.WriteModel(ctx, action.StoreID, action.Model)
+		switch {
+		case errors.Is(writeErr, fga.ErrInvalidModel):
+			obs.Refused = writeErr
+			return nil
+		case writeErr == nil:
+			obs.LatestOf, obs.Latest, obs.Written = action.StoreID, proto.CloneOf(action.Model), true
+			obs.Latest.Id = id
+		}
+		err = writeErr
+	default:
+		if err = a.fga.DeleteStore(ctx, action.StoreID); err == nil {
+			obs.Deleted = action.StoreID
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.Count(in.Change)
+	a.log.InfoContext(ctx, "OpenFGA changed", slog.String("step", string(action.Verb)), slog.String("store", in.Key.Name),
+		slog.String("store_id", cmp.Or(action.StoreID, obs.Created)), slog.String("model_id", obs.Latest.GetId()))
+	return nil
+}
+
+// refused tells a refusal from an outage.
+func refused(err error) bool {
+	return err != nil && !fault.IsUnavailable(err) && !errors.Is(err, fga.ErrStoreNotFound)
+}
+
+// setFinalizer puts our finalizer on the Store, or takes it off. With the object at hand that is one call.
+func (a *applier) setFinalizer(ctx context.Context, p consume.Reporter, on bool, in plan.Input, obs *plan.Observed) (err error) {
+	seen, edit := in.Change, a.kube.RemoveFinalizer
+	if seen.Object, err = json.Marshal(in.Store); err != nil {
+		return fmt.Errorf("encoding %s: %w", seen.Key, err)
+	}
+	if on {
+		edit = a.kube.AddFinalizer
+	}
+	now, err := edit(ctx, kinds.Stores(), seen, corev1alpha1.StoreFinalizer)
+	if err != nil {
+		return err
+	}
+	obs.Released = !on
+	return p.Wrote(ctx, in.Change, now)
+}
+
+// discard deletes an OpenFGA store that was made for a Store which vanished before it could record it: it would be nobody's.
+func (a *applier) discard(ctx context.Context, in plan.Input, obs plan.Observed) error {
+	if last := cmp.Or(in.Store, in.Gone); obs.Created == "" || last != nil && last.Status.StoreID == obs.Created {
+		return nil
+	}
+	return a.fga.DeleteStore(ctx, obs.Created)
+}

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+// MergeCache makes models of the modules of Stores. Parsing costs milliseconds a module.
+type MergeCache struct {
+	limits model.Limits
+	kept   *module.Cache[sources, model.Result]
+}
+
+type sources struct {
+	core   model.Module
+	others []model.Module
+}
+
+// NewMergeCache makes an empty one.
+func NewMergeCache(limits model.Limits) *MergeCache {
+	return &MergeCache{limits: limits, kept: module.NewCache(func(s sources) (model.Result, error) {
+		return model.Merge(s.core, s.others, limits)
+	})}
+}
+
+// Merge merges the modules of a live Store.
+func (c *MergeCache) Merge(in plan.Input) (model.Result, error) {
+	core, others := plan.Sources(in)
+	return c.kept.Get(in.Key, sources{core, others})
+}
+
+// Preview merges modules that no Store has, and keeps nothing.
+func (c *MergeCache) Preview(core model.Module, others []model.Module) (model.Result, error) {
+	return model.Merge(core, others, c.limits)
+}

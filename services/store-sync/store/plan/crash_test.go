@@ -1,0 +1,198 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+func TestAPassCutOffAnywhereIsMadeGoodByTheNext(t *testing.T) {
+	situations := map[string][]func(*world){
+		"new":            {},
+		"with modules":   {withModules(dsl("folder"), "nonsense", dsl("group"))},
+		"adopted":        {exists("demo", foreignModel())},
+		"ambiguous":      {exists("demo"), exists("demo")},
+		"lost":           {inStep, bereaved},
+		"lost in name":   {inStep, deletedBehindOurBack, resync},
+		"edited":         {inStep, edit(core + "\ntype folder\n")},
+		"broken":         {inStep, edit(broken)},
+		"other name now": {inStep, renamed, resync},
+	}
+	for name, given := range situations {
+		for steps := range 7 {
+			t.Run(fmt.Sprintf("%s after %d steps", name, steps), func(t *testing.T) {
+				straight, cut := newWorld(given...), newWorld(given...)
+				straight.pass(1000)
+				cut.pass(steps)
+				cut.pass(1000)
+				if len(cut.alive()) != len(straight.alive()) {
+					t.Errorf("stores in OpenFGA: %v, without the crash %v", cut.alive(), straight.alive())
+				}
+				expectSameModel(t, cut, straight)
+				before := cut.writes
+				if cut.pass(1000); cut.writes != before {
+					t.Errorf("the pass after wrote %d times", cut.writes-before)
+				}
+			})
+		}
+	}
+}
+
+func expectSameModel(t *testing.T, a, b *world) {
+	t.Helper()
+	latest := func(w *world) (last plan.Action) {
+		s := w.find(w.store.Status.StoreID)
+		if n := len(s.models); n > 0 {
+			last.Model = s.models[n-1]
+		}
+		return last
+	}
+	if got, want := latest(a).Model, latest(b).Model; !model.Equal(got, want) {
+		t.Errorf("latest model\n%v, want\n%v", got, want)
+	}
+}
+
+func TestADeletionCutOffAnywhereLeavesNothingBehind(t *testing.T) {
+	for made := range 7 {
+		for steps := range 5 {
+			t.Run(fmt.Sprintf("made by %d steps, deleted by %d", made, steps), func(t *testing.T) {
+				w := newWorld()
+				w.pass(made)
+				held := len(w.store.Finalizers) > 0
+				deleting(w)
+				if w.pass(steps); w.store != nil {
+					w.pass(1000)
+				}
+				if left := w.alive(); len(left) > 0 {
+					t.Errorf("left in OpenFGA: %v", left)
+				}
+				if held && w.store != nil {
+					t.Errorf("the Store is still held by %v", w.store.Finalizers)
+				}
+			})
+		}
+	}
+}
+
+func TestTwentyModulesInAnyOrderAreOneModelWrittenOnce(t *testing.T) {
+	var texts []string
+	for i := range 20 {
+		texts = append(texts, dsl(fmt.Sprintf("thing%d", i)))
+	}
+	want := newWorld(withModules(texts...), inStep)
+	for seed := range uint64(5) {
+		w := newWorld(withModules(texts...))
+		order := rand.New(rand.NewPCG(seed, 0))
+		order.Shuffle(len(w.modules), func(i, j int) { w.modules[i], w.modules[j] = w.modules[j], w.modules[i] })
+		for range 3 {
+			w.pass(1000)
+			order.Shuffle(len(w.modules), func(i, j int) { w.modules[i], w.modules[j] = w.modules[j], w.modules[i] })
+		}
+		models := w.find("id1").models
+		if len(models) != 1 {
+			t.Fatalf("order %d: %d models were written", seed, len(models))
+		}
+		if !proto.Equal(models[0], want.find("id1").models[0]) {
+			t.Errorf("order %d gives another model:\n%v", seed, models[0])
+		}
+	}
+}
+
+func TestModulesComeInCanonicalOrder(t *testing.T) {
+	in := newWorld(withModules(dsl("b"), dsl("a"))).input()
+	foreign := module("a00", dsl("c"))
+	foreign.Key.Cluster = "east"
+	in.Modules = append([]plan.Module{foreign}, in.Modules...)
+	slices.Reverse(in.Modules)
+	first, others := plan.Sources(in)
+	got := []string{first.Origin.String()}
+	for _, m := range others {
+		got = append(got, m.Origin.String())
+	}
+	want := []string{"core", "authorizationmodel/m00", "authorizationmodel/m01", "authorizationmodel/east/a00"}
+	if !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+}
+
+func TestARejectedModuleIsLiveOnceItIsMended(t *testing.T) {
+	w := newWorld(withModules(dsl("folder"), dsl("folder")+"  # again\n    define writer: [user]\n"), inStep)
+	w.expectConditions(t, "m01:Merged=False/Rejected")
+	w.modules[1].Value.Spec.Model = dsl("group")
+	w.modules[1].Value.Generation++
+	w.pass(1000)
+	w.expectConditions(t, "m00:Merged=True/Merged", "m01:Merged=True/Merged", "ModelSynced=True/Merged")
+	if n := len(w.find("id1").models); n != 2 {
+		t.Errorf("%d models were written, want one before and one after", n)
+	}
+}
+
+func TestABrokenCoreKeepsTheWordOnModulesThatAreStillLive(t *testing.T) {
+	w := newWorld(withModules(dsl("folder")), inStep, edit(broken), withModules())
+	late := module("late", dsl("group"))
+	w.modules = append(w.modules, late)
+	w.pass(1000)
+	w.expectConditions(t, "m00:Merged=True/Merged", "m00:Ready=True/Ready", "late:Merged=False/InvalidCore")
+	if got := w.store.Status.AuthorizationModelID; got != w.find("id1").models[0].GetId() {
+		t.Errorf("status names model %q, not the last good one", got)
+	}
+}
+
+func TestReadyWaitsForTuplesInTheStoreInUse(t *testing.T) {
+	w := newWorld(withModules(dsl("folder")))
+	tuple := []corev1alpha1.Tuple{{Object: "document:1", Relation: "owner", User: "user:a"}}
+	w.store.Spec.Tuples, w.modules[0].Value.Spec.Tuples = tuple, tuple
+	inStep(w)
+	w.expectConditions(t, "Ready=True/Ready", "m00:Ready=True/Ready")
+	bereaved(w)
+	w.pass(1000)
+	w.expectConditions(t, "Ready=False/TuplesPending", "m00:Ready=False/TuplesPending")
+	w.tuplesSync()
+	w.pass(1000)
+	w.expectConditions(t, "Ready=True/Ready", "m00:Ready=True/Ready")
+	w.store.Generation++
+	w.pass(1000)
+	w.expectConditions(t, "Ready=False/TuplesPending", "m00:Ready=True/Ready")
+}
+
+func TestTuplesOnTheirWayAreNoNews(t *testing.T) {
+	w := newWorld(inStep)
+	w.store.Generation++
+	w.pass(1000)
+	w.expectConditions(t, "Ready=False/TuplesPending")
+	w.writes = 0
+	meta.SetStatusCondition(&w.store.Status.Conditions, metav1.Condition{
+		Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionFalse, Reason: corev1alpha1.Syncing, ObservedGeneration: w.store.Generation,
+	})
+	if w.pass(1000); w.writes != 0 {
+		t.Errorf("%d writes while tuple-sync is at work", w.writes)
+	}
+}
+
+func TestPlanningAgainComparesWithTheModelThatWasWritten(t *testing.T) {
+	w := newWorld()
+	var obs plan.Observed
+	for range 20 {
+		a := plan.Next(w.input(), obs)
+		w.do(a, &obs)
+		if a.Verb == plan.WriteStatus {
+			break
+		}
+		if a.Verb == plan.WriteModel && len(w.find("id1").models) == 1 {
+			edit(core + "\ntype folder\n")(w)
+		}
+	}
+	if models := w.find("id1").models; len(models) != 2 || len(models[1].GetTypeDefinitions()) != 3 {
+		t.Errorf("%d models were written", len(models))
+	}
+	w.expectConditions(t, "StoreSynced=True/Created", "ModelSynced=True/Merged")
+}

@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+)
+
+// Reasons of the condition Deleting.
+const (
+	ReasonBlocked          = "Blocked"
+	ReasonWaitingForTuples = "WaitingForTuples"
+)
+
+// deletion goes in this order: dependents, tuples, the OpenFGA store, the Store.
+func deletion(in Input, obs Observed) Action {
+	if _, waiting := blockedBy(in); waiting || !finalized(in.Store, corev1alpha1.StoreFinalizer) {
+		return Action{Verb: WriteStatus}
+	}
+	id, ask := storeToDelete(in, obs)
+	switch {
+	case ask.Verb != "":
+		return ask
+	case id != "" && id != obs.Deleted:
+		return Action{Verb: DeleteStore, StoreID: id}
+	}
+	return Action{Verb: RemoveFinalizer}
+}
+
+// blockedBy is what a deletion waits for.
+func blockedBy(in Input) (condition.Condition, bool) {
+	if len(in.Modules) > 0 {
+		names := make([]string, len(in.Modules))
+		for i, m := range in.Modules {
+			names[i] = in.origin(m).String()
+		}
+		slices.Sort(names)
+		return condition.New(corev1alpha1.Deleting, true, ReasonBlocked, fmt.Sprintf(
+			"%d AuthorizationModels refer to this Store: delete them or what they come from, or point its spec.storeRef elsewhere: %s",
+			len(names), enumerate(names))), true
+	}
+	if finalized(in.Store, corev1alpha1.TuplesFinalizer) {
+		return condition.New(corev1alpha1.Deleting, true, ReasonWaitingForTuples, "waiting for tuple-sync to delete this Store's tuples"), true
+	}
+	return condition.Condition{}, false
+}
+
+// storeToDelete is the OpenFGA store that goes with a Store in deletion, "" when none does, or a
+// question first. A store that was made for this Store in a pass that did not live to record
+// it bears its name and has no model: one with a model is somebody's.
+func storeToDelete(in Input, obs Observed) (string, Action) {
+	switch id := in.recorded(); {
+	case in.Store.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
+		return "", Action{}
+	case id != "" && in.wanted(id):
+		return "", Action{}
+	case id != "":
+		return id, Action{}
+	case in.NameErr != nil:
+		return "", Action{}
+	case !obs.Listed:
+		return "", Action{Verb: FindStores}
+	}
+	for _, s := range obs.Named {
+		if in.wanted(s.ID) {
+			continue
+		}
+		latest, known := obs.latest(s.ID)
+		switch {
+		case !known:
+			return "", Action{Verb: LatestModel, StoreID: s.ID}
+		case latest == nil:
+			return s.ID, Action{}
+		default:
+			return "", Action{}
+		}
+	}
+	return "", Action{}
+}
+
+// wanted reports whether another live Store has this OpenFGA store.
+func (in Input) wanted(id string) bool {
+	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
+}
+
+// cleanUp deletes the OpenFGA store of a Store that was deleted past our finalizer. The last
+// state of one that we let go looks the same, so OpenFGA is asked first: a pass long after makes no write.
+func cleanUp(in Input, obs Observed) Action {
+	id := in.Gone.Status.StoreID
+	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
+	switch {
+	case id == "", id == obs.Missing, id == obs.Deleted, namesake, in.wanted(id),
+		!finalized(in.Gone, corev1alpha1.StoreFinalizer), in.Gone.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
+		return Action{Verb: WriteStatus}
+	case obs.Found.ID != id:
+		return Action{Verb: GetStore, StoreID: id}
+	}
+	return Action{Verb: DeleteStore, StoreID: id}
+}

@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+var errNoTypes = errors.New("no module defines a type, and OpenFGA takes no model without: add a type, such as `type user`")
+
+// Input is what the view holds about one Store.
+type Input struct {
+	// Key of the Store. AuthorizationModels may refer to a Store that does not exist.
+	Key event.Key
+	// Store is nil unless it is alive. Gone is then its last state, where one is known.
+	Store, Gone *corev1alpha1.Store
+	// Elsewhere is the Store if it lives in another cluster: what becomes of its modules is decided there.
+	Elsewhere *corev1alpha1.Store
+	// Change is the state of Store or Gone.
+	Change event.Change
+	// Modules are the AuthorizationModels that refer to the Store, in any order.
+	Modules []Module
+	// Provided are further modules of a live Store, such as those of discovered resources.
+	Provided []model.Module
+	// Rivals are the other live Stores of the same name or with the same OpenFGA store.
+	Rivals []Rival
+	// Merged is what the modules of a live Store come to; MergeErr is set when that is no model.
+	Merged   model.Result
+	MergeErr error
+	// NameErr says why OpenFGA would refuse the Store's name.
+	NameErr error
+	// Resync asks for what an ordinary pass takes for granted: that the OpenFGA store still
+	// exists, bears the right name, and is the only one that does.
+	Resync bool
+	// Now dates the conditions that change.
+	Now metav1.Time
+}
+
+// Module is one AuthorizationModel.
+type Module struct {
+	event.Change
+	Value *corev1alpha1.AuthorizationModel
+}
+
+// document is the PolicyDocument that the module was made of, "" if a person wrote it or an API asked for it.
+func (m Module) document() string { return m.Value.Annotations[corev1alpha1.DocumentAnnotation] }
+
+// empty reports whether the module was made of a document that declares nothing that a model has.
+func (m Module) empty() bool { return m.document() != "" && m.Value.Spec.Model == "" }
+
+// Rival is another live Store.
+type Rival struct {
+	event.Change
+	Value *corev1alpha1.Store
+}
+
+// Sources are the modules of the Store's model. Their origins give them one order, whatever
+// order the objects come in: the core module, then AuthorizationModels by cluster and name,
+// then PolicyDocuments, then what is provided, unless an AuthorizationModel is for the same API or
+// the core module lacks what it builds on.
+func Sources(in Input) (core model.Module, others []model.Module) {
+	core = model.Module{DSL: in.Store.Spec.CoreModule}
+	known := map[string]bool{}
+	for _, m := range in.Modules {
+		if m.empty() {
+			continue
+		}
+		api := m.Value.Annotations[corev1alpha1.ResourceAnnotation]
+		known[api] = api != ""
+		others = append(others, model.Module{
+			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: api, Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation],
+		})
+	}
+	defines := sync.OnceValue(core.Defines)
+	for _, m := range in.Provided {
+		if !known[m.API] && (m.Base == "" || slices.Contains(defines(), m.Base)) {
+			others = append(others, m)
+		}
+	}
+	slices.SortFunc(others, func(a, b model.Module) int { return a.Origin.Compare(b.Origin) })
+	return core, others
+}
+
+// origin names the cluster only of an AuthorizationModel that lives in another one than the Store.
+func (in Input) origin(m Module) model.Origin {
+	if document := m.document(); document != "" && m.Key.Cluster == in.Key.Cluster {
+		namespace, name := path.Split(document)
+		return model.Origin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
+	}
+	o := model.Origin{Kind: model.AuthorizationModel, Name: m.Key.Name}
+	if m.Key.Cluster != in.Key.Cluster {
+		o.Scope = m.Key.Cluster
+	}
+	return o
+}
+
+// mergeErr is why there is no model to write.
+func (in Input) mergeErr() error {
+	if in.MergeErr == nil && len(in.Merged.Model.GetTypeDefinitions()) == 0 {
+		return errNoTypes
+	}
+	return in.MergeErr
+}
+
+// report finds what became of an AuthorizationModel in the merge.
+func (in Input) report(m Module) (model.Report, bool) {
+	origin := in.origin(m)
+	i := slices.IndexFunc(in.Merged.Reports, func(r model.Report) bool { return r.Origin == origin })
+	if i < 0 {
+		return model.Report{}, false
+	}
+	return in.Merged.Reports[i], true
+}
+
+// recorded is the id of the OpenFGA store in the Store's status.
+func (in Input) recorded() string { return in.Store.Status.StoreID }
+
+func (in Input) deleting() bool { return in.Store.DeletionTimestamp != nil }
+
+// holder finds the Store with the better claim to an OpenFGA store: the one that has it, of two the older.
+func (in Input) holder(id string) (Rival, bool) {
+	for _, r := range in.Rivals {
+		if r.Value.Status.StoreID == id && (in.recorded() != id || r.before(in)) {
+			return r, true
+		}
+	}
+	return Rival{}, false
+}
+
+func (r Rival) before(in Input) bool {
+	a, b := r.Value.CreationTimestamp, in.Store.CreationTimestamp
+	if !a.Equal(&b) {
+		return a.Before(&b)
+	}
+	return r.Key.Cluster+"/"+r.Key.Name < in.Key.Cluster+"/"+in.Key.Name
+}
+
+func finalized(o metav1.Object, finalizer string) bool {
+	return slices.Contains(o.GetFinalizers(), finalizer)
+}

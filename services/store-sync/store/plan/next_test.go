@@ -1,0 +1,316 @@
+package plan_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+func resync(w *world) { w.resync = true }
+
+func edit(text string) func(*world) {
+	return func(w *world) {
+		w.store.Spec.CoreModule = text
+		w.store.Generation++
+	}
+}
+
+// bereaved means that OpenFGA lost its data.
+func bereaved(w *world) { w.fga = nil }
+
+func deletedBehindOurBack(w *world) { w.fga[0].deleted = true }
+
+func renamed(w *world) { w.fga[0].Name = "other" }
+
+func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
+	tests := map[string]struct {
+		given      []func(*world)
+		steps      []plan.Verb
+		conditions []string
+		alive      []string
+	}{
+		"a new Store is created": {
+			steps: []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{
+				"StoreSynced=True/Created", "ModelSynced=True/Merged", "NameUnique=True/Unique", "NameInSync=True/InSync", "Ready=False/TuplesPending",
+			},
+			alive: []string{"id1"},
+		},
+		"a Store in step costs one read": {
+			given:      []func(*world){inStep},
+			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"Ready=True/Ready"},
+			alive:      []string{"id1"},
+		},
+		"a resync also looks at the store itself": {
+			given: []func(*world){inStep, resync},
+			steps: []plan.Verb{plan.FindStores, plan.LatestModel, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"a store of the name is adopted": {
+			given:      []func(*world){exists("other"), exists("demo", foreignModel())},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.Record, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"},
+			alive:      []string{"id1", "id2"},
+		},
+		"of several stores of the name the oldest is adopted": {
+			given:      []func(*world){exists("demo"), exists("demo")},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.Record, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Adopted", "NameUnique=False/SeveralStores", "NameInSync=True/InSync"},
+			alive:      []string{"id1", "id2"},
+		},
+		"of several stores of the name the recorded one wins": {
+			given: []func(*world){exists("demo"), exists("demo"), func(w *world) { w.store.Status.StoreID = "id2" }},
+			steps: []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{
+				"StoreSynced=True/Recorded", "NameUnique=False/SeveralStores", "NameInSync=True/InSync", "ModelSynced=True/Merged",
+			},
+			alive: []string{"id1", "id2"},
+		},
+		"another model in the store is replaced": {
+			given: []func(*world){inStep, func(w *world) { w.fga[0].models = append(w.fga[0].models, foreignModel()) }},
+			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteModel, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"a store that OpenFGA lost is made again": {
+			given:      []func(*world){inStep, bereaved},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Recreated", "ModelSynced=True/Merged"},
+			alive:      []string{"id3"},
+		},
+		"a store that somebody deleted is missed by a resync, although its model still answers": {
+			given:      []func(*world){inStep, deletedBehindOurBack, resync},
+			steps:      []plan.Verb{plan.FindStores, plan.GetStore, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Recreated"},
+			alive:      []string{"id3"},
+		},
+		"no model is written into a store that somebody deleted": {
+			given: []func(*world){inStep, deletedBehindOurBack, withModules(dsl("folder"))},
+			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			alive: []string{"id3"},
+		},
+		"a lost store is replaced by another of the name": {
+			given:      []func(*world){inStep, bereaved, exists("demo")},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.Record, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Adopted"},
+			alive:      []string{"id3"},
+		},
+		"a name that drifted and cannot be mended does not block": {
+			given:      []func(*world){inStep, renamed, resync},
+			steps:      []plan.Verb{plan.FindStores, plan.GetStore, plan.RenameStore, plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"NameInSync=False/Unsupported", "NameUnique=True/Unique", "Ready=True/Ready"},
+			alive:      []string{"id1"},
+		},
+		"a name that drifted is mended by a server that can": {
+			given:      []func(*world){inStep, renamed, resync, func(w *world) { w.noRename = nil }},
+			steps:      []plan.Verb{plan.FindStores, plan.GetStore, plan.RenameStore, plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"NameInSync=True/InSync"},
+			alive:      []string{"id1"},
+		},
+		"a name that OpenFGA refuses costs no call": {
+			given:      []func(*world){func(w *world) { w.name = "ab" }, withModules(dsl("folder"))},
+			steps:      []plan.Verb{plan.WriteStatus},
+			conditions: []string{"StoreSynced=False/InvalidName", "ModelSynced=False/NoStore", "Ready=False/InvalidName", "m00:Merged=False/NoStore"},
+		},
+		"a core module that does not validate leaves the last good model": {
+			given:      []func(*world){inStep, edit(broken)},
+			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "Ready=False/InvalidCore"},
+			alive:      []string{"id1"},
+		},
+		"an empty core module gets a store and no model": {
+			given:      []func(*world){edit("")},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "Ready=False/InvalidCore"},
+			alive:      []string{"id1"},
+		},
+		"a core module without types gets a store and no model": {
+			given:      []func(*world){edit("module core\n"), withModules("module m\n")},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteStatus},
+			conditions: []string{"ModelSynced=False/InvalidCore", "m00:Merged=False/InvalidCore"},
+			alive:      []string{"id1"},
+		},
+		"a broken module is left out and the rest lives": {
+			given: []func(*world){withModules(dsl("folder"), "type x", "", dsl("folder")+"  # again\n    define writer: [user]\n")},
+			steps: []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{
+				"ModelSynced=True/ModulesRejected", "m00:Merged=True/Merged", "m01:Merged=False/Rejected",
+				"m02:Merged=False/Rejected", "m03:Merged=False/Rejected", "m03:Ready=False/Rejected",
+			},
+			alive: []string{"id1"},
+		},
+		"a model with too many types is not written": {
+			given:      []func(*world){inStep, withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
+			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"ModelSynced=False/LimitExceeded", "m00:Merged=False/LimitExceeded"},
+			alive:      []string{"id1"},
+		},
+		"a model that OpenFGA refuses after all is told": {
+			given:      []func(*world){func(w *world) { w.refuse = errors.New("too clever by half") }},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"ModelSynced=False/ModelRefused"},
+			alive:      []string{"id1"},
+		},
+		"an AuthorizationModel of no Store waits": {
+			given:      []func(*world){withModules(dsl("folder")), func(w *world) { w.store = nil }},
+			steps:      []plan.Verb{plan.WriteStatus},
+			conditions: []string{"m00:Merged=False/StoreNotFound", "m00:Ready=False/StoreNotFound"},
+		},
+		"a store that another Store has is not shared": {
+			given:      []func(*world){exists("demo"), rival("east", "id1", time.Hour)},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.WriteStatus},
+			conditions: []string{"StoreSynced=False/Claimed", "ModelSynced=False/NoStore", "Ready=False/Claimed"},
+			alive:      []string{"id1"},
+		},
+		"of two Stores that adopted one store the younger yields": {
+			given:      []func(*world){inStep, rival("east", "id1", time.Hour)},
+			steps:      []plan.Verb{plan.FindStores, plan.WriteStatus},
+			conditions: []string{"StoreSynced=False/Claimed"},
+			alive:      []string{"id1"},
+		},
+		"of two Stores that adopted one store the older stays": {
+			given:      []func(*world){inStep, rival("east", "id1", -time.Hour)},
+			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Created", "Ready=True/Ready"},
+			alive:      []string{"id1"},
+		},
+		"of two Stores of one age the first in order stays": {
+			given: []func(*world){inStep, rival("zulu", "id1", 0)},
+			steps: []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(test.given...)
+			w.pass(1000)
+			if !slices.Equal(w.verbs, test.steps) {
+				t.Errorf("steps\n  %v, want\n  %v", w.verbs, test.steps)
+			}
+			w.expectConditions(t, test.conditions...)
+			if got := w.alive(); !slices.Equal(got, test.alive) {
+				t.Errorf("stores in OpenFGA: %v, want %v", got, test.alive)
+			}
+			before := w.writes
+			if w.pass(1000); w.writes != before {
+				t.Errorf("the next pass wrote %d times: %v", w.writes-before, w.verbs)
+			}
+		})
+	}
+}
+
+func deleting(w *world) {
+	now := metav1.NewTime(time.Unix(2000, 0))
+	w.store.DeletionTimestamp = &now
+}
+
+func retained(w *world) { w.store.Spec.DeletionPolicy = corev1alpha1.DeletionRetain }
+
+func tuplesHeld(w *world) {
+	w.store.Finalizers = append(w.store.Finalizers, corev1alpha1.TuplesFinalizer)
+}
+
+// forced is a Store that vanished from Kubernetes without us.
+func forced(w *world) { w.gone, w.store = w.store, nil }
+
+// unrecorded is a pass that died between creating the store and writing its id down.
+func unrecorded(w *world) { w.pass(3) }
+
+func TestADeletionGoesInOrder(t *testing.T) {
+	tests := map[string]struct {
+		given      []func(*world)
+		steps      []plan.Verb
+		conditions []string
+		alive      []string
+	}{
+		"dependents block": {
+			given:      []func(*world){withModules(dsl("folder")), inStep, tuplesHeld, deleting},
+			steps:      []plan.Verb{plan.WriteStatus},
+			conditions: []string{"Deleting=True/Blocked", "Ready=False/Deleting", "m00:Merged=True/Merged", "m00:Ready=True/Ready"},
+			alive:      []string{"id1"},
+		},
+		"a module that comes too late is told so": {
+			given:      []func(*world){inStep, deleting, withModules(dsl("folder"))},
+			steps:      []plan.Verb{plan.WriteStatus},
+			conditions: []string{"Deleting=True/Blocked", "m00:Merged=False/StoreDeleting"},
+			alive:      []string{"id1"},
+		},
+		"then tuples": {
+			given:      []func(*world){inStep, tuplesHeld, deleting},
+			steps:      []plan.Verb{plan.WriteStatus},
+			conditions: []string{"Deleting=True/WaitingForTuples", "Ready=False/Deleting"},
+			alive:      []string{"id1"},
+		},
+		"then the OpenFGA store, then the Store": {
+			given: []func(*world){inStep, deleting},
+			steps: []plan.Verb{plan.DeleteStore, plan.RemoveFinalizer, plan.WriteStatus},
+		},
+		"Retain keeps the OpenFGA store": {
+			given: []func(*world){inStep, retained, deleting},
+			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"a store that another Store has stays": {
+			given: []func(*world){inStep, rival("east", "id1", -time.Hour), deleting},
+			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"a Store that we never held is none of our business": {
+			given: []func(*world){exists("demo"), deleting},
+			steps: []plan.Verb{plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"a store that a dead pass made and did not record goes too": {
+			given: []func(*world){unrecorded, deleting},
+			steps: []plan.Verb{plan.FindStores, plan.LatestModel, plan.DeleteStore, plan.RemoveFinalizer, plan.WriteStatus},
+		},
+		"a store of the name with a model is somebody's": {
+			given: []func(*world){exists("demo", foreignModel()), func(w *world) { w.pass(1) }, deleting},
+			steps: []plan.Verb{plan.FindStores, plan.LatestModel, plan.RemoveFinalizer, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"a Store that OpenFGA refused goes at once": {
+			given: []func(*world){func(w *world) { w.name = "ab"; w.store.Finalizers = []string{corev1alpha1.StoreFinalizer} }, deleting},
+			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
+		},
+		"a Store deleted past our finalizer takes its store along": {
+			given: []func(*world){inStep, forced},
+			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
+		},
+		"a Store that we let go is only looked at": {
+			given: []func(*world){inStep, deletedBehindOurBack, forced},
+			steps: []plan.Verb{plan.GetStore, plan.WriteStatus},
+		},
+		"Retain holds for a Store deleted past our finalizer": {
+			given: []func(*world){inStep, retained, forced},
+			steps: []plan.Verb{plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"a namesake elsewhere inherits the store": {
+			given: []func(*world){inStep, rival("east", "", 0), forced},
+			steps: []plan.Verb{plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(test.given...)
+			w.verbs = nil
+			w.pass(1000)
+			if !slices.Equal(w.verbs, test.steps) {
+				t.Errorf("steps\n  %v, want\n  %v", w.verbs, test.steps)
+			}
+			w.expectConditions(t, test.conditions...)
+			if got := w.alive(); !slices.Equal(got, test.alive) {
+				t.Errorf("stores in OpenFGA: %v, want %v", got, test.alive)
+			}
+		})
+	}
+}

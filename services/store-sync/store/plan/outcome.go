@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+// Status is what the status of the Store must be, when these are its fields.
+func Status(in Input, obs Observed, fields corev1alpha1.StoreStatus) moduleplan.Status {
+	s := moduleplan.Status{Fields: fields, Same: equality.Semantic.DeepEqual(OwnStoreStatus(in.Store.Status), fields)}
+	s.Outcome, s.Message = outcome(fields.Conditions)
+	s.Notes = notes(in.Store.Status.Conditions, fields.Conditions)
+	if obs.Written {
+		s.Notes = append(s.Notes, condition.Note{Reason: "ModelWritten", Message: "model " + obs.Latest.GetId() + " was written and is live"})
+	}
+	return s
+}
+
+// outcome is what to report of a Store with these conditions.
+func outcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.Deleting); c != nil {
+		return eventv1.Outcome_OUTCOME_PENDING, c.Message
+	}
+	for _, kind := range []string{corev1alpha1.StoreSynced, corev1alpha1.ModelSynced} {
+		c := meta.FindStatusCondition(conditions, kind)
+		switch {
+		case c == nil || c.Status == metav1.ConditionTrue:
+		case c.Reason == reasonWriting:
+			return eventv1.Outcome_OUTCOME_PENDING, c.Message
+		default:
+			return eventv1.Outcome_OUTCOME_REJECTED, c.Message
+		}
+	}
+	return eventv1.Outcome_OUTCOME_APPLIED, ""
+}
+
+// notes tell people how a Store came by its OpenFGA store, and that its core module was rejected.
+func notes(before, after []metav1.Condition) []condition.Note {
+	var notes []condition.Note
+	if c, ok := condition.Changed(before, after, corev1alpha1.StoreSynced); ok {
+		switch c.Reason {
+		case ReasonCreated, ReasonAdopted, ReasonRecreated:
+			notes = append(notes, condition.Note{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
+		case ReasonInvalidName, ReasonClaimed:
+			notes = append(notes, condition.Note{Warning: true, Reason: "StoreRejected", Message: c.Message})
+		}
+	}
+	if c, ok := condition.Changed(before, after, corev1alpha1.ModelSynced); ok {
+		switch c.Reason {
+		case ReasonInvalidCore:
+			notes = append(notes, condition.Note{Warning: true, Reason: "ModuleRejected", Message: c.Message})
+		case ReasonLimitExceeded, ReasonModelRefused:
+			notes = append(notes, condition.Note{Warning: true, Reason: "ModelRejected", Message: c.Message})
+		}
+	}
+	return notes
+}

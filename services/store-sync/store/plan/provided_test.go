@@ -1,0 +1,49 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+func TestTheModulesOfAStoreHaveOneOrder(t *testing.T) {
+	discovered := func(group, name string) model.Module {
+		return model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: group, Name: name}, API: strings.Trim(name+"."+group, ".")}
+	}
+	made := module("things-demo", "module things\n")
+	made.Value.Annotations = map[string]string{
+		corev1alpha1.ResourceAnnotation: "things.b.com", corev1alpha1.RejectedAnnotation: "no",
+	}
+	foreign := module("a", "module foreign\n")
+	foreign.Change = event.Change{Key: event.Key{Cluster: "east", Name: "a"}}
+	in := plan.Input{
+		Key:      event.Key{Cluster: "local", Name: "demo"},
+		Store:    &corev1alpha1.Store{Spec: corev1alpha1.StoreSpec{CoreModule: core}},
+		Modules:  []plan.Module{made, foreign, module("b", "module b\n")},
+		Provided: []model.Module{discovered("b.com", "things"), discovered("b.com", "aunts"), discovered("", "pods")},
+	}
+	for base, want := range map[string]string{
+		"document": "authorizationmodel/b authorizationmodel/things-demo authorizationmodel/east/a discovered/pods discovered/b.com/aunts",
+		"":         "authorizationmodel/b authorizationmodel/things-demo authorizationmodel/east/a discovered/pods discovered/b.com/aunts",
+		"account":  "authorizationmodel/b authorizationmodel/things-demo authorizationmodel/east/a",
+	} {
+		for i := range in.Provided {
+			in.Provided[i].Base = base
+		}
+		_, others := plan.Sources(in)
+		var got []string
+		for _, m := range others {
+			got = append(got, m.Origin.String())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("built on %s: %v, want %s", base, got, want)
+		}
+		if others[1].API != "things.b.com" || others[1].Fault != "no" {
+			t.Errorf("the generated module is %+v", others[1])
+		}
+	}
+}

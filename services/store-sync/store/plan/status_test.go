@@ -1,0 +1,181 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
+	tests := map[string]struct {
+		given []func(*world)
+		kind  string
+		want  []string
+	}{
+		"name":       {[]func(*world){func(w *world) { w.name = "ab" }}, corev1alpha1.StoreSynced, []string{`"ab"`, "create one with another metadata.name"}},
+		"core":       {[]func(*world){edit(broken)}, corev1alpha1.ModelSynced, []string{"spec.coreModule", "nobody"}},
+		"no types":   {[]func(*world){edit("module core\n")}, corev1alpha1.ModelSynced, []string{"no module defines a type", "type user"}},
+		"empty core": {[]func(*world){edit(" \n")}, corev1alpha1.ModelSynced, []string{"empty", "module <name>"}},
+		"core that was good": {
+			[]func(*world){inStep, edit(broken)},
+			corev1alpha1.ModelSynced,
+			[]string{"model2, the last good one, stays live"},
+		},
+		"module": {
+			[]func(*world){withModules("nonsense")},
+			corev1alpha1.ModelSynced,
+			[]string{"1 of 2 modules", "authorizationmodel/m00", "status.modules"},
+		},
+		"limit": {
+			[]func(*world){withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
+			corev1alpha1.ModelSynced,
+			[]string{"3 types, of at most 2", "raise the limits"},
+		},
+		"size": {
+			[]func(*world){withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Bytes: 130} }},
+			corev1alpha1.ModelSynced,
+			[]string{"bytes, of at most 130"},
+		},
+		"namesakes": {
+			[]func(*world){exists("demo"), exists("demo"), exists("demo")},
+			corev1alpha1.NameUnique,
+			[]string{"2 more", "id2, id3", "id1 is in use"},
+		},
+		"claimed": {
+			[]func(*world){exists("demo"), rival("east", "id1", time.Hour)},
+			corev1alpha1.StoreSynced,
+			[]string{"id1", `cluster "east"`, "give it another name"},
+		},
+		"lost":  {[]func(*world){inStep, bereaved}, corev1alpha1.StoreSynced, []string{"id3 was created", "no longer knew id1"}},
+		"drift": {[]func(*world){inStep, renamed, resync}, corev1alpha1.NameInSync, []string{`named "other"`, "not supported", "works all the same"}},
+		"dependents": {
+			[]func(*world){withModules("a", "b"), inStep, deleting},
+			corev1alpha1.Deleting,
+			[]string{"2 AuthorizationModels", "authorizationmodel/m00, authorizationmodel/m01"},
+		},
+		"not ready": {[]func(*world){edit(broken)}, corev1alpha1.Ready, []string{"ModelSynced: spec.coreModule"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(test.given...)
+			w.pass(1000)
+			got := w.message(test.kind)
+			for _, part := range test.want {
+				if !strings.Contains(got, part) {
+					t.Errorf("%s says %q, without %q", test.kind, got, part)
+				}
+			}
+		})
+	}
+}
+
+func TestAStatusIsBounded(t *testing.T) {
+	texts := slices.Repeat([]string{""}, 210)
+	texts[0] = "module m\n\n" + strings.Repeat("üß", 3000)
+	w := newWorld(withModules(texts...))
+	for i := range w.modules {
+		w.modules[i].Key.Name += strings.Repeat("ü", 120)
+	}
+	w.pass(1000)
+	if n := len(w.store.Status.Modules); n != 200 {
+		t.Errorf("status lists %d modules", n)
+	}
+	deleting(w)
+	w.pass(1000)
+	conditions := slices.Clone(w.store.Status.Conditions)
+	for _, m := range w.modules {
+		conditions = append(conditions, m.Value.Status.Conditions...)
+	}
+	for _, c := range conditions {
+		if len(c.Message) > 1024 || !utf8.ValidString(c.Message) {
+			t.Errorf("%s has a message of %d bytes, valid %t", c.Type, len(c.Message), utf8.ValidString(c.Message))
+		}
+	}
+}
+
+func TestEveryConditionSpeaksOfThePresentGeneration(t *testing.T) {
+	w := newWorld(withModules(dsl("folder")), inStep)
+	w.store.Generation, w.modules[0].Value.Generation = 7, 9
+	w.pass(1000)
+	for _, c := range w.store.Status.Conditions {
+		if c.ObservedGeneration != 7 && c.Type != corev1alpha1.TuplesSynced {
+			t.Errorf("%s is of generation %d", c.Type, c.ObservedGeneration)
+		}
+	}
+	for _, c := range w.modules[0].Value.Status.Conditions {
+		if c.ObservedGeneration != 9 && c.Type != corev1alpha1.TuplesSynced {
+			t.Errorf("%s of the module is of generation %d", c.Type, c.ObservedGeneration)
+		}
+	}
+	if w.store.Status.ObservedGeneration != 7 || w.modules[0].Value.Status.ObservedGeneration != 9 {
+		t.Error("observedGeneration lags behind")
+	}
+}
+
+func TestOtherServicesConditionsAreNotOurs(t *testing.T) {
+	status := corev1alpha1.StoreStatus{
+		TupleCount: 3, ManagedTuplesStoreID: "x", ManagedTuples: []corev1alpha1.Tuple{{Object: "a:b"}},
+		Conditions: []metav1.Condition{{Type: corev1alpha1.TuplesSynced}, {Type: corev1alpha1.Ready}},
+	}
+	own := plan.OwnStoreStatus(status)
+	if own.TupleCount != 0 || own.ManagedTuplesStoreID != "" || own.ManagedTuples != nil || len(own.Conditions) != 1 {
+		t.Errorf("we would write %+v", own)
+	}
+}
+
+func TestOutcomesAndNotes(t *testing.T) {
+	const (
+		applied  = eventv1.Outcome_OUTCOME_APPLIED
+		rejected = eventv1.Outcome_OUTCOME_REJECTED
+		pending  = eventv1.Outcome_OUTCOME_PENDING
+	)
+	tests := map[string]struct {
+		given         []func(*world)
+		store, module eventv1.Outcome
+		notes         []string
+	}{
+		"created":   {[]func(*world){withModules(dsl("folder"))}, applied, applied, []string{"StoreCreated", "ModelWritten"}},
+		"adopted":   {[]func(*world){exists("demo"), withModules(dsl("folder"))}, applied, applied, []string{"StoreAdopted", "ModelWritten"}},
+		"recreated": {[]func(*world){withModules(dsl("folder")), inStep, bereaved}, applied, applied, []string{"StoreRecreated", "ModelWritten"}},
+		"in step":   {[]func(*world){withModules(dsl("folder")), inStep}, applied, applied, nil},
+		"bad core":  {[]func(*world){withModules(dsl("folder")), edit("")}, rejected, pending, []string{"StoreCreated", "ModuleRejected"}},
+		"bad module": {
+			[]func(*world){inStep, withModules("nonsense")}, applied, rejected, []string{"ModuleRejected"},
+		},
+		"bad module, told before": {[]func(*world){withModules("nonsense"), inStep}, applied, rejected, nil},
+		"bad name":                {[]func(*world){withModules(dsl("folder")), func(w *world) { w.name = "ab" }}, rejected, pending, []string{"StoreRejected"}},
+		"too large": {
+			[]func(*world){withModules(dsl("folder")), inStep, func(w *world) { w.limits.Types = 2 }}, rejected, applied, []string{"ModelRejected"},
+		},
+		"blocked": {[]func(*world){withModules(dsl("folder")), inStep, deleting}, pending, applied, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(test.given...)
+			w.pass(1000)
+			module := w.told[w.modules[0].Value.Name]
+			if w.toldStore.Outcome != test.store {
+				t.Errorf("Store: %v, want %v", w.toldStore.Outcome, test.store)
+			}
+			if module.Outcome != test.module {
+				t.Errorf("module: %v, want %v", module.Outcome, test.module)
+			}
+			var notes []string
+			for _, n := range append(w.notes, module.Notes...) {
+				notes = append(notes, n.Reason)
+			}
+			if !slices.Equal(notes, test.notes) {
+				t.Errorf("notes %v, want %v", notes, test.notes)
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+// Reasons of the condition ModelSynced.
+const (
+	ReasonMerged          = "Merged"
+	ReasonModulesRejected = "ModulesRejected"
+	ReasonInvalidCore     = "InvalidCore"
+	ReasonLimitExceeded   = "LimitExceeded"
+	ReasonModelRefused    = "ModelRefused"
+	ReasonNoStore         = "NoStore"
+	reasonWriting         = "Writing"
+)
+
+// maxModules bounds the modules that a Store's status lists, maxMessage what it says of each, in bytes.
+const maxModules, maxMessage = 200, 1024
+
+// storeConditions are the types that store-sync writes to a Store.
+func storeConditions() []string {
+	return []string{
+		corev1alpha1.StoreSynced, corev1alpha1.ModelSynced, corev1alpha1.NameUnique,
+		corev1alpha1.NameInSync, corev1alpha1.Deleting, corev1alpha1.Ready,
+	}
+}
+
+// OwnStoreStatus is the part of a Store's status that store-sync writes.
+func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
+	return corev1alpha1.StoreStatus{
+		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, Modules: s.Modules,
+		ObservedGeneration: s.ObservedGeneration,
+		Conditions:         condition.Apply(s.Conditions, storeConditions(), 0, metav1.Time{}),
+	}
+}
+
+// StoreStatus is that part as it should be now. In the middle of a pass, what is not known yet stays as it was.
+func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
+	s := OwnStoreStatus(in.Store.Status)
+	s.ObservedGeneration = in.Store.Generation
+	types, set := storeConditions(), []condition.Condition{}
+	if in.deleting() {
+		if why, waiting := blockedBy(in); waiting {
+			set = append(set, why, condition.New(corev1alpha1.Ready, false, "Deleting", "Deleting: "+why.Message))
+		}
+	} else {
+		c := chooseStore(in, obs)
+		s.StoreID, s.AuthorizationModelID, s.Modules = c.id, modelID(in, obs, c.id), modules(in)
+		types, set = nil, conditions(in, obs, c)
+		for _, found := range set {
+			types = append(types, found.Type)
+		}
+	}
+	s.Conditions = condition.Apply(s.Conditions, types, in.Store.Generation, in.Now, set...)
+	return s
+}
+
+// conditions are those of a Store that is to live.
+func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
+	synced, modelled := storeSynced(in, obs, c), modelSynced(in, obs, c)
+	status := in.Store.Status
+	moved := len(in.Store.Spec.Tuples) > 0 && status.ManagedTuplesStoreID != c.id
+	set := []condition.Condition{synced, modelled, moduleplan.Ready(synced, modelled, tuplesSynced(status.Conditions, in.Store, moved))}
+	if c.id == "" {
+		return set
+	}
+	for _, check := range []func(Input, Observed, string) (condition.Condition, bool){nameUnique, nameInSync} {
+		if found, ok := check(in, obs, c.id); ok {
+			set = append(set, found)
+		}
+	}
+	return set
+}
+
+// before is what the Store's status says already. Neither a store's name nor its namesakes
+// depend on the spec, so that this is true of the present generation, too.
+func before(in Input, typ string) (condition.Condition, bool) {
+	if c := meta.FindStatusCondition(in.Store.Status.Conditions, typ); c != nil {
+		return known(c), true
+	}
+	return condition.Condition{}, false
+}
+
+// modelID is the model that is live in the store.
+func modelID(in Input, obs Observed, id string) string {
+	latest, known := obs.latest(id)
+	switch {
+	case id == "":
+		return ""
+	case known:
+		return latest.GetId()
+	case id == in.recorded():
+		return in.Store.Status.AuthorizationModelID
+	}
+	return ""
+}
+
+// live reports whether the store's newest model is known to be the merge.
+func live(in Input, obs Observed, id string) bool {
+	latest, known := obs.latest(id)
+	return known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
+}
+
+func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
+	id := modelID(in, obs, c.id)
+	is := func(holds bool, reason, message string) condition.Condition {
+		return condition.New(corev1alpha1.ModelSynced, holds, reason, message)
+	}
+	if p := modelProblem(in, obs, c); p != nil {
+		if id != "" {
+			p.message += "; model " + id + ", the last good one, stays live"
+		}
+		return is(false, p.reason, p.message)
+	}
+	if !live(in, obs, c.id) {
+		return is(false, reasonWriting, "the model is being written")
+	}
+	merged, left := count(in.Merged.Reports)
+	if len(left) == 0 {
+		return is(true, ReasonMerged, fmt.Sprintf("model %s holds all %d modules", id, merged))
+	}
+	return is(true, ReasonModulesRejected, fmt.Sprintf("model %s holds %d of %d modules; rejected: %s (status.modules says why)",
+		id, merged, merged+len(left), enumerate(left)))
+}
+
+// modelProblem is why the merge of this generation cannot be live.
+func modelProblem(in Input, obs Observed, c storeChoice) *problem {
+	err := in.mergeErr()
+	switch core, tooLarge := (*model.CoreError)(nil), (*model.LimitError)(nil); {
+	case errors.As(err, &core):
+		return &problem{ReasonInvalidCore, "spec.coreModule: " + core.Message}
+	case errors.Is(err, errNoTypes):
+		return &problem{ReasonInvalidCore, "spec.coreModule: " + err.Error()}
+	case errors.As(err, &tooLarge):
+		return &problem{ReasonLimitExceeded, tooLarge.Error()}
+	case err != nil:
+		return &problem{ReasonModelRefused, err.Error()}
+	case obs.Refused != nil:
+		return &problem{ReasonModelRefused, obs.Refused.Error()}
+	case c.problem != nil:
+		return &problem{ReasonNoStore, "there is no OpenFGA store to write the model to"}
+	}
+	return nil
+}
+
+// count tells how many modules are in the model, and the sources of those that are not.
+func count(reports []model.Report) (merged int, left []string) {
+	for _, r := range reports {
+		if r.State == model.Rejected {
+			left = append(left, r.Origin.String())
+		} else {
+			merged++
+		}
+	}
+	return merged, left
+}
+
+// modules is the list in a Store's status.
+func modules(in Input) []corev1alpha1.ModuleStatus {
+	reports := in.Merged.Reports[:min(len(in.Merged.Reports), maxModules)]
+	list := make([]corev1alpha1.ModuleStatus, len(reports))
+	for i, r := range reports {
+		list[i] = corev1alpha1.ModuleStatus{
+			Name: r.Module, Source: source(in, r.Origin), State: corev1alpha1.ModuleState(r.State), Message: clip.Text(r.Message, maxMessage),
+		}
+	}
+	return list
+}
+
+// source is where a person finds the module.
+func source(in Input, o model.Origin) string {
+	if o.Kind == model.Core {
+		return "store/" + in.Key.Name
+	}
+	return o.String()
+}

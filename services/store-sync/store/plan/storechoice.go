@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+)
+
+// Reasons of the condition StoreSynced.
+const (
+	ReasonCreated     = "Created"
+	ReasonAdopted     = "Adopted"
+	ReasonRecreated   = "Recreated"
+	ReasonRecorded    = "Recorded"
+	ReasonInvalidName = "InvalidName"
+	ReasonClaimed     = "Claimed"
+)
+
+// storeChoice is which OpenFGA store is the Store's: an id, a problem, or a question first.
+type storeChoice struct {
+	id      string
+	problem *problem
+	ask     Verb
+}
+
+// problem is why something cannot be done, for people.
+type problem struct{ reason, message string }
+
+// resolve chooses the OpenFGA store: the recorded one as long as OpenFGA knows it, else
+// the oldest of the Store's name that no other Store has, else a new one.
+func chooseStore(in Input, obs Observed) storeChoice {
+	id := in.recorded()
+	_, held := in.holder(id)
+	switch {
+	case obs.Created != "":
+		return storeChoice{id: obs.Created}
+	case id != "" && id != obs.Missing && !held:
+		return storeChoice{id: id}
+	case in.NameErr != nil:
+		return storeChoice{problem: &problem{ReasonInvalidName, in.NameErr.Error() +
+			"; a Store cannot be renamed: create one with another metadata.name and delete this one"}}
+	case !obs.Listed:
+		return storeChoice{ask: FindStores}
+	}
+	var taken *Rival
+	for _, s := range obs.Named {
+		r, held := in.holder(s.ID)
+		switch {
+		case s.ID == obs.Missing:
+		case held:
+			taken = &r
+		default:
+			return storeChoice{id: s.ID}
+		}
+	}
+	if taken != nil {
+		return storeChoice{problem: &problem{ReasonClaimed, fmt.Sprintf(
+			"OpenFGA store %s belongs to Store %q of cluster %q; two Stores cannot share one: delete one of them, or give it another name",
+			taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster)}}
+	}
+	return storeChoice{ask: CreateStore}
+}
+
+// lost is the recorded id that OpenFGA turned out not to know.
+func lost(obs Observed, id string) string {
+	if obs.Missing == id {
+		return ""
+	}
+	return obs.Missing
+}
+
+// storeSynced tells how the Store came by its OpenFGA store, until it has another one.
+func storeSynced(in Input, obs Observed, c storeChoice) condition.Condition {
+	if c.problem != nil {
+		return condition.New(corev1alpha1.StoreSynced, false, c.problem.reason, c.problem.message)
+	}
+	is := func(reason, format string, args ...any) condition.Condition {
+		return condition.New(corev1alpha1.StoreSynced, true, reason, fmt.Sprintf(format, args...))
+	}
+	gone := lost(obs, c.id)
+	known, _ := before(in, corev1alpha1.StoreSynced)
+	switch {
+	case known.Holds() && strings.HasPrefix(known.Message, storeNamed(c.id)):
+		return known
+	case c.id == obs.Created && gone != "":
+		return is(ReasonRecreated, "%s was created because OpenFGA no longer knew %s, whose content is lost", storeNamed(c.id), gone)
+	case c.id == obs.Created:
+		return is(ReasonCreated, "%s was created", storeNamed(c.id))
+	case c.id == in.recorded():
+		return is(ReasonRecorded, "%s is the one in status.storeId", storeNamed(c.id))
+	case gone != "":
+		return is(ReasonAdopted, "%s, which bears this name, was adopted because OpenFGA no longer knew %s", storeNamed(c.id), gone)
+	default:
+		return is(ReasonAdopted, "%s, which bears this name, existed and was adopted", storeNamed(c.id))
+	}
+}
+
+func storeNamed(id string) string { return "OpenFGA store " + id }
+
+// nameUnique warns of other OpenFGA stores of the same name; false while nobody has looked.
+func nameUnique(in Input, obs Observed, id string) (condition.Condition, bool) {
+	if !obs.Listed {
+		return before(in, corev1alpha1.NameUnique)
+	}
+	others := slices.DeleteFunc(slices.Clone(obs.Named), func(s Store) bool { return s.ID == id })
+	if len(others) == 0 {
+		return condition.New(corev1alpha1.NameUnique, true, "Unique", "no other OpenFGA store bears this name"), true
+	}
+	ids := make([]string, len(others))
+	for i, s := range others {
+		ids[i] = s.ID
+	}
+	return condition.New(corev1alpha1.NameUnique, false, "SeveralStores", fmt.Sprintf(
+		"OpenFGA has %d more of the name %q: %s; %s is in use; delete the others if nobody needs them",
+		len(others), in.Key.Name, enumerate(ids), storeNamed(id))), true
+}
+
+// nameInSync tells of an OpenFGA store that bears another name; false while nobody has looked.
+func nameInSync(in Input, obs Observed, id string) (condition.Condition, bool) {
+	switch {
+	case obs.bears(id), obs.Found.ID == id && (obs.Renamed || obs.Found.Name == in.Key.Name):
+		return condition.New(corev1alpha1.NameInSync, true, "InSync", "the OpenFGA store bears this name"), true
+	case obs.Found.ID == id && obs.RenameErr != nil:
+		return condition.New(corev1alpha1.NameInSync, false, "Unsupported", fmt.Sprintf(
+			"%s is named %q and cannot be renamed (%v); it works all the same", storeNamed(id), obs.Found.Name, obs.RenameErr)), true
+	}
+	return before(in, corev1alpha1.NameInSync)
+}

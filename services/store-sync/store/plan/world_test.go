@@ -1,0 +1,337 @@
+package plan_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+const core = `module core
+
+type user
+
+type document
+  relations
+    define owner: [user]
+`
+
+const broken = "module core\n\ntype user\n  relations\n    define owner: [nobody]\n"
+
+// dsl is a module with a type of the given name, which refers to the core module.
+func dsl(name string) string {
+	return fmt.Sprintf("module %s\n\ntype %s\n  relations\n    define reader: [user]\n", name, name)
+}
+
+// world is all that a pass can see, as plain data: the Store demo, its modules, and OpenFGA.
+type world struct {
+	store   *corev1alpha1.Store
+	gone    *corev1alpha1.Store
+	name    string
+	modules []plan.Module
+	rivals  []plan.Rival
+	limits  model.Limits
+	refuse  error
+	resync  bool
+	// told are the last statuses, of modules by name and of the Store.
+	told      map[string]moduleplan.Status
+	toldStore moduleplan.Status
+	// notes are the Events about the Store in the last pass.
+	notes []condition.Note
+	// noRename is what the open-source server says to a rename.
+	noRename error
+
+	fga  []*fgaStore
+	made int
+	// verbs are the steps taken, writes the number of those that changed anything.
+	verbs  []plan.Verb
+	writes int
+}
+
+// fgaStore keeps its models when it is deleted, as OpenFGA does.
+type fgaStore struct {
+	plan.Store
+	deleted bool
+	models  []*openfgav1.AuthorizationModel
+}
+
+func newWorld(arrange ...func(*world)) *world {
+	w := &world{
+		name: "demo", noRename: errors.New("not supported by this OpenFGA server"),
+		store: &corev1alpha1.Store{
+			ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1},
+			Spec:       corev1alpha1.StoreSpec{CoreModule: core},
+		},
+	}
+	for _, f := range arrange {
+		f(w)
+	}
+	return w
+}
+
+// inStep is a Store in step with OpenFGA, tuples included.
+func inStep(w *world) {
+	w.pass(1000)
+	w.tuplesSync()
+	w.pass(1000)
+	w.verbs, w.writes = nil, 0
+}
+
+func withModules(texts ...string) func(*world) {
+	return func(w *world) {
+		for i, text := range texts {
+			w.modules = append(w.modules, module(fmt.Sprintf("m%02d", i), text))
+		}
+	}
+}
+
+func module(name, text string) plan.Module {
+	return plan.Module{
+		Change: event.Change{Key: event.Key{Cluster: "local", Name: name}},
+		Value: &corev1alpha1.AuthorizationModel{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
+			Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "demo"}, Model: text},
+		},
+	}
+}
+
+func rival(cluster, id string, age time.Duration) func(*world) {
+	return func(w *world) {
+		w.rivals = append(w.rivals, plan.Rival{
+			Change: event.Change{Key: event.Key{Cluster: cluster, Name: w.name}},
+			Value: &corev1alpha1.Store{
+				ObjectMeta: metav1.ObjectMeta{Name: w.name, CreationTimestamp: metav1.NewTime(w.store.CreationTimestamp.Add(-age))},
+				Status:     corev1alpha1.StoreStatus{StoreID: id},
+			},
+		})
+	}
+}
+
+// exists puts a store into OpenFGA that nobody of ours made.
+func exists(name string, models ...*openfgav1.AuthorizationModel) func(*world) {
+	return func(w *world) { w.create(name).models = models }
+}
+
+func foreignModel() *openfgav1.AuthorizationModel {
+	return &openfgav1.AuthorizationModel{Id: "foreign", SchemaVersion: "1.2", TypeDefinitions: []*openfgav1.TypeDefinition{{Type: "alien"}}}
+}
+
+func (w *world) create(name string) *fgaStore {
+	w.made++
+	s := &fgaStore{Store: plan.Store{ID: fmt.Sprintf("id%d", w.made), Name: name, CreatedAt: time.Unix(int64(w.made), 0)}}
+	w.fga = append(w.fga, s)
+	return s
+}
+
+func (w *world) find(id string) *fgaStore {
+	i := slices.IndexFunc(w.fga, func(s *fgaStore) bool { return s.ID == id })
+	if i < 0 {
+		return &fgaStore{deleted: true}
+	}
+	return w.fga[i]
+}
+
+// alive are the stores that OpenFGA admits to.
+func (w *world) alive() []string {
+	var ids []string
+	for _, s := range w.fga {
+		if !s.deleted {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+func (w *world) input() plan.Input {
+	in := plan.Input{
+		Key: event.Key{Cluster: "local", Name: w.name}, Store: w.store, Gone: w.gone,
+		Modules: w.modules, Rivals: w.rivals, Resync: w.resync, Now: metav1.NewTime(time.Unix(1000, 0)),
+	}
+	if len(w.name) < 3 {
+		in.NameErr = fmt.Errorf("%q is not a name for an OpenFGA store", w.name)
+	}
+	if in.Store != nil && in.Store.DeletionTimestamp == nil {
+		first, others := plan.Sources(in)
+		in.Merged, in.MergeErr = model.Merge(first, others, w.limits)
+	}
+	return in
+}
+
+// pass takes at most so many steps; a pass cut off forgets its facts, as a crash does.
+func (w *world) pass(steps int) {
+	var obs plan.Observed
+	w.notes = nil
+	for range steps {
+		a := plan.Next(w.input(), obs)
+		w.verbs = append(w.verbs, a.Verb)
+		w.do(a, &obs)
+		if a.Verb == plan.WriteStatus {
+			return
+		}
+	}
+}
+
+func (w *world) do(a plan.Action, obs *plan.Observed) {
+	s := w.find(a.StoreID)
+	wrote := true
+	switch a.Verb {
+	case plan.AddFinalizer:
+		w.store.Finalizers = append(w.store.Finalizers, corev1alpha1.StoreFinalizer)
+	case plan.RemoveFinalizer:
+		w.store = nil
+	case plan.CreateStore:
+		obs.Created = w.create(w.name).ID
+	case plan.WriteModel:
+		wrote = w.refuse == nil
+		if obs.Refused = w.refuse; wrote {
+			w.made++
+			m := proto.CloneOf(a.Model)
+			m.Id = fmt.Sprintf("model%d", w.made)
+			s.models = append(s.models, m)
+			obs.LatestOf, obs.Latest, obs.Written = a.StoreID, m, true
+		}
+	case plan.RenameStore:
+		wrote = w.noRename == nil
+		if obs.RenameErr, obs.Renamed = w.noRename, wrote; wrote {
+			s.Name = w.name
+		}
+	case plan.DeleteStore:
+		s.deleted, obs.Deleted = true, a.StoreID
+	case plan.Record:
+		w.write(*obs)
+	case plan.WriteStatus:
+		wrote = false
+		w.writeStatuses(*obs)
+	default:
+		wrote = false
+		w.answer(a, s, obs)
+	}
+	if wrote {
+		w.writes++
+	}
+}
+
+func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
+	switch a.Verb {
+	default:
+		obs.Listed, obs.Named = true, nil
+		for _, s := range w.fga {
+			if s.Name == w.name && !s.deleted {
+				obs.Named = append(obs.Named, s.Store)
+			}
+		}
+	case plan.GetStore:
+		if s.deleted {
+			obs.Missing = a.StoreID
+		} else {
+			obs.Found = s.Store
+		}
+	case plan.LatestModel:
+		obs.LatestOf, obs.Latest = a.StoreID, nil
+		if n := len(s.models); n > 0 {
+			obs.Latest = s.models[n-1]
+		}
+	}
+}
+
+func (w *world) writeStatuses(obs plan.Observed) {
+	in := w.input()
+	if w.store != nil {
+		w.write(obs)
+	}
+	w.told = map[string]moduleplan.Status{}
+	for _, m := range w.modules {
+		status := plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key))
+		if w.told[m.Value.Name] = status; !status.Same {
+			w.writes++
+			fields := status.Fields.(corev1alpha1.AuthorizationModelStatus)
+			fields.StoreID = m.Value.Status.StoreID
+			fields.Conditions = keep(m.Value.Status.Conditions, fields.Conditions)
+			m.Value.Status = fields
+		}
+	}
+}
+
+// write is a server-side apply of our part of the status.
+func (w *world) write(obs plan.Observed) {
+	before, in := w.store.Status, w.input()
+	status := plan.StoreStatus(in, obs)
+	if w.toldStore = plan.Status(in, obs, status); w.toldStore.Same {
+		return
+	}
+	w.writes++
+	w.notes = append(w.notes, w.toldStore.Notes...)
+	status.Conditions = keep(before.Conditions, status.Conditions)
+	status.ManagedTuplesStoreID = before.ManagedTuplesStoreID
+	w.store.Status = status
+}
+
+func keep(before, after []metav1.Condition) []metav1.Condition {
+	if c := meta.FindStatusCondition(before, corev1alpha1.TuplesSynced); c != nil {
+		return append(slices.Clone(after), *c)
+	}
+	return after
+}
+
+// tuplesSync is what tuple-sync does.
+func (w *world) tuplesSync() {
+	synced := metav1.Condition{Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionTrue, Reason: "Synced"}
+	if w.store != nil {
+		synced.ObservedGeneration = w.store.Generation
+		w.store.Status.ManagedTuplesStoreID = w.store.Status.StoreID
+		meta.SetStatusCondition(&w.store.Status.Conditions, synced)
+		for _, m := range w.modules {
+			synced.ObservedGeneration = m.Value.Generation
+			m.Value.Status.StoreID = w.store.Status.StoreID
+			meta.SetStatusCondition(&m.Value.Status.Conditions, synced)
+		}
+	}
+}
+
+// conditions are "Type=Status/Reason" of the Store, and of modules as "name:Type=…".
+func (w *world) conditions() []string {
+	var all []string
+	add := func(prefix string, conditions []metav1.Condition) {
+		for _, c := range conditions {
+			all = append(all, fmt.Sprintf("%s%s=%s/%s", prefix, c.Type, c.Status, c.Reason))
+		}
+	}
+	if w.store != nil {
+		add("", w.store.Status.Conditions)
+	}
+	for _, m := range w.modules {
+		add(m.Value.Name+":", m.Value.Status.Conditions)
+	}
+	return all
+}
+
+func (w *world) expectConditions(t *testing.T, want ...string) {
+	t.Helper()
+	got := w.conditions()
+	for _, c := range want {
+		if !slices.Contains(got, c) {
+			t.Errorf("condition %s is missing; got\n  %s", c, strings.Join(got, "\n  "))
+		}
+	}
+}
+
+func (w *world) message(kind string) string {
+	if c := meta.FindStatusCondition(w.store.Status.Conditions, kind); c != nil {
+		return c.Message
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+// Package store keeps the OpenFGA store of each Store in step: that it exists, that its latest
+// model is the merge of all modules, and that it goes when the Store goes. Package plan decides.
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+// Reconciler brings OpenFGA and the statuses to what the view holds, one Store at a time.
+type Reconciler struct {
+	state    *State
+	merges   *MergeCache
+	applier  *applier
+	statuses *statuses
+}
+
+// New makes one.
+func New(parts *controller.Parts, state *State, merges *MergeCache, log *slog.Logger) *Reconciler {
+	return &Reconciler{
+		state: state, merges: merges, applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, log: log},
+		statuses: &statuses{cluster: state.Shared.Cluster, writer: parts.Status, announce: parts.Announce},
+	}
+}
+
+// maxActions is more than any pass takes.
+const maxActions = 24
+
+var errEndless = errors.New("the pass does not come to an end")
+
+// Reconcile brings one Store in step, and plans again when objects change under it. Members are
+// the objects of providers behind modules of the Store, as they were when these were made.
+func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], members []module.Member) error {
+	var obs plan.Observed
+	return reconcile.Retry(p.Key, func() error { return r.try(ctx, p, members, &obs) })
+}
+
+// try asks package plan what to do, and does it until there is nothing left.
+func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], members []module.Member, obs *plan.Observed) error {
+	in := r.snapshot(p, *obs)
+	if in.Store == nil && obs.Created != "" {
+		return r.applier.discard(ctx, in, *obs)
+	}
+	if id := invalidID(in); id != "" {
+		obs.Missing = id
+	}
+	for range maxActions {
+		action := plan.Next(in, *obs)
+		var err error
+		switch action.Verb {
+		case plan.Record:
+			err = r.statuses.writeStore(ctx, p, in, *obs)
+		case plan.WriteStatus:
+			err = r.statuses.writeStatuses(ctx, p, in, *obs, members)
+		default:
+			err = r.applier.apply(ctx, p, action, in, obs)
+		}
+		switch {
+		case errors.Is(err, kube.ErrNotFound):
+			// Gone, or another of its name now: the event of that is on its way.
+			return r.applier.discard(ctx, in, *obs)
+		case errors.Is(err, fga.ErrStoreNotFound):
+			obs.Missing = action.StoreID
+		case err != nil || action.Verb == plan.WriteStatus:
+			return err
+		case action.Renews():
+			in = r.snapshot(p, *obs)
+		}
+	}
+	return errEndless
+}
+
+// snapshot takes all that is decided from at one time, so that it fits together.
+func (r *Reconciler) snapshot(p *consume.Pass[event.Key], obs plan.Observed) plan.Input {
+	in := r.state.Snapshot(p.Key, obs)
+	in.Resync, in.Now, in.NameErr = p.Resync, metav1.Now().Rfc3339Copy(), fga.ValidateStoreName(p.Key.Name)
+	if in.Store != nil && in.Store.DeletionTimestamp == nil {
+		in.Merged, in.MergeErr = r.merges.Merge(in)
+	}
+	return in
+}
+
+// invalidID is what a person wrote in the place of the OpenFGA store's id, if that cannot be one: it names no store.
+func invalidID(in plan.Input) string {
+	if in.Store == nil || in.Store.Status.StoreID == "" {
+		return ""
+	}
+	if request := (&openfgav1.GetStoreRequest{StoreId: in.Store.Status.StoreID}); request.Validate() != nil {
+		return in.Store.Status.StoreID
+	}
+	return ""
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+// State is what the view holds of Stores, and what providers add to their models.
+type State struct {
+	// Shared has the tables.
+	Shared    *module.State
+	providers []module.Provider
+}
+
+// NewState makes one.
+func NewState(shared *module.State, providers ...module.Provider) *State {
+	return &State{Shared: shared, providers: providers}
+}
+
+// Keys lists the Stores to look at when one of them or an AuthorizationModel changed: a Store
+// itself with those that its name or its OpenFGA store may be refused to, or the Store that the
+// AuthorizationModel extends.
+func (s *State) Keys(k event.Key) []event.Key {
+	switch k.GroupResource {
+	case kinds.Stores().GroupResource:
+		return s.storeKeys(k)
+	case kinds.AuthorizationModels().GroupResource:
+		if m, _ := s.Shared.Models.Last(k); m.Value != nil {
+			return []event.Key{module.StoreOf(m)}
+		}
+	}
+	return nil
+}
+
+func (s *State) storeKeys(k event.Key) []event.Key {
+	var keys []event.Key
+	here := func(m module.Model) bool { return m.Key.Cluster == s.Shared.Cluster }
+	if k.Cluster == s.Shared.Cluster || slices.ContainsFunc(s.Shared.ModelsOf(k), here) {
+		keys = append(keys, k)
+	}
+	o, _ := s.Shared.Stores.Get(k)
+	for _, r := range s.rivals(k, o.Value) {
+		if r.Key.Cluster == s.Shared.Cluster {
+			keys = append(keys, r.Key)
+		}
+	}
+	return keys
+}
+
+// Snapshot gathers what the view holds about one Store. One of another cluster is none of ours.
+func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
+	in := plan.Input{Key: key}
+	o, live := s.Shared.Stores.Get(key)
+	switch {
+	case live && key.Cluster != s.Shared.Cluster:
+		in.Elsewhere = o.Value
+	case live:
+		in.Store, in.Change = o.Value, o.Change
+		for _, p := range s.providers {
+			modules, _ := p.Modules(key)
+			in.Provided = append(in.Provided, modules...)
+		}
+	case key.Cluster == s.Shared.Cluster:
+		if o, known := s.Shared.Stores.Tombstone(key); known {
+			in.Gone, in.Change = o.Value, o.Change
+		}
+	}
+	for _, m := range s.Shared.ModelsOf(key) {
+		in.Modules = append(in.Modules, plan.Module{Change: m.Change, Value: m.Value})
+	}
+	ids := make([]string, len(obs.Named))
+	for i, named := range obs.Named {
+		ids[i] = named.ID
+	}
+	in.Rivals = s.rivals(key, cmp.Or(in.Store, in.Gone), ids...)
+	return in
+}
+
+// rivals are the other Stores that have the same name, the same OpenFGA store, or one of those in ids.
+func (s *State) rivals(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.Rival {
+	found := s.Shared.StoresNamed(k.Name)
+	if o != nil {
+		ids = append(ids, o.Status.StoreID)
+	}
+	for _, id := range ids {
+		found = append(found, s.Shared.StoresOf(id)...)
+	}
+	var rivals []plan.Rival
+	for _, r := range found {
+		known := slices.ContainsFunc(rivals, func(other plan.Rival) bool { return other.Key == r.Key })
+		if r.Key != k && !known {
+			rivals = append(rivals, plan.Rival{Change: r.Change, Value: r.Value})
+		}
+	}
+	return rivals
+}
