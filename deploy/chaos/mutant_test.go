@@ -46,7 +46,7 @@ func mutants() map[string]mutant {
 				return
 			}
 			_ = c.add(ctx, storeID, "", []*openfgav1.TupleKey{late})
-			<-time.After(600 * time.Millisecond)
+			<-time.After(3 * time.Second)
 			_ = c.remove(ctx, storeID, tuples{}.without([]*openfgav1.TupleKey{late}))
 		})
 	}
@@ -65,7 +65,7 @@ func TestABugPutInOnPurposeIsFound(t *testing.T) {
 				t.Fatal(unknown)
 			}
 			// Enough for what is at rest within a few seconds after such a blow.
-			cfg.For, cfg.Settle = 4*time.Minute, 45*time.Second
+			cfg.For, cfg.Settle = 8*time.Minute, 45*time.Second
 			cfg.System.Binaries = map[string]string{m.service: m.build(t, cfg.System.Checkout)}
 			report, err := campaign.Run(t.Context(), cfg)
 			if err != nil {

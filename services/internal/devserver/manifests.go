@@ -12,7 +12,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,7 +108,8 @@ func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstruct
 	force := true
 	for {
 		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: &force})
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "failed to configure") {
+		// Which of its errors this is depends on the release: Forbidden, or Invalid.
+		if err == nil || !strings.Contains(err.Error(), "failed to configure") {
 			return err
 		}
 		select {
