@@ -48,7 +48,7 @@ func acceptance(t *testing.T) map[string][]stage {
 
 func TestAcceptance(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	n := 0
 	for name, stages := range acceptance(t) {
@@ -70,7 +70,7 @@ func TestAcceptance(t *testing.T) {
 
 func TestRulesOfOneNamespaceAreNoneOfAnother(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	other := b.in("other")
 	b.do("a>b B=a{x}")

@@ -22,7 +22,7 @@ import (
 func BenchmarkWrites(b *testing.B) {
 	const sources, children, inFlight = 500, 4, 32
 	bed := newBed(b)
-	bed.Mirror()
+	bed.Reflector()
 	bed.serve()
 	var group errgroup.Group
 	group.SetLimit(inFlight)

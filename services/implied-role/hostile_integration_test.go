@@ -48,7 +48,7 @@ func (b *bed) patchRule(name, patch string) {
 // published, and then publishes what there is.
 func TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot(t *testing.T) {
 	b := newBed(t)
-	m := b.Mirror()
+	m := b.Reflector()
 	b.serve()
 	b.do("a>b b>c x>y B1=a{u} B2=a{v} B3=x{w}")
 	b.becomes("B1:b{u} B1:c{u} B2:b{v} B2:c{v} B3:y{w}")
@@ -68,7 +68,7 @@ func TestAGeneratedBindingThatSomebodyAdoptsIsTheirs(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := newBed(t)
-			b.Mirror()
+			b.Reflector()
 			b.serve()
 			b.do("a>b b>c B=a{x}")
 			b.becomes("B:b{x} B:c{x}")
@@ -98,7 +98,7 @@ func TestAGeneratedBindingThatSomebodyAdoptsIsTheirs(t *testing.T) {
 
 func TestWhatIsBeingDeletedImpliesNothingAnyMore(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.do("a>b a>c B1=a{x} B2=a{y}")
 	b.becomes("B1:b{x} B1:c{x} B2:b{y} B2:c{y}")
@@ -114,7 +114,7 @@ func TestWhatIsBeingDeletedImpliesNothingAnyMore(t *testing.T) {
 
 func TestAGeneratedBindingThatCannotGoIsMadeAgainWhenItHasGone(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
@@ -128,7 +128,7 @@ func TestAGeneratedBindingThatCannotGoIsMadeAgainWhenItHasGone(t *testing.T) {
 
 func TestAClusterRoleThatGoesLeavesBindingsAndIsTold(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	going := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "going-cluster"}}
 	if _, err := b.typed.RbacV1().ClusterRoles().Create(t.Context(), going, metav1.CreateOptions{}); err != nil {
@@ -157,7 +157,7 @@ func TestAClusterRoleThatGoesLeavesBindingsAndIsTold(t *testing.T) {
 
 func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	going := b.in("stuck")
 	going.do("a>b B1=a{x} B2=a{y}")
@@ -188,7 +188,7 @@ func refusal(r *http.Request) (*http.Response, error) {
 
 func TestARevocationThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	on, tried := b.obstruct(name("B1", "b"), refusal)
 	on.Store(false)
 	b.do("a>b c>b B1=a{x} B2=c{y}")
@@ -209,7 +209,7 @@ func TestARevocationThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 
 func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	on, tried := b.obstruct(ruleName("a>b")+"/status", refusal)
 	b.do("a>b a>c x>y B1=a{u} B2=x{v}")
 	b.condition("a>c", "Synced", "Synced")
@@ -232,7 +232,7 @@ func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 // as long as can be, and longest in JSON.
 func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	const roles = 400
 	long := func(i int) infer.Role {
 		text := fmt.Sprintf("%04d", i)

@@ -72,7 +72,7 @@ func (p process) kill() {
 // and its acknowledgement too, while things go on happening.
 func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 	b := newBed(t)
-	m := b.Mirror()
+	m := b.Reflector()
 	b.do("a>b b>c d>c c>ClusterRole/e B0=a{x} B1=b{y} B2=d{x,z}")
 	p := b.spawn()
 	testbed.Eventually(t, 2*soon, b.consistent)

@@ -21,7 +21,7 @@ import (
 func BenchmarkNeighbour(b *testing.B) {
 	const sources, children, inFlight = 500, 4, 32
 	bed := newBed(b)
-	bed.Mirror()
+	bed.Reflector()
 	bed.serveWith(func(*impliedrole.Config) {})
 	busy := bed.in("busy")
 	create := func(ctx context.Context) {

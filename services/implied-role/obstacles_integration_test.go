@@ -43,7 +43,7 @@ func (b *bed) get(name string) *rbacv1.RoleBinding {
 
 func TestX1WhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
@@ -64,7 +64,7 @@ func TestX1WhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {
 
 func TestX2AnExplicitBindingThatBearsOurLabelsIsLeftAloneAndReported(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.do("a>b B=a{x} F=b{y}")
 	b.becomes("B:b{x}")
@@ -97,7 +97,7 @@ func (b *bed) reported(name, reason string) {
 
 func TestX3ATakenNameIsReportedAndUsedWhenItIsFree(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	taken := name("B", "b")
 	b.do("a>b b>c " + taken + "=b{mallory}")
@@ -121,7 +121,7 @@ func TestX3ATakenNameIsReportedAndUsedWhenItIsFree(t *testing.T) {
 
 func TestX4AGeneratedBindingImpliesNothing(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.do("developer>writer writer>pro B=developer{x}")
 	b.becomes("B:pro{x} B:writer{x}")
@@ -130,7 +130,7 @@ func TestX4AGeneratedBindingImpliesNothing(t *testing.T) {
 
 func TestM1AMissingRoleIsBoundAllTheSame(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.do("a>b B=a{x} c>ClusterRole/later-cluster")
 	b.becomes("B:b{x}")
@@ -154,7 +154,7 @@ func TestM1AMissingRoleIsBoundAllTheSame(t *testing.T) {
 
 func TestASourceThatIsMadeAnewOwnsWhatFollows(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
@@ -169,7 +169,7 @@ func TestASourceThatIsMadeAnewOwnsWhatFollows(t *testing.T) {
 
 func TestASourceDeletedWhileTheServiceIsDownIsCollectedWithWhatFollows(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	r := b.serve()
 	b.do("a>b b>c B1=a{x} B2=a{y}")
 	b.becomes("B1:b{x} B1:c{x} B2:b{y} B2:c{y}")
@@ -186,7 +186,7 @@ func TestASourceDeletedWhileTheServiceIsDownIsCollectedWithWhatFollows(t *testin
 
 func TestChangesWhileTheServiceIsDownAreMadeUpFor(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	r := b.serve()
 	b.do("a>b b>c B1=a{x} B2=b{y}")
 	b.becomes("B1:b{x} B1:c{x} B2:c{y}")
@@ -205,7 +205,7 @@ func TestAStepThatWasCutOffIsFinished(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for call := range 6 {
 			b := newBed(t)
-			b.Mirror()
+			b.Reflector()
 			b.do("a>b a>c B1=a{x}")
 			var calls, down atomic.Int32
 			cut := func(_ context.Context, op string) error {
@@ -245,7 +245,7 @@ func TestW1AStartWithHalfOfTheStreamDeletesNothing(t *testing.T) {
 	for _, missing := range []kinds.Kind{kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.Roles()} {
 		t.Run(missing.Resource, func(t *testing.T) {
 			b := newBed(t)
-			m := b.Mirror()
+			m := b.Reflector()
 			r := b.serve()
 			b.do("a>b b>c B1=a{x} B2=b{y}")
 			b.becomes("B1:b{x} B1:c{x} B2:c{y}")
@@ -277,7 +277,7 @@ func TestW1AStartWithHalfOfTheStreamDeletesNothing(t *testing.T) {
 
 func TestW4NothingIsWrittenWhenNothingChanges(t *testing.T) {
 	b := newBed(t)
-	m := b.Mirror()
+	m := b.Reflector()
 	r := b.serve()
 	b.do("a>b b>c c>a c>d x>y B1=a{x} B2=b{y,group:g} B3=x{sa:other:bot}")
 	b.becomes("B1:b{x} B1:c{x} B1:d{x} B2:a{y,Group//g} B2:c{y,Group//g} B2:d{y,Group//g} B3:y{ServiceAccount/other/bot}")
@@ -299,7 +299,7 @@ func TestW4NothingIsWrittenWhenNothingChanges(t *testing.T) {
 
 func TestANamespaceGoesWithoutTrouble(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	going := b.in("going")
 	going.do("a>b B1=a{x} B2=a{y}")

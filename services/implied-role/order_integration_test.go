@@ -49,7 +49,7 @@ func (b *bed) obstruct(name string, refuse func(*http.Request) (*http.Response, 
 func TestWhoMovesFromOneBindingToAnotherLacksNothingMeanwhile(t *testing.T) {
 	for round := range 5 {
 		b := newBed(t)
-		b.Mirror()
+		b.Reflector()
 		r := b.serve()
 		b.do("a>b c>b B1=a{u,v} B2=c{w} B3=a{x}")
 		b.becomes("B1:b{u,v} B2:b{w} B3:b{x}")
@@ -72,7 +72,7 @@ func TestWhoMovesFromOneBindingToAnotherLacksNothingMeanwhile(t *testing.T) {
 
 func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	r := b.serve()
 	b.do("a>b c>b B1=a{u}")
 	b.becomes("B1:b{u}")
@@ -101,7 +101,7 @@ func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
 
 func TestARefusalIsToldAndHoldsUpNothingElse(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	on, tried := b.obstruct(name("B1", "b"), func(r *http.Request) (*http.Response, error) {
 		return answer(r, apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "x", errors.New("attempting to grant more than it has")))
 	})

@@ -19,7 +19,7 @@ import (
 func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 	b := newBed(t)
 	hand := b.OpenFGA.Client(t)
-	b.Mirror()
+	b.Reflector()
 	project := func(c *impliedrole.Config) { c.ProjectStore, c.OpenFGA = "roles", b.OpenFGA.Config() }
 	running := b.serveWith(project)
 	b.do("admin>editor editor>viewer")
@@ -126,7 +126,7 @@ func TestAModelThatCannotHoldRulesHoldsUpNoRoleBinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Mirror()
+	b.Reflector()
 	b.serveWith(func(c *impliedrole.Config) { c.ProjectStore, c.OpenFGA = "roles", b.OpenFGA.Config() })
 	b.do("a=admin{alice} admin>editor") // There is no model yet: that is waited for.
 	awaitGenerated := func(want int) {

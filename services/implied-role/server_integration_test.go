@@ -80,7 +80,7 @@ func (b *bed) table(client inferencev1connect.InferenceServiceClient, want strin
 
 func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	client := b.client(b.serve())
 	b.do(seed)
 	b.table(client, "admin: developer noob pro reviewer writer; developer: noob pro writer; writer: noob pro")
@@ -117,7 +117,7 @@ func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
 
 func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	client := b.client(b.serve())
 	b.do("a>b b>c x>y B1=a{u} B2=b{v} B3=x{w}")
 	b.becomes("B1:b{u} B1:c{u} B2:c{v} B3:y{w}")
@@ -232,7 +232,7 @@ func (f *follower) once(want string) error {
 
 func TestAWatchGoesOnAfterADisconnectWithoutAGap(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	running := b.serve()
 	b.do("a>b b>c x>y")
 	f := &follower{bed: b, client: b.client(running), rows: map[string]string{}}
@@ -268,13 +268,13 @@ func TestQuestionsBeforeTheSnapshotAreNotAnswered(t *testing.T) {
 		}
 		return nil
 	})
-	b.Mirror()
+	b.Reflector()
 	b.table(client, "admin: developer noob pro reviewer writer; developer: noob pro writer; writer: noob pro")
 }
 
 func TestWhoMadeWhatIsExplained(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	client := b.client(b.serve())
 	b.do("a>b b>c B1=a{u} B2=c{u}")
 	b.becomes("B1:b{u} B1:c{u}")

@@ -137,7 +137,7 @@ func (w *window) happen() {
 // nobody lacked for a moment what they were to have all the time.
 func TestW2WhateverHappensWhatFollowsIsThere(t *testing.T) {
 	b := newBed(t)
-	m := b.Mirror()
+	m := b.Reflector()
 	var percent, failed atomic.Int32
 	nuisances := func(c *impliedrole.Config) {
 		c.Embed.Kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return nuisance{next, &percent, &failed} })
@@ -204,14 +204,14 @@ func (b *bed) forget() {
 }
 
 // wipe deletes the bus's memory and lets it be told everything anew.
-func (b *bed) wipe(m *testbed.Mirror) {
+func (b *bed) wipe(m *testbed.Reflector) {
 	b.T.Helper()
 	defer m.Hold()()
 	b.retell(m)
 }
 
 // retell is wipe while changes are held.
-func (b *bed) retell(m *testbed.Mirror) {
+func (b *bed) retell(m *testbed.Reflector) {
 	b.T.Helper()
 	for _, stream := range []string{topology.Changes, topology.Sync} {
 		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {

@@ -153,7 +153,7 @@ func (b *bed) may(user, relation, object string) bool {
 
 func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary("v1", "apps/v1", "absent.example.com/v1"))
 	b.applyStore("demo", withAccounts)
 	s := b.await("demo", "ModelSynced=True/Merged")
@@ -215,7 +215,7 @@ func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
 
 func TestStoresThatDoNotDiscoverKnowOnlyTheirModules(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("orgs", withAccounts)
 	b.applyStore("demo", withAccounts, func(s *corev1alpha1.StoreSpec) { s.Discovery = corev1alpha1.DiscoveryNone })
@@ -231,7 +231,7 @@ func TestStoresThatDoNotDiscoverKnowOnlyTheirModules(t *testing.T) {
 
 func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.await("demo", "ModelSynced=True/Merged")
@@ -258,7 +258,7 @@ func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 
 func TestAnOutageOfOneAPIHoldsUpNoStore(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary("v1", "ui.platform-mesh.io/v1alpha1"))
 	b.applyStore("demo", withAccounts)
 	b.awaitModuleCount("demo", 10)
@@ -288,7 +288,7 @@ func (b *bed) awaitModuleCount(store string, least int) {
 
 func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.applyStore("other", withAccounts)
@@ -334,7 +334,7 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 
 func TestADefinitionWithoutValidNamesIsRejectedAlone(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	bad := definition{"3d.example.com", "relations", "Relation", "v1alpha1", "demo"}
@@ -351,7 +351,7 @@ func TestADefinitionWithoutValidNamesIsRejectedAlone(t *testing.T) {
 
 func TestAPIsWhoseNamesAreTheSameOnceCutDoNotShareAType(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	const plural = "veryspecialthingsindeed"
@@ -367,7 +367,7 @@ func TestAPIsWhoseNamesAreTheSameOnceCutDoNotShareAType(t *testing.T) {
 
 func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.define(widgets("example.com", "demo"))

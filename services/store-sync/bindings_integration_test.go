@@ -83,7 +83,7 @@ func bound(t *testing.T) *bed {
 	t.Helper()
 	b := newBed(t)
 	b.kcp()
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.account("demo")
@@ -147,7 +147,7 @@ func TestNothingThatHasGoneHoldsUpADeletion(t *testing.T) {
 func TestADeletionWhileNobodyLookedLeavesNothing(t *testing.T) {
 	b := newBed(t)
 	b.kcp()
-	b.Mirror()
+	b.Reflector()
 	r := b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.account("demo")

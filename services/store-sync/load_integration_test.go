@@ -27,7 +27,7 @@ func brokenParts() map[int]struct{ text, says string } {
 
 func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	for i := range 60 {
@@ -84,7 +84,7 @@ func wide(name string, bytes int) string {
 
 func TestAModelOverTheLimitsIsToldAndTheLastGoodOneStays(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	for i := range 98 { // The core module has two.
@@ -109,7 +109,7 @@ func TestAModelOverTheLimitsIsToldAndTheLastGoodOneStays(t *testing.T) {
 
 func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	for i := range 4 {
@@ -139,7 +139,7 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 
 func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	const stores = 5
 	for i := range stores {

@@ -23,7 +23,7 @@ func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
 	b.applyStore("broken", func(s *corev1alpha1.StoreSpec) {
 		s.CoreModule = "module core\n\ntype x\n  relations\n    define a: [nothing]\n"
 	})
-	b.Mirror()
+	b.Reflector()
 	b.awaitModule("folders", "Merged=True/Merged")
 	b.await("broken", "ModelSynced=False/InvalidCore")
 	b.Settled()

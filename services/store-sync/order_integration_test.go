@@ -60,7 +60,7 @@ func TestTheSameObjectsInAnyOrderAreOneModelOfEqualBytes(t *testing.T) {
 	for name, running := range map[string]bool{"all before the start": false, "once more": false, "one after the other": true, "in another order": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
-			b.Mirror()
+			b.Reflector()
 			if running {
 				b.serve()
 			}

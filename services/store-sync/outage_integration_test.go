@@ -20,7 +20,7 @@ import (
 
 func TestAnAPIThatDidNotAnswerIsAskedAgainWithoutAnotherChange(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.define(definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""})
@@ -39,7 +39,7 @@ func TestAModuleThatCannotBeMadeOrDeletedHoldsUpNoOther(t *testing.T) {
 	const first = " /apis/core.platform-mesh.io/v1alpha1/authorizationmodels/gadgets-demo"
 	gadgets := definition{"example.com", "gadgets", "Gadget", "v1alpha1", "demo"}
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.Kube.FailBefore(failing("PATCH" + first))
@@ -82,7 +82,7 @@ func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
 func TestABindingOfWhatNeverWasIsLetGo(t *testing.T) {
 	b := newBed(t)
 	b.kcp()
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.bind("one", "nothing.example.com")
 	b.awaitHeld("one", true)
@@ -93,7 +93,7 @@ func TestABindingOfWhatNeverWasIsLetGo(t *testing.T) {
 func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
 	b := newBed(t)
 	b.kcp()
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.bind("tenancy", "tenancy.kcp.io")
 	held := []byte(`{"metadata":{"finalizers":["` + corev1alpha1.BindingFinalizer + `"]}}`)
@@ -132,7 +132,7 @@ func TestABindingIsHeldAndLetGoWhereOnlyTheOlderVersionIsServed(t *testing.T) {
 	kind.Version = kind.Older
 	b := newBed(t)
 	b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
-	b.Mirror()
+	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.apply(kind, "one", map[string]any{"spec": map[string]any{
 		"reference": map[string]any{"export": map[string]any{"name": "widgets.example.com"}},

@@ -14,7 +14,7 @@ import (
 
 func TestPartsOfGeneratedModulesTellTheirAPI(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	stores := clientOf(b.serve())
 	b.applyStore("demo", withAccounts)
 	b.define(widgets("example.com", "demo"))

@@ -105,7 +105,7 @@ func (b *bed) models() []unstructured.Unstructured {
 func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 	b := newBed(t)
 	running := b.serve()
-	b.Mirror()
+	b.Reflector()
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
 
@@ -237,7 +237,7 @@ func (b *bed) decide() {
 func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
 	b := newBed(t)
 	b.serve()
-	b.Mirror()
+	b.Reflector()
 	b.document("tenant", tenantPart)
 	b.awaitDocument("tenant", "Valid=True/Valid", "Merged=False/StoreNotFound", "Ready=False/StoreNotFound")
 	b.applyStore("demo")

@@ -37,7 +37,7 @@ func TestStoreServiceTellsStoresAndModels(t *testing.T) {
 	b.applyModule("docs", "demo-0", dsl("folder"))
 	b.applyModule("odd", "demo-0", "nonsense")
 	b.applyStore("bad", func(s *corev1alpha1.StoreSpec) { s.CoreModule = "" })
-	b.Mirror()
+	b.Reflector()
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.awaitModule("odd", "Merged=False/Rejected")
 	b.await("bad", "ModelSynced=False/InvalidCore")

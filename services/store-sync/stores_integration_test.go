@@ -27,7 +27,7 @@ import (
 
 func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
@@ -155,7 +155,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 		}
 	}
 	oldest := b.named(name(7))[0]
-	b.Mirror()
+	b.Reflector()
 	start := time.Now()
 	b.serve()
 	testbed.Eventually(t, 9*soon, func() error {
@@ -208,7 +208,7 @@ func TestAStoreWhoseCreationWentUnansweredIsNotMadeTwice(t *testing.T) {
 	lost := make(chan struct{}, 1)
 	lost <- struct{}{}
 	b.OpenFGA.FailAfter(loseAnswers("CreateStore", lost))
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
@@ -219,7 +219,7 @@ func TestAStoreWhoseCreationWentUnansweredIsNotMadeTwice(t *testing.T) {
 
 func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	old := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
@@ -237,7 +237,7 @@ func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
 
 func TestNoModelGoesIntoAStoreThatIsNotThere(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	old := b.await("demo", "ModelSynced=True/Merged").Status
@@ -257,7 +257,7 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 	b := newBed(t)
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
-	b.Mirror() // Of what is there: a snapshot of less would be read again at some time.
+	b.Reflector() // Of what is there: a snapshot of less would be read again at some time.
 	b.serve()
 	b.awaitModule("demo-docs", "Merged=True/Merged")
 	b.Settled()
@@ -280,7 +280,7 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 
 func TestAFullReplayWritesNothing(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	first := b.serve()
 	for i := range 5 {
 		b.applyStore(fmt.Sprintf("demo-%d", i))

@@ -48,7 +48,7 @@ func (f *trouble) fault(context.Context, string) error {
 
 func TestWhateverHappensOpenFGAEndsAsDeclared(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	var f trouble
 	f.sometimes.Store(true)
 	b.OpenFGA.FailBefore(f.fault)

@@ -45,7 +45,7 @@ func TestTwentyModulesAreOneModelWrittenOnce(t *testing.T) {
 		b.applyModule(fmt.Sprintf("part-%02d", i), "demo", dsl(fmt.Sprintf("part%02d", i)))
 		want = append(want, fmt.Sprintf("part%02d", i))
 	}
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	for i := range 20 {
 		b.awaitModule(fmt.Sprintf("part-%02d", i), "Merged=True/Merged")
@@ -59,7 +59,7 @@ func TestTwentyModulesAreOneModelWrittenOnce(t *testing.T) {
 
 func TestModulesThatComeInAnyOrderEndInOneModel(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	want := []string{"user", "document"}
@@ -83,7 +83,7 @@ func TestModulesThatComeInAnyOrderEndInOneModel(t *testing.T) {
 
 func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("one", "demo", dsl("folder"))
@@ -106,7 +106,7 @@ func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 
 func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("docs", "demo", dsl("folder"))
@@ -133,7 +133,7 @@ func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 
 func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve(func(c *storesync.Config) { c.Limits.Types = 4 })
 	b.applyStore("ab")
 	b.applyStore("empty", func(s *corev1alpha1.StoreSpec) { s.CoreModule = "" })
@@ -167,7 +167,7 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 
 func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("docs", "demo", dsl("folder"))
@@ -209,7 +209,7 @@ func (b *bed) awaitGone(store string) {
 
 func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain })
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
@@ -227,7 +227,7 @@ func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 
 func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	r := b.serve()
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
@@ -248,7 +248,7 @@ func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
 func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	b := newBed(t)
 	b.OpenFGA.Stop()
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("early")
 	testbed.Eventually(t, soon, func() error {
@@ -286,7 +286,7 @@ func TestAModelWhoseWriteWentUnansweredIsWrittenOnce(t *testing.T) {
 	lost := make(chan struct{}, 1)
 	lost <- struct{}{}
 	b.OpenFGA.FailAfter(loseAnswers("WriteAuthorizationModel", lost))
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=True/Merged")
@@ -299,7 +299,7 @@ func TestAModelWhoseWriteWentUnansweredIsWrittenOnce(t *testing.T) {
 
 func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "ModelSynced=True/Merged")
@@ -326,7 +326,7 @@ func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 
 func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID

@@ -67,7 +67,7 @@ func crashing(t *testing.T, cut func(op string, statuses int) bool) (*bed, *test
 	b.store("demo")
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
-	b.Mirror()
+	b.Reflector()
 	r := b.serve()
 	b.await(stores, "demo", "Synced")
 	b.Settled()

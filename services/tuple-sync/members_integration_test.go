@@ -28,7 +28,7 @@ type core_platform-mesh_io_account
 
 func TestEverybodyIsAMemberOfTheAccountInTheLabelWhileThatIsAllowed(t *testing.T) {
 	b := newBed(t)
-	b.Mirror()
+	b.Reflector()
 	allow := func(c *tuplesync.Config) { c.AllowMemberTuples = true }
 	r := b.serve(allow)
 	b.store("demo")

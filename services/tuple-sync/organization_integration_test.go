@@ -66,7 +66,7 @@ func TestEverybodyIsAMemberOfAnOrganizationAsLongAsItsAccountInfoSaysSo(t *testi
 	b := newBed(t)
 	b.serveAccountInfos()
 	b.accountInfo("demo", "demo")
-	b.Mirror()
+	b.Reflector()
 	b.serve(func(c *tuplesync.Config) { c.AllowMemberTuples = true })
 	b.store("demo")
 	b.store("other")

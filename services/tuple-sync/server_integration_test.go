@@ -43,7 +43,7 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
 	b.module("one", "demo", first, third)
-	b.Mirror()
+	b.Reflector()
 	b.await(stores, "demo", "Synced")
 	b.await(models, "one", "Pending")
 
@@ -115,7 +115,7 @@ func TestAnObjectTooLargeForItsRecordSaysWhatToDo(t *testing.T) {
 	}
 	b.store("demo", large...)
 	id := b.synced("demo", docs)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	message := b.await(stores, "demo", "Invalid")
 	if !strings.Contains(message, "of 2800 tuples") || !strings.Contains(message, "move tuples to another AuthorizationModel") {

@@ -45,7 +45,7 @@ func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
 		ids[name] = b.synced(name, folders)
 		b.write(ids[name], []string{foreign}, nil)
 	}
-	m := b.Mirror()
+	m := b.Reflector()
 	var f trouble
 	f.sometimes.Store(true)
 	b.OpenFGA.FailBefore(f.fault)
@@ -95,7 +95,7 @@ func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
 }
 
 // wipe deletes the bus's memory and lets it be told everything anew.
-func (b *bed) wipe(m *testbed.Mirror) {
+func (b *bed) wipe(m *testbed.Reflector) {
 	b.T.Helper()
 	defer m.Hold()()
 	for _, stream := range []string{topology.Changes, topology.Sync} {

@@ -39,7 +39,7 @@ func demo(t *testing.T, texts ...string) (*bed, string) {
 	b.store("demo", texts...)
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
-	b.Mirror()
+	b.Reflector()
 	b.serve()
 	return b, id
 }
@@ -218,7 +218,7 @@ func TestWhatIsInStepIsLeftAlone(t *testing.T) {
 	b := newBed(t)
 	b.store("demo", many(0, 150)...)
 	id := b.synced("demo", docs)
-	m := b.Mirror()
+	m := b.Reflector()
 	r := b.serve()
 	b.module("one", "demo", first, third)
 	b.module("lost", "nowhere", first)

@@ -329,7 +329,7 @@ func TestAChangeBeginsATrace(t *testing.T) {
 	}
 }
 
-func TestTwoMirrorsLoseNothingAndBringBackNothing(t *testing.T) {
+func TestTwoReflectorsLoseNothingAndBringBackNothing(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	var stops []func()
 	for range 2 {

@@ -16,13 +16,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// mirrorPause is the wait before the bus or the API server is tried again.
-const mirrorPause = 50 * time.Millisecond
+// retryPause is the wait before the bus or the API server is tried again.
+const retryPause = 50 * time.Millisecond
 
-// Mirror publishes what is in Kubernetes and what becomes of it, as the watcher does,
+// Reflector publishes what is in Kubernetes and what becomes of it, as the watcher does,
 // for tests of other services: they cannot import it. It can be held still, and made to
 // publish everything again.
-type Mirror struct {
+type Reflector struct {
 	bed       *Bed
 	kinds     []kinds.Kind
 	origin    kube.Origin
@@ -31,8 +31,8 @@ type Mirror struct {
 	gate sync.Mutex
 }
 
-// Mirror starts one of all kinds that services follow, until the test ends.
-func (b *Bed) Mirror() *Mirror {
+// Reflector starts one of all kinds that services follow, until the test ends.
+func (b *Bed) Reflector() *Reflector {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.Admin(), "local", "test")
 	if err != nil {
@@ -42,63 +42,63 @@ func (b *Bed) Mirror() *Mirror {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	m := &Mirror{bed: b, kinds: kinds.All(), origin: kube.Origin{Cluster: "local", Epoch: epoch}, publisher: publish.New(b.JS)}
+	r := &Reflector{bed: b, kinds: kinds.All(), origin: kube.Origin{Cluster: "local", Epoch: epoch}, publisher: publish.New(b.JS)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	var following sync.WaitGroup
 	b.T.Cleanup(func() { cancel(); following.Wait() })
-	for _, kind := range m.kinds {
-		if version, served := m.sweep(kind, false); served {
-			following.Go(func() { m.follow(ctx, kind, version) })
+	for _, kind := range r.kinds {
+		if version, served := r.sweep(kind, false); served {
+			following.Go(func() { r.follow(ctx, kind, version) })
 		}
 	}
-	return m
+	return r
 }
 
 // Replay publishes every object again, to be processed anew.
-func (m *Mirror) Replay() {
-	m.bed.T.Helper()
-	for _, kind := range m.kinds {
-		m.sweep(kind, true)
+func (r *Reflector) Replay() {
+	r.bed.T.Helper()
+	for _, kind := range r.kinds {
+		r.sweep(kind, true)
 	}
 }
 
 // Hold publishes nothing until release is called.
-func (m *Mirror) Hold() (release func()) {
-	m.gate.Lock()
-	return m.gate.Unlock
+func (r *Reflector) Hold() (release func()) {
+	r.gate.Lock()
+	return r.gate.Unlock
 }
 
 // sweep publishes all objects of a kind, and the marker that says so. A kind that is not
 // served has none.
-func (m *Mirror) sweep(kind kinds.Kind, again bool) (version string, served bool) {
-	m.bed.T.Helper()
-	ctx := m.bed.T.Context()
-	list := m.bed.List(kind)
+func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served bool) {
+	r.bed.T.Helper()
+	ctx := r.bed.T.Context()
+	list := r.bed.List(kind)
 	version = list.GetResourceVersion()
 	served = version != ""
 	var highest uint64
 	for i := range list.Items {
-		highest = max(highest, m.put(ctx, kind, &list.Items[i], word{again: again}))
+		highest = max(highest, r.put(ctx, kind, &list.Items[i], word{again: again}))
 	}
-	stream, err := m.bed.JS.Stream(ctx, topology.Changes)
+	stream, err := r.bed.JS.Stream(ctx, topology.Changes)
 	if err != nil {
-		m.bed.T.Fatal(err)
+		r.bed.T.Fatal(err)
 	}
-	if err := m.publisher.Marker(ctx, &eventv1.SnapshotMarker{
-		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: m.origin.Epoch,
+	if err := r.publisher.Marker(ctx, &eventv1.SnapshotMarker{
+		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: r.origin.Epoch,
 		ResourceVersion: version, Count: int64(len(list.Items)),
 		Stream: topology.Incarnation(stream.CachedInfo()), LastSequence: highest, Served: served,
 	}); err != nil {
-		m.bed.T.Fatal(err)
+		r.bed.T.Fatal(err)
 	}
 	return version, served
 }
 
-func (m *Mirror) follow(ctx context.Context, kind kinds.Kind, version string) {
+func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string) {
 	for ctx.Err() == nil {
-		w, err := m.bed.Resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		w, err := r.bed.Resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
-			<-time.After(mirrorPause)
+			<-time.After(retryPause)
 			continue
 		}
 		for e := range w.ResultChan() {
@@ -107,9 +107,9 @@ func (m *Mirror) follow(ctx context.Context, kind kinds.Kind, version string) {
 				break
 			}
 			version = u.GetResourceVersion()
-			m.gate.Lock()
-			m.put(ctx, kind, u, word{deleted: e.Type == watch.Deleted})
-			m.gate.Unlock()
+			r.gate.Lock()
+			r.put(ctx, kind, u, word{deleted: e.Type == watch.Deleted})
+			r.gate.Unlock()
 		}
 		w.Stop()
 	}
@@ -119,19 +119,19 @@ func (m *Mirror) follow(ctx context.Context, kind kinds.Kind, version string) {
 type word struct{ deleted, again bool }
 
 // put publishes one state, however long the bus is away, and returns its place in the stream.
-func (m *Mirror) put(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, w word) uint64 {
-	change, err := m.origin.Change(kind, u)
+func (r *Reflector) put(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, w word) uint64 {
+	change, err := r.origin.Change(kind, u)
 	if err != nil {
-		m.bed.T.Error(err)
+		r.bed.T.Error(err)
 		return 0
 	}
 	change.Deleted, change.ObservedAt = w.deleted, time.Now()
 	for ctx.Err() == nil {
-		ack, err := m.publisher.Publish(ctx, change, 0, publish.Options{Replay: w.again})
+		ack, err := r.publisher.Publish(ctx, change, 0, publish.Options{Replay: w.again})
 		if err == nil {
 			return ack.Sequence
 		}
-		<-time.After(mirrorPause)
+		<-time.After(retryPause)
 	}
 	return 0
 }
