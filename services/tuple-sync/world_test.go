@@ -242,13 +242,13 @@ func (w *world) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (
 
 func (w *world) Event(context.Context, event.Change, condition.Note) error { return nil }
 
-func (w *world) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any, cas bool) (change event.Change, err error) {
+func (w *world) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any) (change event.Change, err error) {
 	err = w.call("status", func() error {
 		a, err := w.find(obj)
 		if err != nil {
 			return err
 		}
-		if !cas || a.meta.ResourceVersion != obj.ResourceVersion || string(a.meta.UID) != obj.UID {
+		if a.meta.ResourceVersion != obj.ResourceVersion || string(a.meta.UID) != obj.UID {
 			return fault.Unavailable(kube.ErrConflict)
 		}
 		if err := w.deny(a); err != nil {

@@ -40,7 +40,7 @@ type StatusWriter struct {
 
 // Objects is what is needed of the API server.
 type Objects interface {
-	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any, cas bool) (event.Change, error)
+	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error)
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	Event(ctx context.Context, obj event.Change, note condition.Note) error
 }
@@ -73,7 +73,7 @@ func (w *StatusWriter) Write(ctx context.Context, p consume.Reporter, s Status) 
 // Apply writes our fields of an object's status, and nothing else. It is [reconcile.ErrStale]
 // when the object has changed, and [kube.ErrNotFound] when it is gone.
 func (w *StatusWriter) Apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
-	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields, true)
+	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields)
 	switch {
 	case errors.Is(err, kube.ErrConflict):
 		return obj, w.Refresh(ctx, kind, obj)

@@ -25,9 +25,9 @@ type objects struct {
 	calls []string
 }
 
-func (o *objects) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any, cas bool) (event.Change, error) {
+func (o *objects) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any) (event.Change, error) {
 	o.calls = append(o.calls, fmt.Sprint("status ", status))
-	if o.err == nil && (!cas || obj.ResourceVersion != o.is.ResourceVersion) {
+	if o.err == nil && obj.ResourceVersion != o.is.ResourceVersion {
 		return event.Change{}, kube.ErrConflict
 	}
 	now := o.is

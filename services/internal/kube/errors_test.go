@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -52,17 +51,5 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 				t.Errorf("%s: is %v: %v", name, sentinel, errors.Is(err, sentinel))
 			}
 		}
-	}
-}
-
-func TestATransitionTimeMovesWithTheStatusOnly(t *testing.T) {
-	first := SetCondition(nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending"})
-	since := first[0].LastTransitionTime
-	second := SetCondition(first, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Blocked", ObservedGeneration: 2})
-	if second[0].Reason != "Blocked" || second[0].ObservedGeneration != 2 || !second[0].LastTransitionTime.Equal(&since) {
-		t.Errorf("got %+v; want the new reason and the old time", second[0])
-	}
-	if first[0].Reason != "Pending" {
-		t.Error("the conditions given were changed")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -155,14 +156,14 @@ func (s *together) recorder(b *testing.B) func(store int, done bool) {
 		}
 	}
 	return func(store int, done bool) {
-		reason, status := corev1alpha1.Syncing, metav1.ConditionFalse
+		synced := condition.New(corev1alpha1.TuplesSynced, done, corev1alpha1.Syncing, "")
 		if done {
-			reason, status = "Synced", metav1.ConditionTrue
+			synced.Reason = "Synced"
 		}
 		states[store], err = client.ApplyStatus(b.Context(), kinds.Stores(), states[store], corev1alpha1.StoreStatus{
 			ManagedTuples: tuples, ManagedTuplesStoreID: "recorded",
-			Conditions: kube.SetCondition(nil, metav1.Condition{Type: corev1alpha1.TuplesSynced, Status: status, Reason: reason}),
-		}, true)
+			Conditions: condition.Apply(nil, []string{synced.Type}, 1, metav1.Now(), synced),
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
