@@ -106,14 +106,15 @@ type ending struct {
 	news bool
 }
 
-// end notes that a pass has ended, and tells whether statuses are to be written now.
+// end notes that a pass has ended, and tells, once, whether statuses are to be written now.
 func (n *namespace) end(e ending) (statuses bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.busy, n.due = e.unfinished, n.due || e.news; e.finished {
 		n.finished = time.Now()
 	}
-	return n.due && !n.busy
+	statuses, n.due = n.due && !n.busy, n.due && n.busy
+	return statuses
 }
 
 // list is the obstacles of all sources in order, one of each kind between two roles: there may
