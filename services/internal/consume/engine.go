@@ -263,4 +263,8 @@ func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err er
 	e.metrics.pass(p.writes, err)
 	e.fanOut(p, r, err)
 	e.settle(ctx, p.Key, r, err)
+	if err == nil && p.again > 0 {
+		e.requeue(p.Key, false)
+		e.queue.keys.AddAfter(p.Key, p.again)
+	}
 }

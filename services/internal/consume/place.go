@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,8 +59,12 @@ type Place struct {
 
 // NewPlace makes one that nobody has yet.
 func NewPlace(js jetstream.JetStream, service string, log *slog.Logger) *Place {
-	return &Place{js: js, service: service, log: log, id: nuid.Next()}
+	host, _ := os.Hostname() // For people.
+	return &Place{js: js, service: service, log: log, id: strings.TrimPrefix(host+"-"+nuid.Next(), "-")}
 }
+
+// Replica tells this one from others, those of the same name before it included.
+func (p *Place) Replica() string { return p.id }
 
 // Left is for how long at least the place is ours; [ErrNotActive] when that is not sure.
 func (p *Place) Left() (time.Duration, error) {

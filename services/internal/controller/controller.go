@@ -40,6 +40,8 @@ type Parts struct {
 	// OpenFGA is nil unless it was asked for.
 	OpenFGA *fga.Client
 	Status  *StatusWriter
+	// Replica tells this one from others of the service.
+	Replica string
 	// Announce tells caches what changed in a store.
 	Announce func(context.Context, *eventv1.StoreChanged) error
 }
@@ -54,6 +56,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 		return nil, err
 	}
 	p := &Parts{
+		Replica:  place.Replica(),
 		Kube:     api,
 		Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
 	}

@@ -147,13 +147,18 @@ func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Ac
 	return a.writeStatus(ctx, p, o, action.Intent)
 }
 
+// commit records what is in the store. What another replica may still write there stays in the
+// record, to be removed when that is over.
 func (a *applier) commit(ctx context.Context, p *pass, o *object, action plan.Action) error {
+	if o.contested {
+		return nil
+	}
 	return a.writeStatus(ctx, p, o, action.Commit)
 }
 
 // removeFinalizer lets an object go.
 func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
-	if !action.RemoveFinalizer {
+	if !action.RemoveFinalizer || o.contested {
 		return nil
 	}
 	now, err := a.cluster.RemoveFinalizer(ctx, o.kind, o.change, corev1alpha1.TuplesFinalizer)
@@ -177,6 +182,7 @@ func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) e
 	if in.Model != nil {
 		w.ModelID = in.Model.ID()
 	}
+	a.records.wrote(in.StoreID, w.Add)
 	refused, err := a.writer.Write(ctx, w)
 	switch {
 	case len(refused) > 0:
@@ -190,7 +196,8 @@ func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) e
 	return err
 }
 
-// observe reads which of the tuples that anybody declares or has recorded the store holds.
+// observe reads which of the strays, and of the tuples that anybody declares or has recorded, the
+// store holds.
 func (a *applier) observe(ctx context.Context, in plan.Input) (map[tuple.ID]tuple.Tuple, error) {
 	observed := map[tuple.ID]tuple.Tuple{}
 	ours := map[tuple.ID]struct{}{}
@@ -200,6 +207,9 @@ func (a *applier) observe(ctx context.Context, in plan.Input) (map[tuple.ID]tupl
 				ours[t.ID] = struct{}{}
 			}
 		}
+	}
+	for _, t := range in.Strays {
+		ours[t.ID] = struct{}{}
 	}
 	if len(ours) == 0 {
 		return observed, nil

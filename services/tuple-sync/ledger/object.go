@@ -27,6 +27,8 @@ type object struct {
 	conditions []metav1.Condition
 	// infos are the AccountInfos by which a Store declares more.
 	infos []event.Key
+	// contested means that another replica may still write what the record speaks of: it is kept.
+	contested bool
 	// modelID is that of the model of a Store's OpenFGA store.
 	modelID string
 }

@@ -81,6 +81,7 @@ func (a *applier) follow(o *object) error {
 	if !ok || !sameFor(*o, now) {
 		return reconcile.ErrStale
 	}
+	now.contested = o.contested
 	*o = now
 	return nil
 }
