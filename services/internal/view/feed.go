@@ -95,6 +95,7 @@ func (v *View) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.position, v.loading = 0, true
+	clear(v.epochs)
 	for _, t := range v.tables {
 		t.begin()
 	}
@@ -109,7 +110,7 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo) {
 	v.position = max(v.position, stream.State.LastSeq)
 	for _, t := range v.tables {
 		t.finish()
-		t.expire(time.Now().Add(-topology.TombstoneTTL))
+		t.expire(time.Now())
 	}
 	v.mu.Unlock()
 	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))
