@@ -71,7 +71,7 @@ func (r *reflector) begin(epoch string) {
 
 // rewound tells that a kind is back in time, and begins another epoch when that has lasted.
 func (k *kindReflector) rewound(ctx context.Context, cause error) {
-	since := k.cfg.Health.doubt(k.label(), cause)
+	since := k.cfg.Doubts.add(k.label(), cause)
 	k.cfg.Metrics.rewound.WithLabelValues(k.label()).Set(1)
 	left := doubtFor*k.cfg.CheckInterval - time.Since(since)
 	if left > 0 {
@@ -86,7 +86,7 @@ func (k *kindReflector) rewound(ctx context.Context, cause error) {
 
 // believed ends the doubts about a kind.
 func (k *kindReflector) believed() {
-	k.cfg.Health.trust(k.label())
+	k.cfg.Doubts.end(k.label())
 	k.cfg.Metrics.rewound.WithLabelValues(k.label()).Set(0)
 }
 

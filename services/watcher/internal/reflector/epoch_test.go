@@ -29,13 +29,13 @@ func value(t *testing.T, counter prometheus.Counter) float64 {
 	return m.GetCounter().GetValue()
 }
 
-// told waits until the health says that a kind is back in time, and what to do.
+// told waits until it is told that a kind is back in time, and what to do.
 func told(t *testing.T, cfg Config) {
 	t.Helper()
 	eventually(t, func() error {
-		err := cfg.Health.Err()
+		err := cfg.Doubts.Err()
 		if err == nil || !errors.Is(err, errRewound) || !strings.Contains(err.Error(), "delete the stream") {
-			return fmt.Errorf("health is %w", err)
+			return fmt.Errorf("doubts are %w", err)
 		}
 		return nil
 	})
@@ -49,7 +49,7 @@ func (b *bus) enters(c *cluster, cfg Config, epoch string) {
 		if err != nil || m.GetEpoch() != epoch || m.GetStream() == "" {
 			return fmt.Errorf("marker is %v, %w", m, err)
 		}
-		return errors.Join(b.equal(c), cfg.Health.Err())
+		return errors.Join(b.equal(c), cfg.Doubts.Err())
 	})
 }
 

@@ -78,7 +78,7 @@ type Config struct {
 	Resync     time.Duration
 	Log        *slog.Logger
 	Metrics    *Metrics
-	Health     *Health
+	Doubts     *Doubts
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
 }
@@ -111,7 +111,7 @@ func Run(ctx context.Context, cfg Config) error {
 		r.kinds = append(r.kinds, newKindReflector(r, kind))
 	}
 	defer r.cfg.Metrics.forget()
-	defer r.cfg.Health.forget()
+	defer r.cfg.Doubts.forget()
 	group, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, r.queue.ShutDown)
 	group.Go(func() error { return r.run(ctx, group) })
