@@ -42,6 +42,7 @@ type table interface {
 	// decode does the costly part outside of the lock; the function it returns needs the lock.
 	decode(c event.Change) (commit func() (taken bool), err error)
 	appendKeys(keys []event.Key) []event.Key
+	appendChanged(keys []event.Key, since time.Time) []event.Key
 	size() int64
 	lives(k event.Key) bool
 	// begin starts a reload into an empty table, unseen by readers until finish.
@@ -255,6 +256,20 @@ func (t *Table[T]) expire(now time.Time) { t.shown.gone.expire(now) }
 func (t *Table[T]) appendKeys(keys []event.Key) []event.Key {
 	keys = slices.AppendSeq(keys, maps.Keys(t.shown.live.objects))
 	return slices.AppendSeq(keys, maps.Keys(t.shown.gone.uids))
+}
+
+func (t *Table[T]) appendChanged(keys []event.Key, since time.Time) []event.Key {
+	for k, o := range t.shown.live.objects {
+		if o.ObservedAt.After(since) {
+			keys = append(keys, k)
+		}
+	}
+	for at, o := range t.shown.gone.shelf.objects {
+		if o.ObservedAt.After(since) {
+			keys = append(keys, at.Key)
+		}
+	}
+	return keys
 }
 
 func (t *Table[T]) size() int64 { return int64(len(t.shown.live.objects)) }
