@@ -41,15 +41,15 @@ type process struct {
 
 // written is a state of an object.
 type written struct {
-	key          event.Key
-	uid, version string
+	key                 event.Key
+	uid, epoch, version string
 }
 
 func stateOf(c event.Change) written {
 	if c.Deleted {
 		return written{key: c.Key, uid: c.UID}
 	}
-	return written{c.Key, c.UID, c.ResourceVersion}
+	return written{c.Key, c.UID, c.Epoch, c.ResourceVersion}
 }
 
 // noting is a pass of whose writes and objects the process takes note, as the engine of consume does.
@@ -60,7 +60,7 @@ type noting struct {
 
 func (n noting) Wrote(ctx context.Context, cause, now event.Change) error {
 	if cause.Generation == now.Generation {
-		n.process.wrote[stateOf(now)] = n.Key
+		n.process.wrote[stateOf(n.process.view.Dated(now))] = n.Key
 	}
 	return n.Pass.Wrote(ctx, cause, now)
 }

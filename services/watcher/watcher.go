@@ -50,11 +50,11 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	if err != nil {
 		return service.App{}, fmt.Errorf("client of leases: %w", err)
 	}
-	publisher := publish.New(rt.JS)
+	publisher, doubts := publish.New(rt.JS), reflector.NewDoubts()
 	stream := reflector.Config{
 		Source: cluster, Publisher: publisher, Cluster: cfg.Cluster, Kinds: kinds, StreamReplicas: cfg.StreamReplicas,
 		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,
-		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Tracer: rt.Tracer, Propagator: rt.Propagator,
+		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Doubts: doubts, Tracer: rt.Tracer, Propagator: rt.Propagator,
 	}
 	leader := &election{
 		namespace: cfg.LeaseNamespace, name: cfg.LeaseName, identity: cmp.Or(cfg.Identity, randomIdentity()),
@@ -65,6 +65,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	})
 	return service.App{
 		Handlers: []rpc.Handler{answers.Handler()},
+		Ready:    []service.Check{{Name: "versions", Err: doubts.Err}},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
 				return leader.run(ctx, func(ctx context.Context) error { return reflector.Run(ctx, stream) })

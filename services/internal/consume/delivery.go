@@ -22,6 +22,8 @@ type delivery struct {
 	change event.Change
 	// replay asks for a thorough look although nothing changed.
 	replay bool
+	// reported means that a pass said what became of this very object.
+	reported bool
 	// keys is how many keys are still to be reconciled; worst the worst disposition so far.
 	keys  int
 	worst disposition
@@ -117,6 +119,14 @@ func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 	e.cfg.Log.ErrorContext(ctx, "message given up; see the dead letters", slog.String("subject", d.msg.Subject()), slog.String("reason", reason))
 	e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_DEAD_LETTERED)
 	return d.msg.TermWithReason(reason)
+}
+
+// reportDeletion says of a deletion that it was taken in, unless a pass had something to say of it:
+// what was reported of the object before goes with the tombstone.
+func (e *engine[K]) reportDeletion(ctx context.Context, d *delivery) {
+	if d.change.Deleted && !d.reported && !e.cfg.View.Lives(d.change.Key) {
+		e.results.Report(ctx, Result{Change: d.change, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
+	}
 }
 
 // reportFailure tells that a change could not be handled. Of what could not be read there is no

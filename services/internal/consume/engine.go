@@ -259,6 +259,11 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err error) {
 	for _, result := range p.Results() {
 		e.results.Report(ctx, result)
+		e.mu.Lock()
+		for _, d := range r.deliveries {
+			d.reported = d.reported || d.change.Key == result.Change.Key && d.change.UID == result.Change.UID
+		}
+		e.mu.Unlock()
 	}
 	e.metrics.pass(p.writes, err)
 	e.fanOut(p, r, err)

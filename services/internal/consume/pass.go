@@ -70,6 +70,7 @@ func (p *Pass[K]) Watch(objects ...event.Key) (again bool) {
 // compare-and-swap on the state that the pass decided from, or the pass must decide again from
 // the new one: what somebody else changed meanwhile would be overlooked.
 func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
+	now = p.view.Dated(now)
 	now.Traceparent = cause.Traceparent
 	if !now.Deleted {
 		now.ObservedAt = cause.ObservedAt

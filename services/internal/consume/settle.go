@@ -150,6 +150,7 @@ func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, er
 		}
 		return "retried", e.comeAgain(d, e.cfg.MaxDelay)
 	default:
+		e.reportDeletion(ctx, d)
 		e.metrics.age(d.change)
 		return "ok", d.msg.Ack()
 	}

@@ -114,10 +114,30 @@ func Incarnation(info *jetstream.StreamInfo) string {
 
 // DecodeChange reads a message of [Changes]. Its error is terminal: the message will never be readable.
 func DecodeChange(msg jetstream.Msg) (event.Change, error) {
-	key, err := ParseChangeSubject(msg.Subject())
+	key, uid, err := ParseChangeSubject(msg.Subject())
 	if err != nil {
 		return event.Change{}, fault.Terminal(err)
 	}
 	change, err := event.Unmarshal(key, msg.Data())
-	return change, fault.Terminal(err)
+	if err == nil && uid != "" && (change.UID != uid || !change.Deleted) {
+		err = fmt.Errorf("the tombstone of UID %s of %s says that of %s: deleted is %v", uid, key, change.UID, change.Deleted)
+	}
+	if err != nil {
+		return event.Change{}, fault.Terminal(err)
+	}
+	change.ExpiresAt = expiry(msg)
+	return change, nil
+}
+
+// expiry is when the bus forgets a message; zero if it does not, or that cannot be told.
+func expiry(msg jetstream.Msg) time.Time {
+	ttl, err := time.ParseDuration(msg.Headers().Get(jetstream.MsgTTLHeader))
+	if err != nil {
+		return time.Time{}
+	}
+	meta, err := msg.Metadata()
+	if err != nil {
+		return time.Time{}
+	}
+	return meta.Timestamp.Add(ttl)
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,18 +20,45 @@ const (
 // ChangeSubject carries the newest state of one object.
 func ChangeSubject(k event.Key) string { return changesPrefix + k.Tokens() }
 
-// ParseChangeSubject is the inverse of [ChangeSubject].
-func ParseChangeSubject(subject string) (event.Key, error) {
+// TombstoneSubject carries the deletion of an object whose name another has taken since, or
+// that was there before the cluster went back in time.
+func TombstoneSubject(k event.Key, uid string) string {
+	return ChangeSubject(k) + "." + event.Token(uid)
+}
+
+// ParseChangeSubject is the inverse of [ChangeSubject] and, when there is a uid, of [TombstoneSubject].
+func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 	tail, ok := strings.CutPrefix(subject, changesPrefix)
 	if !ok {
-		return event.Key{}, fmt.Errorf("subject %.200q is not one of changes", subject)
+		return event.Key{}, "", fmt.Errorf("subject %.200q is not one of changes", subject)
 	}
-	return event.ParseTokens(tail)
+	if i := strings.LastIndexByte(tail, '.'); strings.Count(tail, ".") == keyTokens {
+		uid, err = event.ParseToken(tail[i+1:])
+		if err == nil && uid == "" {
+			err = errNoUID
+		}
+		if err != nil {
+			return event.Key{}, "", fmt.Errorf("subject %.200q: %w", subject, err)
+		}
+		tail = tail[:i]
+	}
+	k, err = event.ParseTokens(tail)
+	return k, uid, err
 }
+
+// keyTokens is how many tokens name an object.
+const keyTokens = 5
+
+var errNoUID = errors.New("the last token names no UID")
 
 // ChangesFilter matches the changes of one kind in one cluster, or in all when cluster is empty.
 func ChangesFilter(cluster string, r event.GroupResource) string {
 	return changesPrefix + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
+}
+
+// HeadsFilter matches them without the tombstones that have subjects of their own.
+func HeadsFilter(cluster string, r event.GroupResource) string {
+	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"
 }
 
 // SyncSubject carries the newest snapshot marker of one kind in one cluster.

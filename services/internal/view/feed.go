@@ -102,6 +102,7 @@ func (v *View) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.position, v.loading = 0, true
+	clear(v.epochs)
 	for _, t := range v.tables {
 		t.begin()
 	}
@@ -115,7 +116,7 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, at time
 	v.heard = at
 	for _, t := range v.tables {
 		t.finish()
-		t.expire(time.Now().Add(-topology.TombstoneTTL))
+		t.expire(time.Now())
 	}
 	v.mu.Unlock()
 	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))

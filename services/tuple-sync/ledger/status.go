@@ -95,6 +95,9 @@ func (r *Reconciler) report(p *pass, s *snapshot, decided plan.Plan) {
 		} else if action.Evaluation.KeepsRecord() && s.input.Model != nil {
 			r.records.keep(p.key.StoreID, *o)
 		}
+		if _, taken := r.state.lookUp(o.Key); taken && o.Deleted {
+			continue // The word on the object that has the name now stands.
+		}
 		outcome, message := outcomeOf(action.NextCondition)
 		if err, ok := p.unwritable[o.UID]; ok {
 			outcome, message = eventv1.Outcome_OUTCOME_REJECTED, err.Error()
