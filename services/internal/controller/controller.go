@@ -53,7 +53,9 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 		Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
 	}
 	if needs.OpenFGA != nil {
-		if p.OpenFGA, err = fga.Dial(*needs.OpenFGA); err != nil {
+		server := *needs.OpenFGA
+		server.Tracer = rt.Tracer
+		if p.OpenFGA, err = fga.Dial(server); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +67,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	p.Status = NewStatusWriter(api, p.View, rt.Log)
 	durable, _ := topology.ServiceNamed(rt.Name)
 	p.Engine = consume.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: durable, View: p.View, Workers: cfg.Workers, Resync: cfg.Resync,
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Tracer: rt.Tracer, Service: durable, View: p.View, Workers: cfg.Workers, Resync: cfg.Resync,
 	}
 	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))
 	return p, nil

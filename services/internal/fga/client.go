@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
 const (
@@ -52,6 +54,9 @@ func Dial(cfg Config) (*Client, error) {
 	}
 	if token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer{token: token, plaintext: cfg.plaintext()}))
+	}
+	if cfg.Tracer != nil {
+		options = append(options, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
 	}
 	conn, err := grpc.NewClient(cfg.Target, append(options, cfg.DialOptions...)...)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -44,6 +45,8 @@ type Config struct {
 	Timeout time.Duration
 	// MaxTuples per Write call; not more than the server's --max-tuples-per-write.
 	MaxTuples int
+	// Tracer is that of the calls. Default none.
+	Tracer trace.TracerProvider
 	// DialOptions come after our own.
 	DialOptions []grpc.DialOption
 }

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
 // How long the steps of a shutdown may take: with that of the bus they stay below the
@@ -47,6 +48,7 @@ func newRuntime(ctx context.Context, name string, cfg Config) (*Runtime, func() 
 	if err != nil {
 		return nil, nil, err
 	}
+	kube.Wrap(tracing.Transport(tracer))
 	flush := func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlushTimeout)
 		defer cancel()
