@@ -95,6 +95,7 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 		if page, err = k.cfg.Source.List(ctx, k.kind, page.Next); err != nil {
 			return "", 0, err
 		}
+		k.cfg.Health.heard(k.label())
 		if order, err := compare(page.Version, s.newest); err == nil && order < 0 {
 			return "", 0, fmt.Errorf("%s is at version %s, the stream at %s: %w", k.label(), page.Version, s.newest, errRewound)
 		}
@@ -169,6 +170,7 @@ func (k *kindReflector) mark(ctx context.Context) error {
 	if !k.complete(s) {
 		return k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	}
+	k.cfg.Health.completed(k.label())
 	took := time.Since(s.began)
 	k.cfg.Metrics.sweeps.WithLabelValues(k.label()).Observe(took.Seconds())
 	k.cfg.Log.InfoContext(ctx, "snapshot complete", "kind", k.label(), "served", m.GetServed(), "objects", m.GetCount(),
