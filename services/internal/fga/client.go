@@ -28,6 +28,7 @@ type Client struct {
 	conn      *grpc.ClientConn
 	api       openfgav1.OpenFGAServiceClient
 	maxTuples int
+	health    health
 }
 
 // Dial makes a client. It connects when first used, and again whenever needed.
@@ -39,10 +40,11 @@ func Dial(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := cfg.token()
+	token, err := cfg.bearer()
 	if err != nil {
 		return nil, err
 	}
+	c := &Client{maxTuples: orDefault(cfg.MaxTuples, DefaultMaxTuples)}
 	reconnect := backoff.DefaultConfig
 	reconnect.BaseDelay, reconnect.MaxDelay = reconnectDelay/20, reconnectDelay
 	options := []grpc.DialOption{
@@ -50,19 +52,19 @@ func Dial(cfg Config) (*Client, error) {
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: reconnectDelay}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveAfter, Timeout: keepaliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
-		grpc.WithChainUnaryInterceptor(bounded(orDefault(cfg.Timeout, DefaultTimeout))),
+		grpc.WithChainUnaryInterceptor(c.bounded(orDefault(cfg.Timeout, DefaultTimeout))),
 	}
-	if token != "" {
-		options = append(options, grpc.WithPerRPCCredentials(bearer{token: token, plaintext: cfg.plaintext()}))
+	if token != nil {
+		options = append(options, grpc.WithPerRPCCredentials(token))
 	}
 	if cfg.Tracer != nil {
 		options = append(options, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
 	}
-	conn, err := grpc.NewClient(cfg.Target, append(options, cfg.DialOptions...)...)
-	if err != nil {
+	if c.conn, err = grpc.NewClient(cfg.Target, append(options, cfg.DialOptions...)...); err != nil {
 		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
 	}
-	return &Client{conn: conn, api: openfgav1.NewOpenFGAServiceClient(conn), maxTuples: orDefault(cfg.MaxTuples, DefaultMaxTuples)}, nil
+	c.api = openfgav1.NewOpenFGAServiceClient(c.conn)
+	return c, nil
 }
 
 // Close ends the connection.
@@ -74,11 +76,13 @@ func (c *Client) Close() error {
 }
 
 // bounded gives every call a deadline and its error a class.
-func bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
+func (c *Client) bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		return classify(ctx, invoke(callCtx, method, req, reply, cc, opts...))
+		err := classify(ctx, invoke(callCtx, method, req, reply, cc, opts...))
+		c.health.note(err)
+		return err
 	}
 }
 

@@ -96,11 +96,11 @@ func (n NATS) credentials() ([]nats.Option, error) {
 	case n.CredsFile != "":
 		options = append(options, nats.UserCredentials(n.CredsFile))
 	case n.NKeyFile != "":
-		nkey, err := nats.NkeyOptionFromSeed(n.NKeyFile)
+		seed, err := nkey(n.NKeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading NATS seed of %s: %w", n.NKeyFile, err)
+			return nil, err
 		}
-		options = append(options, nkey)
+		options = append(options, seed)
 	case n.User != "":
 		options = append(options, nats.UserInfoHandler(func() (string, string) { return n.User, secret(n.PasswordFile) }))
 	case n.TokenFile != "":
