@@ -56,6 +56,8 @@ type Config struct {
 	Service topology.Service
 	View    *view.View
 
+	// Binding is told whether the engine is bound. Default none.
+	Binding *Binding
 	// Tracer is that of the passes. Default none.
 	Tracer trace.TracerProvider
 	// Workers is how many keys are reconciled in parallel. Default 8.
@@ -78,6 +80,9 @@ func (c Config) withDefaults() Config {
 		if *d <= 0 {
 			*d = value
 		}
+	}
+	if c.Binding == nil {
+		c.Binding = &Binding{}
 	}
 	if c.Tracer == nil {
 		c.Tracer = noop.NewTracerProvider()

@@ -22,6 +22,8 @@ const (
 	lease = topology.AckWait / 3
 	// waitLog is how often waiting for the view is logged.
 	waitLog = 10 * time.Second
+	// turnTimeout is how long giving up the turn may take; it runs out soon anyway.
+	turnTimeout = 2 * time.Second
 )
 
 func (e *engine[K]) run(ctx context.Context) error {
@@ -80,6 +82,8 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 		return fmt.Errorf("receive: %w", err)
 	}
 	defer handBackRest(messages)
+	e.cfg.Binding.bound.Store(true)
+	defer e.cfg.Binding.bound.Store(false)
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
@@ -121,6 +125,8 @@ func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 		e.unsettled.drop(d)
 		_ = d.msg.Nak() // On error the lease runs out.
 	}
+	ctx, cancel = context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
 	if err := e.turn.end(ctx, e.cfg.JS, e.cfg.Service.Name); err != nil {
 		e.cfg.Log.DebugContext(ctx, "turn not given up; it will run out", slog.Any("error", err))
 	}

@@ -142,7 +142,7 @@ func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, er
 		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
 		return "released", d.msg.Ack()
 	case handBack:
-		return "handed back", d.msg.Nak()
+		return "handed_back", d.msg.Nak()
 	case park:
 		if e.park(ctx, d) == nil {
 			return "parked", nil
