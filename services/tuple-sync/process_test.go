@@ -34,6 +34,8 @@ type process struct {
 	dirty  map[Key]bool
 	// wrote is which key wrote a state that the bus has not told of.
 	wrote map[written]Key
+	// later is why a pass asked for its key again.
+	later error
 }
 
 // written is a state of an object.
@@ -71,6 +73,8 @@ func (n noting) Watch(objects ...event.Key) (again bool) {
 	}
 	return again
 }
+
+func (n noting) Later(why error) { n.process.later = why }
 
 // reconcile makes one pass.
 func (p *process) reconcile(k Key, resync bool) (*consume.Pass[Key], error) {

@@ -262,5 +262,9 @@ func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err er
 	}
 	e.metrics.pass(p.writes, err)
 	e.fanOut(p, r, err)
+	if err == nil && p.later != nil {
+		e.settleLater(ctx, p.Key, r, p.later)
+		return
+	}
 	e.settle(ctx, p.Key, r, err)
 }

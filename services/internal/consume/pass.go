@@ -33,6 +33,8 @@ type Pass[K comparable] struct {
 	place   map[event.Key]int
 	// enqueued are further keys with their priorities.
 	enqueued map[K]int
+	// later is why the key is to be tried again.
+	later error
 }
 
 // Reporter is the part of a [Pass] that has nothing to do with its key.
@@ -41,6 +43,7 @@ type Reporter interface {
 	Wrote(ctx context.Context, cause, now event.Change) error
 	Count(cause event.Change)
 	Report(c event.Change, outcome eventv1.Outcome, message string)
+	Later(why error)
 }
 
 // NewPass makes a pass that no engine asked for, for tests of reconcilers.
