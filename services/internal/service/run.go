@@ -90,7 +90,8 @@ func (p *process) run(ctx context.Context) error {
 	cause := context.Cause(alive) // before the bus is left, which closes it for good
 	p.rt.Log.Info("stopping", "cause", cause)
 	p.ready.stopping.Store(true)
-	err = errors.Join(err, p.tasks.stop(taskDrainTimeout), serving.stop(serverStopTimeout), p.close(), p.bus.leave())
+	err = errors.Join(err, p.tasks.stop(taskDrainTimeout), serving.stop(serverStopTimeout), p.close())
+	p.bus.leave()
 	if ctx.Err() == nil && !errors.Is(err, cause) {
 		return errors.Join(cause, err)
 	}
