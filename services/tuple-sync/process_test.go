@@ -37,6 +37,8 @@ type process struct {
 	wrote map[written]Key
 	// waiting keys are to come again when time has passed.
 	waiting map[Key]bool
+	// later is why a pass asked for its key again.
+	later error
 }
 
 // written is a state of an object.
@@ -76,6 +78,8 @@ func (n noting) Watch(objects ...event.Key) (again bool) {
 	}
 	return again
 }
+
+func (n noting) Later(why error) { n.process.later = why }
 
 // reconcile makes one pass.
 func (p *process) reconcile(k Key, resync bool) (*consume.Pass[Key], error) {

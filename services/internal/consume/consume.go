@@ -14,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -57,6 +59,10 @@ type Config struct {
 	// nobody asks.
 	Place *Place
 
+	// Binding is told whether the engine is bound. Default none.
+	Binding *Binding
+	// Tracer is that of the passes. Default none.
+	Tracer trace.TracerProvider
 	// Workers is how many keys are reconciled in parallel. Default 8.
 	Workers int
 	// MaxAttempts is after how many failures that are nobody else's fault a message
@@ -77,6 +83,12 @@ func (c Config) withDefaults() Config {
 		if *d <= 0 {
 			*d = value
 		}
+	}
+	if c.Binding == nil {
+		c.Binding = &Binding{}
+	}
+	if c.Tracer == nil {
+		c.Tracer = noop.NewTracerProvider()
 	}
 	if c.Workers <= 0 {
 		c.Workers = 8

@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
 // engine knows which keys wait to be reconciled, and which messages wait for them.
@@ -46,12 +47,18 @@ type request struct {
 	resync     bool
 }
 
-// traceparent is that of the newest change that asked.
-func (r *request) traceparent() string {
-	if len(r.deliveries) == 0 {
-		return ""
+// traceparents are those of the change that asked first, and of the others: what follows from a
+// change comes after it.
+func (r *request) traceparents() (first string, others []string) {
+	for _, d := range r.deliveries {
+		switch is := d.change.Traceparent; {
+		case first == "":
+			first = is
+		case is != first && !slices.Contains(others, is) && len(others) < maxLinks:
+			others = append(others, is)
+		}
 	}
-	return r.deliveries[len(r.deliveries)-1].change.Traceparent
+	return first, others
 }
 
 func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
@@ -226,6 +233,9 @@ func (e *engine[K]) work(ctx context.Context) {
 	}
 }
 
+// maxLinks bounds the traces that one pass is linked to.
+const maxLinks = 16
+
 // gateDelay is how often a key looks whether the view is complete again.
 const gateDelay = 100 * time.Millisecond
 
@@ -243,15 +253,17 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 		return
 	}
 	e.running[key] = r
-	draining, traceparent := e.draining, r.traceparent()
+	draining := e.draining
+	first, others := r.traceparents()
 	e.mu.Unlock()
+	ctx = tracing.Continue(ctx, first)
 	if draining || !ours {
 		e.settle(ctx, key, r, ErrNotActive)
 		return
 	}
 	p := NewPass(e.cfg.View, key, r.resync)
 	p.engine = e
-	err := e.attempt(ctx, p, traceparent)
+	err := e.attempt(ctx, p, others)
 	e.conclude(ctx, p, r, err)
 }
 
@@ -267,6 +279,10 @@ func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err er
 	}
 	e.metrics.pass(p.writes, err)
 	e.fanOut(p, r, err)
+	if err == nil && p.later != nil {
+		e.settleLater(ctx, p.Key, r, p.later)
+		return
+	}
 	e.settle(ctx, p.Key, r, err)
 	if err == nil && p.again > 0 {
 		e.requeue(p.Key, false)

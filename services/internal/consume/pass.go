@@ -36,6 +36,8 @@ type Pass[K comparable] struct {
 	enqueued map[K]int
 	// again is when the key is to come again by itself; zero if it need not.
 	again time.Duration
+	// later is why the key is to be tried again.
+	later error
 }
 
 // Reporter is the part of a [Pass] that has nothing to do with its key.
@@ -45,6 +47,7 @@ type Reporter interface {
 	Count(cause event.Change)
 	Again(after time.Duration)
 	Report(c event.Change, outcome eventv1.Outcome, message string)
+	Later(why error)
 }
 
 // NewPass makes a pass that no engine asked for, for tests of reconcilers.

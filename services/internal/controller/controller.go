@@ -42,6 +42,7 @@ type Parts struct {
 	Status  *StatusWriter
 	// Replica tells this one from others of the service.
 	Replica string
+	backlog *backlog
 	// Announce tells caches what changed in a store.
 	Announce func(context.Context, *eventv1.StoreChanged) error
 }
@@ -61,7 +62,9 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 		Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
 	}
 	if needs.OpenFGA != nil {
-		if p.OpenFGA, err = fga.Dial(*needs.OpenFGA, place.GuardCalls()); err != nil {
+		server := *needs.OpenFGA
+		server.Log, server.Tracer = rt.Log, rt.Tracer
+		if p.OpenFGA, err = fga.Dial(server, place.GuardCalls()); err != nil {
 			return nil, err
 		}
 	}
@@ -73,8 +76,11 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	p.Status = NewStatusWriter(api, p.View, rt.Log)
 	durable, _ := topology.ServiceNamed(rt.Name)
 	p.Engine = consume.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: durable, View: p.View, Place: place, Workers: cfg.Workers, Resync: cfg.Resync,
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &consume.Binding{}, Tracer: rt.Tracer,
+		Service: durable, View: p.View, Place: place, Workers: cfg.Workers, Resync: cfg.Resync,
 	}
+	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
+		rt.Name, rt.Metrics, rt.Log)
 	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))
 	return p, nil
 }
@@ -83,13 +89,16 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handler) service.App {
 	app := service.App{
 		Handlers: handlers,
-		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}},
+		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
 			func(ctx context.Context) error { return consume.Run(ctx, p.Engine, r) },
+			p.backlog.run,
 		},
 	}
 	if p.OpenFGA != nil {
+		app.Ready = append(app.Ready, service.Check{Name: "openfga", Err: p.OpenFGA.Healthy})
+		app.Tasks = append(app.Tasks, p.OpenFGA.Probe)
 		app.Close = p.OpenFGA.Close
 	}
 	return app

@@ -47,7 +47,8 @@ func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*b
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
 	if b.js, err = jetstream.New(b.conn); err != nil {
-		return nil, errors.Join(fmt.Errorf("using JetStream: %w", err), b.leave())
+		b.leave()
+		return nil, fmt.Errorf("using JetStream: %w", err)
 	}
 	err = insist(ctx, rt.Log, "waiting for JetStream", func() error {
 		ctx, cancel := context.WithTimeout(ctx, ensureTimeout)
@@ -55,7 +56,8 @@ func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*b
 		return refusal(topology.Ensure(ctx, b.js, cfg.StreamReplicas))
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("preparing streams: %w", err), b.leave())
+		b.leave()
+		return nil, fmt.Errorf("preparing streams: %w", err)
 	}
 	return b, nil
 }
@@ -96,11 +98,11 @@ func (n NATS) credentials() ([]nats.Option, error) {
 	case n.CredsFile != "":
 		options = append(options, nats.UserCredentials(n.CredsFile))
 	case n.NKeyFile != "":
-		nkey, err := nats.NkeyOptionFromSeed(n.NKeyFile)
+		seed, err := nkey(n.NKeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading NATS seed of %s: %w", n.NKeyFile, err)
+			return nil, err
 		}
-		options = append(options, nkey)
+		options = append(options, seed)
 	case n.User != "":
 		options = append(options, nats.UserInfoHandler(func() (string, string) { return n.User, secret(n.PasswordFile) }))
 	case n.TokenFile != "":
@@ -121,20 +123,21 @@ func secret(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// leave sends what is still to be sent, and closes.
-func (b *bus) leave() error {
+// leave sends what is still to be sent, and closes. A server that is away or silent gets nothing,
+// and is no reason to fail.
+func (b *bus) leave() {
 	if b == nil {
-		return nil
+		return
 	}
-	if err := b.conn.Drain(); err != nil {
-		b.conn.Close() // not connected: there is nobody to send to
+	if err := b.conn.Drain(); err == nil {
+		select {
+		case <-b.closed:
+			return
+		case <-time.After(busDrainTimeout):
+		}
 	}
-	select {
-	case <-b.closed:
-		return nil
-	case <-time.After(busDrainTimeout + time.Second):
-		return errors.New("connection to NATS did not drain in time")
-	}
+	b.conn.Close()
+	<-b.closed
 }
 
 // Codes by which JetStream refuses a stream for a reason that waiting does not change.

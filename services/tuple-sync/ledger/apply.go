@@ -100,6 +100,9 @@ func (a *applier) each(ctx context.Context, p *pass, s *snapshot, decided plan.P
 		err := do(ctx, p, o, action)
 		switch {
 		case err == nil:
+		case errors.Is(err, kube.ErrForbidden):
+			a.forbidden(ctx, p, o, err)
+			return reconcile.ErrStale
 		case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
 			return err
 		default:
@@ -109,6 +112,21 @@ func (a *applier) each(ctx context.Context, p *pass, s *snapshot, decided plan.P
 		}
 	}
 	return nil
+}
+
+// forbidden sets an object aside, and tells why if that is not forbidden, too.
+func (a *applier) forbidden(ctx context.Context, p *pass, o *object, why error) {
+	if p.forbidden == nil {
+		p.forbidden = why
+	}
+	p.unwritable[o.UID] = why
+	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.Forbid(&o.Owner, why), StoreID: o.StatusStoreID}
+	if u.Condition == o.Condition {
+		return
+	}
+	if err := a.writeStatus(ctx, p, o, u); err != nil {
+		a.log.DebugContext(ctx, "refusal not told", slog.String("object", o.Key.String()), slog.Any("error", err))
+	}
 }
 
 // addFinalizer holds an object. What has changed meanwhile is in the next plan, which follows anyway.

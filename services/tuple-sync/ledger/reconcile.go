@@ -65,6 +65,8 @@ type pass struct {
 	resync   bool
 	// unwritable are objects that the API server refuses to change, by UID. The others go on.
 	unwritable map[string]error
+	// forbidden is why an object could not be changed that waiting may open.
+	forbidden error
 }
 
 // Reconcile makes a store hold what is declared for it. It plans until nothing is left to do:
@@ -87,6 +89,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 			return nil
 		}
 		if decided.Idle() {
+			if p.forbidden != nil {
+				p.reporter.Later(p.forbidden)
+			}
 			return nil
 		}
 		p.resync = false

@@ -30,6 +30,8 @@ type Observed struct {
 	RenameErr error
 	// Deleted is the store deleted in this pass.
 	Deleted string
+	// Forbidden is why the API server lets us put on or take off no finalizer.
+	Forbidden error
 	// Released is true when our finalizer was taken off the Store in this pass.
 	Released bool
 }

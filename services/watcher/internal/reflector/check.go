@@ -15,7 +15,10 @@ import (
 // replace it, and nobody would be told.
 func (r *reflector) check(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
-		if err := r.checkOnce(ctx); err != nil && ctx.Err() == nil {
+		began := time.Now()
+		err := r.checkOnce(ctx)
+		r.cfg.Health.looked(began, err)
+		if err != nil && ctx.Err() == nil {
 			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "stream cannot be checked", "error", err) })
 		}
 	}

@@ -39,6 +39,7 @@ func (k *kindReflector) run(ctx context.Context) error {
 		if err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) {
 			continue
 		}
+		k.cfg.Health.interrupted(k.label(), err)
 		k.cfg.Log.WarnContext(ctx, "sweeping again", "kind", k.label(), "cause", err)
 		if errors.Is(err, errRewound) {
 			k.rewound(ctx, err)
@@ -88,8 +89,12 @@ func (k *kindReflector) await(ctx context.Context) error {
 	}
 	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version)
 	for backoff.Sleep(ctx, interval) {
-		if _, err := k.cfg.Source.List(ctx, k.kind, ""); err == nil {
+		_, err := k.cfg.Source.List(ctx, k.kind, "")
+		if err == nil {
 			return nil
+		}
+		if errors.Is(err, source.ErrNotServed) {
+			k.cfg.Health.heard(k.label())
 		}
 	}
 	return ctx.Err()
@@ -126,6 +131,7 @@ func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, 
 		if err != nil {
 			return version, err
 		}
+		k.cfg.Health.heard(k.label())
 		if !e.Bookmark {
 			if err := k.observe(ctx, e.Object); err != nil {
 				return version, err

@@ -79,6 +79,7 @@ type Config struct {
 	Log        *slog.Logger
 	Metrics    *Metrics
 	Doubts     *Doubts
+	Health     *Health
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
 }
@@ -112,6 +113,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer r.cfg.Metrics.forget()
 	defer r.cfg.Doubts.forget()
+	defer r.cfg.Health.begin(r.kinds)()
 	group, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, r.queue.ShutDown)
 	group.Go(func() error { return r.run(ctx, group) })
@@ -121,7 +123,9 @@ func Run(ctx context.Context, cfg Config) error {
 // run starts everything else once it is clear that nothing of it can do harm.
 func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 	for attempt := 1; ; attempt++ {
+		began := time.Now()
 		err := r.identify(ctx)
+		r.cfg.Health.looked(began, err)
 		if err == nil {
 			break
 		}
@@ -227,7 +231,9 @@ func (r *reflector) work(ctx context.Context) {
 		if end {
 			return
 		}
+		began := time.Now()
 		err := t.on.do(ctx, t.name)
+		r.cfg.Health.published(began, err)
 		if err == nil {
 			r.queue.Forget(t)
 		} else if ctx.Err() == nil {

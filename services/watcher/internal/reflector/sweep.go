@@ -124,6 +124,7 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 		if page, err = k.cfg.Source.List(ctx, k.kind, page.Next); err != nil {
 			return "", 0, err
 		}
+		k.cfg.Health.heard(k.label())
 		if err := k.arrive(page, s.newest); err != nil {
 			return "", 0, err
 		}
@@ -216,6 +217,7 @@ func (k *kindReflector) mark(ctx context.Context) error {
 	if !k.complete(s) {
 		return k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	}
+	k.cfg.Health.completed(k.label())
 	took := time.Since(s.began)
 	k.cfg.Metrics.sweeps.WithLabelValues(k.label()).Observe(took.Seconds())
 	k.cfg.Log.InfoContext(ctx, "snapshot complete", "kind", k.label(), "served", m.GetServed(), "objects", m.GetCount(),
