@@ -46,6 +46,8 @@ type View struct {
 	tables map[event.GroupResource]table
 	// incarnation is the creation time of the stream that was loaded; "" before the first load.
 	incarnation string
+	// read is when the server was asked for that stream, by its own clock.
+	read time.Time
 	// position is the last sequence seen of that stream.
 	position uint64
 	markers  map[event.GroupResource]marker
@@ -60,6 +62,8 @@ type marker struct {
 	message *eventv1.SnapshotMarker
 	// sequence tells markers apart.
 	sequence uint64
+	// written is when the server took it.
+	written time.Time
 	// counted means that the view's objects were counted against it.
 	counted bool
 }
