@@ -25,9 +25,14 @@ func (p *Publisher) Incarnation(ctx context.Context) (string, error) {
 	return topology.Incarnation(stream.CachedInfo()), nil
 }
 
-// Ensure makes the streams that are missing.
-func (p *Publisher) Ensure(ctx context.Context, replicas int) error {
-	return topology.Ensure(ctx, p.js, replicas)
+// Compare asks how streams differ from the table of package topology.
+func (p *Publisher) Compare(ctx context.Context, replicas int) ([]topology.Difference, error) {
+	return topology.Compare(ctx, p.js, replicas)
+}
+
+// Restore makes a stream what that table says.
+func (p *Publisher) Restore(ctx context.Context, d topology.Difference) error {
+	return topology.Restore(ctx, p.js, d)
 }
 
 // Stored is a message as the stream keeps it.

@@ -43,6 +43,9 @@ func ResultSubject(service string, k event.Key) string {
 	return resultsPrefix + service + "." + k.Tokens()
 }
 
+// ResultsFilter matches all that a service says of objects.
+func ResultsFilter(service string) string { return resultsPrefix + service + ".>" }
+
 // AnnounceSubject carries announcements about one OpenFGA store.
 func AnnounceSubject(storeID string) string { return announcePrefix + event.Token(storeID) }
 
@@ -63,6 +66,9 @@ func DeadLettersFilter(service string) string {
 // WakeSubject makes the active replica of a service look at everything it knows. It lies
 // in ENTAIL_CHANGES, so that the pinned replica, and only that one, receives it.
 func WakeSubject(service string) string { return wakePrefix + service }
+
+// InboxPrefix is where answers to a service arrive, and nobody else listens.
+func InboxPrefix(service string) string { return "_INBOX_" + service }
 
 // clusterToken matches every cluster when cluster is empty.
 func clusterToken(cluster string) string {

@@ -16,6 +16,7 @@ type Metrics struct {
 	waiting   *prometheus.GaugeVec
 	objects   *prometheus.GaugeVec
 	sweeps    *prometheus.HistogramVec
+	restored  *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics.
@@ -44,8 +45,11 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 		}, []string{"kind"}),
+		restored: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_watcher_streams_restored_total", Help: "Streams that were missing, or had another configuration, and were restored.",
+		}, []string{"stream"}),
 	}
-	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps)
+	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.restored)
 	return m
 }
 
