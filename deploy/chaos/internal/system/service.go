@@ -86,7 +86,7 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.NATS, urls = append(r.NATS, path), append(urls, "nats://"+path.Address())
+		r.NATS, urls = append(r.NATS, path), append(urls, natsURL(service.Name, path.Address()))
 	}
 	var err error
 	if r.KubeLink, err = newProxy(name+" to kube", address(s.ports.kube)); err != nil {
