@@ -184,3 +184,30 @@ func TestAServiceThatStartsLaterThanTheMarkerReadsTheStreamOnce(t *testing.T) {
 		t.Errorf("read again %d times, want 0", got)
 	}
 }
+
+func TestResultsThatWereLostAreReportedAgainWithoutAWrite(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	b.snapshot(1)
+	s := b.start(b.js)
+	reported := func() error {
+		stream, err := b.js.Stream(t.Context(), topology.Results)
+		if err != nil {
+			return err
+		}
+		_, err = stream.GetLastMsgForSubject(t.Context(), topology.ResultSubject("test", storeKey("a")))
+		return err
+	}
+	eventually(t, reported)
+	writes := s.count()
+	if err := b.js.DeleteStream(t.Context(), topology.Results); err != nil {
+		t.Fatal(err)
+	}
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, reported)
+	if got := s.count(); got != writes {
+		t.Errorf("%d writes, want none", got-writes)
+	}
+}

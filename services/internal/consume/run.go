@@ -34,6 +34,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 	var helpers, workers sync.WaitGroup
 	helpers.Go(func() { e.unsettled.renew(background, e.cfg.Log, lease) })
 	helpers.Go(func() { e.wakes(ctx) })
+	helpers.Go(func() { e.results.Run(background, func() { e.everything(false) }) })
 	for range e.cfg.Workers {
 		workers.Go(func() { e.work(ctx) })
 	}
@@ -47,6 +48,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 	e.drain(background, &workers)
 	stop()
 	helpers.Wait()
+	e.results.Flush()
 	return nil
 }
 

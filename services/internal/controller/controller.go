@@ -10,7 +10,6 @@ import (
 	"context"
 	"log/slog"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -38,8 +37,8 @@ type Parts struct {
 	// OpenFGA is nil unless it was asked for.
 	OpenFGA *fga.Client
 	Status  *StatusWriter
-	// Announce tells caches what changed in a store.
-	Announce func(context.Context, *eventv1.StoreChanged) error
+	// Announcer tells caches what changed in a store.
+	Announcer *publish.Announcer
 }
 
 // Open makes the parts of the service that rt bears the name of. It connects to nothing yet.
@@ -48,10 +47,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{
-		Kube:     api,
-		Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
-	}
+	p := &Parts{Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log)}
 	if needs.OpenFGA != nil {
 		if p.OpenFGA, err = fga.Dial(*needs.OpenFGA); err != nil {
 			return nil, err
@@ -78,11 +74,16 @@ func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handle
 		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
+			p.Announcer.Run,
 			func(ctx context.Context) error { return consume.Run(ctx, p.Engine, r) },
 		},
 	}
-	if p.OpenFGA != nil {
-		app.Close = p.OpenFGA.Close
+	app.Close = func() error {
+		p.Announcer.Flush()
+		if p.OpenFGA == nil {
+			return nil
+		}
+		return p.OpenFGA.Close()
 	}
 	return app
 }

@@ -100,9 +100,7 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	if err := app.Ready[0].Err(); !errors.Is(err, view.ErrIncomplete) || app.Ready[0].Name != "view" {
 		t.Errorf("ready without a snapshot: %v", err)
 	}
-	if err := parts.Announce(t.Context(), &eventv1.StoreChanged{StoreId: "s"}); err != nil {
-		t.Error(err)
-	}
+	parts.Announcer.Announce(&eventv1.StoreChanged{StoreId: "s"})
 	cancel()
 	tasks.Wait()
 	if err := app.Close(); err != nil {
@@ -116,7 +114,7 @@ func TestWhatCannotWorkIsRefusedAtTheStart(t *testing.T) {
 		t.Error("an OpenFGA without a target was taken")
 	}
 	parts, err := controller.Open(rt, controller.Defaults(), controller.Needs{})
-	if err != nil || parts.OpenFGA != nil || controller.App(parts, idle{}).Close != nil {
+	if err != nil || parts.OpenFGA != nil || controller.App(parts, idle{}).Close() != nil {
 		t.Errorf("without OpenFGA: %v", err)
 	}
 }
