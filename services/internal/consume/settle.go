@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -144,10 +145,10 @@ func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, er
 	case handBack:
 		return "handed back", d.msg.Nak()
 	case park:
-		if e.park(ctx, d) == nil {
-			return "parked", nil
+		if err := e.park(ctx, d); err != nil {
+			return "retried", errors.Join(err, e.comeAgain(d, e.cfg.MaxDelay))
 		}
-		return "retried", e.comeAgain(d, e.cfg.MaxDelay)
+		return "parked", nil
 	default:
 		e.metrics.age(d.change)
 		return "ok", d.msg.Ack()

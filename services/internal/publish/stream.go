@@ -66,6 +66,30 @@ func (p *Publisher) Last(ctx context.Context, k event.Key) (Stored, error) {
 	return stored, nil
 }
 
+// RemoveMalformed takes a message off the stream if it is on that subject and no change: whoever
+// reads the stream anew would find it again. It reports whether it did.
+func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequence uint64) (bool, error) {
+	stream, err := p.js.Stream(ctx, topology.Changes)
+	if err != nil {
+		return false, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
+	}
+	msg, err := stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fault.Unavailable(fmt.Errorf("read message %d of %s: %w", sequence, topology.Changes, err))
+	}
+	key, err := topology.ParseChangeSubject(subject)
+	if err == nil {
+		_, err = event.Unmarshal(key, msg.Data)
+	}
+	if err == nil || msg.Subject != subject {
+		return false, nil
+	}
+	return true, p.Remove(ctx, sequence)
+}
+
 // Remove takes one message off the stream, for instance a malformed one on the
 // subject of an object that does not exist. Removing what is gone is no error.
 func (p *Publisher) Remove(ctx context.Context, sequence uint64) error {
