@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -34,8 +35,9 @@ func (r *Results) Run(ctx context.Context, lost func()) {
 // Flush publishes what still waits at the end.
 func (r *Results) Flush() { r.outbox.flush() }
 
-// missing looks for one result, taken at random: of a stream that was wiped each is missing. It
-// must be missing twice, for a replica of the stream may lag.
+// missing tells whether results are lost: all are when the stream is another one, and of a stream that
+// was emptied each is. One is looked for, taken at random. It must be missing twice, for a replica of
+// the stream may lag.
 func (r *Results) missing(ctx context.Context) bool {
 	key, ok := r.probe()
 	if !ok {
@@ -45,6 +47,9 @@ func (r *Results) missing(ctx context.Context) bool {
 	defer cancel()
 	stream, err := r.js.Stream(ctx, topology.Results)
 	if err == nil {
+		if r.replaced(topology.Incarnation(stream.CachedInfo())) {
+			return true
+		}
 		_, err = stream.GetLastMsgForSubject(ctx, topology.ResultSubject(r.service, key))
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -61,6 +66,13 @@ func (r *Results) missing(ctx context.Context) bool {
 	return twice
 }
 
+// replaced notes which life of the stream this is, and reports whether it was another before.
+func (r *Results) replaced(incarnation string) bool {
+	before := r.incarnation
+	r.incarnation = incarnation
+	return before != "" && before != incarnation
+}
+
 // probe picks an object whose result should be there: the one under suspicion, or any.
 func (r *Results) probe() (event.Key, bool) {
 	r.mu.Lock()
@@ -68,8 +80,21 @@ func (r *Results) probe() (event.Key, bool) {
 	if _, ok := r.reported[r.suspect]; ok {
 		return r.suspect, true
 	}
-	for key := range r.reported {
-		return key, !r.outbox.holds(topology.ResultSubject(r.service, key))
+	key, ok := AnyKey(r.reported)
+	return key, ok && !r.outbox.holds(topology.ResultSubject(r.service, key))
+}
+
+// AnyKey picks a key at random: where iteration begins is random enough only in a large map.
+func AnyKey[K comparable, V any](m map[K]V) (key K, ok bool) {
+	const large = 64
+	if len(m) == 0 {
+		return key, false
 	}
-	return event.Key{}, false
+	skip := rand.N(min(len(m), large))
+	for key = range m {
+		if skip--; skip < 0 {
+			break
+		}
+	}
+	return key, true
 }

@@ -42,6 +42,8 @@ type Results struct {
 	outbox  *outbox
 	// interval is how often the stream is looked at.
 	interval time.Duration
+	// incarnation is the life of the stream when it was last looked at.
+	incarnation string
 
 	mu sync.Mutex
 	// reported is a fingerprint of what was last reported of an object.

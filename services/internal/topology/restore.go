@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -45,17 +46,18 @@ func (d Difference) String() string {
 // Compare looks at every stream, and lists those that are not as in the table. What cannot be
 // looked at is an error, and does not hide the others.
 func Compare(ctx context.Context, js jetstream.JetStream, replicas int) ([]Difference, error) {
-	var differences []Difference
-	var errs []error
-	for _, want := range streams(replicas) {
-		d, err := compare(ctx, js, want)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("look at stream %s: %w", want.Name, err))
-		} else if d.Wrong() || d.Copies > 0 {
-			differences = append(differences, d)
-		}
+	all := streams(replicas)
+	differences, errs := make([]Difference, len(all)), make([]error, len(all))
+	var looking sync.WaitGroup
+	for i, want := range all {
+		looking.Go(func() {
+			if differences[i], errs[i] = compare(ctx, js, want); errs[i] != nil {
+				errs[i] = fmt.Errorf("look at stream %s: %w", want.Name, errs[i])
+			}
+		})
 	}
-	return differences, errors.Join(errs...)
+	looking.Wait()
+	return slices.DeleteFunc(differences, func(d Difference) bool { return !d.Wrong() && d.Copies == 0 }), errors.Join(errs...)
 }
 
 func compare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (Difference, error) {

@@ -73,10 +73,8 @@ func (k *kindReflector) probe() (types.NamespacedName, head) {
 	if h, ok := k.heads[k.suspect]; ok {
 		return k.suspect, h
 	}
-	for name, h := range k.heads {
-		return name, h
-	}
-	return types.NamespacedName{}, head{}
+	name, _ := publish.AnyKey(k.heads)
+	return name, k.heads[name]
 }
 
 // verify sweeps again when the message of an object is missing twice: once may be a
