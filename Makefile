@@ -79,11 +79,11 @@ kubectl: ## Build bin/kubectl, for machines that have none
 ##### Change
 
 .PHONY: generate
-generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sources/$(PROTOVALIDATE) ## Generate gen/, deep copies, CRDs and the accounts of services
+generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sources/$(PROTOVALIDATE) ## Generate gen/, deep copies, CRDs, the accounts of services and the rights on the bus
 	.tmp/bin/buf generate
 	cd services/internal && GOWORK=off $(CURDIR)/.tmp/bin/controller-gen object crd \
 		paths=./api/... output:crd:dir=$(CURDIR)/deploy/crd
-	cd services/internal && GOWORK=off go generate ./rbac
+	cd services/internal && GOWORK=off go generate ./rbac ./permission
 
 .PHONY: tidy
 tidy: ## Tidy every module, then the workspace

@@ -50,7 +50,7 @@ type process struct{ *exec.Cmd }
 func (b *bed) spawn() process {
 	b.T.Helper()
 	p := process{exec.Command(os.Args[0])}
-	p.Env = append(os.Environ(), natsEnv+"="+b.NATS.URL(), kubeEnv+"="+b.Kube.Kubeconfig(topology.ImpliedRole))
+	p.Env = append(os.Environ(), natsEnv+"="+b.NATS.URLOf(topology.ImpliedRole), kubeEnv+"="+b.Kube.Kubeconfig(topology.ImpliedRole))
 	p.Stderr = b.T.Output()
 	if _, err := p.StdinPipe(); err != nil {
 		b.T.Fatal(err)

@@ -104,14 +104,18 @@ func (b *bed) expectAnnounced(storeID, modelID string) {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	msg, err := stream.GetLastMsgForSubject(b.T.Context(), topology.AnnounceSubject(storeID))
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	var m eventv1.StoreChanged
-	if err := proto.Unmarshal(msg.Data, &m); err != nil || m.GetStoreId() != storeID || m.GetAuthorizationModelId() != modelID {
-		b.T.Errorf("announced %v (%v), want model %s of store %s", &m, err, modelID, storeID)
-	}
+	testbed.Eventually(b.T, soon, func() error {
+		msg, err := stream.GetLastMsgForSubject(b.T.Context(), topology.AnnounceSubject(storeID))
+		if err != nil {
+			return err
+		}
+		var m eventv1.StoreChanged
+		err = proto.Unmarshal(msg.Data, &m)
+		if err == nil && (m.GetStoreId() != storeID || m.GetAuthorizationModelId() != modelID) {
+			err = fmt.Errorf("announced %v, want model %s of store %s", &m, modelID, storeID)
+		}
+		return err
+	})
 }
 
 func (b *bed) expectResult(store string, want eventv1.Outcome) {

@@ -97,9 +97,7 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 		State: state, View: v, Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Replica: w.newReplica(),
 		Writer: &writer{
 			openFGA: w, metrics: newMetrics(prometheus.NewRegistry()),
-			announce: func(context.Context, *eventv1.StoreChanged) error {
-				return w.call("announce", func() error { return nil })
-			},
+			announce: func(*eventv1.StoreChanged) { _ = w.call("announce", func() error { return nil }) }, // Nobody waits for it.
 		},
 	})}
 	p := &process{t: w, reconciler: r, state: state, view: v, routes: map[event.Key][]Key{}, dirty: map[Key]bool{}, wrote: map[written]Key{}, waiting: map[Key]bool{}}

@@ -250,10 +250,11 @@ func TestChangesAreAnnouncedAndTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	msg, err := stream.GetLastMsgForSubject(t.Context(), topology.AnnounceSubject(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var msg *jetstream.RawStreamMsg
+	testbed.Eventually(t, soon, func() error {
+		msg, err = stream.GetLastMsgForSubject(t.Context(), topology.AnnounceSubject(id))
+		return err
+	})
 	var told eventv1.StoreChanged
 	if err := proto.Unmarshal(msg.Data, &told); err != nil || told.GetStoreId() != id || !slices.Equal(told.GetObjects(), []string{"document:1", "document:2"}) {
 		t.Errorf("announced is %v, %v", &told, err)

@@ -3,7 +3,6 @@ package tuplesync
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 
@@ -15,7 +14,7 @@ import (
 // writer changes OpenFGA stores on behalf of all who keep tuples there, and announces it.
 type writer struct {
 	openFGA  tupleWriter
-	announce func(context.Context, *eventv1.StoreChanged) error
+	announce func(*eventv1.StoreChanged)
 	metrics  *metrics
 }
 
@@ -26,9 +25,6 @@ type tupleWriter interface {
 
 // Write adds, then removes. Which additions the server refuses is found out: then all others are
 // made, nothing is removed, and nothing announced, for the caller has to think again.
-//
-// The announcement comes before Write returns: who records afterwards that all is done, and
-// crashes in between, writes and announces again.
 func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
 	err = w.send(ctx, change, change.Add, change.Remove)
 	switch {
@@ -48,9 +44,7 @@ func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tup
 		return nil, err
 	}
 	w.metrics.wrote(change)
-	if err := w.announce(ctx, &eventv1.StoreChanged{StoreId: change.StoreID, Objects: change.Objects()}); err != nil {
-		return nil, fmt.Errorf("announcing changed tuples of OpenFGA store %s: %w", change.StoreID, err)
-	}
+	w.announce(&eventv1.StoreChanged{StoreId: change.StoreID, Objects: change.Objects()})
 	return refused, nil
 }
 

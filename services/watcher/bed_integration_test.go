@@ -73,7 +73,7 @@ func (b *bed) runOn(kube *rest.Config, bus ...nats.Option) (stop func(), url str
 		b.t.Fatal(err)
 	}
 	cfg := watcher.Defaults()
-	cfg.NATS.URL, cfg.RPC.Auth, cfg.Kinds = b.nats.URL(), rpc.None, followed()
+	cfg.NATS.URL, cfg.RPC.Auth, cfg.Kinds = b.nats.URLOf(topology.Watcher), rpc.None, followed()
 	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), kube, listener
 	cfg.Embed.NATS = bus
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
@@ -97,7 +97,7 @@ type process struct {
 
 func (b *bed) start(name string) *process {
 	b.t.Helper()
-	p := &process{log: &strings.Builder{}, Cmd: exec.Command(os.Args[0], "--nats-url", b.nats.URL(), "--kubeconfig", b.kube.Kubeconfig(topology.Watcher),
+	p := &process{log: &strings.Builder{}, Cmd: exec.Command(os.Args[0], "--nats-url", b.nats.URLOf(topology.Watcher), "--kubeconfig", b.kube.Kubeconfig(topology.Watcher),
 		"--auth", "none", "--listen", "127.0.0.1:0", "--identity", name, "--kinds", strings.Join(followed(), ","))}
 	p.Env = append(os.Environ(), asWatcher+"=1")
 	p.Stderr = p.log

@@ -22,6 +22,9 @@ type Config struct {
 	service.Config
 	// Kinds to follow, as resource.group; all that some service consumes when empty.
 	Kinds []string
+	// StreamReplicas of every stream: 1 for a single NATS server, 3 in a cluster of them. More than
+	// that stay: they are not lowered.
+	StreamReplicas int
 	// Publishers publish at a time.
 	Publishers int
 	// TombstoneTTL is how long the bus keeps a deletion: longer than any service may be down.
@@ -40,7 +43,7 @@ const minTombstoneTTL = time.Hour
 // Defaults is the one place where defaults are.
 func Defaults() Config {
 	c := Config{
-		Config: service.Defaults(), Publishers: 64, TombstoneTTL: topology.TombstoneTTL,
+		Config: service.Defaults(), StreamReplicas: 1, Publishers: 64, TombstoneTTL: topology.TombstoneTTL,
 		LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), rbac.Namespace), LeaseName: rbac.Lease,
 		Identity: os.Getenv("POD_NAME"),
 	}
@@ -53,6 +56,8 @@ func Defaults() Config {
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringSliceVar(&c.Kinds, "kinds", c.Kinds, "`resource.group` to follow, several separated by commas (default all that services consume)")
+	fs.IntVar(&c.StreamReplicas, "stream-replicas", c.StreamReplicas,
+		"copies of every stream: 1, 3 or 5, at most as many as there are NATS servers; more than that stay as they are")
 	fs.IntVar(&c.Publishers, "publishers", c.Publishers, "how many changes to publish at a time")
 	fs.DurationVar(&c.TombstoneTTL, "tombstone-ttl", c.TombstoneTTL, "how long the bus keeps a deletion")
 	fs.StringVar(&c.LeaseNamespace, "lease-namespace", c.LeaseNamespace,
@@ -66,6 +71,9 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 func (c Config) Validate() error {
 	_, kinds := c.kinds()
 	errs := []error{c.Config.Validate(), kinds}
+	if c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5 {
+		errs = append(errs, fmt.Errorf("--stream-replicas %d: use 1, 3 or 5", c.StreamReplicas))
+	}
 	if c.Publishers < 1 || c.Publishers > 1024 {
 		errs = append(errs, fmt.Errorf("--publishers %d: use 1 to 1024", c.Publishers))
 	}

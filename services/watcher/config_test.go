@@ -25,7 +25,8 @@ func TestAWrongSettingIsNamedWithWhatToDo(t *testing.T) {
 		"no publishers":               {func(c *watcher.Config) { c.Publishers = 0 }, "--publishers 0: use 1 to 1024"},
 		"a short memory":              {func(c *watcher.Config) { c.TombstoneTTL = time.Minute }, "--tombstone-ttl 1m0s: use at least 1h0m0s"},
 		"no lease":                    {func(c *watcher.Config) { c.LeaseName = "" }, "--lease-name must not be empty"},
-		"a shared setting":            {func(c *watcher.Config) { c.StreamReplicas = 2 }, "--stream-replicas 2"},
+		"two copies":                  {func(c *watcher.Config) { c.StreamReplicas = 2 }, "--stream-replicas 2: use 1, 3 or 5"},
+		"a shared setting":            {func(c *watcher.Config) { c.Cluster = "A" }, `--cluster "A"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := watcher.Defaults()

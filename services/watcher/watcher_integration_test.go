@@ -194,7 +194,7 @@ func TestAnotherClustersStreamIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := watcher.Defaults()
-	cfg.NATS.URL, cfg.RPC.Auth, cfg.RPC.Listen = b.nats.URL(), "none", "127.0.0.1:0"
+	cfg.NATS.URL, cfg.RPC.Auth, cfg.RPC.Listen = b.nats.URLOf(topology.Watcher), "none", "127.0.0.1:0"
 	cfg.Embed.Kube = b.kube.Config(t, topology.Watcher)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()

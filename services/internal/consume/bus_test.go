@@ -220,6 +220,12 @@ func (g *groups) holds(group string) string {
 	return g.members[group]
 }
 
+func (g *groups) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.writes
+}
+
 // service is one running engine.
 type service struct {
 	*groups

@@ -98,6 +98,12 @@ func (e *engine[K]) read(ctx context.Context, d *delivery) error {
 // maxReason bounds what a dead letter says about itself, in bytes.
 const maxReason = 1024
 
+// withoutBody is said of a message that is too large for a letter.
+const withoutBody = " (the message is too large to be kept here)"
+
+// letterOverhead is more than the headers that are added when a letter is sent.
+const letterOverhead = 512
+
 // park copies the message to the dead letters and then, never before, takes it off the
 // consumer.
 func (e *engine[K]) park(ctx context.Context, d *delivery) error {
@@ -112,6 +118,10 @@ func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 	letter.Header.Set(topology.SubjectHeader, d.msg.Subject())
 	letter.Header.Set(topology.ServiceHeader, e.cfg.Service.Name)
 	letter.Header.Set(topology.SequenceHeader, fmt.Sprint(meta.Sequence.Stream))
+	if int64(letter.Size()+letterOverhead) > e.cfg.JS.Conn().MaxPayload() {
+		letter.Data = nil // The message has all the room there is to itself; the letter has headers.
+		letter.Header.Set(topology.ReasonHeader, reason+withoutBody)
+	}
 	id := fmt.Sprintf("%s/%s/%d", e.cfg.Service.Name, meta.Timestamp, meta.Sequence.Stream)
 	if _, err := e.cfg.JS.PublishMsg(ctx, letter, jetstream.WithMsgID(id)); err != nil {
 		return fmt.Errorf("publish dead letter: %w", err)

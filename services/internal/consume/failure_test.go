@@ -210,3 +210,53 @@ func TestAMarkerThatMiscountsIsFollowedOnce(t *testing.T) {
 		t.Errorf("read again %d times, want 1", got)
 	}
 }
+
+// Changes that came between the last marker and the start are in what is read at the start.
+func TestAServiceThatStartsLaterThanTheMarkerReadsTheStreamOnce(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	b.snapshot(1)
+	b.publish("b", "g", 2)
+	s := b.start(b.js)
+	s.becomes(t, "g", "a@1 b@2 ")
+	for i := range 2 { // The marker is looked at after each change that comes.
+		before := s.view.Revision()
+		b.publish("c", "g", i+3)
+		eventually(t, func() error {
+			if s.view.Revision() == before {
+				return errors.New("the change is not in the view")
+			}
+			return nil
+		})
+	}
+	if got := s.reloads.Load(); got != 0 {
+		t.Errorf("read again %d times, want 0", got)
+	}
+}
+
+func TestResultsThatWereLostAreReportedAgainWithoutAWrite(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	b.snapshot(1)
+	s := b.start(b.js)
+	reported := func() error {
+		stream, err := b.js.Stream(t.Context(), topology.Results)
+		if err != nil {
+			return err
+		}
+		_, err = stream.GetLastMsgForSubject(t.Context(), topology.ResultSubject("test", storeKey("a")))
+		return err
+	}
+	eventually(t, reported)
+	writes := s.count()
+	if err := b.js.DeleteStream(t.Context(), topology.Results); err != nil {
+		t.Fatal(err)
+	}
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, reported)
+	if got := s.count(); got != writes {
+		t.Errorf("%d writes, want none", got-writes)
+	}
+}

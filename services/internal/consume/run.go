@@ -39,6 +39,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 	helpers.Go(func() { e.unsettled.renew(background, e.cfg.Log, lease) })
 	helpers.Go(func() { e.place.hold(background) })
 	helpers.Go(func() { e.wakes(ctx) })
+	helpers.Go(func() { e.results.Run(background, func() { e.everything(false) }) })
 	for range e.cfg.Workers {
 		workers.Go(func() { e.work(ctx) })
 	}
@@ -52,6 +53,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 	e.drain(background, &workers)
 	stop()
 	helpers.Wait()
+	e.results.Flush()
 	return nil
 }
 

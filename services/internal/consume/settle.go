@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -151,10 +152,10 @@ func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, er
 	case handBack:
 		return "handed_back", d.msg.Nak()
 	case park:
-		if e.park(ctx, d) == nil {
-			return "parked", nil
+		if err := e.park(ctx, d); err != nil {
+			return "retried", errors.Join(err, e.comeAgain(d, e.cfg.MaxDelay))
 		}
-		return "retried", e.comeAgain(d, e.cfg.MaxDelay)
+		return "parked", nil
 	default:
 		e.reportDeletion(ctx, d)
 		e.metrics.age(d.change)

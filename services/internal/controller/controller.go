@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -43,8 +42,8 @@ type Parts struct {
 	// Replica tells this one from others of the service.
 	Replica string
 	backlog *backlog
-	// Announce tells caches what changed in a store.
-	Announce func(context.Context, *eventv1.StoreChanged) error
+	// Announcer tells caches what changed in a store.
+	Announcer *publish.Announcer
 }
 
 // Open makes the parts of the service that rt bears the name of. It connects to nothing yet.
@@ -56,11 +55,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{
-		Replica:  place.Replica(),
-		Kube:     api,
-		Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
-	}
+	p := &Parts{Replica: place.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log)}
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer
@@ -92,6 +87,7 @@ func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handle
 		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
+			p.Announcer.Run,
 			func(ctx context.Context) error { return consume.Run(ctx, p.Engine, r) },
 			p.backlog.run,
 		},
@@ -99,7 +95,13 @@ func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handle
 	if p.OpenFGA != nil {
 		app.Ready = append(app.Ready, service.Check{Name: "openfga", Err: p.OpenFGA.Healthy})
 		app.Tasks = append(app.Tasks, p.OpenFGA.Probe)
-		app.Close = p.OpenFGA.Close
+	}
+	app.Close = func() error {
+		p.Announcer.Flush()
+		if p.OpenFGA == nil {
+			return nil
+		}
+		return p.OpenFGA.Close()
 	}
 	return app
 }

@@ -104,9 +104,7 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 		t.Errorf("ready without a snapshot: %v", err)
 	}
 	wantUnready(t, app, "consumer: not bound to the durable", "openfga: has not answered yet")
-	if err := parts.Announce(t.Context(), &eventv1.StoreChanged{StoreId: "s"}); err != nil {
-		t.Error(err)
-	}
+	parts.Announcer.Announce(&eventv1.StoreChanged{StoreId: "s"})
 	cancel()
 	tasks.Wait()
 	if err := app.Close(); err != nil {
@@ -172,7 +170,7 @@ func TestWhatCannotWorkIsRefusedAtTheStart(t *testing.T) {
 		t.Error("an OpenFGA without a target was taken")
 	}
 	parts, err := controller.Open(rt, controller.Defaults(), controller.Needs{})
-	if err != nil || parts.OpenFGA != nil || controller.App(parts, idle{}).Close != nil {
+	if err != nil || parts.OpenFGA != nil || controller.App(parts, idle{}).Close() != nil {
 		t.Errorf("without OpenFGA: %v", err)
 	}
 }

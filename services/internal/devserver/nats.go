@@ -1,13 +1,20 @@
 package devserver
 
 import (
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/entail-dev/entail/services/internal/permission"
 )
 
 const (
@@ -24,14 +31,18 @@ type NATSConfig struct {
 	Port int
 	// MaxPayload in bytes; 0 is 1 MiB.
 	MaxPayload int32
+	// Password of every user, random when empty. Each has its own rights all the same, so that a missing
+	// one shows at once.
+	Password string
 	// Log receives what the server has to say; nil drops it.
 	Log *slog.Logger
 }
 
 // NATS is a running NATS server with JetStream.
 type NATS struct {
-	server *server.Server
-	port   int
+	server   *server.Server
+	port     int
+	password string
 }
 
 // StartNATS starts NATS and waits until it takes connections.
@@ -44,23 +55,46 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	if payload == 0 {
 		payload = defaultMaxPayload
 	}
-	s, err := server.NewServer(&server.Options{
+	cfg.Password = cmp.Or(cfg.Password, rand.Text())
+	options := &server.Options{
 		ServerName: "entail", Host: loopback, Port: port, MaxPayload: payload,
 		JetStream: true, StoreDir: cfg.Dir, DisableJetStreamBanner: true, NoSigs: true,
-	})
+	}
+	if err := configure(options, cfg.Password); err != nil {
+		return nil, fmt.Errorf("configuring NATS: %w", err)
+	}
+	s, err := server.NewServer(options)
 	if err != nil {
 		return nil, fmt.Errorf("configuring NATS: %w", err)
 	}
 	log := &natsLog{log: orDiscard(cfg.Log)}
 	s.SetLogger(log, false, false)
 	s.Start()
-	n := &NATS{server: s}
+	n := &NATS{server: s, password: cfg.Password}
 	if err := n.ready(log, cfg.Port); err != nil {
 		n.Stop()
 		return nil, fmt.Errorf("starting NATS in %s: %w", cfg.Dir, err)
 	}
 	n.port = portOf(s.Addr())
 	return n, nil
+}
+
+// configure adds what is shipped, with a password for every variable in it.
+func configure(options *server.Options, password string) error {
+	config, err := permission.Config()
+	if err != nil {
+		return err
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, user := range permission.Names() {
+		fmt.Fprintf(&text, "%s: %q\n", permission.Variable(user), hash)
+	}
+	text.Write(config)
+	return options.ProcessConfigString(text.String())
 }
 
 func (n *NATS) ready(log *natsLog, port int) error {
@@ -82,9 +116,9 @@ func (n *NATS) ready(log *natsLog, port int) error {
 	return err
 }
 
-// URL is where clients connect.
-func (n *NATS) URL() string {
-	return "nats://" + Address(n.port)
+// URL is where a user of package permission connects.
+func (n *NATS) URL(user string) string {
+	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, n.password), Host: Address(n.port)}).String()
 }
 
 // Port is what the server listens on.

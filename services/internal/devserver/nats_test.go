@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/permission"
 )
 
 func startNATS(t *testing.T, cfg NATSConfig) *NATS {
@@ -24,7 +26,7 @@ func startNATS(t *testing.T, cfg NATSConfig) *NATS {
 
 func connect(t *testing.T, n *NATS) jetstream.JetStream {
 	t.Helper()
-	conn, err := nats.Connect(n.URL())
+	conn, err := nats.Connect(n.URL(permission.Admin))
 	if err != nil {
 		t.Fatal(err)
 	}

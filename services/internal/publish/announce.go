@@ -2,22 +2,40 @@ package publish
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// objectsPerAnnouncement bounds one announcement; a longer list takes several.
-const objectsPerAnnouncement = 1000
+const (
+	// objectsPerAnnouncement bounds one announcement; a longer list takes several.
+	objectsPerAnnouncement = 1000
+	// announceFor is how long an announcement is worth the trouble: caches forget by themselves.
+	announceFor = time.Minute
+)
 
-// Announce tells caches what changed in a store.
-func Announce(ctx context.Context, js jetstream.JetStream, m *eventv1.StoreChanged) error {
+// Announcer tells caches what changed in a store. Nobody waits for it.
+type Announcer struct {
+	outbox *outbox
+	log    *slog.Logger
+	count  atomic.Uint64
+}
+
+// NewAnnouncer makes one; [Announcer.Run] publishes.
+func NewAnnouncer(js jetstream.JetStream, log *slog.Logger) *Announcer {
+	return &Announcer{outbox: newOutbox(js, log, 1), log: log}
+}
+
+// Announce tells of a change, soon.
+func (a *Announcer) Announce(m *eventv1.StoreChanged) {
 	parts := [][]string{nil}
 	if len(m.GetObjects()) > 0 {
 		parts = slices.Collect(slices.Chunk(m.GetObjects(), objectsPerAnnouncement))
@@ -27,11 +45,21 @@ func Announce(ctx context.Context, js jetstream.JetStream, m *eventv1.StoreChang
 			StoreId: m.GetStoreId(), AuthorizationModelId: m.GetAuthorizationModelId(), Objects: objects,
 		})
 		if err != nil {
-			return fmt.Errorf("encode announcement of store %s: %w", m.GetStoreId(), err)
+			a.log.Warn("announcement not published", slog.String("store", m.GetStoreId()), slog.Any("error", err))
+			return
 		}
-		if _, err := js.Publish(ctx, topology.AnnounceSubject(m.GetStoreId()), data); err != nil {
-			return fault.Unavailable(fmt.Errorf("announce change of store %s: %w", m.GetStoreId(), err))
-		}
+		a.outbox.put(&outgoing{
+			key: strconv.FormatUint(a.count.Add(1), 10), subject: topology.AnnounceSubject(m.GetStoreId()), data: data,
+			until: time.Now().Add(announceFor),
+		})
 	}
+}
+
+// Run publishes until ctx ends.
+func (a *Announcer) Run(ctx context.Context) error {
+	a.outbox.run(ctx)
 	return nil
 }
+
+// Flush publishes what still waits at the end.
+func (a *Announcer) Flush() { a.outbox.flush() }

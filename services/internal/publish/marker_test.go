@@ -3,6 +3,7 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -89,12 +90,10 @@ func TestALongAnnouncementIsSeveral(t *testing.T) {
 	for i := range 2*objectsPerAnnouncement + 1 {
 		objects = append(objects, fmt.Sprint("doc:", i))
 	}
-	if err := Announce(t.Context(), js, &eventv1.StoreChanged{StoreId: "01", Objects: objects}); err != nil {
-		t.Fatal(err)
-	}
-	if err := Announce(t.Context(), js, &eventv1.StoreChanged{StoreId: "01", AuthorizationModelId: "m"}); err != nil {
-		t.Fatal(err)
-	}
+	a := NewAnnouncer(js, slog.New(slog.DiscardHandler))
+	a.Announce(&eventv1.StoreChanged{StoreId: "01", Objects: objects})
+	a.Announce(&eventv1.StoreChanged{StoreId: "01", AuthorizationModelId: "m"})
+	a.Flush()
 	s, err := js.Stream(t.Context(), topology.Announce)
 	if err != nil {
 		t.Fatal(err)

@@ -35,21 +35,34 @@ type Result struct {
 	Writes int
 }
 
+// parallelResults is how many results are on their way at a time.
+const parallelResults = 32
+
 // Results tells the bus what a service made of objects, each thing once.
 type Results struct {
 	js      jetstream.JetStream
 	service string
 	log     *slog.Logger
+	outbox  *outbox
+	// interval is how often the stream is looked at.
+	interval time.Duration
+	// incarnation is the life of the stream when it was last looked at.
+	incarnation string
 
 	mu sync.Mutex
 	// reported is a fingerprint of what was last reported of an object.
 	reported map[event.Key]uint64
 	seed     maphash.Seed
+	// suspect is an object whose result was not found.
+	suspect event.Key
 }
 
-// NewResults makes the results of one service.
+// NewResults makes the results of one service; [Results.Run] publishes them.
 func NewResults(js jetstream.JetStream, service string, log *slog.Logger) *Results {
-	return &Results{js: js, service: service, log: log, reported: map[event.Key]uint64{}, seed: maphash.MakeSeed()}
+	return &Results{
+		js: js, service: service, log: log, outbox: newOutbox(js, log, parallelResults), interval: time.Second,
+		reported: map[event.Key]uint64{}, seed: maphash.MakeSeed(),
+	}
 }
 
 // report is what makes one result differ from another.
@@ -62,9 +75,8 @@ type report struct {
 	message string
 }
 
-// Report publishes a result unless the same was reported before. That of a deletion is forgotten
-// with its tombstone. A result is information: when it cannot be published the work stands, and
-// the next resync reports it again.
+// Report publishes a result, soon, unless the same was reported before. That of a deletion is
+// forgotten with its tombstone. A result is information: nobody waits until it is published.
 func (r *Results) Report(ctx context.Context, result Result) {
 	result.Message = clip.Text(result.Message, maxMessage)
 	if !r.news(result) {
@@ -76,15 +88,12 @@ func (r *Results) Report(ctx context.Context, result Result) {
 		Outcome: result.Outcome, Message: result.Message, Writes: int64(result.Writes), Traceparent: c.Traceparent,
 		ObservedAt: timestamppb.New(c.ObservedAt), FinishedAt: timestamppb.Now(),
 	})
-	if err == nil {
-		_, err = r.js.PublishAsync(topology.ResultSubject(r.service, c.Key), data, lifetime(c)...)
-	}
 	if err != nil {
-		r.mu.Lock()
-		delete(r.reported, c.Key)
-		r.mu.Unlock()
 		r.log.WarnContext(ctx, "result not published", slog.String("object", c.Key.String()), slog.Any("error", err))
+		return
 	}
+	subject := topology.ResultSubject(r.service, c.Key)
+	r.outbox.put(&outgoing{key: subject, subject: subject, data: data, options: lifetime(c)})
 }
 
 // lifetime makes the bus forget the result of a deletion.

@@ -39,8 +39,8 @@ func TestAResultIsReportedOnce(t *testing.T) {
 			r := NewResults(js, "test", slog.New(slog.DiscardHandler))
 			for _, result := range c.results {
 				r.Report(t.Context(), result)
+				r.Flush()
 			}
-			<-js.PublishAsyncComplete()
 			s, err := js.Stream(t.Context(), topology.Results)
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +62,7 @@ func TestTheResultOfADeletionExpiresWithItsTombstone(t *testing.T) {
 	for _, c := range []event.Change{state("alive", 1), gone("gone", 1), dated, late} {
 		r.Report(t.Context(), Result{Change: c})
 	}
-	<-js.PublishAsyncComplete()
+	r.Flush()
 	s, err := js.Stream(t.Context(), topology.Results)
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +85,11 @@ func long(end string) string { return strings.Repeat("ä", 2000) + end }
 
 func TestAResultTakesAnyText(t *testing.T) {
 	js := bus(t, 0)
-	NewResults(js, "test", slog.New(slog.DiscardHandler)).Report(t.Context(), Result{
+	r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+	r.Report(t.Context(), Result{
 		Change: state("a", 1), Outcome: eventv1.Outcome_OUTCOME_REJECTED, Message: "a\xff" + long(""), Writes: 2,
 	})
-	<-js.PublishAsyncComplete()
+	r.Flush()
 	s, err := js.Stream(t.Context(), topology.Results)
 	if err != nil {
 		t.Fatal(err)

@@ -25,9 +25,14 @@ func (p *Publisher) Incarnation(ctx context.Context) (string, error) {
 	return topology.Incarnation(stream.CachedInfo()), nil
 }
 
-// Ensure makes the streams that are missing.
-func (p *Publisher) Ensure(ctx context.Context, replicas int) error {
-	return topology.Ensure(ctx, p.js, replicas)
+// Compare asks how streams differ from the table of package topology.
+func (p *Publisher) Compare(ctx context.Context, replicas int) ([]topology.Difference, error) {
+	return topology.Compare(ctx, p.js, replicas)
+}
+
+// Restore makes a stream what that table says.
+func (p *Publisher) Restore(ctx context.Context, d topology.Difference) error {
+	return topology.Restore(ctx, p.js, d)
 }
 
 // Stored is a message as the stream keeps it.
@@ -75,6 +80,30 @@ func (p *Publisher) led(ctx context.Context, name string) (jetstream.Stream, err
 	}
 	stream.CachedInfo().Config.AllowDirect = false // What the client goes by when it reads.
 	return stream, nil
+}
+
+// RemoveMalformed takes a message off the stream if it is on that subject and no change: whoever
+// reads the stream anew would find it again. It reports whether it did.
+func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequence uint64) (bool, error) {
+	stream, err := p.led(ctx, topology.Changes)
+	if err != nil {
+		return false, fault.Unavailable(err)
+	}
+	msg, err := stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fault.Unavailable(fmt.Errorf("read message %d of %s: %w", sequence, topology.Changes, err))
+	}
+	key, _, err := topology.ParseChangeSubject(subject)
+	if err == nil {
+		_, err = event.Unmarshal(key, msg.Data)
+	}
+	if err == nil || msg.Subject != subject {
+		return false, nil
+	}
+	return true, p.Remove(ctx, sequence)
 }
 
 // Remove takes one message off the stream, for instance a malformed one on the

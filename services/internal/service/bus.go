@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 
 const (
 	connectTimeout  = 3 * time.Second
-	ensureTimeout   = 15 * time.Second
 	busDrainTimeout = 4 * time.Second
 )
 
@@ -32,14 +30,14 @@ type bus struct {
 	closed chan struct{}
 }
 
-// joinBus waits until NATS answers and every stream exists.
+// joinBus waits until NATS answers and, but for the watcher, every stream is as it must be.
 func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*bus, error) {
 	b := &bus{closed: make(chan struct{})}
 	options, err := b.options(rt, cfg, lost)
 	if err != nil {
 		return nil, err
 	}
-	err = insist(ctx, rt.Log, "waiting for NATS", func() (err error) {
+	err = insist(ctx, rt.Log, "waiting for NATS", retries(), func() (err error) {
 		b.conn, err = nats.Connect(cfg.NATS.URL, options...)
 		return err
 	})
@@ -50,16 +48,24 @@ func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*b
 		b.leave()
 		return nil, fmt.Errorf("using JetStream: %w", err)
 	}
-	err = insist(ctx, rt.Log, "waiting for JetStream", func() error {
-		ctx, cancel := context.WithTimeout(ctx, ensureTimeout)
-		defer cancel()
-		return refusal(topology.Ensure(ctx, b.js, cfg.StreamReplicas))
-	})
-	if err != nil {
+	if err := b.awaitStreams(ctx, rt); err != nil {
 		b.leave()
-		return nil, fmt.Errorf("preparing streams: %w", err)
+		return nil, fmt.Errorf("waiting for streams: %w", err)
 	}
 	return b, nil
+}
+
+// awaitStreams waits until all streams are there. The watcher, which makes them, waits only until
+// somebody can tell.
+func (b *bus) awaitStreams(ctx context.Context, rt *Runtime) error {
+	looks := backoff.Backoff{Min: 100 * time.Millisecond, Max: time.Second}
+	return insist(ctx, rt.Log, "waiting for JetStream", looks, func() error {
+		if rt.Name != topology.Watcher {
+			return topology.Present(ctx, b.js)
+		}
+		_, err := topology.Compare(ctx, b.js, 1)
+		return err
+	})
 }
 
 func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option, error) {
@@ -68,7 +74,8 @@ func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option,
 		return nil, err
 	}
 	options = append(options,
-		nats.Name("entail-"+rt.Name), nats.Timeout(connectTimeout), nats.DrainTimeout(busDrainTimeout),
+		nats.Name("entail-"+rt.Name), nats.CustomInboxPrefix(topology.InboxPrefix(rt.Name)),
+		nats.Timeout(connectTimeout), nats.DrainTimeout(busDrainTimeout),
 		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
 		nats.CustomReconnectDelay(retries().Delay),
@@ -140,34 +147,14 @@ func (b *bus) leave() {
 	<-b.closed
 }
 
-// Codes by which JetStream refuses a stream for a reason that waiting does not change.
-const (
-	invalidConfig      jetstream.ErrorCode = 10052
-	nameInUse          jetstream.ErrorCode = 10058
-	subjectsOverlap    jetstream.ErrorCode = 10065
-	replicasImpossible jetstream.ErrorCode = 10074
-)
-
-// refusal marks what needs a person.
-func refusal(err error) error {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	if !ok || !slices.Contains([]jetstream.ErrorCode{invalidConfig, nameInUse, subjectsOverlap, replicasImpossible}, api.ErrorCode) {
-		return err
-	}
-	if api.ErrorCode == replicasImpossible {
-		err = fmt.Errorf("use --stream-replicas=1 or a cluster of NATS servers: %w", err)
-	}
-	return fault.Terminal(err)
-}
-
 // insist tries until it works, the error is terminal, or ctx ends.
-func insist(ctx context.Context, log *slog.Logger, doing string, try func() error) error {
+func insist(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := try()
 		if err == nil || fault.IsTerminal(err) {
 			return err
 		}
-		delay := retries().Delay(attempt)
+		delay := delays.Delay(attempt)
 		log.Warn(doing, "attempt", attempt, "next", delay, "error", err)
 		if !backoff.Sleep(ctx, delay) {
 			return ctx.Err()

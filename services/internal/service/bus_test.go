@@ -20,6 +20,8 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func TestAServiceWaitsForTheBusAndIsAliveMeanwhile(t *testing.T) {
@@ -82,17 +84,58 @@ func TestAServiceWaitsForJetStream(t *testing.T) {
 	bus := startNATS(t, -1, func(o *natsserver.Options) { o.JetStream = false })
 	tr := try(t, bus.ClientURL(), nothing)
 	eventually(t, tr.logHolds(`"msg":"waiting for JetStream"`))
-	if err := bus.EnableJetStream(&natsserver.JetStreamConfig{StoreDir: t.TempDir()}); err != nil {
+	if err := bus.EnableJetStream(&natsserver.JetStreamConfig{StoreDir: storeDir(t)}); err != nil {
 		t.Fatal(err)
 	}
 	tr.mustBecomeReady(t)
 }
 
-func TestMoreCopiesThanServersIsRefusedWithWhatToDo(t *testing.T) {
+// streamless is a bus that the watcher has never been at.
+func streamless(o *natsserver.Options) { o.StoreDir += "/empty" }
+
+func TestAServiceWaitsForTheStreamsAndTheWatcherDoesNot(t *testing.T) {
+	bus := startNATS(t, -1, streamless)
 	cfg := Defaults()
-	cfg.NATS.URL, cfg.StreamReplicas = startNATS(t, -1, nil).ClientURL(), 3
-	if err := tryConfig(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "use --stream-replicas=1 or a cluster") {
-		t.Fatalf("ended with %v", err)
+	cfg.NATS.URL = bus.ClientURL()
+	tryAs(t, topology.Watcher, cfg, nothing).mustBecomeReady(t)
+	tr := tryConfig(t, cfg, nothing)
+	eventually(t, tr.logHolds("stream ENTAIL_CHANGES is missing; does the watcher run?"))
+	js := jetStream(t, bus)
+	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+		t.Fatal(err)
+	}
+	tr.mustBecomeReady(t)
+}
+
+func TestAServiceNeitherMakesNorChangesStreams(t *testing.T) {
+	bus := startNATS(t, -1, nil)
+	js := jetStream(t, bus)
+	stream, err := js.Stream(t.Context(), topology.Changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := stream.CachedInfo().Config
+	changed.MaxMsgs = 1
+	if _, err := js.UpdateStream(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	tr := try(t, bus.ClientURL(), nothing)
+	eventually(t, tr.logHolds("stream ENTAIL_CHANGES differs in MaxMsgs"))
+	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+		t.Fatal(err)
+	}
+	tr.mustBecomeReady(t)
+}
+
+func TestAnswersArriveWhereNoOtherServiceListens(t *testing.T) {
+	inboxes := make(chan string, 1)
+	tr := try(t, startNATS(t, -1, nil).ClientURL(), func(_ context.Context, rt *Runtime) (App, error) {
+		inboxes <- rt.NATS.NewInbox()
+		return nothing(t.Context(), rt)
+	})
+	tr.mustBecomeReady(t)
+	if inbox := <-inboxes; !strings.HasPrefix(inbox, "_INBOX_test-sync.") {
+		t.Errorf("inbox is %s", inbox)
 	}
 }
 

@@ -19,8 +19,6 @@ type Config struct { //nolint:recvcheck // BindFlags fills it in; the others onl
 	NATS    NATS
 	Kube    Kube
 	RPC     RPC
-	// StreamReplicas of every stream: 1 for a single NATS server, 3 in a cluster of them.
-	StreamReplicas int
 	// Resync is how often everything is compared with the backends.
 	Resync   time.Duration
 	LogLevel slog.Level
@@ -68,12 +66,11 @@ type Embed struct {
 // Defaults is the one place where defaults are.
 func Defaults() Config {
 	return Config{
-		Cluster:        "local",
-		NATS:           NATS{URL: nats.DefaultURL},
-		RPC:            RPC{Listen: ":8080", Auth: rpc.Kubernetes},
-		StreamReplicas: 1,
-		Resync:         10 * time.Minute,
-		LogLevel:       slog.LevelInfo,
+		Cluster:  "local",
+		NATS:     NATS{URL: nats.DefaultURL},
+		RPC:      RPC{Listen: ":8080", Auth: rpc.Kubernetes},
+		Resync:   10 * time.Minute,
+		LogLevel: slog.LevelInfo,
 	}
 }
 
@@ -94,7 +91,6 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&c.RPC.Auth), "auth", string(c.RPC.Auth), "who may query: kubernetes (token and access reviews) or none (on loopback only)")
 	fs.StringVar(&c.RPC.TLS.Certificate, "tls-cert", c.RPC.TLS.Certificate, "`file` with a certificate, read again when it changes (default no TLS)")
 	fs.StringVar(&c.RPC.TLS.Key, "tls-key", c.RPC.TLS.Key, "`file` with the key of --tls-cert")
-	fs.IntVar(&c.StreamReplicas, "stream-replicas", c.StreamReplicas, "copies of every stream: 1, 3 or 5, at most as many as there are NATS servers")
 	fs.DurationVar(&c.Resync, "resync", c.Resync, "how often to compare everything with the backends")
 	fs.TextVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }

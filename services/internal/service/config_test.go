@@ -43,7 +43,6 @@ func TestEverySettingIsAFlagAndAVariable(t *testing.T) {
 		"auth":               {"none", func(c Config) any { return c.RPC.Auth }, rpc.None},
 		"tls-cert":           {file, func(c Config) any { return c.RPC.TLS.Certificate }, file},
 		"tls-key":            {file, func(c Config) any { return c.RPC.TLS.Key }, file},
-		"stream-replicas":    {"3", func(c Config) any { return c.StreamReplicas }, 3},
 		"resync":             {"1m", func(c Config) any { return c.Resync }, time.Minute},
 		"log-level":          {"debug", func(c Config) any { return c.LogLevel }, slog.LevelDebug},
 	}
@@ -88,7 +87,6 @@ func TestWrongSettingsAreRefusedWithWhatToDo(t *testing.T) {
 		"cluster is a wildcard":    {func(c *Config) { c.Cluster = "*" }, "--cluster"},
 		"cluster is several words": {func(c *Config) { c.Cluster = "a.b" }, "--cluster"},
 		"cluster is long":          {func(c *Config) { c.Cluster = strings.Repeat("a", 64) }, "--cluster"},
-		"two copies":               {func(c *Config) { c.StreamReplicas = 2 }, "--stream-replicas 2: use 1, 3 or 5"},
 		"hot resync":               {func(c *Config) { c.Resync = time.Millisecond }, "--resync 1ms: use 1s to 24h0m0s"},
 		"no NATS":                  {func(c *Config) { c.NATS.URL = "" }, "server 1: use the form nats://HOST:PORT"},
 		"second NATS is not a URL": {func(c *Config) { c.NATS.URL = "nats://a:1,b" }, "server 2: use the form"},
@@ -116,8 +114,8 @@ func TestWrongSettingsAreRefusedWithWhatToDo(t *testing.T) {
 
 func TestAllMistakesAreToldAtOnce(t *testing.T) {
 	cfg := Defaults()
-	cfg.Cluster, cfg.StreamReplicas, cfg.RPC.Listen = "A", -1, "nowhere"
-	for _, flag := range []string{"--cluster", "--stream-replicas", "--listen"} {
+	cfg.Cluster, cfg.Resync, cfg.RPC.Listen = "A", -1, "nowhere"
+	for _, flag := range []string{"--cluster", "--resync", "--listen"} {
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%v does not name %s", err, flag)
 		}

@@ -74,8 +74,8 @@ func TestTheCommandLineWinsOverTheEnvironment(t *testing.T) {
 func TestAVariableThatDoesNotParseIsNamed(t *testing.T) {
 	cfg, fs := Defaults(), pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
-	err := fromEnv(fs, environment(map[string]string{"ENTAIL_RESYNC": "soon", "ENTAIL_STREAM_REPLICAS": "many"}))
-	if err == nil || !strings.Contains(err.Error(), "ENTAIL_RESYNC") || !strings.Contains(err.Error(), "ENTAIL_STREAM_REPLICAS") {
+	err := fromEnv(fs, environment(map[string]string{"ENTAIL_RESYNC": "soon", "ENTAIL_LOG_LEVEL": "loud"}))
+	if err == nil || !strings.Contains(err.Error(), "ENTAIL_RESYNC") || !strings.Contains(err.Error(), "ENTAIL_LOG_LEVEL") {
 		t.Fatalf("got %v", err)
 	}
 }

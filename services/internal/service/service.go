@@ -14,7 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// Runtime is what a service is built on. Everything in it is live: the streams exist.
+// Runtime is what a service is built on. Everything in it is live: the streams exist,
+// but for the watcher, which makes them.
 type Runtime struct {
 	// Name of the service.
 	Name string

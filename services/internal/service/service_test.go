@@ -15,10 +15,13 @@ import (
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,13 +29,45 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what should happen at once.
 const patience = 20 * time.Second
 
-// startNATS runs a NATS server with JetStream. Port -1 takes a free one.
+// startNATS runs a NATS server with JetStream and all streams. Port -1 takes a free one.
 func startNATS(t *testing.T, port int, change func(*natsserver.Options)) *natsserver.Server {
 	t.Helper()
-	options := &natsserver.Options{ServerName: "test", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true}
+	options := &natsserver.Options{ServerName: "test", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: storeDir(t), NoSigs: true, NoLog: true}
 	if change != nil {
 		change(options)
 	}
+	return runNATS(t, options)
+}
+
+// storeDir holds all streams: the watcher was there.
+func storeDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := runNATS(t, &natsserver.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
+	if err := topology.Ensure(t.Context(), jetStream(t, s), 1); err != nil {
+		t.Fatal(err)
+	}
+	s.Shutdown()
+	s.WaitForShutdown()
+	return dir
+}
+
+func jetStream(t *testing.T, s *natsserver.Server) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func runNATS(t *testing.T, options *natsserver.Options) *natsserver.Server {
+	t.Helper()
 	s, err := natsserver.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
@@ -83,12 +118,17 @@ func try(t *testing.T, natsURL string, build Build) *trial {
 
 func tryConfig(t *testing.T, cfg Config, build Build) *trial {
 	t.Helper()
+	return tryAs(t, "test-sync", cfg, build)
+}
+
+func tryAs(t *testing.T, name string, cfg Config, build Build) *trial {
+	t.Helper()
 	log, l := &journal{}, listener(t)
 	cfg.RPC.Auth = rpc.None
 	cfg.Embed.Log, cfg.Embed.Listener, cfg.Embed.Kube = log.logger(), l, &rest.Config{Host: "https://127.0.0.1:1"}
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
-	go func() { ran <- Run(ctx, "test-sync", cfg, build) }()
+	go func() { ran <- Run(ctx, name, cfg, build) }()
 	ended := sync.OnceValue(func() error {
 		select {
 		case err := <-ran:

@@ -33,7 +33,6 @@ func (c Config) validateBounds() error {
 	}
 	name := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	refuse(!name.MatchString(c.Cluster), "--cluster %.100q: use 1 to 63 small letters, digits and inner hyphens", c.Cluster)
-	refuse(c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5, "--stream-replicas %d: use 1, 3 or 5", c.StreamReplicas)
 	refuse(c.Resync < minResync || c.Resync > maxResync, "--resync %s: use %s to %s", c.Resync, minResync, maxResync)
 	return errors.Join(errs...)
 }
@@ -116,7 +115,6 @@ func (c Config) LogValue() slog.Value {
 			"user", c.NATS.User, "password_file", c.NATS.PasswordFile, "token_file", c.NATS.TokenFile, "ca", c.NATS.CAFile),
 		slog.Group("kube", "kubeconfig", c.Kube.Kubeconfig, "context", c.Kube.Context),
 		slog.Group("rpc", "listen", c.RPC.Listen, "auth", string(c.RPC.Auth), "tls_cert", c.RPC.TLS.Certificate, "tls_key", c.RPC.TLS.Key),
-		slog.Int("stream_replicas", c.StreamReplicas),
 		slog.String("resync", c.Resync.String()), slog.String("log_level", c.LogLevel.String()),
 	)
 }

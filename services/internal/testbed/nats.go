@@ -8,7 +8,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/permission"
 )
+
+// password is that of every user.
+const password = "test"
 
 // reconnectWait keeps tests of restarts short.
 const reconnectWait = 20 * time.Millisecond
@@ -22,14 +26,19 @@ type NATSServer struct {
 // NATS starts a server of the test's own.
 func NATS(t testing.TB) *NATSServer {
 	t.Helper()
-	n := &NATSServer{cfg: devserver.NATSConfig{Dir: t.TempDir()}}
+	n := &NATSServer{cfg: devserver.NATSConfig{Dir: t.TempDir(), Password: password}}
 	n.Start(t)
 	t.Cleanup(n.Stop)
 	return n
 }
 
-// URL is the same over restarts.
-func (n *NATSServer) URL() string { return "nats://" + devserver.Address(n.cfg.Port) }
+// URL is that of the test's own hands, who may do everything. It is the same over restarts.
+func (n *NATSServer) URL() string { return n.URLOf(permission.Admin) }
+
+// URLOf is that of a service, which may do what it may in a cluster.
+func (n *NATSServer) URLOf(service string) string {
+	return "nats://" + service + ":" + password + "@" + devserver.Address(n.cfg.Port)
+}
 
 // Start starts the server again, with the same streams on the same port.
 func (n *NATSServer) Start(t testing.TB) {

@@ -27,7 +27,7 @@ func (b *Bed) Lead(name string, cfg *service.Config) net.Listener {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	cfg.NATS.URL = b.NATS.URL()
+	cfg.NATS.URL = b.NATS.URLOf(name)
 	cfg.RPC.Auth, cfg.RPC.Listen = rpc.None, listener.Addr().String()
 	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.Config(b.T, name), listener
 	cfg.Embed.Log = slog.New(slog.NewTextHandler(b.T.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))

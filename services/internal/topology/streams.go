@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,8 @@ const (
 	pinnedTTL = 4 * time.Second
 	// SurelyActive is for how long a replica may be sure of its turn after it has sent a claim of it.
 	SurelyActive = 3 * time.Second
+	// maxWaiting bounds the pulls that wait; it is a server's own default.
+	maxWaiting = 512
 	// MaxAckPending bounds how many messages one service works on or retries at a time: beyond,
 	// it is sent no more.
 	MaxAckPending = 4096
@@ -54,23 +57,23 @@ const TombstoneTTL = 7 * 24 * time.Hour
 // PullExpiry is how long one pull request of a consumer lives; see pinnedTTL.
 const PullExpiry = 2 * time.Second
 
-// Ensure creates or updates all streams with the given number of replicas. Every
-// service calls it at start; the table is the same, so the order does not matter.
-func Ensure(ctx context.Context, js jetstream.JetStream, replicas int) error {
-	for _, stream := range streams(replicas) {
-		if _, err := js.CreateOrUpdateStream(ctx, stream); err != nil {
-			return fmt.Errorf("create or update stream %s: %w", stream.Name, err)
-		}
+// Streams lists the names of all streams.
+func Streams() []string {
+	var names []string
+	for _, stream := range streams(1) {
+		names = append(names, stream.Name)
 	}
-	return nil
+	return names
 }
 
+// streams is the table, with all that a server would fill in.
 func streams(replicas int) []jetstream.StreamConfig {
 	newest := func(name, description string, subjects ...string) jetstream.StreamConfig {
 		return jetstream.StreamConfig{
 			Name: name, Description: description, Subjects: subjects, Replicas: replicas,
 			Storage: jetstream.FileStorage, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
 			AllowDirect: true, AllowMsgTTL: true, Duplicates: dedupWindow,
+			MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1,
 		}
 	}
 	announce := newest(Announce, "model and tuple changes, for caches", announcePrefix+"*")
@@ -85,13 +88,29 @@ func streams(replicas int) []jetstream.StreamConfig {
 	}
 }
 
-// EnsureConsumer creates or updates the durable of one service and binds to it.
+// EnsureConsumer binds to the durable of one service. It is made or changed only if it must be: of
+// replicas that ask a cluster for the same at once, not every one gets an answer.
 func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service) (jetstream.Consumer, error) {
-	c, err := js.CreateOrUpdateConsumer(ctx, Changes, consumer(service))
-	if err != nil {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	want := consumer(service)
+	c, err := js.Consumer(ctx, Changes, service.Name)
+	if err == nil && len(differing(plainConsumer(c.CachedInfo().Config), want)) == 0 {
+		return c, nil
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil, fmt.Errorf("look up durable %s: %w", service.Name, err)
+	}
+	if c, err = js.CreateOrUpdateConsumer(ctx, Changes, want); err != nil {
 		return nil, fmt.Errorf("create or update durable %s: %w", service.Name, err)
 	}
 	return c, nil
+}
+
+// plainConsumer leaves out what a server adds.
+func plainConsumer(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
+	c.Name, c.Metadata = "", nil
+	return c
 }
 
 func consumer(service Service) jetstream.ConsumerConfig {
@@ -102,7 +121,7 @@ func consumer(service Service) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: service.Name, FilterSubjects: filters,
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: AckWait, MaxDeliver: -1, MaxAckPending: MaxAckPending,
+		AckWait: AckWait, MaxDeliver: -1, MaxAckPending: MaxAckPending, MaxWaiting: maxWaiting,
 		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{Group}, PinnedTTL: pinnedTTL,
 	}
 }

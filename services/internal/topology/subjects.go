@@ -71,6 +71,9 @@ func ResultSubject(service string, k event.Key) string {
 	return resultsPrefix + service + "." + k.Tokens()
 }
 
+// ResultsFilter matches all that a service says of objects.
+func ResultsFilter(service string) string { return resultsPrefix + service + ".>" }
+
 // AnnounceSubject carries announcements about one OpenFGA store.
 func AnnounceSubject(storeID string) string { return announcePrefix + event.Token(storeID) }
 
@@ -104,6 +107,9 @@ func IsWake(subject string) bool { return strings.HasPrefix(subject, wakePrefix)
 
 // TurnSubject is where the active replica of a service says that it is, or that it has left.
 func TurnSubject(service string) string { return wakePrefix + "turn-" + service }
+
+// InboxPrefix is where answers to a service arrive, and nobody else listens.
+func InboxPrefix(service string) string { return "_INBOX_" + service }
 
 // clusterToken matches every cluster when cluster is empty.
 func clusterToken(cluster string) string {

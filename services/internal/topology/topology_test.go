@@ -51,6 +51,9 @@ func TestEnsureMayRunAnyNumberOfTimes(t *testing.T) {
 			}
 		}
 	}
+	if differences, err := topology.Compare(t.Context(), js, 1); len(differences) > 0 || err != nil {
+		t.Errorf("made as they are not in the table: %v, %v", differences, err)
+	}
 	names := js.StreamNames(t.Context())
 	var all []string
 	for name := range names.Name() {
@@ -61,6 +64,92 @@ func TestEnsureMayRunAnyNumberOfTimes(t *testing.T) {
 	if !slices.Equal(all, want) {
 		t.Errorf("streams %v, want %v", all, want)
 	}
+}
+
+func TestWhatDiffersIsNamedAndRestored(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		harm func(*jetstream.StreamConfig)
+		want string
+	}{
+		"limits":      {func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxAge = 1, time.Hour }, "differs in MaxMsgs, MaxAge"},
+		"subjects":    {func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "more.>") }, "differs in Subjects"},
+		"a transform": {func(c *jetstream.StreamConfig) { c.SubjectTransform = transform() }, "differs in SubjectTransform"},
+		"a copy elsewhere": {
+			func(c *jetstream.StreamConfig) {
+				c.RePublish = &jetstream.RePublish{Source: ">", Destination: "elsewhere.>"}
+			}, "differs in RePublish",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := bus(t)
+			if err := topology.Ensure(t.Context(), js, 1); err != nil {
+				t.Fatal(err)
+			}
+			config := configOf(t, js, topology.Changes)
+			test.harm(&config)
+			if _, err := js.UpdateStream(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			if err := topology.Present(t.Context(), js); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("others see %v, want %q", err, test.want)
+			}
+			if err := topology.Ensure(t.Context(), js, 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := topology.Present(t.Context(), js); err != nil {
+				t.Errorf("after it was restored: %v", err)
+			}
+		})
+	}
+}
+
+func transform() *jetstream.SubjectTransformConfig {
+	return &jetstream.SubjectTransformConfig{Source: topology.WakeSubject("x"), Destination: "entail.changes.forged"}
+}
+
+func configOf(t *testing.T, js jetstream.JetStream, stream string) jetstream.StreamConfig {
+	t.Helper()
+	s, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().Config
+}
+
+func TestADurableIsMadeOnceAndRestored(t *testing.T) {
+	t.Parallel()
+	js := bus(t)
+	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+		t.Fatal(err)
+	}
+	requests, err := js.Conn().SubscribeSync("$JS.API.CONSUMER.CREATE.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := topology.Services()[0]
+	ensure := func(want int) {
+		t.Helper()
+		if _, err := topology.EnsureConsumer(t.Context(), js, service); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := requests.Pending(); err != nil || got != want {
+			t.Errorf("asked for it %d times (%v), want %d", got, err, want)
+		}
+	}
+	ensure(1)
+	ensure(1)
+	durable, err := js.Consumer(t.Context(), topology.Changes, service.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := durable.CachedInfo().Config
+	config.MaxAckPending = 1
+	if _, err := js.UpdateConsumer(t.Context(), topology.Changes, config); err != nil {
+		t.Fatal(err)
+	}
+	ensure(3)
+	ensure(3)
 }
 
 func TestOnlyTheNewestStateOfAnObjectIsKeptButEveryDeadLetter(t *testing.T) {

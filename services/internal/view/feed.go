@@ -61,7 +61,9 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 			return err
 		}
 		v.mu.Lock()
-		v.position = meta.Sequence.Stream
+		if v.position = meta.Sequence.Stream; !topology.IsWake(msg.Subject()) {
+			v.changed = v.position
+		}
 		v.mu.Unlock()
 		if !loaded && meta.Sequence.Stream >= last {
 			loaded = true
@@ -101,7 +103,7 @@ func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 func (v *View) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.position, v.loading = 0, true
+	v.position, v.changed, v.loading = 0, 0, true
 	clear(v.epochs)
 	for _, t := range v.tables {
 		t.begin()
@@ -112,7 +114,7 @@ func (v *View) begin() {
 func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, at time.Duration) {
 	v.mu.Lock()
 	again := v.incarnation != ""
-	v.incarnation, v.loading = topology.Incarnation(stream), false
+	v.incarnation, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
 	v.heard = at
 	for _, t := range v.tables {
 		t.finish()
@@ -139,7 +141,7 @@ func (v *View) feedMarkers(ctx context.Context) error {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
 			return nil
 		}
-		return v.mark(ctx, marker{message: &m, sequence: meta.Sequence.Stream})
+		return v.mark(ctx, marker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
 	})
 }
 
@@ -165,7 +167,8 @@ func (v *View) mark(ctx context.Context, m marker) error {
 }
 
 // count compares each new marker, once, with how many objects the view holds. A
-// difference may only mean that changes came since; reading again settles it either way.
+// difference may only mean that changes came since; reading again settles it either way. What
+// was read after the marker was written is what reading again would find.
 func (v *View) count(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -179,7 +182,8 @@ func (v *View) count(ctx context.Context) error {
 		}
 		m.counted = true
 		v.markers[kind] = m
-		if t.size() != m.message.GetCount() {
+		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed
+		if !settled && t.size() != m.message.GetCount() {
 			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("kind", kind.String()),
 				slog.Int64("held", t.size()), slog.Int64("snapshot", m.message.GetCount()))
 			return errReplaced

@@ -49,10 +49,12 @@ type View struct {
 	tables map[event.GroupResource]table
 	// incarnation is the creation time of the stream that was loaded; "" before the first load.
 	incarnation string
-	// position is the last sequence seen of that stream, heard when the view was known to hold all
-	// that it did, by [bootclock.Now].
-	position uint64
-	heard    time.Duration
+	// read is when the server was asked for that stream, by its own clock.
+	read time.Time
+	// position is the last sequence seen of that stream, changed that of the last change.
+	position, changed uint64
+	// heard is when the view was known to hold all that the stream did, by [bootclock.Now].
+	heard time.Duration
 	markers  map[event.GroupResource]marker
 	// epochs are the newest of each cluster.
 	epochs map[string]string
@@ -67,6 +69,8 @@ type marker struct {
 	message *eventv1.SnapshotMarker
 	// sequence tells markers apart.
 	sequence uint64
+	// written is when the server took it.
+	written time.Time
 	// counted means that the view's objects were counted against it.
 	counted bool
 }

@@ -32,7 +32,7 @@ type Reconciler struct {
 func New(parts *controller.Parts, state *State, merges *MergeCache, log *slog.Logger) *Reconciler {
 	return &Reconciler{
 		state: state, merges: merges, applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, log: log},
-		statuses: &statuses{cluster: state.Shared.Cluster, writer: parts.Status, announce: parts.Announce},
+		statuses: &statuses{cluster: state.Shared.Cluster, writer: parts.Status, announce: parts.Announcer.Announce},
 	}
 }
 

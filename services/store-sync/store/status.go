@@ -21,7 +21,7 @@ type statuses struct {
 	// cluster is the one whose objects are ours to write to.
 	cluster  string
 	writer   *controller.StatusWriter
-	announce func(context.Context, *eventv1.StoreChanged) error
+	announce func(*eventv1.StoreChanged)
 }
 
 // writeStatuses ends a pass: the Store first, because tuples wait for its model, then all objects
@@ -53,14 +53,11 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 	return nil
 }
 
-// writeStore announces a model that the Store's status does not name yet, and then names it: a
-// crash in between announces it again.
+// writeStore announces a model that the Store's status does not name yet, and names it.
 func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed) error {
 	fields := plan.StoreStatus(in, obs)
 	if id := fields.AuthorizationModelID; id != "" && id != in.Store.Status.AuthorizationModelID {
-		if err := w.announce(ctx, &eventv1.StoreChanged{StoreId: fields.StoreID, AuthorizationModelId: id}); err != nil {
-			return err
-		}
+		w.announce(&eventv1.StoreChanged{StoreId: fields.StoreID, AuthorizationModelId: id})
 	}
 	status := plan.Status(in, obs, fields)
 	now, err := w.write(ctx, p, kinds.Stores(), in.Change, status)

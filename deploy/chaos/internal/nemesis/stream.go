@@ -30,15 +30,9 @@ const (
 func streams() []Blow {
 	return []Blow{
 		{Name: DropStreams, Weight: 1, Nodes: 1, Replicas: 1, draw: drawDropStreams},
-		{
-			Name: DropStream, Weight: 2, Nodes: 1, Replicas: 1, draw: drawDropStream,
-			Known: "only the loss of ENTAIL_CHANGES and ENTAIL_SYNC is noticed",
-		},
+		{Name: DropStream, Weight: 2, Nodes: 1, Replicas: 1, draw: drawDropStream},
 		{Name: DropDurable, Weight: 2, Nodes: 1, Replicas: 1, draw: drawDropDurable},
-		{
-			Name: Limits, Weight: 1, Nodes: 1, Replicas: 1, draw: drawLimits,
-			Known: "nobody restores the limits of a stream that others have changed",
-		},
+		{Name: Limits, Weight: 1, Nodes: 1, Replicas: 1, draw: drawLimits},
 		{Name: Full, Weight: 1, Nodes: 1, Replicas: 1, draw: drawFull},
 	}
 }

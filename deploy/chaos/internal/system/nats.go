@@ -13,6 +13,10 @@ const Room = 64 << 20
 // addNodes prepares the NATS servers, and in a cluster the paths between them.
 func (s *System) addNodes() error {
 	s.Routes = map[int]map[int]*Proxy{}
+	shipped, err := os.ReadFile(filepath.Join(s.cfg.Checkout, "deploy/base/nats/nats.conf"))
+	if err != nil {
+		return fmt.Errorf("configuring NATS: %w", err)
+	}
 	for i := range s.cfg.Nodes {
 		s.Routes[i] = map[int]*Proxy{}
 		for j := range s.cfg.Nodes {
@@ -28,7 +32,7 @@ func (s *System) addNodes() error {
 	}
 	for i := range s.cfg.Nodes {
 		file := filepath.Join(s.cfg.Dir, fmt.Sprintf("nats-%d.conf", i))
-		if err := os.WriteFile(file, []byte(s.natsConfig(i)), 0o600); err != nil {
+		if err := os.WriteFile(file, append([]byte(s.natsConfig(i)), shipped...), 0o600); err != nil {
 			return fmt.Errorf("configuring NATS: %w", err)
 		}
 		s.Nodes = append(s.Nodes, s.process(fmt.Sprintf("nats-%d", i), s.binary("nats-server"), "--config", file))
@@ -36,12 +40,25 @@ func (s *System) addNodes() error {
 	return nil
 }
 
-// natsConfig is that of one server. It advertises an address where nobody is, so that servers and
-// clients know each other only by the paths that they were given.
+// password is everybody's; it matters who is who, for everybody has their own rights.
+const password = "chaos"
+
+// natsURL is how a user reaches a server.
+func natsURL(user, address string) string { return "nats://" + user + ":" + password + "@" + address }
+
+// natsConfig is what one server adds to the configuration that is shipped. It advertises an address
+// where nobody is, so that servers and clients know each other only by the paths that they were given.
 func (s *System) natsConfig(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server_name: nats-%d\nlisten: %q\njetstream {store_dir: %q, max_file_store: %d, max_memory_store: %d}\n",
 		i, address(s.ports.nats[i]), s.natsDir(i), Room, Room)
+	users := []string{admin, "sys"}
+	for _, service := range Services() {
+		users = append(users, service.Name)
+	}
+	for _, user := range users {
+		fmt.Fprintf(&b, "NATS_PASSWORD_%s: %q\n", strings.ToUpper(strings.ReplaceAll(user, "-", "_")), password)
+	}
 	if s.cfg.Nodes == 1 {
 		return b.String()
 	}
@@ -74,11 +91,14 @@ func (s *System) WipeNode(i int) error {
 	return nil
 }
 
-// NATS is where a client finds all NATS servers, past every proxy.
+// admin is the user who may do everything.
+const admin = "admin"
+
+// NATS is where somebody who may do everything finds all NATS servers, past every proxy.
 func (s *System) NATS() string {
 	urls := make([]string, len(s.ports.nats))
 	for i, port := range s.ports.nats {
-		urls[i] = "nats://" + address(port)
+		urls[i] = natsURL(admin, address(port))
 	}
 	return strings.Join(urls, ",")
 }

@@ -86,7 +86,7 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.NATS, urls = append(r.NATS, path), append(urls, "nats://"+path.Address())
+		r.NATS, urls = append(r.NATS, path), append(urls, natsURL(service.Name, path.Address()))
 	}
 	var err error
 	if r.KubeLink, err = newProxy(name+" to kube", address(s.ports.kube)); err != nil {
@@ -103,7 +103,10 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 	r.url = "http://" + listen
 	args := []string{
 		"--nats-url", strings.Join(urls, ","), "--kubeconfig", kubeconfig, "--listen", listen, "--auth", "none",
-		"--stream-replicas", strconv.Itoa(len(s.Nodes)), "--resync", "24h",
+		"--resync", "24h",
+	}
+	if service.Durable == "" {
+		args = append(args, "--stream-replicas", strconv.Itoa(len(s.Nodes))) // The watcher, which makes the streams.
 	}
 	if service.OpenFGA {
 		if r.FGALink, err = newProxy(name+" to openfga", s.OpenFGATarget()); err != nil {

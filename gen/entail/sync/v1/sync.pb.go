@@ -819,6 +819,104 @@ func (x *GetDeadLetterResponse) GetChangeJson() string {
 	return ""
 }
 
+type DiscardDeadLetterRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardDeadLetterRequest) Reset() {
+	*x = DiscardDeadLetterRequest{}
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardDeadLetterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardDeadLetterRequest) ProtoMessage() {}
+
+func (x *DiscardDeadLetterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardDeadLetterRequest.ProtoReflect.Descriptor instead.
+func (*DiscardDeadLetterRequest) Descriptor() ([]byte, []int) {
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DiscardDeadLetterRequest) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+type DiscardDeadLetterResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The letter as it was.
+	DeadLetter *DeadLetter `protobuf:"bytes,1,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
+	// The original message was no change, and has left the bus.
+	MessageRemoved bool `protobuf:"varint,2,opt,name=message_removed,json=messageRemoved,proto3" json:"message_removed,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *DiscardDeadLetterResponse) Reset() {
+	*x = DiscardDeadLetterResponse{}
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardDeadLetterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardDeadLetterResponse) ProtoMessage() {}
+
+func (x *DiscardDeadLetterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardDeadLetterResponse.ProtoReflect.Descriptor instead.
+func (*DiscardDeadLetterResponse) Descriptor() ([]byte, []int) {
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DiscardDeadLetterResponse) GetDeadLetter() *DeadLetter {
+	if x != nil {
+		return x.DeadLetter
+	}
+	return nil
+}
+
+func (x *DiscardDeadLetterResponse) GetMessageRemoved() bool {
+	if x != nil {
+		return x.MessageRemoved
+	}
+	return false
+}
+
 type ReplayRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to What:
@@ -832,7 +930,7 @@ type ReplayRequest struct {
 
 func (x *ReplayRequest) Reset() {
 	*x = ReplayRequest{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[12]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +942,7 @@ func (x *ReplayRequest) String() string {
 func (*ReplayRequest) ProtoMessage() {}
 
 func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[12]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +955,7 @@ func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRequest) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{12}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReplayRequest) GetWhat() isReplayRequest_What {
@@ -914,7 +1012,7 @@ type ReplayResponse struct {
 
 func (x *ReplayResponse) Reset() {
 	*x = ReplayResponse{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[13]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -926,7 +1024,7 @@ func (x *ReplayResponse) String() string {
 func (*ReplayResponse) ProtoMessage() {}
 
 func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[13]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -939,7 +1037,7 @@ func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayResponse.ProtoReflect.Descriptor instead.
 func (*ReplayResponse) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{13}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReplayResponse) GetRef() *v1.ObjectRef {
@@ -1025,19 +1123,26 @@ const file_entail_sync_v1_sync_proto_rawDesc = "" +
 	"deadLetter\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1f\n" +
 	"\vchange_json\x18\x03 \x01(\tR\n" +
-	"changeJson\"v\n" +
+	"changeJson\"3\n" +
+	"\x18DiscardDeadLetterRequest\x12\x17\n" +
+	"\x02id\x18\x01 \x01(\x04B\a\xbaH\x042\x02 \x00R\x02id\"\x81\x01\n" +
+	"\x19DiscardDeadLetterResponse\x12;\n" +
+	"\vdead_letter\x18\x01 \x01(\v2\x1a.entail.sync.v1.DeadLetterR\n" +
+	"deadLetter\x12'\n" +
+	"\x0fmessage_removed\x18\x02 \x01(\bR\x0emessageRemoved\"v\n" +
 	"\rReplayRequest\x12&\n" +
 	"\x0edead_letter_id\x18\x01 \x01(\x04H\x00R\fdeadLetterId\x12.\n" +
 	"\x03ref\x18\x02 \x01(\v2\x1a.entail.event.v1.ObjectRefH\x00R\x03refB\r\n" +
 	"\x04what\x12\x05\xbaH\x02\b\x01\"Z\n" +
 	"\x0eReplayResponse\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.entail.event.v1.ObjectRefR\x03ref\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x04R\bsequence2\xc2\x03\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence2\xac\x04\n" +
 	"\vSyncService\x12V\n" +
 	"\vTraceObject\x12\".entail.sync.v1.TraceObjectRequest\x1a#.entail.sync.v1.TraceObjectResponse\x12P\n" +
 	"\tGetStatus\x12 .entail.sync.v1.GetStatusRequest\x1a!.entail.sync.v1.GetStatusResponse\x12b\n" +
 	"\x0fListDeadLetters\x12&.entail.sync.v1.ListDeadLettersRequest\x1a'.entail.sync.v1.ListDeadLettersResponse\x12\\\n" +
-	"\rGetDeadLetter\x12$.entail.sync.v1.GetDeadLetterRequest\x1a%.entail.sync.v1.GetDeadLetterResponse\x12G\n" +
+	"\rGetDeadLetter\x12$.entail.sync.v1.GetDeadLetterRequest\x1a%.entail.sync.v1.GetDeadLetterResponse\x12h\n" +
+	"\x11DiscardDeadLetter\x12(.entail.sync.v1.DiscardDeadLetterRequest\x1a).entail.sync.v1.DiscardDeadLetterResponse\x12G\n" +
 	"\x06Replay\x12\x1d.entail.sync.v1.ReplayRequest\x1a\x1e.entail.sync.v1.ReplayResponseB8Z6github.com/entail-dev/entail/gen/entail/sync/v1;syncv1b\x06proto3"
 
 var (
@@ -1052,60 +1157,65 @@ func file_entail_sync_v1_sync_proto_rawDescGZIP() []byte {
 	return file_entail_sync_v1_sync_proto_rawDescData
 }
 
-var file_entail_sync_v1_sync_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_entail_sync_v1_sync_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_entail_sync_v1_sync_proto_goTypes = []any{
-	(*TraceObjectRequest)(nil),      // 0: entail.sync.v1.TraceObjectRequest
-	(*TraceObjectResponse)(nil),     // 1: entail.sync.v1.TraceObjectResponse
-	(*Step)(nil),                    // 2: entail.sync.v1.Step
-	(*GetStatusRequest)(nil),        // 3: entail.sync.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),       // 4: entail.sync.v1.GetStatusResponse
-	(*Service)(nil),                 // 5: entail.sync.v1.Service
-	(*Snapshot)(nil),                // 6: entail.sync.v1.Snapshot
-	(*ListDeadLettersRequest)(nil),  // 7: entail.sync.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil), // 8: entail.sync.v1.ListDeadLettersResponse
-	(*DeadLetter)(nil),              // 9: entail.sync.v1.DeadLetter
-	(*GetDeadLetterRequest)(nil),    // 10: entail.sync.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),   // 11: entail.sync.v1.GetDeadLetterResponse
-	(*ReplayRequest)(nil),           // 12: entail.sync.v1.ReplayRequest
-	(*ReplayResponse)(nil),          // 13: entail.sync.v1.ReplayResponse
-	(*v1.ObjectRef)(nil),            // 14: entail.event.v1.ObjectRef
-	(v1.Operation)(0),               // 15: entail.event.v1.Operation
-	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
-	(*v1.ResourceResult)(nil),       // 17: entail.event.v1.ResourceResult
-	(*v1.SnapshotMarker)(nil),       // 18: entail.event.v1.SnapshotMarker
+	(*TraceObjectRequest)(nil),        // 0: entail.sync.v1.TraceObjectRequest
+	(*TraceObjectResponse)(nil),       // 1: entail.sync.v1.TraceObjectResponse
+	(*Step)(nil),                      // 2: entail.sync.v1.Step
+	(*GetStatusRequest)(nil),          // 3: entail.sync.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),         // 4: entail.sync.v1.GetStatusResponse
+	(*Service)(nil),                   // 5: entail.sync.v1.Service
+	(*Snapshot)(nil),                  // 6: entail.sync.v1.Snapshot
+	(*ListDeadLettersRequest)(nil),    // 7: entail.sync.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),   // 8: entail.sync.v1.ListDeadLettersResponse
+	(*DeadLetter)(nil),                // 9: entail.sync.v1.DeadLetter
+	(*GetDeadLetterRequest)(nil),      // 10: entail.sync.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),     // 11: entail.sync.v1.GetDeadLetterResponse
+	(*DiscardDeadLetterRequest)(nil),  // 12: entail.sync.v1.DiscardDeadLetterRequest
+	(*DiscardDeadLetterResponse)(nil), // 13: entail.sync.v1.DiscardDeadLetterResponse
+	(*ReplayRequest)(nil),             // 14: entail.sync.v1.ReplayRequest
+	(*ReplayResponse)(nil),            // 15: entail.sync.v1.ReplayResponse
+	(*v1.ObjectRef)(nil),              // 16: entail.event.v1.ObjectRef
+	(v1.Operation)(0),                 // 17: entail.event.v1.Operation
+	(*timestamppb.Timestamp)(nil),     // 18: google.protobuf.Timestamp
+	(*v1.ResourceResult)(nil),         // 19: entail.event.v1.ResourceResult
+	(*v1.SnapshotMarker)(nil),         // 20: entail.event.v1.SnapshotMarker
 }
 var file_entail_sync_v1_sync_proto_depIdxs = []int32{
-	14, // 0: entail.sync.v1.TraceObjectResponse.ref:type_name -> entail.event.v1.ObjectRef
-	15, // 1: entail.sync.v1.TraceObjectResponse.operation:type_name -> entail.event.v1.Operation
-	16, // 2: entail.sync.v1.TraceObjectResponse.observed_at:type_name -> google.protobuf.Timestamp
-	16, // 3: entail.sync.v1.TraceObjectResponse.published_at:type_name -> google.protobuf.Timestamp
+	16, // 0: entail.sync.v1.TraceObjectResponse.ref:type_name -> entail.event.v1.ObjectRef
+	17, // 1: entail.sync.v1.TraceObjectResponse.operation:type_name -> entail.event.v1.Operation
+	18, // 2: entail.sync.v1.TraceObjectResponse.observed_at:type_name -> google.protobuf.Timestamp
+	18, // 3: entail.sync.v1.TraceObjectResponse.published_at:type_name -> google.protobuf.Timestamp
 	2,  // 4: entail.sync.v1.TraceObjectResponse.steps:type_name -> entail.sync.v1.Step
-	17, // 5: entail.sync.v1.Step.result:type_name -> entail.event.v1.ResourceResult
+	19, // 5: entail.sync.v1.Step.result:type_name -> entail.event.v1.ResourceResult
 	5,  // 6: entail.sync.v1.GetStatusResponse.services:type_name -> entail.sync.v1.Service
 	6,  // 7: entail.sync.v1.GetStatusResponse.snapshots:type_name -> entail.sync.v1.Snapshot
-	16, // 8: entail.sync.v1.Service.last_ack_at:type_name -> google.protobuf.Timestamp
-	18, // 9: entail.sync.v1.Snapshot.marker:type_name -> entail.event.v1.SnapshotMarker
+	18, // 8: entail.sync.v1.Service.last_ack_at:type_name -> google.protobuf.Timestamp
+	20, // 9: entail.sync.v1.Snapshot.marker:type_name -> entail.event.v1.SnapshotMarker
 	9,  // 10: entail.sync.v1.ListDeadLettersResponse.dead_letters:type_name -> entail.sync.v1.DeadLetter
-	14, // 11: entail.sync.v1.DeadLetter.ref:type_name -> entail.event.v1.ObjectRef
-	16, // 12: entail.sync.v1.DeadLetter.parked_at:type_name -> google.protobuf.Timestamp
+	16, // 11: entail.sync.v1.DeadLetter.ref:type_name -> entail.event.v1.ObjectRef
+	18, // 12: entail.sync.v1.DeadLetter.parked_at:type_name -> google.protobuf.Timestamp
 	9,  // 13: entail.sync.v1.GetDeadLetterResponse.dead_letter:type_name -> entail.sync.v1.DeadLetter
-	14, // 14: entail.sync.v1.ReplayRequest.ref:type_name -> entail.event.v1.ObjectRef
-	14, // 15: entail.sync.v1.ReplayResponse.ref:type_name -> entail.event.v1.ObjectRef
-	0,  // 16: entail.sync.v1.SyncService.TraceObject:input_type -> entail.sync.v1.TraceObjectRequest
-	3,  // 17: entail.sync.v1.SyncService.GetStatus:input_type -> entail.sync.v1.GetStatusRequest
-	7,  // 18: entail.sync.v1.SyncService.ListDeadLetters:input_type -> entail.sync.v1.ListDeadLettersRequest
-	10, // 19: entail.sync.v1.SyncService.GetDeadLetter:input_type -> entail.sync.v1.GetDeadLetterRequest
-	12, // 20: entail.sync.v1.SyncService.Replay:input_type -> entail.sync.v1.ReplayRequest
-	1,  // 21: entail.sync.v1.SyncService.TraceObject:output_type -> entail.sync.v1.TraceObjectResponse
-	4,  // 22: entail.sync.v1.SyncService.GetStatus:output_type -> entail.sync.v1.GetStatusResponse
-	8,  // 23: entail.sync.v1.SyncService.ListDeadLetters:output_type -> entail.sync.v1.ListDeadLettersResponse
-	11, // 24: entail.sync.v1.SyncService.GetDeadLetter:output_type -> entail.sync.v1.GetDeadLetterResponse
-	13, // 25: entail.sync.v1.SyncService.Replay:output_type -> entail.sync.v1.ReplayResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	9,  // 14: entail.sync.v1.DiscardDeadLetterResponse.dead_letter:type_name -> entail.sync.v1.DeadLetter
+	16, // 15: entail.sync.v1.ReplayRequest.ref:type_name -> entail.event.v1.ObjectRef
+	16, // 16: entail.sync.v1.ReplayResponse.ref:type_name -> entail.event.v1.ObjectRef
+	0,  // 17: entail.sync.v1.SyncService.TraceObject:input_type -> entail.sync.v1.TraceObjectRequest
+	3,  // 18: entail.sync.v1.SyncService.GetStatus:input_type -> entail.sync.v1.GetStatusRequest
+	7,  // 19: entail.sync.v1.SyncService.ListDeadLetters:input_type -> entail.sync.v1.ListDeadLettersRequest
+	10, // 20: entail.sync.v1.SyncService.GetDeadLetter:input_type -> entail.sync.v1.GetDeadLetterRequest
+	12, // 21: entail.sync.v1.SyncService.DiscardDeadLetter:input_type -> entail.sync.v1.DiscardDeadLetterRequest
+	14, // 22: entail.sync.v1.SyncService.Replay:input_type -> entail.sync.v1.ReplayRequest
+	1,  // 23: entail.sync.v1.SyncService.TraceObject:output_type -> entail.sync.v1.TraceObjectResponse
+	4,  // 24: entail.sync.v1.SyncService.GetStatus:output_type -> entail.sync.v1.GetStatusResponse
+	8,  // 25: entail.sync.v1.SyncService.ListDeadLetters:output_type -> entail.sync.v1.ListDeadLettersResponse
+	11, // 26: entail.sync.v1.SyncService.GetDeadLetter:output_type -> entail.sync.v1.GetDeadLetterResponse
+	13, // 27: entail.sync.v1.SyncService.DiscardDeadLetter:output_type -> entail.sync.v1.DiscardDeadLetterResponse
+	15, // 28: entail.sync.v1.SyncService.Replay:output_type -> entail.sync.v1.ReplayResponse
+	23, // [23:29] is the sub-list for method output_type
+	17, // [17:23] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_entail_sync_v1_sync_proto_init() }
@@ -1113,7 +1223,7 @@ func file_entail_sync_v1_sync_proto_init() {
 	if File_entail_sync_v1_sync_proto != nil {
 		return
 	}
-	file_entail_sync_v1_sync_proto_msgTypes[12].OneofWrappers = []any{
+	file_entail_sync_v1_sync_proto_msgTypes[14].OneofWrappers = []any{
 		(*ReplayRequest_DeadLetterId)(nil),
 		(*ReplayRequest_Ref)(nil),
 	}
@@ -1123,7 +1233,7 @@ func file_entail_sync_v1_sync_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_sync_v1_sync_proto_rawDesc), len(file_entail_sync_v1_sync_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3,13 +3,16 @@ package allinone
 import (
 	"path/filepath"
 	"time"
+
+	"github.com/entail-dev/entail/services/internal/permission"
 )
 
 // Endpoints is where everything is, once it serves.
 type Endpoints struct {
 	Kubernetes string `json:"kubernetes"`
 	// Kubeconfig is empty when kubectl finds the cluster by itself.
-	Kubeconfig       string  `json:"kubeconfig,omitempty"`
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// NATS has a name and password in it: those of a person, who may do everything.
 	NATS             string  `json:"nats"`
 	OpenFGA          string  `json:"openfga"`
 	OpenFGAHTTP      string  `json:"openfgaHttp"`
@@ -25,7 +28,7 @@ type Endpoints struct {
 func (m *machine) endpoints(took time.Duration) Endpoints {
 	return Endpoints{
 		Kubernetes: m.servers.kube.Host, Kubeconfig: m.servers.kubeconfig,
-		NATS: m.servers.nats.URL(), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
+		NATS: m.servers.nats.URL(permission.Admin), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
 		SyncService: m.services[0].address, StoreService: m.services[1].address, TupleService: m.services[2].address,
 		InferenceService: m.services[3].address,
 		StateDir:         m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),

@@ -122,7 +122,7 @@ func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w := &worker{name: r.name, address: "http://" + listener.Addr().String(), cancel: cancel, done: make(chan struct{})}
 	around := surroundings{
-		nats:  m.servers.nats.URL(),
+		nats:  m.servers.nats.URL(r.name),
 		embed: service.Embed{Log: log, Kube: kube, Listener: listener},
 	}
 	go func() {

@@ -48,6 +48,11 @@ func (answers) GetDeadLetter(_ context.Context, r *syncv1.GetDeadLetterRequest) 
 	return &syncv1.GetDeadLetterResponse{DeadLetter: &syncv1.DeadLetter{Id: r.GetId(), Reason: "no sense"}}, nil
 }
 
+func (answers) DiscardDeadLetter(_ context.Context, r *syncv1.DiscardDeadLetterRequest) (*syncv1.DiscardDeadLetterResponse, error) {
+	letter := &syncv1.DeadLetter{Id: r.GetId(), Service: "tuple-sync", OriginalSequence: 42}
+	return &syncv1.DiscardDeadLetterResponse{DeadLetter: letter, MessageRemoved: r.GetId() == 8}, nil
+}
+
 func serve(t *testing.T, a answers, wrap func(http.Handler) http.Handler) (url string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -256,6 +261,18 @@ func TestDeadLettersListFollowsPagesUpToTheLimit(t *testing.T) {
 	}
 	if got := run(t, nil, "deadletters", "show", "7", "--server", server); !strings.Contains(got.out, "no sense") {
 		t.Errorf("show: %q %q", got.out, got.err)
+	}
+}
+
+func TestDeadLettersDiscardTellsWhatItPutAway(t *testing.T) {
+	server := serve(t, answers{}, nil)
+	for id, want := range map[string]string{
+		"7": "dead letter 7 of tuple-sync discarded\n",
+		"8": "dead letter 8 of tuple-sync discarded; message 42 was no change, and has left the bus\n",
+	} {
+		if got := run(t, nil, "deadletters", "discard", id, "--server", server); got.out != want {
+			t.Errorf("got %q %q, want %q", got.out, got.err, want)
+		}
 	}
 }
 

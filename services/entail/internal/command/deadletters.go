@@ -21,9 +21,9 @@ const (
 func newDeadLetters(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deadletters",
-		Short: "Show what could not be processed",
+		Short: "Show what could not be processed, and put it away",
 	}
-	cmd.AddCommand(newDeadLettersList(around), newDeadLettersShow(around))
+	cmd.AddCommand(newDeadLettersList(around), newDeadLettersShow(around), newDeadLettersDiscard(around))
 	return cmd
 }
 
@@ -98,6 +98,33 @@ func newDeadLettersShow(around Surroundings) *cobra.Command {
 			return err
 		}
 		return q.write(cmd.OutOrStdout(), letter, func(p report.Page) error { return p.DeadLetter(letter) })
+	}
+	return cmd
+}
+
+func newDeadLettersDiscard(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "discard ID",
+		Short: "Put a dead letter away",
+		Long: `discard puts a dead letter away that asks for nothing any more. A message that was
+no change at all leaves the bus with it. Nothing is processed: for that see replay.`,
+		Args: cobra.ExactArgs(1),
+	}
+	q := newQuestion(cmd, around, syncAPI())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := parseLetter(args[0])
+		if err != nil {
+			return err
+		}
+		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
+		if err != nil {
+			return err
+		}
+		discarded, err := client.DiscardDeadLetter(cmd.Context(), &syncv1.DiscardDeadLetterRequest{Id: id})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), discarded, func(p report.Page) error { return p.Discarded(discarded) })
 	}
 	return cmd
 }

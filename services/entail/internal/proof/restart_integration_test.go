@@ -242,7 +242,7 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 func (c *crowdBed) around(b *testing.B, name string) surroundings {
 	b.Helper()
 	return surroundings{
-		nats: c.bus.URL(), openFGA: c.openFGA.Config(), kubeconfig: c.kube.Kubeconfig(name),
+		nats: c.bus.URLOf(name), openFGA: c.openFGA.Config(), kubeconfig: c.kube.Kubeconfig(name),
 		embed: service.Embed{Kube: c.kube.Config(b, name), Log: slog.New(slog.DiscardHandler)},
 	}
 }

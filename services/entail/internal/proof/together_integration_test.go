@@ -23,10 +23,11 @@ import (
 
 // together is services in this process on servers of the test's own.
 type together struct {
+	bus     *testbed.NATSServer
 	kube    *testbed.KubeServer
 	objects dynamic.Interface
 	openFGA *fga.Client
-	// around leads to all servers but Kubernetes, where every service is somebody else.
+	// around leads to all servers but NATS and Kubernetes, where every service is somebody else.
 	around surroundings
 }
 
@@ -34,9 +35,9 @@ type together struct {
 func startTogether(t testing.TB, names ...string) *together {
 	t.Helper()
 	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
-	s := &together{kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t), around: surroundings{
-		nats: bus.URL(), openFGA: openFGA.Config(),
-		embed: service.Embed{Log: slog.New(slog.DiscardHandler)},
+	s := &together{bus: bus, kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t), around: surroundings{
+		openFGA: openFGA.Config(),
+		embed:   service.Embed{Log: slog.New(slog.DiscardHandler)},
 	}}
 	for _, name := range names {
 		s.start(t, name)
@@ -48,7 +49,7 @@ func startTogether(t testing.TB, names ...string) *together {
 func (s *together) start(t testing.TB, name string) (stop func()) {
 	t.Helper()
 	around := s.around
-	around.embed.Kube = s.kube.Config(t, name)
+	around.nats, around.embed.Kube = s.bus.URLOf(name), s.kube.Config(t, name)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

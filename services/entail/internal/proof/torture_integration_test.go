@@ -46,7 +46,7 @@ func TestWhateverGoesWrongOpenFGAEndsUpAsDeclared(t *testing.T) {
 	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
 	c := &chaos{t: t, random: random, bus: bus, openFGA: openFGA, kube: kube, js: bus.JetStream(t)}
 	for _, name := range names() {
-		around := surroundings{nats: bus.URL(), openFGA: openFGA.Config(), kubeconfig: kube.Kubeconfig(name)}
+		around := surroundings{nats: bus.URLOf(name), openFGA: openFGA.Config(), kubeconfig: kube.Kubeconfig(name)}
 		c.processes = append(c.processes, spawn(t, name, around))
 	}
 	w := &world{t: t, random: random, kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t)}
@@ -151,7 +151,7 @@ func replayWritesNothing(t *testing.T, bus *testbed.NATSServer, openFGA *testbed
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for _, name := range names()[1:] {
-		around := surroundings{nats: bus.URL(), openFGA: openFGA.Config(), embed: service.Embed{Kube: kube.Config(t, name), Log: slog.New(slog.DiscardHandler)}}
+		around := surroundings{nats: bus.URLOf(name), openFGA: openFGA.Config(), embed: service.Embed{Kube: kube.Config(t, name), Log: slog.New(slog.DiscardHandler)}}
 		running.Go(func() {
 			if err := run(ctx, name, around); err != nil {
 				t.Errorf("%s: %v", name, err)

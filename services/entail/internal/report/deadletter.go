@@ -67,3 +67,12 @@ func shorten(s string) string {
 func (p Page) Replayed(m *syncv1.ReplayResponse) error {
 	return p.line("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
 }
+
+// Discarded tells what was put away.
+func (p Page) Discarded(m *syncv1.DiscardDeadLetterResponse) error {
+	l := m.GetDeadLetter()
+	if m.GetMessageRemoved() {
+		return p.line("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())
+	}
+	return p.line("dead letter %d of %s discarded", l.GetId(), l.GetService())
+}

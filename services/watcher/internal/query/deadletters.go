@@ -53,10 +53,28 @@ func (s *Server) GetDeadLetter(ctx context.Context, r *syncv1.GetDeadLetterReque
 	return &syncv1.GetDeadLetterResponse{DeadLetter: wire(letter), Data: letter.Data, ChangeJson: changeJSON(letter.Data)}, nil
 }
 
+// DiscardDeadLetter puts a letter away, and what is no change off the stream of changes.
+func (s *Server) DiscardDeadLetter(ctx context.Context, r *syncv1.DiscardDeadLetterRequest) (*syncv1.DiscardDeadLetterResponse, error) {
+	letter, err := s.letter(ctx, r.GetId())
+	if err != nil {
+		return nil, err
+	}
+	removed := false
+	if letter.Sequence != 0 {
+		if removed, err = s.cfg.Publisher.RemoveMalformed(ctx, letter.Subject, letter.Sequence); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.cfg.Trail.Discard(ctx, letter.ID); err != nil {
+		return nil, err
+	}
+	return &syncv1.DiscardDeadLetterResponse{DeadLetter: wire(letter), MessageRemoved: removed}, nil
+}
+
 func (s *Server) letter(ctx context.Context, id uint64) (trail.Letter, error) {
 	letter, err := s.cfg.Trail.Letter(ctx, id)
 	if errors.Is(err, trail.ErrNoLetter) {
-		return trail.Letter{}, rpc.NotFound("there is no dead letter %d: it was replayed or has expired", id)
+		return trail.Letter{}, rpc.NotFound("there is no dead letter %d: it was replayed or discarded, or has expired", id)
 	}
 	return letter, err
 }

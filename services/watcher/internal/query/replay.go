@@ -54,7 +54,7 @@ func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Ke
 	}
 	key, _, err := topology.ParseChangeSubject(letter.Subject)
 	if err != nil {
-		return event.Key{}, rpc.Invalid("dead letter %d came from subject %q, which names no object: there is nothing to replay", id, letter.Subject)
+		return event.Key{}, rpc.Invalid("dead letter %d came from subject %q, which names no object: discard it", id, letter.Subject)
 	}
 	return key, nil
 }

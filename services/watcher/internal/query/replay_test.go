@@ -98,7 +98,7 @@ func TestAReplayedLetterIsGone(t *testing.T) {
 	id := b.letter(topology.StoreSync, topology.ChangeSubject(key("x")), []byte("?"))
 	b.replayed(letter(id), "x")
 	_, err := b.Replay(t.Context(), letter(id))
-	refused(t, err, connect.CodeNotFound, "replayed or has expired")
+	refused(t, err, connect.CodeNotFound, "replayed or discarded, or has expired")
 }
 
 func TestAReplayOfNothingSaysSo(t *testing.T) {

@@ -60,11 +60,12 @@ func (s *Server) Run(ctx context.Context) error {
 // the system is guarded by the paths /entail/status, /entail/deadletters and /entail/replay.
 func (s *Server) Handler() rpc.Handler {
 	return rpc.NewHandler(syncv1connect.SyncServiceName, syncv1connect.NewSyncServiceHandler, syncv1connect.SyncServiceHandler(s), map[string]rpc.Access{
-		syncv1connect.SyncServiceTraceObjectProcedure:     s.mayTrace,
-		syncv1connect.SyncServiceGetStatusProcedure:       rpc.CanPath("get", "/entail/status"),
-		syncv1connect.SyncServiceListDeadLettersProcedure: rpc.CanPath("get", "/entail/deadletters"),
-		syncv1connect.SyncServiceGetDeadLetterProcedure:   rpc.CanPath("get", "/entail/deadletters"),
-		syncv1connect.SyncServiceReplayProcedure:          rpc.CanPath("post", "/entail/replay"),
+		syncv1connect.SyncServiceTraceObjectProcedure:       s.mayTrace,
+		syncv1connect.SyncServiceGetStatusProcedure:         rpc.CanPath("get", "/entail/status"),
+		syncv1connect.SyncServiceListDeadLettersProcedure:   rpc.CanPath("get", "/entail/deadletters"),
+		syncv1connect.SyncServiceGetDeadLetterProcedure:     rpc.CanPath("get", "/entail/deadletters"),
+		syncv1connect.SyncServiceDiscardDeadLetterProcedure: rpc.CanPath("delete", "/entail/deadletters"),
+		syncv1connect.SyncServiceReplayProcedure:            rpc.CanPath("post", "/entail/replay"),
 	})
 }
 

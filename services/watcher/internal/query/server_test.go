@@ -260,11 +260,17 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 // letter parks a message as the consumer runtime does.
 func (b *bed) letter(service, subject string, data []byte) uint64 {
 	b.t.Helper()
+	return b.letterOf(42, service, subject, data)
+}
+
+// letterOf is about the message of that sequence.
+func (b *bed) letterOf(sequence uint64, service, subject string, data []byte) uint64 {
+	b.t.Helper()
 	msg := nats.NewMsg(topology.DeadLetterSubject(service, subject))
 	msg.Data = data
 	msg.Header.Set(topology.ReasonHeader, "because")
 	msg.Header.Set(topology.SubjectHeader, subject)
-	msg.Header.Set(topology.SequenceHeader, "42")
+	msg.Header.Set(topology.SequenceHeader, fmt.Sprint(sequence))
 	msg.Header.Set(topology.ServiceHeader, service)
 	return b.send(msg)
 }

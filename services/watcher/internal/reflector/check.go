@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
-// check looks at the stream from outside until ctx ends. Someone may delete, purge or
-// replace it, and nobody would be told.
+// check looks at the streams from outside until ctx ends. Someone may delete, purge,
+// replace or change them, and nobody would be told.
 func (r *reflector) check(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
 		began := time.Now()
@@ -25,6 +25,9 @@ func (r *reflector) check(ctx context.Context) {
 }
 
 func (r *reflector) checkOnce(ctx context.Context) error {
+	if err := r.restore(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	incarnation, err := r.incarnation(ctx)
@@ -59,13 +62,7 @@ func (k *kindReflector) check(ctx context.Context, incarnation string) error {
 	}
 	written, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	switch {
-	case errors.Is(err, publish.ErrNone):
-		if err := k.cfg.Publisher.Ensure(ctx, k.cfg.StreamReplicas); err != nil {
-			return err
-		}
-		restart(errAgain)
-		return nil
-	case errors.Is(err, publish.ErrMalformed), err == nil && written.GetStream() != incarnation:
+	case errors.Is(err, publish.ErrNone), errors.Is(err, publish.ErrMalformed), err == nil && written.GetStream() != incarnation:
 		restart(errAgain)
 		return nil
 	case err != nil || name.Name == "":
@@ -79,10 +76,8 @@ func (k *kindReflector) probe() (types.NamespacedName, head) {
 	if h, ok := k.heads[k.suspect]; ok {
 		return k.suspect, h
 	}
-	for name, h := range k.heads {
-		return name, h
-	}
-	return types.NamespacedName{}, head{}
+	name, _ := publish.AnyKey(k.heads)
+	return name, k.heads[name]
 }
 
 // overtaken notes what somebody else published; the caller holds the lock.
@@ -110,7 +105,6 @@ func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, p
 	if missing && before != name {
 		k.suspect, missing = name, false
 	}
-	restart := k.restart
 	k.mu.Unlock()
 	if !missing {
 		return nil
@@ -118,6 +112,6 @@ func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, p
 	if err := k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
 		return err
 	}
-	restart(errAgain)
+	k.sweepAgain()
 	return nil
 }

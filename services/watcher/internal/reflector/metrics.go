@@ -18,6 +18,7 @@ type Metrics struct {
 	sweeps    *prometheus.HistogramVec
 	rewound   *prometheus.GaugeVec
 	epochs    prometheus.Counter
+	restored  *prometheus.CounterVec
 }
 
 // byKind is the label that most of them have.
@@ -55,8 +56,11 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		epochs: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "entail_watcher_epochs_total", Help: "How often everything was published anew because the cluster went back in time.",
 		}),
+		restored: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_watcher_streams_restored_total", Help: "Streams that were missing, or had another configuration, and were restored.",
+		}, []string{"stream"}),
 	}
-	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.rewound, m.epochs)
+	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.rewound, m.epochs, m.restored)
 	return m
 }
 

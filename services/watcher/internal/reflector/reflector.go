@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -42,8 +44,6 @@ const (
 	maxRetry = 2 * time.Second
 	// publishTimeout bounds one attempt to publish.
 	publishTimeout = 3 * time.Second
-	// settling is more than a server takes to delete a stream.
-	settling = time.Second
 )
 
 // ErrForeign is returned when the stream holds objects of another cluster under this
@@ -93,6 +93,10 @@ type reflector struct {
 	backlog  *semaphore.Weighted
 	kinds    []*kindReflector
 	warnings rate.Sometimes
+	// restoring is held while streams are looked at and restored: one request at a time.
+	restoring sync.Mutex
+	// copies are the streams of which it was told that they have more copies than were asked for.
+	copies map[string]bool
 }
 
 // task is what a worker does: publish one object, or, without a name, the marker.
@@ -106,7 +110,8 @@ type task struct {
 func Run(ctx context.Context, cfg Config) error {
 	r := &reflector{
 		cfg: cfg, backlog: semaphore.NewWeighted(backlogBytes), warnings: rate.Sometimes{First: 1, Interval: time.Second},
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry)),
+		copies: map[string]bool{},
+		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry)),
 	}
 	for _, kind := range cfg.Kinds {
 		r.kinds = append(r.kinds, newKindReflector(r, kind))
@@ -129,7 +134,7 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 		if err == nil {
 			break
 		}
-		if fatal(err) {
+		if fatal(err) || fault.IsTerminal(err) {
 			return err
 		}
 		r.cfg.Log.WarnContext(ctx, "cluster or stream cannot be identified; trying again", "attempt", attempt, "error", err)
@@ -155,6 +160,9 @@ func (r *reflector) identify(ctx context.Context) error {
 		return err
 	}
 	r.epoch.advance(cluster)
+	if err := r.restore(ctx); err != nil {
+		return err
+	}
 	if _, err := r.incarnation(ctx); err != nil {
 		return err
 	}
@@ -205,23 +213,6 @@ func (r *reflector) checkEpoch(head publish.Head) error {
 		r.begin(head.Epoch)
 	}
 	return nil
-}
-
-// incarnation tells the life of the stream, which is made if there has been none for
-// a while: a server that is asked to make a stream while it deletes the one of the same
-// name mixes up their files, and acknowledges nothing any more.
-func (r *reflector) incarnation(ctx context.Context) (string, error) {
-	incarnation, err := r.cfg.Publisher.Incarnation(ctx)
-	if errors.Is(err, publish.ErrNone) && backoff.Sleep(ctx, settling) {
-		incarnation, err = r.cfg.Publisher.Incarnation(ctx)
-	}
-	if !errors.Is(err, publish.ErrNone) {
-		return incarnation, err
-	}
-	if err := r.cfg.Publisher.Ensure(ctx, r.cfg.StreamReplicas); err != nil {
-		return "", err
-	}
-	return r.cfg.Publisher.Incarnation(ctx)
 }
 
 // work publishes what is in the queue until the queue is shut down. Nothing is ever given up.

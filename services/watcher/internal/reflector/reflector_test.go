@@ -214,8 +214,17 @@ func TestWhatHappensToTheStreamHeals(t *testing.T) {
 		"marker overwritten": func(ctx context.Context, b *bus) error {
 			return squat(ctx, b, topology.SyncSubject("local", kinds.Stores().GroupResource))
 		},
-		"a message deleted": func(ctx context.Context, b *bus) error { return b.stream(topology.Changes).DeleteMsg(ctx, 2) },
-		"a subject purged":  purgeOne,
+		"a message deleted":                func(ctx context.Context, b *bus) error { return b.stream(topology.Changes).DeleteMsg(ctx, 2) },
+		"a subject purged":                 purgeOne,
+		"made to hold one message":         func(ctx context.Context, b *bus) error { return limit(ctx, b, topology.Changes) },
+		"markers made to hold one message": func(ctx context.Context, b *bus) error { return limit(ctx, b, topology.Sync) },
+		"replaced by one of other limits": func(ctx context.Context, b *bus) error {
+			config := b.stream(topology.Changes).CachedInfo().Config
+			config.MaxMsgs = 1
+			err := b.js.DeleteStream(ctx, topology.Changes)
+			_, made := b.js.CreateStream(ctx, config)
+			return errors.Join(err, made)
+		},
 		"a subject malformed": func(ctx context.Context, b *bus) error {
 			return squat(ctx, b, topology.ChangeSubject(newCluster().key("1")))
 		},
@@ -246,6 +255,47 @@ func deleteAll(ctx context.Context, b *bus) error {
 
 func replace(ctx context.Context, b *bus) error {
 	return errors.Join(b.js.DeleteStream(ctx, topology.Changes), topology.Ensure(ctx, b.js, 1))
+}
+
+// limit makes a stream hold one message.
+func limit(ctx context.Context, b *bus, stream string) error {
+	config := b.stream(stream).CachedInfo().Config
+	config.MaxMsgs = 1
+	_, err := b.js.UpdateStream(ctx, config)
+	return err
+}
+
+func TestEveryStreamIsRestored(t *testing.T) {
+	for name, harm := range map[string]func(ctx context.Context, b *bus, stream string) error{
+		"deleted":                  func(ctx context.Context, b *bus, stream string) error { return b.js.DeleteStream(ctx, stream) },
+		"made to hold one message": limit,
+	} {
+		for _, stream := range []string{topology.Changes, topology.Sync, topology.Results, topology.Announce, topology.DeadLetters} {
+			t.Run(stream+" "+name, func(t *testing.T) {
+				b, c := newBus(t), newCluster()
+				c.apply("a", "v1", "")
+				b.run(b.config(c))
+				b.becomes(c)
+				if err := harm(t.Context(), b, stream); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, func() error { return topology.Present(t.Context(), b.js) })
+				b.becomes(c)
+			})
+		}
+	}
+}
+
+func TestMoreCopiesThanThereAreServersEndTheWatcherWithWhatToDo(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	if err := b.js.DeleteStream(t.Context(), topology.Results); err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.config(c)
+	cfg.StreamReplicas = 3
+	if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "use --stream-replicas=1 or a cluster") {
+		t.Fatalf("ended with %v", err)
+	}
 }
 
 func purgeOne(ctx context.Context, b *bus) error {

@@ -45,6 +45,9 @@ const (
 	// SyncServiceGetDeadLetterProcedure is the fully-qualified name of the SyncService's GetDeadLetter
 	// RPC.
 	SyncServiceGetDeadLetterProcedure = "/entail.sync.v1.SyncService/GetDeadLetter"
+	// SyncServiceDiscardDeadLetterProcedure is the fully-qualified name of the SyncService's
+	// DiscardDeadLetter RPC.
+	SyncServiceDiscardDeadLetterProcedure = "/entail.sync.v1.SyncService/DiscardDeadLetter"
 	// SyncServiceReplayProcedure is the fully-qualified name of the SyncService's Replay RPC.
 	SyncServiceReplayProcedure = "/entail.sync.v1.SyncService/Replay"
 )
@@ -59,6 +62,9 @@ type SyncServiceClient interface {
 	ListDeadLetters(context.Context, *v1.ListDeadLettersRequest) (*v1.ListDeadLettersResponse, error)
 	// GetDeadLetter shows one of them with its message.
 	GetDeadLetter(context.Context, *v1.GetDeadLetterRequest) (*v1.GetDeadLetterResponse, error)
+	// DiscardDeadLetter puts one away. If what could not be processed is no change at all, it
+	// leaves the bus, too, so that nobody reads it again. Nothing is processed.
+	DiscardDeadLetter(context.Context, *v1.DiscardDeadLetterRequest) (*v1.DiscardDeadLetterResponse, error)
 	// Replay publishes the present state of an object again, so that every service
 	// processes it anew. It never brings back an older state.
 	Replay(context.Context, *v1.ReplayRequest) (*v1.ReplayResponse, error)
@@ -99,6 +105,12 @@ func NewSyncServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(syncServiceMethods.ByName("GetDeadLetter")),
 			connect.WithClientOptions(opts...),
 		),
+		discardDeadLetter: connect.NewClient[v1.DiscardDeadLetterRequest, v1.DiscardDeadLetterResponse](
+			httpClient,
+			baseURL+SyncServiceDiscardDeadLetterProcedure,
+			connect.WithSchema(syncServiceMethods.ByName("DiscardDeadLetter")),
+			connect.WithClientOptions(opts...),
+		),
 		replay: connect.NewClient[v1.ReplayRequest, v1.ReplayResponse](
 			httpClient,
 			baseURL+SyncServiceReplayProcedure,
@@ -110,11 +122,12 @@ func NewSyncServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // syncServiceClient implements SyncServiceClient.
 type syncServiceClient struct {
-	traceObject     *connect.Client[v1.TraceObjectRequest, v1.TraceObjectResponse]
-	getStatus       *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
-	listDeadLetters *connect.Client[v1.ListDeadLettersRequest, v1.ListDeadLettersResponse]
-	getDeadLetter   *connect.Client[v1.GetDeadLetterRequest, v1.GetDeadLetterResponse]
-	replay          *connect.Client[v1.ReplayRequest, v1.ReplayResponse]
+	traceObject       *connect.Client[v1.TraceObjectRequest, v1.TraceObjectResponse]
+	getStatus         *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
+	listDeadLetters   *connect.Client[v1.ListDeadLettersRequest, v1.ListDeadLettersResponse]
+	getDeadLetter     *connect.Client[v1.GetDeadLetterRequest, v1.GetDeadLetterResponse]
+	discardDeadLetter *connect.Client[v1.DiscardDeadLetterRequest, v1.DiscardDeadLetterResponse]
+	replay            *connect.Client[v1.ReplayRequest, v1.ReplayResponse]
 }
 
 // TraceObject calls entail.sync.v1.SyncService.TraceObject.
@@ -153,6 +166,15 @@ func (c *syncServiceClient) GetDeadLetter(ctx context.Context, req *v1.GetDeadLe
 	return nil, err
 }
 
+// DiscardDeadLetter calls entail.sync.v1.SyncService.DiscardDeadLetter.
+func (c *syncServiceClient) DiscardDeadLetter(ctx context.Context, req *v1.DiscardDeadLetterRequest) (*v1.DiscardDeadLetterResponse, error) {
+	response, err := c.discardDeadLetter.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Replay calls entail.sync.v1.SyncService.Replay.
 func (c *syncServiceClient) Replay(ctx context.Context, req *v1.ReplayRequest) (*v1.ReplayResponse, error) {
 	response, err := c.replay.CallUnary(ctx, connect.NewRequest(req))
@@ -172,6 +194,9 @@ type SyncServiceHandler interface {
 	ListDeadLetters(context.Context, *v1.ListDeadLettersRequest) (*v1.ListDeadLettersResponse, error)
 	// GetDeadLetter shows one of them with its message.
 	GetDeadLetter(context.Context, *v1.GetDeadLetterRequest) (*v1.GetDeadLetterResponse, error)
+	// DiscardDeadLetter puts one away. If what could not be processed is no change at all, it
+	// leaves the bus, too, so that nobody reads it again. Nothing is processed.
+	DiscardDeadLetter(context.Context, *v1.DiscardDeadLetterRequest) (*v1.DiscardDeadLetterResponse, error)
 	// Replay publishes the present state of an object again, so that every service
 	// processes it anew. It never brings back an older state.
 	Replay(context.Context, *v1.ReplayRequest) (*v1.ReplayResponse, error)
@@ -208,6 +233,12 @@ func NewSyncServiceHandler(svc SyncServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(syncServiceMethods.ByName("GetDeadLetter")),
 		connect.WithHandlerOptions(opts...),
 	)
+	syncServiceDiscardDeadLetterHandler := connect.NewUnaryHandlerSimple(
+		SyncServiceDiscardDeadLetterProcedure,
+		svc.DiscardDeadLetter,
+		connect.WithSchema(syncServiceMethods.ByName("DiscardDeadLetter")),
+		connect.WithHandlerOptions(opts...),
+	)
 	syncServiceReplayHandler := connect.NewUnaryHandlerSimple(
 		SyncServiceReplayProcedure,
 		svc.Replay,
@@ -224,6 +255,8 @@ func NewSyncServiceHandler(svc SyncServiceHandler, opts ...connect.HandlerOption
 			syncServiceListDeadLettersHandler.ServeHTTP(w, r)
 		case SyncServiceGetDeadLetterProcedure:
 			syncServiceGetDeadLetterHandler.ServeHTTP(w, r)
+		case SyncServiceDiscardDeadLetterProcedure:
+			syncServiceDiscardDeadLetterHandler.ServeHTTP(w, r)
 		case SyncServiceReplayProcedure:
 			syncServiceReplayHandler.ServeHTTP(w, r)
 		default:
@@ -249,6 +282,10 @@ func (UnimplementedSyncServiceHandler) ListDeadLetters(context.Context, *v1.List
 
 func (UnimplementedSyncServiceHandler) GetDeadLetter(context.Context, *v1.GetDeadLetterRequest) (*v1.GetDeadLetterResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.sync.v1.SyncService.GetDeadLetter is not implemented"))
+}
+
+func (UnimplementedSyncServiceHandler) DiscardDeadLetter(context.Context, *v1.DiscardDeadLetterRequest) (*v1.DiscardDeadLetterResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.sync.v1.SyncService.DiscardDeadLetter is not implemented"))
 }
 
 func (UnimplementedSyncServiceHandler) Replay(context.Context, *v1.ReplayRequest) (*v1.ReplayResponse, error) {

@@ -1,0 +1,98 @@
+//go:build integration
+
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// harms are what somebody may do to one stream.
+func harms() map[string]func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error {
+	return map[string]func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error{
+		"deleted": func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error {
+			return js.DeleteStream(ctx, stream.CachedInfo().Config.Name)
+		},
+		"emptied": func(ctx context.Context, _ jetstream.JetStream, stream jetstream.Stream) error {
+			return stream.Purge(ctx)
+		},
+		"made to hold one message": func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error {
+			config := stream.CachedInfo().Config
+			config.MaxMsgs = 1
+			_, err := js.UpdateStream(ctx, config)
+			return err
+		},
+	}
+}
+
+func TestAStreamThatIsHarmedIsBackWithWhatItHeld(t *testing.T) {
+	s := startTogether(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
+	js := s.bus.JetStream(t)
+	tuples := 0
+	change := func() {
+		tuples++
+		s.kube.Apply(t, kinds.Stores(), "changed", corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple(fmt.Sprint(tuples))}})
+		testbed.Eventually(t, time.Minute, s.settled)
+	}
+	s.kube.Apply(t, kinds.Stores(), untouched, corev1alpha1.StoreSpec{CoreModule: core})
+	change()
+	testbed.Eventually(t, time.Minute, func() error { return complete(t.Context(), js) })
+	for _, name := range topology.Streams() {
+		for harm, do := range harms() {
+			t.Run(name+" "+harm, func(t *testing.T) {
+				stream, err := js.Stream(t.Context(), name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := do(t.Context(), js, stream); err != nil {
+					t.Fatal(err)
+				}
+				change()
+				testbed.Eventually(t, time.Minute, func() error { return complete(t.Context(), js) })
+			})
+		}
+	}
+}
+
+// settled is nil when all that the Store asks for is live.
+func (s *together) settled() error {
+	found, err := list[corev1alpha1.Store](context.Background(), s.objects, kinds.Stores())
+	if err != nil {
+		return err
+	}
+	if store := found["changed"]; !ready(store.Status.Conditions, store.Generation) {
+		return errors.New("the Store is not ready")
+	}
+	return nil
+}
+
+// untouched is a Store that nobody changes: whatever the bus holds of it, it held before or was given again.
+const untouched = "untouched"
+
+// complete is nil when every stream is as it must be and holds what can be said again of a Store.
+func complete(ctx context.Context, js jetstream.JetStream) error {
+	errs := []error{topology.Present(ctx, js)}
+	key := event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: untouched}
+	for subject, stream := range map[string]string{
+		topology.ChangeSubject(key): topology.Changes, topology.SyncSubject("local", key.GroupResource): topology.Sync,
+		topology.ResultSubject(topology.StoreSync, key): topology.Results, topology.ResultSubject(topology.TupleSync, key): topology.Results,
+	} {
+		s, err := js.Stream(ctx, stream)
+		if err == nil {
+			_, err = s.GetLastMsgForSubject(ctx, subject)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,20 @@
+// Command generate-nats writes the configuration of NATS, with the rights of every service, to a file.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/entail-dev/entail/services/internal/permission"
+)
+
+func main() {
+	config, err := permission.Config()
+	if err == nil {
+		err = os.WriteFile(os.Args[1], config, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

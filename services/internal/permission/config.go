@@ -1,0 +1,70 @@
+package permission
+
+import (
+	"bytes"
+	"text/template"
+)
+
+// Config is the configuration of a NATS server with all users. It says nothing of what differs from
+// server to server, and knows no password.
+func Config() ([]byte, error) {
+	var out bytes.Buffer
+	err := layout.Execute(&out, map[string]any{"Users": Users(), "Admin": Admin, "System": System})
+	return out.Bytes(), err
+}
+
+//nolint:gochecknoglobals // A constant in all but the language's sense.
+var layout = template.Must(template.New("nats.conf").Funcs(template.FuncMap{
+	"variable": Variable,
+}).Parse(`# Generated from the table in services/internal/permission by ` + "`make generate`" + `: change it there.
+#
+# What each service may do on the bus, and no more. Passwords are variables of the environment, or of a file that
+# includes this one and sets them first; they are read as configuration, so put them in quotes ("…"). A user may have
+# {nkey: $NATS_NKEY_…}, the public half of one, instead of a name and a password.
+#
+# Name, addresses, TLS, routes and the directory of streams are each server's own:
+#
+#     server_name: nats-0
+#     jetstream {store_dir: /data}
+#     tls {cert_file: …, key_file: …}
+#     cluster {name: entail, routes: […]}
+#     include nats.conf
+
+accounts {
+  ENTAIL {
+    jetstream: enabled
+    users: [
+{{- range .Users}}
+      {
+        user: {{.Service}}, password: ${{variable .Service}}
+        permissions: {
+          publish: {
+            allow: [
+{{- range .Publish}}
+              # {{.Why}}
+{{- range .Subjects}}
+              "{{.}}"
+{{- end}}{{end}}
+            ]
+            deny: [
+{{- range .Deny}}
+              # {{.Why}}
+{{- range .Subjects}}
+              "{{.}}"
+{{- end}}{{end}}
+            ]
+          }
+          subscribe: "{{.Subscribe}}"
+        }
+      }
+{{- end}}
+      # A person; no service.
+      {user: {{.Admin}}, password: ${{variable .Admin}}}
+    ]
+  }
+  SYS {
+    users: [{user: {{.System}}, password: ${{variable .System}}}]
+  }
+}
+system_account: SYS
+`))

@@ -1,0 +1,55 @@
+package permission_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const shipped = "../../../deploy/base/nats/nats.conf"
+
+func TestTheShippedConfigurationIsThatOfTheTable(t *testing.T) {
+	want, err := permission.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(shipped); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v; run `make generate`", err)
+	}
+}
+
+func TestEveryServiceIsAUserAndEveryRightHasAReason(t *testing.T) {
+	want := []string{permission.Admin, permission.System, topology.Watcher}
+	for _, service := range topology.Services() {
+		want = append(want, service.Name)
+	}
+	if got := permission.Names(); !slices.Equal(got, want) {
+		t.Errorf("users are %v, want %v", got, want)
+	}
+	for _, user := range permission.Users() {
+		for _, right := range slices.Concat(user.Publish, user.Deny) {
+			if right.Why == "" || len(right.Subjects) == 0 {
+				t.Errorf("%s has the right %+v", user.Service, right)
+			}
+		}
+	}
+}
+
+func TestOnlyTheWatcherMayChangeStreams(t *testing.T) {
+	for _, user := range permission.Users() {
+		for _, right := range user.Publish {
+			for _, subject := range right.Subjects {
+				changes := strings.HasPrefix(subject, "$JS.API.STREAM.") && !strings.HasPrefix(subject, "$JS.API.STREAM.INFO.") ||
+					strings.HasPrefix(subject, "entail.changes") || strings.HasPrefix(subject, "entail.sync")
+				if changes && user.Service != topology.Watcher || subject == ">" || strings.HasPrefix(subject, "$JS.API.>") {
+					t.Errorf("%s may publish on %s", user.Service, subject)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+)
+
+const (
+	// publishTimeout bounds one publication: an acknowledgement that was lost does not come later.
+	publishTimeout = 3 * time.Second
+	// flushTimeout bounds what a shutdown waits for.
+	flushTimeout = time.Second
+	// batch is how many messages are published before the order is looked at again.
+	batch = 256
+)
+
+// outbox publishes what nobody waits for: messages go out in the background, and each again until it
+// is acknowledged.
+type outbox struct {
+	js  jetstream.JetStream
+	log *slog.Logger
+	// parallel is how many are on their way at a time; with 1 they stay in order.
+	parallel int
+
+	mu sync.Mutex
+	// waiting are the messages, by keys in the order in which these came.
+	waiting map[string]*outgoing
+	order   []string
+	// more is told that there is something to do.
+	more chan struct{}
+}
+
+type outgoing struct {
+	key, subject string
+	data         []byte
+	options      []jetstream.PublishOpt
+	// until is when the message is of no use any more; zero is never.
+	until time.Time
+}
+
+func newOutbox(js jetstream.JetStream, log *slog.Logger, parallel int) *outbox {
+	return &outbox{js: js, log: log, parallel: parallel, waiting: map[string]*outgoing{}, more: make(chan struct{}, 1)}
+}
+
+// put takes m, which replaces one that waits under the same key.
+func (o *outbox) put(m *outgoing) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting[m.key] == nil {
+		o.order = append(o.order, m.key)
+	}
+	o.waiting[m.key] = m
+	select {
+	case o.more <- struct{}{}:
+	default:
+	}
+}
+
+// holds reports whether a message waits under a key.
+func (o *outbox) holds(key string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting[key] != nil
+}
+
+// remove takes m away, unless it was replaced.
+func (o *outbox) remove(m *outgoing) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting[m.key] == m {
+		delete(o.waiting, m.key)
+	}
+}
+
+// next are the first messages that wait.
+func (o *outbox) next() []*outgoing {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.order = slices.DeleteFunc(o.order, func(key string) bool { return o.waiting[key] == nil })
+	var first []*outgoing
+	for _, key := range o.order[:min(batch, len(o.order))] {
+		first = append(first, o.waiting[key])
+	}
+	return first
+}
+
+// run publishes until ctx ends.
+func (o *outbox) run(ctx context.Context) {
+	delays := backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
+	for attempt := 1; ctx.Err() == nil; {
+		messages := o.next()
+		if len(messages) == 0 {
+			select {
+			case <-ctx.Done():
+			case <-o.more:
+			}
+			continue
+		}
+		err := o.publish(ctx, messages)
+		if err == nil {
+			attempt = 1
+			continue
+		}
+		o.log.WarnContext(ctx, "messages not published; trying again", slog.Int("waiting", len(messages)), slog.Any("error", err))
+		delays.Wait(ctx, attempt)
+		attempt++
+	}
+}
+
+// flush publishes once more what still waits, if there is anybody to take it.
+func (o *outbox) flush() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	for messages := o.next(); len(messages) > 0 && o.js.Conn().IsConnected(); messages = o.next() {
+		if err := o.publish(ctx, messages); err != nil {
+			o.log.WarnContext(ctx, "messages not published before the end", slog.Int("waiting", len(messages)), slog.Any("error", err))
+			return
+		}
+	}
+}
+
+// publish sends messages and waits for what becomes of them. The first error is that of all.
+func (o *outbox) publish(ctx context.Context, messages []*outgoing) error {
+	var group errgroup.Group
+	group.SetLimit(o.parallel)
+	for _, m := range messages {
+		group.Go(func() error { return o.publishOne(ctx, m) })
+	}
+	return group.Wait()
+}
+
+func (o *outbox) publishOne(ctx context.Context, m *outgoing) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	_, err := o.js.Publish(ctx, m.subject, m.data, m.options...)
+	if err == nil || !m.until.IsZero() && time.Now().After(m.until) {
+		o.remove(m)
+	}
+	if err != nil {
+		return fmt.Errorf("publish on %s: %w", m.subject, err)
+	}
+	return nil
+}

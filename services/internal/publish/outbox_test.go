@@ -1,0 +1,141 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// runUntilTheEnd runs something in the background of a test.
+func runUntilTheEnd(t *testing.T, run func(ctx context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+func eventually(t *testing.T, what func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+		err := what()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func holds(t *testing.T, js jetstream.JetStream, stream string, want uint64) func() error {
+	return func() error {
+		s, err := js.Stream(t.Context(), stream)
+		if err != nil {
+			return err
+		}
+		if got := s.CachedInfo().State.Msgs; got != want {
+			return fmt.Errorf("%s holds %d messages, want %d", stream, got, want)
+		}
+		return nil
+	}
+}
+
+func TestAnAnnouncementThatFailsHoldsNobodyUpAndComesLater(t *testing.T) {
+	js := bus(t, 0)
+	if err := js.DeleteStream(t.Context(), topology.Announce); err != nil {
+		t.Fatal(err)
+	}
+	log := &counter{}
+	a := NewAnnouncer(js, slog.New(log))
+	runUntilTheEnd(t, func(ctx context.Context) { _ = a.Run(ctx) })
+	for range 3 {
+		a.Announce(&eventv1.StoreChanged{StoreId: "01"})
+	}
+	eventually(t, func() error {
+		if log.Load() == 0 {
+			return errors.New("nothing was said of a publication that failed")
+		}
+		return nil
+	})
+	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, holds(t, js, topology.Announce, 3))
+}
+
+func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
+	for name, harm := range map[string]func(ctx context.Context, js jetstream.JetStream) error{
+		"purged": func(ctx context.Context, js jetstream.JetStream) error {
+			s, err := js.Stream(ctx, topology.Results)
+			return errors.Join(err, s.Purge(ctx))
+		},
+		"deleted": func(ctx context.Context, js jetstream.JetStream) error {
+			return errors.Join(js.DeleteStream(ctx, topology.Results), topology.Ensure(ctx, js, 1))
+		},
+		"made to hold one message": func(ctx context.Context, js jetstream.JetStream) error {
+			s, err := js.Stream(ctx, topology.Results)
+			config := s.CachedInfo().Config
+			config.MaxMsgs = 1
+			_, changed := js.UpdateStream(ctx, config)
+			return errors.Join(err, changed, topology.Ensure(ctx, js, 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := bus(t, 0)
+			r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+			r.interval = 5 * time.Millisecond
+			say := func() {
+				for i := range 20 {
+					r.Report(t.Context(), Result{Change: state(fmt.Sprint(i), 1), Outcome: eventv1.Outcome_OUTCOME_APPLIED})
+				}
+			}
+			runUntilTheEnd(t, func(ctx context.Context) { r.Run(ctx, say) })
+			say()
+			eventually(t, holds(t, js, topology.Results, 20))
+			if err := harm(t.Context(), js); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, holds(t, js, topology.Results, 20))
+		})
+	}
+}
+
+func TestTheNewestOfResultsThatWaitIsPublished(t *testing.T) {
+	js := bus(t, 0)
+	r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+	for version := range 5 {
+		c := state("a", version+1)
+		c.Generation = int64(version + 1)
+		r.Report(t.Context(), Result{Change: c, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
+	}
+	r.Flush()
+	s, err := js.Stream(t.Context(), topology.Results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.CachedInfo().State.LastSeq; got != 1 {
+		t.Errorf("%d publications, want 1", got)
+	}
+}
+
+// counter is a log that counts.
+type counter struct{ atomic.Int32 }
+
+func (*counter) Enabled(context.Context, slog.Level) bool { return true }
+func (c *counter) Handle(context.Context, slog.Record) error {
+	c.Add(1)
+	return nil
+}
+func (c *counter) WithAttrs([]slog.Attr) slog.Handler { return c }
+func (c *counter) WithGroup(string) slog.Handler      { return c }

@@ -1,0 +1,95 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// settling is more than a server takes to delete a stream.
+const settling = time.Second
+
+// incarnation tells the life of the stream of changes, which is made if there is none.
+func (r *reflector) incarnation(ctx context.Context) (string, error) {
+	incarnation, err := r.cfg.Publisher.Incarnation(ctx)
+	if !errors.Is(err, publish.ErrNone) {
+		return incarnation, err
+	}
+	if err := r.restore(ctx); err != nil {
+		return "", err
+	}
+	return r.cfg.Publisher.Incarnation(ctx)
+}
+
+// restore makes every stream what the table of package topology says. Nobody else does.
+func (r *reflector) restore(ctx context.Context) error {
+	r.restoring.Lock()
+	defer r.restoring.Unlock()
+	wrong, err := r.compare(ctx)
+	errs := []error{err}
+	for _, d := range wrong {
+		errs = append(errs, r.restoreOne(ctx, d))
+	}
+	return errors.Join(errs...)
+}
+
+// compare lists what has to be restored. What is missing must have been so for a while: a server
+// that is asked to make a stream while it deletes the one of the same name mixes up their files,
+// and acknowledges nothing any more.
+func (r *reflector) compare(ctx context.Context) ([]topology.Difference, error) {
+	differences, err := r.cfg.Publisher.Compare(ctx, r.cfg.StreamReplicas)
+	for _, d := range differences {
+		if d.Missing && backoff.Sleep(ctx, settling) {
+			differences, err = r.cfg.Publisher.Compare(ctx, r.cfg.StreamReplicas)
+			break
+		}
+	}
+	for _, d := range differences {
+		if d.Copies > 0 && !r.copies[d.Stream] {
+			r.copies[d.Stream] = true
+			r.cfg.Log.WarnContext(ctx, "a stream has more copies than --stream-replicas says; they are kept",
+				"stream", d.Stream, "copies", d.Copies, "stream_replicas", r.cfg.StreamReplicas)
+		}
+	}
+	return differences, err
+}
+
+// restoreOne restores one stream. Another configuration may have cost it messages, and if those were
+// changes or markers, nobody may believe the markers any more.
+func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error {
+	if !d.Wrong() {
+		return nil
+	}
+	doubtful := !d.Missing && (d.Stream == topology.Changes || d.Stream == topology.Sync)
+	for _, k := range r.kinds {
+		if !doubtful {
+			break
+		}
+		if err := k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
+			return err
+		}
+	}
+	if err := r.cfg.Publisher.Restore(ctx, d); err != nil {
+		return err
+	}
+	r.cfg.Metrics.restored.WithLabelValues(d.Stream).Inc()
+	r.cfg.Log.WarnContext(ctx, "stream restored; dead letters and announcements that it has lost stay lost",
+		"stream", d.Stream, "missing", d.Missing, "differed_in", d.Fields)
+	for _, k := range r.kinds {
+		if doubtful {
+			k.sweepAgain()
+		}
+	}
+	return nil
+}
+
+func (k *kindReflector) sweepAgain() {
+	k.mu.Lock()
+	restart := k.restart
+	k.mu.Unlock()
+	restart(errAgain)
+}
