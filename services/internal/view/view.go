@@ -54,8 +54,8 @@ type View struct {
 	// position is the last sequence seen of that stream, changed that of the last change.
 	position, changed uint64
 	// heard is when the view was known to hold all that the stream did, by [bootclock.Now].
-	heard time.Duration
-	markers  map[event.GroupResource]marker
+	heard   time.Duration
+	markers map[event.GroupResource]marker
 	// epochs are the newest of each cluster.
 	epochs map[string]string
 	// loading is true until a feed has read all that the stream held when it began.
