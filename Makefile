@@ -29,6 +29,9 @@ PROCESSES      := $(SERVICES) bin/nats-server bin/openfga
 # What `make up` gives to `entail up`.
 ARGS           ?=
 
+# The service that `make new-service` makes.
+NAME           ?=
+
 # What `make chaos` does; SEED repeats what another run did.
 MINUTES        ?= 30
 SEED           ?=
@@ -84,6 +87,13 @@ generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sourc
 	cd services/internal && GOWORK=off $(CURDIR)/.tmp/bin/controller-gen object crd \
 		paths=./api/... output:crd:dir=$(CURDIR)/deploy/crd
 	cd services/internal && GOWORK=off go generate ./rbac ./permission
+
+.PHONY: new-service
+new-service: ## Write the skeleton of a service, and enter it wherever services are listed (NAME=what-it-does)
+	@cd services/internal && GOWORK=off go run ./cmd/new-service '$(CURDIR)' '$(NAME)'
+	@$(MAKE) generate
+	cd services/$(NAME) && GOWORK=off go mod tidy
+	@echo "services/$(NAME) is there: CONTRIBUTING.md says what to fill in"
 
 .PHONY: tidy
 tidy: ## Tidy every module, then the workspace

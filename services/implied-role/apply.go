@@ -45,6 +45,8 @@ type applied struct {
 	// if something more urgent interrupted.
 	undone             map[string]struct{}
 	stale, interrupted bool
+	// forbidden sources lack a right, of which nothing tells when it is given.
+	forbidden map[string]error
 	// err is the first error that waiting may cure.
 	err error
 	// obstacles and writes by source.
@@ -61,7 +63,8 @@ const chunk = 256
 // meanwhile, it leaves the rest of what is to be given: taking away must not wait.
 func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, plans []infer.Plan, urgent func() bool) *applied {
 	done := &applied{
-		undone: map[string]struct{}{}, obstacles: map[string][]infer.Obstacle{}, writes: map[string]int{}, withheld: map[infer.Role]struct{}{},
+		undone: map[string]struct{}{}, forbidden: map[string]error{}, obstacles: map[string][]infer.Obstacle{},
+		writes: map[string]int{}, withheld: map[infer.Role]struct{}{},
 	}
 	var actions []infer.Action
 	for _, plan := range plans {
@@ -146,7 +149,7 @@ func same(seen, planned *infer.Binding) bool { return seen.Generated() && seen.U
 func (a *applier) refresh(ctx context.Context, seen event.Change) error {
 	now, err := a.kube.Newest(ctx, kinds.RoleBindings(), seen)
 	if err == nil && now.UID != "" {
-		err = a.view.Apply(ctx, now)
+		err = a.view.Apply(ctx, a.view.Dated(now))
 	}
 	if err != nil {
 		return err
@@ -154,7 +157,7 @@ func (a *applier) refresh(ctx context.Context, seen event.Change) error {
 	return reconcile.ErrStale
 }
 
-// note keeps what became of an action. It reports whether the API server refused it for good.
+// note keeps what became of an action. It reports whether the API server refused it.
 func (d *applied) note(a infer.Action, err error) (refused bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,6 +169,10 @@ func (d *applied) note(a infer.Action, err error) (refused bool) {
 		d.stale = true
 	case errors.Is(err, kube.ErrTerminating):
 		// With the namespace everything goes.
+	case errors.Is(err, kube.ErrForbidden):
+		d.forbidden[a.Source] = err
+		d.refused(a, err)
+		return true
 	case fault.IsUnavailable(err):
 		d.undone[a.Source], d.withheld[a.Child] = struct{}{}, struct{}{}
 		d.meet(a, infer.Pending, fmt.Sprintf("RoleBinding %s is still to be written", a.Name))
@@ -173,10 +180,14 @@ func (d *applied) note(a infer.Action, err error) (refused bool) {
 			d.err = err
 		}
 	default:
-		d.meet(a, infer.Forbidden, fmt.Sprintf("the API server refuses RoleBinding %s: %s", a.Name, cause(err)))
+		d.refused(a, err)
 		return true
 	}
 	return false
+}
+
+func (d *applied) refused(a infer.Action, err error) {
+	d.meet(a, infer.Forbidden, fmt.Sprintf("the API server refuses RoleBinding %s: %s", a.Name, cause(err)))
 }
 
 func (d *applied) meet(a infer.Action, reason, message string) {

@@ -198,12 +198,10 @@ func TestARevocationThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	if c := b.condition("c>b", "Synced", "Forbidden"); !strings.Contains(c.Message, name("B1", "b")) {
 		t.Errorf("message %q does not say which", c.Message)
 	}
-	b.Settled()
-	if n := tried.Load(); n == 0 || n > 4 {
-		t.Errorf("it was tried %d times", n)
+	if tried.Load() == 0 {
+		t.Error("it was not tried")
 	}
 	on.Store(false)
-	b.Resync(topology.ImpliedRole)
 	b.becomes("B2:b{y}")
 }
 
@@ -215,16 +213,10 @@ func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 	b.condition("a>c", "Synced", "Synced")
 	b.condition("x>y", "Synced", "Synced")
 	b.generates("B1:b{u} B1:c{u} B2:y{v}")
-	b.Settled()
-	before := tried.Load()
 	b.do("B2=x{v,w}")
 	b.generates("B1:b{u} B1:c{u} B2:y{v,w}")
-	b.Settled()
-	if n := tried.Load(); before == 0 || n > before+1 {
-		t.Errorf("it was tried %d times, and then %d, though nothing changed", before, n)
-	}
+	b.calms(tried)
 	on.Store(false)
-	b.Resync(topology.ImpliedRole)
 	b.becomes("B1:b{u} B1:c{u} B2:y{v,w}")
 }
 

@@ -2,6 +2,7 @@ package impliedrole
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -138,6 +139,8 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 	case done.interrupted:
 		p.Enqueue(bindingsFirst, p.Key)
 		return nil
+	case len(done.forbidden) > 0:
+		p.Later(errors.Join(slices.Collect(maps.Values(done.forbidden))...))
 	case len(rules) == 0 && r.state.Empty(namespace):
 		r.memory.forget(namespace)
 	}
@@ -164,7 +167,8 @@ func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *ch
 		todo.merge(next)
 		for source := range next.sources {
 			plan := ruleSet.Plan(r.state.Snapshot(n.name, source))
-			plan.Obstacles = slices.DeleteFunc(plan.Obstacles, func(o infer.Obstacle) bool { return o.Reason == infer.TooManyBindings }) // Of which the rules tell.
+			// Of too many bindings the rules tell.
+			plan.Obstacles = slices.DeleteFunc(plan.Obstacles, func(o infer.Obstacle) bool { return o.Reason == infer.TooManyBindings })
 			plans[source] = plan
 		}
 		if takes == maxTakes || !n.pending() {
@@ -205,13 +209,17 @@ func (r *reconciler) conclude(ctx context.Context, p *consume.Pass[Key], made pl
 		news = news || changed
 		r.warn(ctx, p.Key.Namespace, plan.Name, taken, &warnings)
 		if _, left := done.undone[plan.Name]; !left {
-			delete(todo.sources, plan.Name)
+			if done.forbidden[plan.Name] == nil {
+				delete(todo.sources, plan.Name)
+			}
 			r.report(p, made.ruleSet, plan.Name, obstacles, done.writes[plan.Name])
 		}
 	}
 	for key := range todo.gone {
 		if _, left := done.undone[key.Name]; !left {
-			delete(todo.gone, key)
+			if done.forbidden[key.Name] == nil {
+				delete(todo.gone, key)
+			}
 			r.reportGone(p, key, done.obstacles[key.Name])
 		}
 	}

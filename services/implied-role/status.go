@@ -23,6 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
@@ -73,17 +74,20 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 	return r.refused(ctx, p, rules, errs)
 }
 
-// refused joins errors that waiting may cure. Any other is the fault of one rule, and
-// concerns no other: it is noted, and the status is tried again at a resync.
+// refused joins errors that waiting may cure. A refusal is the fault of one rule, and concerns no
+// other: it is noted, and the status is tried again at a resync, or sooner for want of a right.
 func (r *reconciler) refused(ctx context.Context, p *consume.Pass[Key], rules []state.Rule, errs []error) error {
 	for i, err := range errs {
-		if err == nil || fault.IsUnavailable(err) || errors.Is(err, reconcile.ErrStale) {
+		forbidden := errors.Is(err, kube.ErrForbidden)
+		if err == nil || !forbidden && fault.IsUnavailable(err) || errors.Is(err, reconcile.ErrStale) {
 			continue
 		}
 		rule := rules[i]
 		r.log.WarnContext(ctx, "the API server refuses the status of a rule", slog.String("object", rule.Key.String()), slog.Any("error", err))
 		p.Report(rule.Change, eventv1.Outcome_OUTCOME_PENDING, "its status is refused: "+cause(err))
-		errs[i] = nil
+		if errs[i] = nil; forbidden {
+			p.Later(err)
+		}
 	}
 	return errors.Join(errs...)
 }

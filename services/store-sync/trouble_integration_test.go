@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -341,4 +342,61 @@ func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
 	if ids := b.named("demo"); len(ids) != 1 {
 		t.Errorf("OpenFGA has %v", ids)
 	}
+}
+
+// Between the making of an OpenFGA store and the record of its id in the status nobody else knows
+// of it: who vanishes then must not leave it behind, and who comes next must not get it.
+func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T) {
+	b := newBed(t)
+	vanish := sync.OnceFunc(func() {
+		b.patch(`{"metadata":{"finalizers":null}}`)
+		b.Delete(kinds.Stores(), "demo")
+		b.awaitGone("demo")
+	})
+	b.OpenFGA.FailAfter(func(_ context.Context, op string) error {
+		if op == "CreateStore" {
+			vanish()
+		}
+		return nil
+	})
+	b.Reflector()
+	b.serve()
+	b.applyStore("demo")
+	testbed.Eventually(t, soon, func() error {
+		if calls, ids := b.OpenFGA.CallsByOp(), b.named("demo"); calls["CreateStore"] == 0 || len(ids) > 0 {
+			return fmt.Errorf("after the calls %v OpenFGA has %v", calls, ids)
+		}
+		return nil
+	})
+	b.Settled()
+	if ids := b.named("demo"); len(ids) > 0 {
+		t.Errorf("OpenFGA has %v", ids)
+	}
+	b.applyStore("demo")
+	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=True/Merged")
+	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID {
+		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
+	}
+}
+
+func TestAStoreThatHasAnotherNameInOpenFGAWorksAndSaysSo(t *testing.T) {
+	b := newBed(t)
+	id, err := b.hand.CreateStore(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.applyStore("demo")
+	b.patch(fmt.Sprintf(`{"status":{"storeId":%q}}`, id), "status")
+	b.Reflector()
+	b.serve()
+	s := b.await("demo", "ModelSynced=True/Merged", "NameInSync=False/Unsupported")
+	if message := messageOf(s.Status.Conditions, corev1alpha1.NameInSync); !strings.Contains(message, `"other"`) {
+		t.Errorf("it is told: %s", message)
+	}
+	if ids := b.named("demo"); s.Status.StoreID != id || len(ids) > 0 {
+		t.Errorf("status names %s, want %s; OpenFGA has %v, too", s.Status.StoreID, id, ids)
+	}
+	b.expectTypes("user", "document")
+	b.Settled()
+	b.Quiet("a pass over a Store of another name", func() { b.patch(`{"metadata":{"labels":{"look":"again"}}}`) })
 }

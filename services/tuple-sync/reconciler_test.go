@@ -178,6 +178,37 @@ func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatMayNotBeChangedIsToldOfAndComesAgain(t *testing.T) {
+	s := newFixture(t, one)
+	bad := s.module("bad", two)
+	s.disturb = func(op string) error {
+		if op == "hold" && len(bad.meta.Finalizers) == 0 && s.calls["hold"] > 1 {
+			return fault.Unavailable(kube.ErrForbidden)
+		}
+		return nil
+	}
+	key := Key{Ledger: ledger.Key{StoreID: "S1"}}
+	for range 2 {
+		s.process.later = nil
+		if _, err := s.process.reconcile(key, false); err != nil || !errors.Is(s.process.later, kube.ErrForbidden) {
+			t.Fatalf("got %v, later %v", err, s.process.later)
+		}
+	}
+	s.expect("doc:1#viewer@user:1")
+	c := bad.status.Conditions[len(bad.status.Conditions)-1]
+	if c.Reason != plan.Forbidden || c.ObservedGeneration != 1 || !strings.Contains(c.Message, "the API server forbids it") {
+		t.Errorf("condition %+v", c)
+	}
+	writes := s.writes
+	if _, err := s.process.reconcile(key, false); err != nil || s.writes != writes {
+		t.Errorf("told once more: %d writes, %v", s.writes-writes, err)
+	}
+	s.disturb = nil
+	s.dirty[key] = true
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1", "doc:2#viewer@user:2")
+}
+
 func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
 	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]

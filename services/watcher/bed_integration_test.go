@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,8 +65,8 @@ func (b *bed) run() (stop func()) {
 	return stop
 }
 
-// runOn runs a watcher that reaches the API server in its own way, and tells where it answers.
-func (b *bed) runOn(kube *rest.Config) (stop func(), url string) {
+// runOn runs a watcher that reaches the servers in its own way, and tells where it answers.
+func (b *bed) runOn(kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
 	b.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,6 +75,7 @@ func (b *bed) runOn(kube *rest.Config) (stop func(), url string) {
 	cfg := watcher.Defaults()
 	cfg.NATS.URL, cfg.RPC.Auth, cfg.Kinds = b.nats.URLOf(topology.Watcher), rpc.None, followed()
 	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), kube, listener
+	cfg.Embed.NATS = bus
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- watcher.Run(ctx, cfg) }()
@@ -204,17 +206,17 @@ func (b *bed) order() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	newest := map[event.Key]event.Change{}
+	newest := map[string]event.Change{}
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
 		c, err := topology.DecodeChange(msg)
 		if err != nil {
 			b.t.Errorf("message on %s: %v", msg.Subject(), err)
 			return
 		}
-		if old, seen := newest[c.Key]; seen && !c.NewerThan(old) {
+		if old, seen := newest[msg.Subject()]; seen && !c.NewerThan(old) {
 			b.t.Errorf("%s: version %s came after %s", c.Key, c.ResourceVersion, old.ResourceVersion)
 		}
-		newest[c.Key] = c
+		newest[msg.Subject()] = c
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,23 +13,47 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// A standby takes over at most leaseDuration + leaseRetry after the leader died, and at
-// once after it stopped in order. A leader that cannot renew stops before another may begin.
+// A standby takes over at once after the leader stopped in order. One that died is replaced when its
+// lease has run out: a standby looks every leaseRetry to 2.2 times that, saw the last renewal that
+// much late and finds it expired that much late, which makes 7.2 s. A leader that cannot renew stops
+// before another may begin.
 const (
-	leaseDuration = 8 * time.Second
-	leaseRenewal  = 5 * time.Second
-	leaseRetry    = time.Second
+	leaseDuration = 5 * time.Second
+	leaseRenewal  = 3500 * time.Millisecond
+	leaseRetry    = 500 * time.Millisecond
 )
+
+const (
+	// maxUnanswered is how long the bus may leave a leader without an answer before that gives up its seat.
+	maxUnanswered = 10 * time.Second
+	// abstention is how long it does not stand for election then: a standby looks every leaseRetry.
+	abstention = 5 * leaseRetry
+)
+
+var errUnanswered = errors.New("the bus does not answer")
 
 // election finds the one leader among all replicas. That two lead for a moment does no
 // harm: the stream takes nothing older than it has.
 type election struct {
-	namespace, name, identity string
-	leases                    coordination.CoordinationV1Interface
-	log                       *slog.Logger
-	metrics                   metrics
+	identity string
+	lease    *lease
+	// unanswered is for how long the bus has not answered.
+	unanswered func() time.Duration
+	log        *slog.Logger
+	metrics    metrics
+}
+
+// newLease is the Lease by which replicas elect their leader.
+func newLease(leases coordination.CoordinationV1Interface, cfg Config, identity string) *lease {
+	return &lease{Interface: &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: cfg.LeaseNamespace, Name: cfg.LeaseName}, Client: leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}}
 }
 
 // randomIdentity tells replicas apart that nobody named.
@@ -44,7 +69,10 @@ func randomIdentity() string {
 // lead fails.
 func (e *election) run(ctx context.Context, lead func(context.Context) error) error {
 	for ctx.Err() == nil {
-		if err := e.term(ctx, lead); err != nil {
+		err := e.term(ctx, lead)
+		if errors.Is(err, errUnanswered) {
+			backoff.Sleep(ctx, abstention)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -58,12 +86,8 @@ func (e *election) term(ctx context.Context, lead func(context.Context) error) e
 	defer release()
 	begun, over := make(chan context.Context, 1), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: e.name, ReleaseOnCancel: true,
-		LeaseDuration: leaseDuration, RenewDeadline: leaseRenewal, RetryPeriod: leaseRetry,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name}, Client: e.leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: e.identity},
-		},
+		Name: topology.Watcher, ReleaseOnCancel: true,
+		LeaseDuration: leaseDuration, RenewDeadline: leaseRenewal, RetryPeriod: leaseRetry, Lock: e.lease,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(lost context.Context) { begun <- lost },
 			OnStoppedLeading: func() {},
@@ -87,14 +111,29 @@ func (e *election) term(ctx context.Context, lead func(context.Context) error) e
 	return err
 }
 
-// lead runs until ctx ends or the lease is lost.
+// lead runs until ctx ends or the lease is lost; [errUnanswered] means that it is to be given up.
 func (e *election) lead(ctx, lost context.Context, lead func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(lost, cancel)()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(lost, func() { cancel(nil) })()
+	go e.watch(ctx, cancel)
 	e.metrics.leader.Set(1)
 	defer e.metrics.leader.Set(0)
 	e.log.InfoContext(ctx, "leading", slog.String("identity", e.identity))
 	defer e.log.InfoContext(ctx, "no longer leading", slog.String("identity", e.identity))
-	return lead(ctx)
+	err := lead(ctx)
+	if err == nil && errors.Is(context.Cause(ctx), errUnanswered) {
+		return errUnanswered
+	}
+	return err
+}
+
+// watch cancels a leader that gets no answer from the bus: a standby's connection may be better.
+func (e *election) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	for backoff.Sleep(ctx, leaseRetry/2) {
+		if silent := e.unanswered(); silent > maxUnanswered {
+			e.log.WarnContext(ctx, "the bus does not answer; giving up the lead", slog.Duration("for", silent))
+			cancel(errUnanswered)
+		}
+	}
 }

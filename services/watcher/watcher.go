@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
@@ -46,25 +47,32 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	if err != nil {
 		return service.App{}, fmt.Errorf("client of the API server: %w", err)
 	}
-	leases, err := kubernetes.NewForConfig(rt.Kube)
+	patient := rest.CopyConfig(rt.Kube)
+	patient.Timeout = leaseRenewal // A standby would wait for ever.
+	leases, err := kubernetes.NewForConfig(patient)
 	if err != nil {
 		return service.App{}, fmt.Errorf("client of leases: %w", err)
 	}
-	publisher := publish.New(rt.JS)
+	publisher, doubts := publish.New(rt.JS), reflector.NewDoubts()
 	stream := reflector.Config{
 		Source: cluster, Publisher: publisher, Cluster: cfg.Cluster, Kinds: kinds, StreamReplicas: cfg.StreamReplicas,
 		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,
-		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Tracer: rt.Tracer, Propagator: rt.Propagator,
+		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Doubts: doubts, Health: &reflector.Health{}, Tracer: rt.Tracer, Propagator: rt.Propagator,
 	}
+	identity := cmp.Or(cfg.Identity, randomIdentity())
 	leader := &election{
-		namespace: cfg.LeaseNamespace, name: cfg.LeaseName, identity: cmp.Or(cfg.Identity, randomIdentity()),
-		leases: leases.CoordinationV1(), log: rt.Log, metrics: newMetrics(rt.Metrics),
+		identity: identity, lease: newLease(leases.CoordinationV1(), cfg, identity), unanswered: stream.Health.Unanswered,
+		log: rt.Log, metrics: newMetrics(rt.Metrics),
 	}
 	answers := query.New(query.Config{
 		Source: cluster, Publisher: publisher, Trail: trail.New(rt.JS), Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
 	})
 	return service.App{
 		Handlers: []rpc.Handler{answers.Handler()},
+		Ready: []service.Check{
+			{Name: "lease", Err: leader.lease.Err}, {Name: "versions", Err: doubts.Err},
+			{Name: "cluster", Err: stream.Health.Cluster}, {Name: "publication", Err: stream.Health.Bus},
+		},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
 				return leader.run(ctx, func(ctx context.Context) error { return reflector.Run(ctx, stream) })

@@ -14,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -53,7 +55,14 @@ type Config struct {
 	Metrics prometheus.Registerer
 	Service topology.Service
 	View    *view.View
+	// Place is that which every change of a backend asks for; see [Place.Left]. Default: one that
+	// nobody asks.
+	Place *Place
 
+	// Binding is told whether the engine is bound. Default none.
+	Binding *Binding
+	// Tracer is that of the passes. Default none.
+	Tracer trace.TracerProvider
 	// Workers is how many keys are reconciled in parallel. Default 8.
 	Workers int
 	// MaxAttempts is after how many failures that are nobody else's fault a message
@@ -75,8 +84,17 @@ func (c Config) withDefaults() Config {
 			*d = value
 		}
 	}
+	if c.Binding == nil {
+		c.Binding = &Binding{}
+	}
+	if c.Tracer == nil {
+		c.Tracer = noop.NewTracerProvider()
+	}
 	if c.Workers <= 0 {
 		c.Workers = 8
+	}
+	if c.Place == nil {
+		c.Place = NewPlace(c.JS, c.Service.Name, c.Log)
 	}
 	if c.MaxAttempts <= 0 {
 		c.MaxAttempts = 10

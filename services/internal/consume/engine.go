@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
 // engine knows which keys wait to be reconciled, and which messages wait for them.
@@ -22,7 +23,7 @@ type engine[K comparable] struct {
 	metrics    metrics
 	results    *publish.Results
 	echoes     echoes
-	turn       turn
+	place      *Place
 	unsettled  unsettled
 	// observing are the observations in progress.
 	observing sync.WaitGroup
@@ -46,12 +47,18 @@ type request struct {
 	resync     bool
 }
 
-// traceparent is that of the newest change that asked.
-func (r *request) traceparent() string {
-	if len(r.deliveries) == 0 {
-		return ""
+// traceparents are those of the change that asked first, and of the others: what follows from a
+// change comes after it.
+func (r *request) traceparents() (first string, others []string) {
+	for _, d := range r.deliveries {
+		switch is := d.change.Traceparent; {
+		case first == "":
+			first = is
+		case is != first && !slices.Contains(others, is) && len(others) < maxLinks:
+			others = append(others, is)
+		}
 	}
-	return r.deliveries[len(r.deliveries)-1].change.Traceparent
+	return first, others
 }
 
 func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
@@ -61,6 +68,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		metrics:   newMetrics(cfg.Metrics, cfg.Service.Name),
 		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
+		place:     cfg.Place,
 		unsettled: unsettled{open: map[*delivery]struct{}{}},
 		requests:  map[K]*request{}, running: map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
@@ -88,6 +96,16 @@ func (e *engine[K]) everything(resync bool) {
 	defer e.mu.Unlock()
 	for _, keys := range e.routes {
 		e.askAll(keys, resync)
+	}
+}
+
+// lately looks thoroughly at what has changed within a time.
+func (e *engine[K]) lately(within time.Duration) {
+	for _, object := range e.cfg.View.ChangedSince(time.Now().Add(-within)) {
+		touched := e.route(object)
+		e.mu.Lock()
+		e.askAll(touched, true)
+		e.mu.Unlock()
 	}
 }
 
@@ -215,11 +233,15 @@ func (e *engine[K]) work(ctx context.Context) {
 	}
 }
 
+// maxLinks bounds the traces that one pass is linked to.
+const maxLinks = 16
+
 // gateDelay is how often a key looks whether the view is complete again.
 const gateDelay = 100 * time.Millisecond
 
 func (e *engine[K]) reconcile(ctx context.Context, key K) {
-	if e.cfg.View.Complete() != nil {
+	ours := e.place.ours()
+	if ours && (!e.place.sure() || e.cfg.View.Complete() != nil) {
 		e.queue.keys.AddAfter(key, gateDelay)
 		return
 	}
@@ -231,15 +253,17 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 		return
 	}
 	e.running[key] = r
-	draining, traceparent := e.draining, r.traceparent()
+	draining := e.draining
+	first, others := r.traceparents()
 	e.mu.Unlock()
-	if draining {
-		e.settle(ctx, key, r, errDraining)
+	ctx = tracing.Continue(ctx, first)
+	if draining || !ours {
+		e.settle(ctx, key, r, ErrNotActive)
 		return
 	}
 	p := NewPass(e.cfg.View, key, r.resync)
 	p.engine = e
-	err := e.attempt(ctx, p, traceparent)
+	err := e.attempt(ctx, p, others)
 	e.conclude(ctx, p, r, err)
 }
 
@@ -247,8 +271,21 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err error) {
 	for _, result := range p.Results() {
 		e.results.Report(ctx, result)
+		e.mu.Lock()
+		for _, d := range r.deliveries {
+			d.reported = d.reported || d.change.Key == result.Change.Key && d.change.UID == result.Change.UID
+		}
+		e.mu.Unlock()
 	}
 	e.metrics.pass(p.writes, err)
 	e.fanOut(p, r, err)
+	if err == nil && p.later != nil {
+		e.settleLater(ctx, p.Key, r, p.later)
+		return
+	}
 	e.settle(ctx, p.Key, r, err)
+	if err == nil && p.again > 0 {
+		e.requeue(p.Key, false)
+		e.queue.keys.AddAfter(p.Key, p.again)
+	}
 }

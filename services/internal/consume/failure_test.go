@@ -56,6 +56,55 @@ func TestADrainGivesUpTheTurn(t *testing.T) {
 	}
 }
 
+func TestAReplicaIsBoundWhileThereIsSomethingToBindTo(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	var active, standby consume.Binding
+	one := b.start(b.connect(), func(c *consume.Config) { c.Binding = &active })
+	b.publish("a", "g", 1)
+	one.becomes(t, "g", "a@1 ")
+	b.start(b.connect(), func(c *consume.Config) { c.Binding = &standby })
+	eventually(t, standby.Err)
+	if err := active.Err(); err != nil {
+		t.Errorf("the active replica: %v", err)
+	}
+	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
+		t.Fatal(err)
+	}
+	for _, binding := range []*consume.Binding{&active, &standby} {
+		eventually(t, func() error {
+			if binding.Err() == nil {
+				return errors.New("bound to a durable that is gone")
+			}
+			return nil
+		})
+	}
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, active.Err)
+	eventually(t, standby.Err)
+}
+
+func TestADrainDoesNotWaitForAServerThatIsAway(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	const grace = 19 * time.Second
+	s := b.start(b.connect(), func(c *consume.Config) { c.Grace = grace })
+	b.publish("a", "g", 1)
+	s.becomes(t, "g", "a@1 ")
+	b.shutdown()
+	stopped := make(chan struct{})
+	go func() { s.stop(); close(stopped) }()
+	select {
+	case <-stopped:
+	case <-time.After(grace):
+		t.Error("the drain takes all of its grace period")
+	}
+	b.boot()
+	<-stopped
+}
+
 func TestWorkInProgressIsFinishedAtShutdown(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)

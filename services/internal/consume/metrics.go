@@ -33,6 +33,12 @@ func newMetrics(registerer prometheus.Registerer, service string) metrics {
 			ConstLabels: labels, Buckets: prometheus.ExponentialBuckets(0.002, 2, 16),
 		}),
 	}
+	for _, outcome := range []string{"ok", "retried", "released", "handed_back", "parked"} {
+		m.handled.WithLabelValues(outcome)
+	}
+	for _, outcome := range []string{"changed", "unchanged", "failed"} {
+		m.passes.WithLabelValues(outcome)
+	}
 	if registerer != nil {
 		registerer.MustRegister(m.handled, m.passes, m.writes, m.changeMS)
 	}

@@ -352,6 +352,33 @@ func TestADependencyThatIsDownHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
+func TestAPassThatAsksForItsKeyLaterHoldsNoMessage(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.js)
+	var passes atomic.Int32
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Key == "g" && passes.Add(1) < 5 {
+			p.Later(errors.New("a right is missing"))
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	eventually(t, func() error {
+		if n := passes.Load(); n < 5 {
+			return fmt.Errorf("%d passes", n)
+		}
+		return nil
+	})
+	b.settled()
+	if info := b.durable(func(*jetstream.ConsumerInfo) bool { return true }); info.NumRedelivered != 0 {
+		t.Errorf("%d messages came again", info.NumRedelivered)
+	}
+	if n := len(b.letters()); n != 0 {
+		t.Errorf("%d dead letters", n)
+	}
+}
+
 func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 	s := newBus(t)
 	s.snapshot(0)

@@ -22,6 +22,10 @@ const (
 	lease = topology.AckWait / 3
 	// waitLog is how often waiting for the view is logged.
 	waitLog = 10 * time.Second
+	// handBackTimeout is how long what was fetched may take to be handed back.
+	handBackTimeout = 2 * time.Second
+	// turnTimeout is how long giving up the turn may take; it runs out soon anyway.
+	turnTimeout = 2 * time.Second
 )
 
 func (e *engine[K]) run(ctx context.Context) error {
@@ -33,6 +37,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 	defer stop()
 	var helpers, workers sync.WaitGroup
 	helpers.Go(func() { e.unsettled.renew(background, e.cfg.Log, lease) })
+	helpers.Go(func() { e.place.hold(background) })
 	helpers.Go(func() { e.wakes(ctx) })
 	helpers.Go(func() { e.results.Run(background, func() { e.everything(false) }) })
 	for range e.cfg.Workers {
@@ -81,7 +86,9 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	defer handBackRest(messages)
+	defer handBackRest(ctx, messages)
+	e.cfg.Binding.bound.Store(true)
+	defer e.cfg.Binding.bound.Store(false)
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
@@ -91,11 +98,14 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 	}
 }
 
-// handBackRest returns what was fetched but not taken.
-func handBackRest(messages jetstream.MessagesContext) {
+// handBackRest returns what was fetched but not taken. Of a server that is away nothing more comes,
+// but the end of the subscription is not told for long.
+func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
+	defer cancel()
 	messages.Drain()
 	for {
-		msg, err := messages.Next()
+		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return
 		}
@@ -104,7 +114,7 @@ func handBackRest(messages jetstream.MessagesContext) {
 }
 
 // drain finishes the reconciliations in progress, hands everything else back, and gives
-// up the turn.
+// up the place.
 func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
@@ -123,7 +133,9 @@ func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 		e.unsettled.drop(d)
 		_ = d.msg.Nak() // On error the lease runs out.
 	}
-	if err := e.turn.end(ctx, e.cfg.JS, e.cfg.Service.Name); err != nil {
-		e.cfg.Log.DebugContext(ctx, "turn not given up; it will run out", slog.Any("error", err))
+	ctx, cancel = context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	if err := e.place.leave(ctx); err != nil {
+		e.cfg.Log.DebugContext(ctx, "place not given up; it will run out", slog.Any("error", err))
 	}
 }

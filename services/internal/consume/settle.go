@@ -63,23 +63,14 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 	case err == nil:
 		delete(e.retries, key)
 		return disposition{verdict: done}
-	case e.draining:
+	case e.draining || !e.place.ours():
+		delete(e.retries, key)
 		return disposition{verdict: handBack, err: err}
 	case fault.IsTerminal(err):
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
 	}
-	r := e.retries[key]
-	if now := time.Now(); now.After(r.until) {
-		// Attempts that other events bring about meanwhile count for nothing.
-		r.failures++
-		r.delay = e.backoff.Delay(r.failures)
-		r.until = now.Add(r.delay)
-		if !fault.IsUnavailable(err) {
-			r.own++
-		}
-	}
-	e.retries[key] = r
+	r := e.delayed(key, !fault.IsUnavailable(err))
 	if r.own >= e.cfg.MaxAttempts {
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
@@ -90,6 +81,22 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 		e.touch(d.change.Key, key)
 	}
 	return disposition{again, r.delay, err}
+}
+
+// delayed counts a failure of a key, and tells how long it is to wait; the caller holds the lock.
+func (e *engine[K]) delayed(key K, own bool) retry {
+	r := e.retries[key]
+	if now := time.Now(); now.After(r.until) {
+		// Attempts that other events bring about meanwhile count for nothing.
+		r.failures++
+		r.delay = e.backoff.Delay(r.failures)
+		r.until = now.Add(r.delay)
+		if own {
+			r.own++
+		}
+	}
+	e.retries[key] = r
+	return r
 }
 
 // retry is what a key has been through since its last success.
@@ -143,13 +150,14 @@ func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, er
 		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
 		return "released", d.msg.Ack()
 	case handBack:
-		return "handed back", d.msg.Nak()
+		return "handed_back", d.msg.Nak()
 	case park:
 		if err := e.park(ctx, d); err != nil {
 			return "retried", errors.Join(err, e.comeAgain(d, e.cfg.MaxDelay))
 		}
 		return "parked", nil
 	default:
+		e.reportDeletion(ctx, d)
 		e.metrics.age(d.change)
 		return "ok", d.msg.Ack()
 	}

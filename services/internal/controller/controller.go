@@ -10,6 +10,8 @@ import (
 	"context"
 	"log/slog"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -37,23 +39,31 @@ type Parts struct {
 	// OpenFGA is nil unless it was asked for.
 	OpenFGA *fga.Client
 	Status  *StatusWriter
+	// Replica tells this one from others of the service.
+	Replica string
+	backlog *backlog
 	// Announcer tells caches what changed in a store.
 	Announcer *publish.Announcer
 }
 
 // Open makes the parts of the service that rt bears the name of. It connects to nothing yet.
 func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
-	api, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
+	place := consume.NewPlace(rt.JS, rt.Name, rt.Log)
+	guarded := rest.CopyConfig(rt.Kube)
+	guarded.Wrap(place.Guard)
+	api, err := kube.New(guarded, cfg.Cluster, rt.Name)
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log)}
+	p := &Parts{Replica: place.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log)}
 	if needs.OpenFGA != nil {
-		if p.OpenFGA, err = fga.Dial(*needs.OpenFGA); err != nil {
+		server := *needs.OpenFGA
+		server.Log, server.Tracer = rt.Log, rt.Tracer
+		if p.OpenFGA, err = fga.Dial(server, place.GuardCalls()); err != nil {
 			return nil, err
 		}
 	}
-	shown := view.Config{JS: rt.JS, Fetch: api.Fetch, Log: rt.Log}
+	shown := view.Config{JS: rt.JS, Service: rt.Name, Fetch: api.Fetch, Log: rt.Log}
 	if needs.OneCluster {
 		shown.Cluster = cfg.Cluster
 	}
@@ -61,8 +71,11 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	p.Status = NewStatusWriter(api, p.View, rt.Log)
 	durable, _ := topology.ServiceNamed(rt.Name)
 	p.Engine = consume.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: durable, View: p.View, Workers: cfg.Workers, Resync: cfg.Resync,
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &consume.Binding{}, Tracer: rt.Tracer,
+		Service: durable, View: p.View, Place: place, Workers: cfg.Workers, Resync: cfg.Resync,
 	}
+	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
+		rt.Name, rt.Metrics, rt.Log)
 	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))
 	return p, nil
 }
@@ -71,12 +84,17 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handler) service.App {
 	app := service.App{
 		Handlers: handlers,
-		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}},
+		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
 			p.Announcer.Run,
 			func(ctx context.Context) error { return consume.Run(ctx, p.Engine, r) },
+			p.backlog.run,
 		},
+	}
+	if p.OpenFGA != nil {
+		app.Ready = append(app.Ready, service.Check{Name: "openfga", Err: p.OpenFGA.Healthy})
+		app.Tasks = append(app.Tasks, p.OpenFGA.Probe)
 	}
 	app.Close = func() error {
 		p.Announcer.Flush()

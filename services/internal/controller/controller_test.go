@@ -3,7 +3,9 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +26,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 )
@@ -100,12 +103,65 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	if err := app.Ready[0].Err(); !errors.Is(err, view.ErrIncomplete) || app.Ready[0].Name != "view" {
 		t.Errorf("ready without a snapshot: %v", err)
 	}
+	wantUnready(t, app, "consumer: not bound to the durable", "openfga: has not answered yet")
 	parts.Announcer.Announce(&eventv1.StoreChanged{StoreId: "s"})
 	cancel()
 	tasks.Wait()
 	if err := app.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// wantUnready wants checks to fail, each for its reason.
+func wantUnready(t *testing.T, app service.App, want ...string) {
+	t.Helper()
+	var got []string
+	for _, check := range app.Ready[1:] {
+		got = append(got, fmt.Sprintf("%s: %v", check.Name, check.Err()))
+	}
+	for _, reason := range want {
+		if !slices.ContainsFunc(got, func(is string) bool { return strings.HasPrefix(is, reason) }) {
+			t.Errorf("not ready for %q, want %q", got, reason)
+		}
+	}
+}
+
+func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
+	rt := runtime(t)
+	parts, err := controller.Open(rt, controller.Defaults(), controller.Needs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	view.Register[struct{}](parts.View, kinds.Stores(), nil)
+	durable, _ := topology.ServiceNamed(topology.TupleSync)
+	if _, err := topology.EnsureConsumer(t.Context(), rt.JS, durable); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		store := event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: fmt.Sprint(time.Now().UnixNano())}
+		if _, err := rt.JS.Publish(t.Context(), topology.ChangeSubject(store), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel()
+	app := controller.App(parts, idle{})
+	tasks.Go(func() { _ = app.Tasks[len(app.Tasks)-1](ctx) })
+	testbed.Eventually(t, 20*time.Second, func() error {
+		families, err := rt.Metrics.Gather()
+		if err != nil {
+			return err
+		}
+		for _, family := range families {
+			if family.GetName() == "entail_messages_pending" && family.GetMetric()[0].GetGauge().GetValue() == 3 {
+				return nil
+			}
+		}
+		return fmt.Errorf("metrics are %v", families)
+	})
 }
 
 func TestWhatCannotWorkIsRefusedAtTheStart(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
 const (
@@ -26,10 +28,12 @@ type Client struct {
 	conn      *grpc.ClientConn
 	api       openfgav1.OpenFGAServiceClient
 	maxTuples int
+	health    health
 }
 
-// Dial makes a client. It connects when first used, and again whenever needed.
-func Dial(cfg Config) (*Client, error) {
+// Dial makes a client. It connects when first used, and again whenever needed. More options come
+// after those of the configuration: what they intercept is the last to see a call.
+func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -37,10 +41,11 @@ func Dial(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := cfg.token()
+	token, err := cfg.bearer()
 	if err != nil {
 		return nil, err
 	}
+	c := &Client{maxTuples: orDefault(cfg.MaxTuples, DefaultMaxTuples)}
 	reconnect := backoff.DefaultConfig
 	reconnect.BaseDelay, reconnect.MaxDelay = reconnectDelay/20, reconnectDelay
 	options := []grpc.DialOption{
@@ -48,16 +53,19 @@ func Dial(cfg Config) (*Client, error) {
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: reconnectDelay}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveAfter, Timeout: keepaliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
-		grpc.WithChainUnaryInterceptor(bounded(orDefault(cfg.Timeout, DefaultTimeout))),
+		grpc.WithChainUnaryInterceptor(c.bounded(orDefault(cfg.Timeout, DefaultTimeout))),
 	}
-	if token != "" {
-		options = append(options, grpc.WithPerRPCCredentials(bearer{token: token, plaintext: cfg.plaintext()}))
+	if token != nil {
+		options = append(options, grpc.WithPerRPCCredentials(token))
 	}
-	conn, err := grpc.NewClient(cfg.Target, append(options, cfg.DialOptions...)...)
-	if err != nil {
+	if cfg.Tracer != nil {
+		options = append(options, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
+	}
+	if c.conn, err = grpc.NewClient(cfg.Target, append(append(options, cfg.DialOptions...), more...)...); err != nil {
 		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
 	}
-	return &Client{conn: conn, api: openfgav1.NewOpenFGAServiceClient(conn), maxTuples: orDefault(cfg.MaxTuples, DefaultMaxTuples)}, nil
+	c.api = openfgav1.NewOpenFGAServiceClient(c.conn)
+	return c, nil
 }
 
 // Close ends the connection.
@@ -69,11 +77,13 @@ func (c *Client) Close() error {
 }
 
 // bounded gives every call a deadline and its error a class.
-func bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
+func (c *Client) bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		return classify(ctx, invoke(callCtx, method, req, reply, cc, opts...))
+		err := classify(ctx, invoke(callCtx, method, req, reply, cc, opts...))
+		c.health.note(err)
+		return err
 	}
 }
 

@@ -1,19 +1,15 @@
 package fga
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 const (
@@ -23,7 +19,6 @@ const (
 	// DefaultMaxTuples is how many tuples a server with default settings takes in one call.
 	DefaultMaxTuples = 100
 	maxMaxTuples     = 10_000
-	maxTokenBytes    = 8 << 10
 )
 
 // Config says how to reach OpenFGA. The zero value of every field but Target is its default.
@@ -38,12 +33,16 @@ type Config struct {
 	CAFile string
 	// Token is the preshared key; none when empty.
 	Token Token
-	// TokenFile holds the preshared key, for a mounted secret. Not together with Token.
+	// TokenFile holds the preshared key, for a mounted secret. Not together with Token. It and CAFile
+	// are read again when they change.
 	TokenFile string
 	// Timeout of one call.
 	Timeout time.Duration
 	// MaxTuples per Write call; not more than the server's --max-tuples-per-write.
 	MaxTuples int
+	// Log and Tracer are none by default.
+	Log    *slog.Logger
+	Tracer trace.TracerProvider
 	// DialOptions come after our own.
 	DialOptions []grpc.DialOption
 }
@@ -85,35 +84,9 @@ func (c Config) plaintext() bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-func (c Config) transport() (credentials.TransportCredentials, error) {
-	if c.plaintext() {
-		return insecure.NewCredentials(), nil
+func (c Config) log() *slog.Logger {
+	if c.Log == nil {
+		return slog.New(slog.DiscardHandler)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--openfga-ca-file %s holds no PEM certificate", c.CAFile)
-		}
-	}
-	return credentials.NewTLS(config), nil
-}
-
-func (c Config) token() (Token, error) {
-	if c.TokenFile == "" {
-		return c.Token, nil
-	}
-	data, err := os.ReadFile(c.TokenFile)
-	if err != nil {
-		return "", fmt.Errorf("reading --openfga-token-file: %w", err)
-	}
-	token := strings.TrimSpace(string(data))
-	if token == "" || len(token) > maxTokenBytes || strings.ContainsAny(token, "\r\n") {
-		return "", fmt.Errorf("--openfga-token-file %s must hold one line of at most %d bytes", c.TokenFile, maxTokenBytes)
-	}
-	return Token(token), nil
+	return c.Log
 }

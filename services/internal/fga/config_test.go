@@ -109,7 +109,7 @@ func TestATokenIsNeverPrinted(t *testing.T) {
 			t.Errorf("the token is in %q", text)
 		}
 	}
-	if (bearer{token: secret}).RequireTransportSecurity() != true {
+	if (bearer{token: func() Token { return secret }}).RequireTransportSecurity() != true {
 		t.Error("the token goes over an insecure transport")
 	}
 }

@@ -1,9 +1,6 @@
 package fga
 
-import (
-	"context"
-	"log/slog"
-)
+import "log/slog"
 
 const redacted = "[redacted]"
 
@@ -35,15 +32,3 @@ func (t *Token) Set(s string) error {
 
 // Type makes a Token a flag value.
 func (t *Token) Type() string { return "token" }
-
-// bearer sends the token with every call.
-type bearer struct {
-	token     Token
-	plaintext bool
-}
-
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + string(b.token)}, nil
-}
-
-func (b bearer) RequireTransportSecurity() bool { return !b.plaintext }

@@ -328,3 +328,27 @@ func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
 		t.Errorf("status.storeId is %q; want s-1: the server had done it", got)
 	}
 }
+
+func TestTheNewestStateOfWhatIsGoneIsItsLastDeleted(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, topology.StoreSync)
+	first := apply(t, server, c, "brief")
+	server.Apply(t, kinds.Stores(), "brief", corev1alpha1.StoreSpec{CoreModule: "module changed"})
+	now, err := c.Newest(t.Context(), kinds.Stores(), first)
+	if err != nil || now.Deleted || !now.NewerThan(first) || store(t, now).Spec.CoreModule != "module changed" {
+		t.Errorf("after a change the newest is %+v, %v", now, err)
+	}
+	remove(t, server, "brief")
+	gone, err := c.Newest(t.Context(), kinds.Stores(), now)
+	if err != nil || !gone.Deleted || gone.UID != now.UID || !gone.NewerThan(now) || gone.ObservedAt.IsZero() {
+		t.Errorf("after the deletion the newest is %+v, %v", gone, err)
+	}
+	another := apply(t, server, c, "brief")
+	if got, err := c.Newest(t.Context(), kinds.Stores(), now); err != nil || got.Deleted || got.UID != another.UID {
+		t.Errorf("after another came the newest is %+v, %v; want %s", got, err, another.UID)
+	}
+	server.FailBefore(func(context.Context, string) error { return errors.New("the line is cut") })
+	if got, err := c.Newest(t.Context(), kinds.Stores(), now); err == nil || !fault.IsUnavailable(err) {
+		t.Errorf("without the API server the newest is %+v, %v", got, err)
+	}
+}

@@ -22,6 +22,9 @@ var (
 	ErrConflict = errors.New("object was changed meanwhile")
 	// ErrTooLarge means that the API server cannot hold the object. It is terminal.
 	ErrTooLarge = errors.New("object is too large for the API server")
+	// ErrForbidden means that the service lacks a right, or that somebody's admission refuses. It is
+	// marked as unavailable: nothing tells when the right is given.
+	ErrForbidden = errors.New("the API server forbids it")
 	// ErrTerminating means that nothing can be made in a namespace that is being deleted.
 	ErrTerminating = errors.New("the namespace is being deleted")
 	// ErrNotServed means that the API server has no such kind (yet). It is marked as unavailable.
@@ -44,6 +47,8 @@ func classify(err error) error {
 		return fault.Terminal(fmt.Errorf("%w (%w)", ErrTooLarge, err))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w (%w)", ErrTerminating, err)
+	case apierrors.IsForbidden(err):
+		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrForbidden, err))
 	}
 	switch code := statusOf(err).Code; code {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:

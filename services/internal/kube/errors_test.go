@@ -30,7 +30,7 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		"over etcd's limit":  {err: apierrors.NewInternalError(errors.New("rpc error: trying to send message larger than max")), is: ErrTooLarge, terminal: true},
 		"invalid":            {err: apierrors.NewInvalid(kind, "demo", nil)},
 		"bad request":        {err: apierrors.NewBadRequest("no")},
-		"forbidden":          {err: apierrors.NewForbidden(stores, "demo", errors.New("no"))},
+		"forbidden":          {err: apierrors.NewForbidden(stores, "demo", errors.New("no")), is: ErrForbidden, unavailable: true},
 		"unauthorized":       {err: apierrors.NewUnauthorized("no"), unavailable: true},
 		"too many requests":  {err: apierrors.NewTooManyRequests("later", 1), unavailable: true},
 		"internal":           {err: apierrors.NewInternalError(errors.New("boom")), unavailable: true},
@@ -46,7 +46,7 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		if (err == nil) != (tc.err == nil) || fault.IsUnavailable(err) != tc.unavailable || fault.IsTerminal(err) != tc.terminal {
 			t.Errorf("%s: got %v, unavailable %v, terminal %v", name, err, fault.IsUnavailable(err), fault.IsTerminal(err))
 		}
-		for _, sentinel := range []error{ErrNotFound, ErrNotServed, ErrConflict, ErrTooLarge} {
+		for _, sentinel := range []error{ErrNotFound, ErrNotServed, ErrConflict, ErrTooLarge, ErrForbidden} {
 			if errors.Is(err, sentinel) != (sentinel == tc.is) {
 				t.Errorf("%s: is %v: %v", name, sentinel, errors.Is(err, sentinel))
 			}

@@ -42,6 +42,7 @@ type outbox struct {
 type outgoing struct {
 	key, subject string
 	data         []byte
+	options      []jetstream.PublishOpt
 	// until is when the message is of no use any more; zero is never.
 	until time.Time
 }
@@ -140,7 +141,7 @@ func (o *outbox) publish(ctx context.Context, messages []*outgoing) error {
 func (o *outbox) publishOne(ctx context.Context, m *outgoing) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	_, err := o.js.Publish(ctx, m.subject, m.data)
+	_, err := o.js.Publish(ctx, m.subject, m.data, m.options...)
 	if err == nil || !m.until.IsZero() && time.Now().After(m.until) {
 		o.remove(m)
 	}

@@ -17,8 +17,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// maxMessage bounds the message of a result, in bytes.
-const maxMessage = 2048
+const (
+	// maxMessage bounds the message of a result, in bytes.
+	maxMessage = 2048
+	// minTTL is the least that a server takes.
+	minTTL = time.Second
+)
 
 // Result is what a service made of one object.
 type Result struct {
@@ -71,8 +75,8 @@ type report struct {
 	message string
 }
 
-// Report publishes a result, soon, unless the same was reported before. A result is information:
-// nobody waits until it is published.
+// Report publishes a result, soon, unless the same was reported before. That of a deletion is
+// forgotten with its tombstone. A result is information: nobody waits until it is published.
 func (r *Results) Report(ctx context.Context, result Result) {
 	result.Message = clip.Text(result.Message, maxMessage)
 	if !r.news(result) {
@@ -89,7 +93,18 @@ func (r *Results) Report(ctx context.Context, result Result) {
 		return
 	}
 	subject := topology.ResultSubject(r.service, c.Key)
-	r.outbox.put(&outgoing{key: subject, subject: subject, data: data})
+	r.outbox.put(&outgoing{key: subject, subject: subject, data: data, options: lifetime(c)})
+}
+
+// lifetime makes the bus forget the result of a deletion.
+func lifetime(c event.Change) []jetstream.PublishOpt {
+	switch {
+	case !c.Deleted:
+		return nil
+	case c.ExpiresAt.IsZero():
+		return []jetstream.PublishOpt{jetstream.WithMsgTTL(topology.TombstoneTTL)}
+	}
+	return []jetstream.PublishOpt{jetstream.WithMsgTTL(max(time.Until(c.ExpiresAt), minTTL))}
 }
 
 // news remembers a result, and tells whether it differs from the last one of its object.

@@ -50,11 +50,11 @@ func newChain(cfg Config) (*chain, error) {
 
 // public is for health and reflection, which tell nothing that a caller could not read in the sources.
 func (c *chain) public() []connect.HandlerOption {
-	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), connect.WithInterceptors(c.edge)}
+	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), compression(), connect.WithInterceptors(c.edge)}
 }
 
 func (c *chain) options(h Handler) []connect.HandlerOption {
-	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxBody)}
+	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), compression()}
 	if c.trace != nil {
 		options = append(options, connect.WithInterceptors(c.trace))
 	}

@@ -140,7 +140,7 @@ func (s *Server) Mount(handlers ...Handler) error {
 			return fmt.Errorf("mounting %s: %w", h.service, err)
 		}
 		path, handler := h.mount(s.chain.options(h)...)
-		s.mux.Handle(path, patient(handler, h.streams()))
+		s.mux.Handle(path, named(patient(handler, h.streams())))
 		s.services = append(s.services, h.service)
 	}
 	return nil

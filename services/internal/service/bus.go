@@ -45,10 +45,12 @@ func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*b
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
 	if b.js, err = jetstream.New(b.conn); err != nil {
-		return nil, errors.Join(fmt.Errorf("using JetStream: %w", err), b.leave())
+		b.leave()
+		return nil, fmt.Errorf("using JetStream: %w", err)
 	}
 	if err := b.awaitStreams(ctx, rt); err != nil {
-		return nil, errors.Join(fmt.Errorf("waiting for streams: %w", err), b.leave())
+		b.leave()
+		return nil, fmt.Errorf("waiting for streams: %w", err)
 	}
 	return b, nil
 }
@@ -103,11 +105,11 @@ func (n NATS) credentials() ([]nats.Option, error) {
 	case n.CredsFile != "":
 		options = append(options, nats.UserCredentials(n.CredsFile))
 	case n.NKeyFile != "":
-		nkey, err := nats.NkeyOptionFromSeed(n.NKeyFile)
+		seed, err := nkey(n.NKeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading NATS seed of %s: %w", n.NKeyFile, err)
+			return nil, err
 		}
-		options = append(options, nkey)
+		options = append(options, seed)
 	case n.User != "":
 		options = append(options, nats.UserInfoHandler(func() (string, string) { return n.User, secret(n.PasswordFile) }))
 	case n.TokenFile != "":
@@ -128,20 +130,21 @@ func secret(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// leave sends what is still to be sent, and closes.
-func (b *bus) leave() error {
+// leave sends what is still to be sent, and closes. A server that is away or silent gets nothing,
+// and is no reason to fail.
+func (b *bus) leave() {
 	if b == nil {
-		return nil
+		return
 	}
-	if err := b.conn.Drain(); err != nil {
-		b.conn.Close() // not connected: there is nobody to send to
+	if err := b.conn.Drain(); err == nil {
+		select {
+		case <-b.closed:
+			return
+		case <-time.After(busDrainTimeout):
+		}
 	}
-	select {
-	case <-b.closed:
-		return nil
-	case <-time.After(busDrainTimeout + time.Second):
-		return errors.New("connection to NATS did not drain in time")
-	}
+	b.conn.Close()
+	<-b.closed
 }
 
 // insist tries until it works, the error is terminal, or ctx ends.

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
 // How long the steps of a shutdown may take: with that of the bus they stay below the
@@ -47,6 +48,7 @@ func newRuntime(ctx context.Context, name string, cfg Config) (*Runtime, func() 
 	if err != nil {
 		return nil, nil, err
 	}
+	kube.Wrap(tracing.Transport(tracer))
 	flush := func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlushTimeout)
 		defer cancel()
@@ -88,7 +90,8 @@ func (p *process) run(ctx context.Context) error {
 	cause := context.Cause(alive) // before the bus is left, which closes it for good
 	p.rt.Log.Info("stopping", "cause", cause)
 	p.ready.stopping.Store(true)
-	err = errors.Join(err, p.tasks.stop(taskDrainTimeout), serving.stop(serverStopTimeout), p.close(), p.bus.leave())
+	err = errors.Join(err, p.tasks.stop(taskDrainTimeout), serving.stop(serverStopTimeout), p.close())
+	p.bus.leave()
 	if ctx.Err() == nil && !errors.Is(err, cause) {
 		return errors.Join(cause, err)
 	}

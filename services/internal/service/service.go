@@ -25,7 +25,7 @@ type Runtime struct {
 	// Kube leads to the API server; copy it before changing it.
 	Kube    *rest.Config
 	Metrics *prometheus.Registry
-	// Tracer makes no spans unless an OTLP endpoint is set.
+	// Tracer's spans go nowhere unless an OTLP endpoint is set; log lines name their traces anyway.
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
 }

@@ -14,7 +14,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
 func newLog(name string, cfg Config) *slog.Logger {
@@ -22,7 +23,7 @@ func newLog(name string, cfg Config) *slog.Logger {
 	if log == nil {
 		log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
 	}
-	return log.With("service", name)
+	return slog.New(tracing.LogHandler(log.Handler())).With("service", name)
 }
 
 func newMetrics() *prometheus.Registry {
@@ -35,23 +36,25 @@ func newMetrics() *prometheus.Registry {
 }
 
 // newTracer exports over OTLP when the standard variables say where to; they also say how
-// (headers, TLS, sampler, resource). The function sends what is left, within its context.
+// (headers, TLS, sampler, resource). Otherwise traces only have names, for log lines. The
+// function sends what is left, within its context.
 func newTracer(ctx context.Context, name string) (trace.TracerProvider, func(context.Context) error, error) {
 	nothing := func(context.Context) error { return nil }
-	if !exporting(os.Getenv) {
-		return noop.NewTracerProvider(), nothing, nil
-	}
-	exporter, err := otlptracehttp.New(ctx)
-	if err != nil {
-		return nil, nothing, fmt.Errorf("making the exporter of traces: %w", err)
-	}
 	// Later options win, so OTEL_SERVICE_NAME overrides the name.
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "entail-"+name)), resource.WithFromEnv())
 	if err != nil {
 		return nil, nothing, fmt.Errorf("describing the service for traces: %w", err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(about)}
+	if exporting(os.Getenv) {
+		exporter, err := otlptracehttp.New(ctx)
+		if err != nil {
+			return nil, nothing, fmt.Errorf("making the exporter of traces: %w", err)
+		}
+		options = append(options, sdktrace.WithBatcher(exporter))
+	}
+	provider := sdktrace.NewTracerProvider(options...)
 	return provider, provider.Shutdown, nil
 }
 

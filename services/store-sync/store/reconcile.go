@@ -69,9 +69,14 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 			err = r.applier.apply(ctx, p, action, in, obs)
 		}
 		switch {
+		case errors.Is(err, errLives):
+			return nil // The event of that is on its way.
 		case errors.Is(err, kube.ErrNotFound):
 			// Gone, or another of its name now: the event of that is on its way.
 			return r.applier.discard(ctx, in, *obs)
+		case errors.Is(err, kube.ErrForbidden) && action.Verb.Finalizes() && in.Store != nil:
+			obs.Forbidden = err
+			return errors.Join(err, r.statuses.writeStore(ctx, p, in, *obs))
 		case errors.Is(err, fga.ErrStoreNotFound):
 			obs.Missing = action.StoreID
 		case err != nil || action.Verb == plan.WriteStatus:

@@ -39,8 +39,6 @@ type episode struct {
 	mu sync.Mutex
 	// seen is what must not be, as soon as anybody has seen it.
 	seen []error
-	// active is how many blows are not healed yet.
-	active int
 	// struck are the blows since the last rest.
 	struck []string
 }
@@ -161,7 +159,7 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 	}
 	closers = append(closers, bus.Close)
 	e.world = &checker.World{Driver: driver, FGA: openFGA, Bus: bus, Ready: e.system.Ready}
-	e.target = &nemesis.Target{System: e.system, Bus: bus, Driver: driver, Force: e.workload.Force, Before: e.begin, Calm: e.calm}
+	e.target = &nemesis.Target{System: e.system, Bus: bus, Driver: driver, Force: e.workload.Force, Before: e.begin}
 	if e.monitor, err = checker.NewMonitor(openFGA, admin, e.accuse); err != nil {
 		return closers, err
 	}
@@ -197,13 +195,6 @@ func (e *episode) begin(o workload.Operation) {
 	e.history.Addf(history.Operation, "%s", o)
 	e.monitor.Before(o)
 	e.report.Operations++
-}
-
-// calm reports whether no other blow is in force.
-func (e *episode) calm() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.active <= 1
 }
 
 // keep writes down what the objects are like, and what the services are doing. It ends them.

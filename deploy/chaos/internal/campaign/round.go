@@ -89,13 +89,11 @@ func (e *episode) strike(ctx context.Context, s nemesis.Strike) (heal func() err
 	e.struck = append(e.struck, text)
 	e.report.Blows[s.Blow]++
 	e.history.Addf(history.Blow, "%s", text)
-	e.afflict(1)
 	undo, err := s.Do(ctx, e.target)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", text, err)
 	}
 	return func() error {
-		defer e.afflict(-1)
 		if undo != nil {
 			if err := undo(); err != nil {
 				return err
@@ -112,12 +110,6 @@ func (e *episode) healAfter(ctx context.Context, d time.Duration, heal func() er
 	if err := heal(); err != nil {
 		e.accuse(err)
 	}
-}
-
-func (e *episode) afflict(n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.active += n
 }
 
 // healed waits until every blow that does not last has been healed.

@@ -120,7 +120,7 @@ func drawRestart(r *rand.Rand, s Shape) Strike {
 		Text: strings.Join(names, ", "),
 		Do: func(_ context.Context, t *Target) (func() error, error) {
 			for _, p := range processes(t, names) {
-				if err := p.Stop(); err != nil && t.Calm() { // With a dependency away some still fail to end in order.
+				if err := p.Stop(); err != nil { // Also with a dependency away.
 					return nil, fmt.Errorf("%s ended with %w after SIGTERM", p.Name, err)
 				}
 				if err := p.Start(); err != nil {

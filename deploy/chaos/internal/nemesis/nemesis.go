@@ -25,8 +25,6 @@ type Target struct {
 	Force func() workload.Operation
 	// Before hears of such an operation.
 	Before func(workload.Operation)
-	// Calm tells whether no other blow is in force.
-	Calm func() bool
 }
 
 // Strike is one blow, drawn.

@@ -37,6 +37,9 @@ const (
 	RemoveFinalizer Verb = "remove finalizer"
 )
 
+// Finalizes reports whether a step is about our finalizer.
+func (v Verb) Finalizes() bool { return v == AddFinalizer || v == RemoveFinalizer }
+
 // Action is the next step of a pass.
 type Action struct {
 	Verb    Verb

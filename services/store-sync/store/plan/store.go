@@ -14,7 +14,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Reasons of the condition ModelSynced.
+// Reasons of the condition ModelSynced; Forbidden is one of StoreSynced.
 const (
 	ReasonMerged          = "Merged"
 	ReasonModulesRejected = "ModulesRejected"
@@ -22,6 +22,7 @@ const (
 	ReasonLimitExceeded   = "LimitExceeded"
 	ReasonModelRefused    = "ModelRefused"
 	ReasonNoStore         = "NoStore"
+	ReasonForbidden       = "Forbidden"
 	reasonWriting         = "Writing"
 )
 
@@ -50,11 +51,15 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	s := OwnStoreStatus(in.Store.Status)
 	s.ObservedGeneration = in.Store.Generation
 	types, set := storeConditions(), []condition.Condition{}
-	if in.deleting() {
+	switch {
+	case obs.Forbidden != nil:
+		set = forbidden(obs.Forbidden)
+		types = []string{corev1alpha1.StoreSynced, corev1alpha1.Ready}
+	case in.deleting():
 		if why, waiting := blockedBy(in); waiting {
 			set = append(set, why, condition.New(corev1alpha1.Ready, false, "Deleting", "Deleting: "+why.Message))
 		}
-	} else {
+	default:
 		c := chooseStore(in, obs)
 		s.StoreID, s.AuthorizationModelID, s.Modules = c.id, modelID(in, obs, c.id), modules(in)
 		types, set = nil, conditions(in, obs, c)
@@ -64,6 +69,14 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	}
 	s.Conditions = condition.Apply(s.Conditions, types, in.Store.Generation, in.Now, set...)
 	return s
+}
+
+// forbidden are the conditions of a Store that we may not change.
+func forbidden(why error) []condition.Condition {
+	message := clip.Line("the API server does not let store-sync change this object, which is tried again: "+why.Error(), maxMessage)
+	return []condition.Condition{
+		condition.New(corev1alpha1.StoreSynced, false, ReasonForbidden, message), condition.New(corev1alpha1.Ready, false, ReasonForbidden, message),
+	}
 }
 
 // conditions are those of a Store that is to live.

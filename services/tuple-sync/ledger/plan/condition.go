@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/clip"
 )
 
 // Condition is what people read about an owner's tuples.
@@ -27,6 +28,8 @@ const (
 	Invalid = "Invalid"
 	// StoreNotFound: there is no Store of the name referred to.
 	StoreNotFound = "StoreNotFound"
+	// Forbidden: the API server does not let us do what must come first.
+	Forbidden = "Forbidden"
 	// Removed: nothing is left, the object may go.
 	Removed = "Removed"
 )
@@ -36,11 +39,20 @@ const (
 	maxListed = 10
 	// maxReason bounds what it says about each, in bytes.
 	maxReason = 300
+	// maxRefusal bounds what it says of the API server's refusal, in bytes.
+	maxRefusal = 1024
 )
 
-// syncing is the condition while tuples are being written.
-func (e *Evaluation) syncing() Condition {
-	return Condition{Reason: Syncing, Message: "Tuples are being written.", Generation: e.Owner.Generation}
+// Forbid is the condition of an owner that we may not change.
+func Forbid(o *Owner, why error) Condition {
+	message := clip.Line("The API server does not let tuple-sync change this object, which is tried again: "+why.Error(), maxRefusal)
+	return Condition{Reason: Forbidden, Message: message, Generation: o.Generation}
+}
+
+// syncing is the condition while tuples are being written. It names who writes, so that whoever
+// takes over changes the object: then the one before can no longer record that it is done.
+func (e *Evaluation) syncing(writer string) Condition {
+	return Condition{Reason: Syncing, Message: fmt.Sprintf("Tuples are being written by %s.", writer), Generation: e.Owner.Generation}
 }
 
 // condition is the one to write when everything planned has been done; false when it

@@ -343,3 +343,33 @@ func TestADeadLetterShowsItsMessage(t *testing.T) {
 	_, err = b.GetDeadLetter(t.Context(), &syncv1.GetDeadLetterRequest{Id: 99})
 	refused(t, err, connect.CodeNotFound, "no dead letter 99")
 }
+
+// Who asks for an object's trace must have the right to read that very object, by whatever name they call its kind.
+func TestWhoeverMayReadAnObjectMayTraceIt(t *testing.T) {
+	b := newBed(t)
+	b.names.learnOnce(t.Context(), b.cluster)
+	for name, c := range map[string]struct {
+		request *syncv1.TraceObjectRequest
+		want    string
+	}{
+		"cluster-scoped":    {&syncv1.TraceObjectRequest{Resource: "stores", Name: "a"}, "get stores.core.platform-mesh.io/a"},
+		"by a short name":   {&syncv1.TraceObjectRequest{Resource: "fgastore", Name: "a"}, "get stores.core.platform-mesh.io/a"},
+		"by a kind":         {&syncv1.TraceObjectRequest{Resource: "RoleBinding", Namespace: "team", Name: "a"}, "get rolebindings.rbac.authorization.k8s.io/team/a"},
+		"of no object":      {&syncv1.TraceObjectRequest{Resource: "stores"}, "get stores.core.platform-mesh.io"},
+		"of a kind we shun": {&syncv1.TraceObjectRequest{Resource: "secrets", Namespace: "team", Name: "a"}, ""},
+	} {
+		right, err := b.mayTrace(c.request)
+		if c.want == "" {
+			if connect.CodeOf(err) != connect.CodeInvalidArgument {
+				t.Errorf("%s: %v, %v", name, right, err)
+			}
+			continue
+		}
+		if err != nil || right.String() != c.want {
+			t.Errorf("%s: %v, %v; want %s", name, right, err, c.want)
+		}
+	}
+	if _, err := b.mayTrace(&syncv1.GetStatusRequest{}); err == nil {
+		t.Error("another request got a right")
+	}
+}

@@ -15,7 +15,10 @@ import (
 // replace or change them, and nobody would be told.
 func (r *reflector) check(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
-		if err := r.checkOnce(ctx); err != nil && ctx.Err() == nil {
+		began := time.Now()
+		err := r.checkOnce(ctx)
+		r.cfg.Health.looked(began, err)
+		if err != nil && ctx.Err() == nil {
 			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "stream cannot be checked", "error", err) })
 		}
 	}
@@ -77,6 +80,13 @@ func (k *kindReflector) probe() (types.NamespacedName, head) {
 	return name, k.heads[name]
 }
 
+// overtaken notes what somebody else published; the caller holds the lock.
+func (k *kindReflector) overtaken(by publish.Head) {
+	if by.Epoch == k.epoch {
+		k.ahead = newer(by.Version, k.ahead)
+	}
+}
+
 // verify sweeps again when the message of an object is missing twice: once may be a
 // replica of the stream that lags, or a deletion that just expired.
 func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, probe head) error {
@@ -86,6 +96,9 @@ func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, p
 		return err
 	}
 	k.mu.Lock()
+	if err == nil && last.Sequence > probe.sequence {
+		k.overtaken(last.Head)
+	}
 	before := k.suspect
 	k.suspect = types.NamespacedName{}
 	missing = missing && k.heads[name] == probe

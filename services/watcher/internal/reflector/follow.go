@@ -36,10 +36,14 @@ func (k *kindReflector) run(ctx context.Context) error {
 		if time.Since(began) > 2*maxRetry {
 			attempt = 1
 		}
-		if err == nil || errors.Is(err, errDue) {
+		if err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) {
 			continue
 		}
+		k.cfg.Health.interrupted(k.label(), err)
 		k.cfg.Log.WarnContext(ctx, "sweeping again", "kind", k.label(), "cause", err)
+		if errors.Is(err, errRewound) {
+			k.rewound(ctx, err)
+		}
 		if !retries().Wait(ctx, attempt) {
 			return nil
 		}
@@ -85,8 +89,12 @@ func (k *kindReflector) await(ctx context.Context) error {
 	}
 	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version)
 	for backoff.Sleep(ctx, interval) {
-		if _, err := k.cfg.Source.List(ctx, k.kind, ""); err == nil {
+		_, err := k.cfg.Source.List(ctx, k.kind, "")
+		if err == nil {
 			return nil
+		}
+		if errors.Is(err, source.ErrNotServed) {
+			k.cfg.Health.heard(k.label())
 		}
 	}
 	return ctx.Err()
@@ -97,7 +105,7 @@ func (k *kindReflector) watch(ctx context.Context, version string) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		next, err := k.watchOnce(ctx, version)
-		if err != nil && (ctx.Err() != nil || errors.Is(err, source.ErrExpired)) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, source.ErrExpired) || errors.Is(err, errRewound)) {
 			return err
 		}
 		if next != version || time.Since(began) > 2*maxRetry {
@@ -113,18 +121,26 @@ func (k *kindReflector) watch(ctx context.Context, version string) error {
 	}
 }
 
-// watchOnce takes the events of one watch and tells how far it came.
+// watchOnce takes the events of one watch and tells how far it came. The server may be another one
+// than before, or the same one with another past.
 func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, error) {
+	if err := k.look(ctx); err != nil {
+		return version, err
+	}
 	for e, err := range k.cfg.Source.Watch(ctx, k.kind, version) {
 		if err != nil {
 			return version, err
 		}
+		k.cfg.Health.heard(k.label())
 		if !e.Bookmark {
 			if err := k.observe(ctx, e.Object); err != nil {
 				return version, err
 			}
 		}
 		version = e.Version
+		k.mu.Lock()
+		k.seen = newer(version, k.seen)
+		k.mu.Unlock()
 	}
 	return version, nil
 }

@@ -16,15 +16,20 @@ type Metrics struct {
 	waiting   *prometheus.GaugeVec
 	objects   *prometheus.GaugeVec
 	sweeps    *prometheus.HistogramVec
+	rewound   *prometheus.GaugeVec
+	epochs    prometheus.Counter
 	restored  *prometheus.CounterVec
 }
+
+// byKind is the label that most of them have.
+const byKind = "kind"
 
 // NewMetrics registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_published_total", Help: "Publications of changes: written, stale (as new a state was there) or failed.",
-		}, []string{"kind", "operation", "result"}),
+		}, []string{byKind, "operation", "result"}),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "entail_watcher_retries_total", Help: "Publications that will be tried again.",
 		}),
@@ -37,19 +42,25 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_waiting", Help: "Objects whose newest state is not published yet.",
-		}, []string{"kind"}),
+		}, []string{byKind}),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_objects", Help: "Living objects on the stream.",
-		}, []string{"kind"}),
+		}, []string{byKind}),
 		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
-		}, []string{"kind"}),
+		}, []string{byKind}),
+		rewound: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "entail_watcher_rewound", Help: "1 while the API server is at an earlier resource version than it, or the stream, was before.",
+		}, []string{byKind}),
+		epochs: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "entail_watcher_epochs_total", Help: "How often everything was published anew because the cluster went back in time.",
+		}),
 		restored: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_streams_restored_total", Help: "Streams that were missing, or had another configuration, and were restored.",
 		}, []string{"stream"}),
 	}
-	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.restored)
+	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.rewound, m.epochs, m.restored)
 	return m
 }
 
@@ -71,4 +82,5 @@ func (m *Metrics) publication(kind string, c event.Change, ack publish.Ack, err 
 func (m *Metrics) forget() {
 	m.waiting.Reset()
 	m.objects.Reset()
+	m.rewound.Reset()
 }

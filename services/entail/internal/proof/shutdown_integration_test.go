@@ -1,0 +1,189 @@
+//go:build integration
+
+package proof
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// gracePeriod is what Kubernetes gives a pod to end.
+const gracePeriod = 30 * time.Second
+
+// path leads to a server, until it is cut, or falls silent as when a machine on it dies.
+type path struct {
+	listener net.Listener
+	server   string
+
+	mu     sync.Mutex
+	silent bool
+	conns  []net.Conn
+}
+
+func newPath(t *testing.T, server string) *path {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &path{listener: listener, server: server}
+	go p.serve()
+	t.Cleanup(p.cut)
+	return p
+}
+
+func (p *path) address() string { return p.listener.Addr().String() }
+
+func (p *path) serve() {
+	for {
+		from, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", p.server)
+		if err != nil {
+			_ = from.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, from, to)
+		p.mu.Unlock()
+		go p.pass(from, to)
+		go p.pass(to, from)
+	}
+}
+
+// pass takes to one end what comes from the other, and drops it while the path is silent.
+func (p *path) pass(to, from net.Conn) {
+	defer to.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		silent := p.silent
+		p.mu.Unlock()
+		if silent {
+			continue
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *path) fallSilent() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = true
+}
+
+func (p *path) cut() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+// paths are those of one system of services.
+type paths struct{ nats, openFGA, kube *path }
+
+// startOnPaths starts the services as processes that reach every server by a path.
+func startOnPaths(t *testing.T) (*testbed.KubeServer, paths, []*process) {
+	t.Helper()
+	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
+	server, err := url.Parse(kube.Admin().Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := paths{newPath(t, strings.TrimPrefix(bus.URL(), "nats://")), newPath(t, openFGA.Config().Target), newPath(t, server.Host)}
+	var services []*process
+	for _, name := range []string{topology.Watcher, topology.StoreSync, topology.TupleSync} {
+		services = append(services, spawn(t, name, surroundings{
+			nats: "nats://" + p.nats.address(), openFGA: fga.Config{Target: p.openFGA.address()}, kubeconfig: by(t, p.kube, kube.Kubeconfig(name)),
+		}))
+	}
+	return kube, p, services
+}
+
+// by is a kubeconfig that leads by a path.
+func by(t *testing.T, p *path, file string) string {
+	t.Helper()
+	cfg, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range cfg.Clusters {
+		cluster.Server = "https://" + p.address()
+	}
+	led := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*cfg, led); err != nil {
+		t.Fatal(err)
+	}
+	return led
+}
+
+// end is a polite end within the grace period.
+func (p *process) end() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	late := time.AfterFunc(gracePeriod, func() { _ = p.cmd.Process.Kill() })
+	defer late.Stop()
+	return p.cmd.Wait()
+}
+
+func TestServicesEndInOrderWhateverIsAway(t *testing.T) {
+	dependencies := map[string]func(paths) *path{
+		"NATS": func(p paths) *path { return p.nats }, "OpenFGA": func(p paths) *path { return p.openFGA },
+		"the API server": func(p paths) *path { return p.kube },
+	}
+	for name, dependency := range dependencies {
+		for way, lose := range map[string]func(*path){"is gone": (*path).cut, "is silent": (*path).fallSilent} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				kube, paths, services := startOnPaths(t)
+				spec := corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{{Object: "doc:1", Relation: "viewer", User: "user:1"}}}
+				kube.Apply(t, kinds.Stores(), "ending", spec)
+				testbed.Eventually(t, time.Minute, func() error {
+					stores, err := list[corev1alpha1.Store](t.Context(), kube.Objects(t), kinds.Stores())
+					if err == nil && !ready(stores["ending"].Status.Conditions, stores["ending"].Generation) {
+						err = errors.New("the Store is not Ready")
+					}
+					return err
+				})
+				lose(dependency(paths))
+				spec.Tuples = nil
+				kube.Apply(t, kinds.Stores(), "ending", spec)
+				<-time.After(time.Second) // In the middle of it.
+				var ends sync.WaitGroup
+				for _, p := range services {
+					ends.Go(func() {
+						if err := p.end(); err != nil {
+							t.Errorf("%s ended with %v", p.name, err)
+						}
+					})
+				}
+				ends.Wait()
+			})
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// fixture is a state that is fed by hand.
+type fixture struct {
+	*State
+	t       *testing.T
+	view    *view.View
+	version int
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	v := view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
+	return &fixture{State: New(v, "local", infer.DefaultPolicy()), t: t, view: v}
+}
+
+// put makes an object be so; nil deletes it.
+func (f *fixture) put(kind kinds.Kind, namespace, name string, object any) {
+	f.t.Helper()
+	f.version++
+	c := event.Change{
+		Key: event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: namespace, Name: name}, UID: name,
+		ResourceVersion: fmt.Sprint(f.version), Generation: int64(f.version), Deleted: object == nil,
+	}
+	if object != nil {
+		var err error
+		if c.Object, err = json.Marshal(object); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	if err := f.view.Apply(f.t.Context(), c); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// rule makes one named parent-child.
+func (f *fixture) rule(namespace, parent, child string) {
+	f.t.Helper()
+	name := parent + "-" + strings.ReplaceAll(strings.ToLower(child), "/", "-")
+	kind := rolev1alpha1.Role
+	if rest, ok := strings.CutPrefix(child, "ClusterRole/"); ok {
+		kind, child = rolev1alpha1.ClusterRole, rest
+	}
+	f.put(kinds.ImpliedRoles(), namespace, name, rolev1alpha1.ImpliedRoles{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       rolev1alpha1.ImpliedRolesSpec{InferenceRule: rolev1alpha1.InferenceRule{ParentRole: parent, ChildRole: child, ChildKind: kind}},
+	})
+}
+
+// binding makes one that a person would, of a subject to a role; source makes it one that was generated.
+func (f *fixture) binding(namespace, name, role, source string) {
+	f.t.Helper()
+	b := rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{Kind: rolev1alpha1.Role, Name: role}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "u"}},
+	}
+	if source != "" {
+		b.Labels = map[string]string{infer.ManagedByLabel: infer.ManagedBy}
+		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding", Name: source}}
+	}
+	f.put(kinds.RoleBindings(), namespace, name, b)
+}
+
+func names(bindings []*infer.Binding) string {
+	var all []string
+	for _, b := range bindings {
+		all = append(all, b.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestBindingsAreFoundByWhatTheyAreToEachOther(t *testing.T) {
+	f := newFixture(t)
+	made := infer.Name("alice", infer.Role{Name: "viewer"})
+	f.binding("team", "alice", "admin", "")
+	f.binding("team", "bob", "viewer", "")
+	f.binding("team", made, "viewer", "alice")
+	f.binding("other", "alice", "viewer", "")
+	if got := names(f.BindingsTo("team", infer.Role{Name: "viewer"})); got != "bob" {
+		t.Errorf("people bound to viewer: %s", got)
+	}
+	if got := f.Generated(); got != 1 || f.GeneratedFrom("team", "alice") != 1 || f.GeneratedFrom("other", "alice") != 0 {
+		t.Errorf("%d are generated", got)
+	}
+	in := f.Snapshot("team", "alice")
+	if in.Binding == nil || in.Binding.Role.Name != "admin" || names(in.Generated) != made || in.Occupant(made) != in.Generated[0] || in.Occupant("nobody") != nil {
+		t.Errorf("of alice there is %+v", in)
+	}
+	if in := f.Snapshot("team", made); in.Binding != nil {
+		t.Error("what was generated is a source")
+	}
+
+	f.put(kinds.RoleBindings(), "team", "alice", nil)
+	if in := f.Snapshot("team", "alice"); in.Binding != nil || names(in.Generated) != made {
+		t.Errorf("of alice, deleted, there is %+v", in)
+	}
+	if sources := f.Sources("team"); !slices.Contains(sources, "alice") || !slices.Contains(sources, "bob") {
+		t.Errorf("sources are %v", sources)
+	}
+	if gone := f.Gone("team"); len(gone) != 1 || gone[0] != f.BindingKey("team", "alice") || len(f.Gone("other")) != 0 {
+		t.Errorf("deleted were %v", gone)
+	}
+	if f.Empty("team") || !f.Empty("nowhere") {
+		t.Error("team is empty, or nowhere is not")
+	}
+}
+
+func TestRolesAreFoundWhereTheyCanBeGranted(t *testing.T) {
+	f := newFixture(t)
+	f.put(kinds.Roles(), "team", "viewer", metav1.PartialObjectMetadata{})
+	f.put(kinds.ClusterRoles(), "", "admin", metav1.PartialObjectMetadata{})
+	for _, c := range []struct {
+		namespace string
+		role      infer.Role
+		want      bool
+	}{
+		{"team", infer.Role{Name: "viewer"}, true},
+		{"other", infer.Role{Name: "viewer"}, false},
+		{"team", infer.Role{Name: "viewer", Cluster: true}, false},
+		{"team", infer.Role{Name: "admin", Cluster: true}, true},
+		{"other", infer.Role{Name: "admin", Cluster: true}, true},
+		{"team", infer.Role{Name: "admin"}, false},
+	} {
+		if got := f.Exists(c.namespace)(c.role); got != c.want {
+			t.Errorf("%s exists in %s: %v", c.role, c.namespace, got)
+		}
+	}
+}
+
+func TestARoleConcernsTheNamespacesThatWantIt(t *testing.T) {
+	f := newFixture(t)
+	f.rule("team", "admin", "viewer")
+	f.rule("team", "admin", "ClusterRole/view")
+	f.rule("other", "admin", "viewer")
+	f.rule("third", "admin", "ClusterRole/view")
+	for what, c := range map[string]struct {
+		got  []string
+		want string
+	}{
+		"with rules":                 {f.Namespaces(), "other team third"},
+		"that want a Role":           {f.NamespacesWithChild("team", "viewer"), "team"},
+		"that want a ClusterRole":    {f.NamespacesWithChild("", "view"), "team third"},
+		"that want what nobody does": {f.NamespacesWithChild("team", "view"), ""},
+	} {
+		if got := strings.Join(c.got, " "); got != c.want {
+			t.Errorf("namespaces %s: %s, want %s", what, got, c.want)
+		}
+	}
+}
+
+func TestARuleSetIsMadeAnewOnlyWhenItsRulesAreOthers(t *testing.T) {
+	f := newFixture(t)
+	f.rule("team", "a", "b")
+	f.rule("team", "b", "a")
+	f.rule("other", "a", "b")
+	first, rules := f.RuleSet("team")
+	f.binding("team", "alice", "a", "")
+	if again, _ := f.RuleSet("team"); len(rules) != 2 || !again.Same(first) {
+		t.Errorf("%d rules, and others after a binding came", len(rules))
+	}
+	f.RuleSet("other")
+	if n := f.Cycles(); n != 1 {
+		t.Errorf("%d cycles", n)
+	}
+	f.put(kinds.ImpliedRoles(), "team", "b-a", nil)
+	less, rules := f.RuleSet("team")
+	if less.Same(first) || len(rules) != 1 || f.Cycles() != 0 {
+		t.Errorf("without one of two there are %d rules and %d cycles", len(rules), f.Cycles())
+	}
+	f.put(kinds.ImpliedRoles(), "team", "a-b", nil)
+	if _, rules := f.RuleSet("team"); len(rules) != 0 || len(f.ruleSets) != 1 {
+		t.Errorf("without rules there are %d, and %d sets are kept", len(rules), len(f.ruleSets))
+	}
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+)
+
+// entries are the files that list services, with s among them.
+func (s *service) entries(t tree) ([]file, error) {
+	accounts := fmt.Sprintf(`
+func %s() Account {
+	group := corev1alpha1.GroupVersion.Group
+	return Account{
+		Service:    topology.%s,
+		Everywhere: slices.Concat(common(), consumed(topology.%[2]s), []Right{events(), statuses(group, corev1alpha1.Stores)}),
+	}
+}
+`, s.Account, s.Type)
+	var files []file
+	for _, e := range []struct {
+		path  string
+		edits []edit
+	}{
+		{"services/internal/topology/services.go", []edit{
+			constant("ImpliedRole", fmt.Sprintf("%s = %q", s.Type, s.Name)),
+			element("Services", "[]Service", fmt.Sprintf("{Name: %s, Kinds: []event.GroupResource{kinds.Stores().GroupResource}}", s.Type)),
+		}},
+		{"services/internal/rbac/accounts.go", []edit{
+			element("Accounts", "[]Account", s.Account+"()"),
+			before(`// common are the rights of every service\.`, accounts[1:]+"\n"),
+		}},
+		{"services/internal/rbac/rbac_test.go", []edit{
+			element("TestAServiceChangesNothingButWhatIsItsOwn", "map[string][]string",
+				fmt.Sprintf("topology.%s: {\"patch stores/status.core.platform-mesh.io\"}", s.Type)),
+		}},
+		{"deploy/chaos/internal/system/service.go", []edit{
+			element("Services", "[]Service", fmt.Sprintf("{Name: %q, Durable: %[1]q}", s.Name)),
+		}},
+		{"go.work", []edit{inOrder(`\t\./`, "\t./services/"+s.Name+"\n")}},
+		{"Makefile", []edit{
+			within(`WORK_MODULES +:= .*?( services/entail)`, " services/"+s.Name),
+			within(`SERVICES +:= bin/.*()`, " bin/"+s.Name),
+		}},
+		{".golangci.yml", []edit{before(`        end-to-end:`, fmt.Sprintf(`        %s:
+          list-mode: lax
+          files: ["**/services/%[1]s/**"]
+          allow: [%[2]s/services/%[1]s, *internal, *library]
+          deny: *services
+`, s.Name, s.Root))}},
+	} {
+		data, err := t.read(e.path)
+		if err != nil {
+			return nil, err
+		}
+		for _, change := range e.edits {
+			if data, err = change(data); err != nil {
+				return nil, fmt.Errorf("entering %s in %s: %w", s.Name, e.path, err)
+			}
+		}
+		files = append(files, file{e.path, data})
+	}
+	return files, nil
+}

@@ -1,0 +1,29 @@
+package consume
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Later asks for this key once more after a while, and a longer one each time: for what no event
+// tells of and nobody is to wait for, as a right that somebody may give. The messages that this
+// pass is for are done.
+func (p *Pass[K]) Later(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.later = why
+}
+
+// settleLater settles a pass that came to its end but asks for its key again.
+func (e *engine[K]) settleLater(ctx context.Context, key K, asked *request, why error) {
+	e.mu.Lock()
+	delete(e.running, key)
+	delay := e.delayed(key, false).delay
+	e.mu.Unlock()
+	e.cfg.Log.InfoContext(ctx, "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
+	e.requeue(key, asked.resync)
+	e.queue.keys.AddAfter(key, delay)
+	for _, d := range asked.deliveries {
+		e.finish(ctx, d, disposition{verdict: done})
+	}
+}

@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// backlogInterval is how often the server is asked what a durable has before it.
+const backlogInterval = 10 * time.Second
+
+// backlog is what the durable of a service has before it, for metrics. All replicas tell the same.
+type backlog struct {
+	read                             func(ctx context.Context) (topology.Backlog, error)
+	log                              *slog.Logger
+	pending, unsettled, redelivering prometheus.Gauge
+}
+
+func newBacklog(read func(ctx context.Context) (topology.Backlog, error), service string, registerer prometheus.Registerer, log *slog.Logger) *backlog {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"service": service}})
+	}
+	b := &backlog{
+		read: read, log: log,
+		pending:      gauge("entail_messages_pending", "Messages that the service has not been sent yet."),
+		unsettled:    gauge("entail_messages_unsettled", "Messages that the service has been sent, and has not settled."),
+		redelivering: gauge("entail_messages_redelivering", "Messages among them that come again."),
+	}
+	registerer.MustRegister(b.pending, b.unsettled, b.redelivering)
+	return b
+}
+
+// run asks until ctx ends.
+func (b *backlog) run(ctx context.Context) error {
+	for {
+		b.ask(ctx)
+		if !backoff.Sleep(ctx, backlogInterval) {
+			return nil
+		}
+	}
+}
+
+func (b *backlog) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, backlogInterval/2)
+	defer cancel()
+	now, err := b.read(ctx)
+	if err != nil {
+		b.log.DebugContext(ctx, "durable not read", slog.Any("error", err))
+		return
+	}
+	b.pending.Set(float64(now.Pending))
+	b.unsettled.Set(float64(now.Unsettled))
+	b.redelivering.Set(float64(now.Redelivering))
+}

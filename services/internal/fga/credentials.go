@@ -1,0 +1,95 @@
+package fga
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/entail-dev/entail/services/internal/reload"
+)
+
+const maxTokenBytes = 8 << 10
+
+func (c Config) transport() (credentials.TransportCredentials, error) {
+	switch {
+	case c.plaintext():
+		return insecure.NewCredentials(), nil
+	case c.CAFile == "":
+		return transportTo(nil), nil
+	}
+	authorities, err := reload.Open(c.log(), parseAuthorities, c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
+	}
+	return privateTLS{TransportCredentials: transportTo(authorities.Get()), authorities: authorities}, nil
+}
+
+func transportTo(authorities *x509.CertPool) credentials.TransportCredentials {
+	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities})
+}
+
+func parseAuthorities(contents ...[]byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(contents[0]) {
+		return nil, errors.New("no PEM certificate in it")
+	}
+	return pool, nil
+}
+
+// privateTLS checks each new connection with the authorities of that moment.
+type privateTLS struct {
+	credentials.TransportCredentials
+
+	authorities *reload.Files[*x509.CertPool]
+}
+
+// ClientHandshake implements [credentials.TransportCredentials].
+func (p privateTLS) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return transportTo(p.authorities.Get()).ClientHandshake(ctx, authority, conn)
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (p privateTLS) Clone() credentials.TransportCredentials { return p }
+
+// bearer sends the token with every call; it is nil when there is none.
+func (c Config) bearer() (credentials.PerRPCCredentials, error) {
+	switch {
+	case c.Token != "":
+		return bearer{token: func() Token { return c.Token }, plaintext: c.plaintext()}, nil
+	case c.TokenFile == "":
+		return nil, nil //nolint:nilnil // There is none.
+	}
+	file, err := reload.Open(c.log(), parseToken, c.TokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading --openfga-token-file: %w", err)
+	}
+	return bearer{token: file.Get, plaintext: c.plaintext()}, nil
+}
+
+func parseToken(contents ...[]byte) (Token, error) {
+	token := strings.TrimSpace(string(contents[0]))
+	if token == "" || len(token) > maxTokenBytes || strings.ContainsAny(token, "\r\n") {
+		return "", fmt.Errorf("it must hold one line of at most %d bytes", maxTokenBytes)
+	}
+	return Token(token), nil
+}
+
+type bearer struct {
+	token     func() Token
+	plaintext bool
+}
+
+// GetRequestMetadata implements [credentials.PerRPCCredentials].
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b.token())}, nil
+}
+
+// RequireTransportSecurity implements [credentials.PerRPCCredentials].
+func (b bearer) RequireTransportSecurity() bool { return !b.plaintext }

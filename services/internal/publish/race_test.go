@@ -1,0 +1,114 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// A leader may find out late that it is none any more. It publishes nothing that is older than what
+// it knows to be on the bus, but what it knows may be old itself: nobody who reads the stream sees
+// an object go back in time.
+func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
+	const leaders, names, versions = 4, 3, 25
+	p := New(bus(t, 0))
+	seen := follow(t, p.js)
+	var racing sync.WaitGroup
+	for leader := range leaders {
+		random := rand.New(rand.NewPCG(uint64(leader), 1))
+		racing.Go(func() {
+			memory := map[string]Head{}
+			for _, i := range random.Perm(names * versions) {
+				c := state(fmt.Sprintf("x%d", i%names), 1+i/names)
+				c.Deleted = c.ResourceVersion == strconv.Itoa(versions) && i%names == 0
+				known, ok := memory[c.Key.Name]
+				if ok && !c.NewerThan(known.Change()) {
+					continue
+				}
+				ack, err := p.Publish(context.WithoutCancel(t.Context()), c, known.Sequence, Options{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if ack.Stale && c.NewerThan(ack.Change()) {
+					t.Errorf("version %s of %s is told to be older than %s", c.ResourceVersion, c.Key.Name, ack.Version)
+				}
+				if random.IntN(2) == 0 { // Else it remembers what is no longer so.
+					memory[c.Key.Name] = ack.Head
+				}
+			}
+		})
+	}
+	racing.Wait()
+	for i := range names {
+		name := fmt.Sprintf("x%d", i)
+		last := mustLast(t, p, name)
+		if last.Version != strconv.Itoa(versions) || last.Deleted != (i == 0) {
+			t.Errorf("at the end %s is at version %s, deleted %v", name, last.Version, last.Deleted)
+		}
+		seen.await(t, last)
+	}
+}
+
+// reader is what somebody sees who reads the stream all the time.
+type reader struct {
+	mu   sync.Mutex
+	last map[string]event.Change
+	news chan struct{}
+}
+
+func follow(t *testing.T, js jetstream.JetStream) *reader {
+	t.Helper()
+	consumer, err := js.OrderedConsumer(t.Context(), topology.Changes, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{last: map[string]event.Change{}, news: make(chan struct{}, 1)}
+	reading, err := consumer.Consume(func(msg jetstream.Msg) {
+		c, err := topology.DecodeChange(msg)
+		if err != nil {
+			t.Error(err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if before, ok := r.last[c.Key.Name]; ok && !c.NewerThan(before) {
+			t.Errorf("%s goes from version %s to %s", c.Key.Name, before.ResourceVersion, c.ResourceVersion)
+		}
+		r.last[c.Key.Name] = c
+		select {
+		case r.news <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { reading.Stop(); <-reading.Closed() })
+	return r
+}
+
+// await waits until the reader has read what is last.
+func (r *reader) await(t *testing.T, last Stored) {
+	t.Helper()
+	for {
+		r.mu.Lock()
+		got := r.last[last.Key.Name]
+		r.mu.Unlock()
+		if got.ResourceVersion == last.Version && got.Deleted == last.Deleted {
+			return
+		}
+		select {
+		case <-r.news:
+		case <-t.Context().Done():
+			t.Fatalf("read was %s of %s at last, want %s", got.ResourceVersion, got.Key.Name, last.Version)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Package reload reads files again when they change: secrets and certificates are replaced under
+// a process that runs.
+package reload
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Files are files that are read together, as a certificate and its key. While they cannot be used,
+// as in the middle of a change, what they said before stays in use.
+type Files[T any] struct {
+	paths []string
+	parse func(contents ...[]byte) (T, error)
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	stamp []stamp
+	value T
+}
+
+// stamp tells one content of a file from another without reading it.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// Open reads files, whose contents parse makes sense of.
+func Open[T any](log *slog.Logger, parse func(contents ...[]byte) (T, error), paths ...string) (*Files[T], error) {
+	f := &Files[T]{paths: paths, parse: parse, log: log, stamp: stamps(paths)}
+	return f, f.read()
+}
+
+// Get is what the files say now. It costs a stat of each.
+func (f *Files[T]) Get() T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// Before they are read, so that a change in between is seen the next time.
+	if now := stamps(f.paths); !slices.Equal(now, f.stamp) {
+		f.stamp = now
+		if err := f.read(); err != nil {
+			f.log.Warn("files changed but cannot be used; what they said before stays in use", "error", err)
+		}
+	}
+	return f.value
+}
+
+func (f *Files[T]) read() error {
+	contents := make([][]byte, len(f.paths))
+	for i, path := range f.paths {
+		var err error
+		if contents[i], err = os.ReadFile(path); err != nil {
+			return err
+		}
+	}
+	value, err := f.parse(contents...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(f.paths, ", "), err)
+	}
+	f.value = value
+	return nil
+}
+
+func stamps(paths []string) []stamp {
+	all := make([]stamp, len(paths))
+	for i, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			all[i] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	return all
+}

@@ -1,0 +1,63 @@
+package rpc
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+
+	"connectrpc.com/connect"
+)
+
+// compression is gzip that inflates no more than a server takes: what is more than that need not
+// be known to be refused.
+func compression() connect.HandlerOption {
+	return connect.WithCompression("gzip",
+		func() connect.Decompressor { return &inflater{} },
+		func() connect.Compressor { return gzip.NewWriter(io.Discard) })
+}
+
+// inflater reads one byte more than the bound, which tells that it is exceeded.
+type inflater struct {
+	gzip gzip.Reader
+	left int64
+}
+
+// Reset implements [connect.Decompressor].
+func (i *inflater) Reset(compressed io.Reader) error {
+	i.left = maxBody + 1
+	return i.gzip.Reset(compressed)
+}
+
+// Read implements [connect.Decompressor].
+func (i *inflater) Read(p []byte) (int, error) {
+	if i.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := i.gzip.Read(p[:min(int64(len(p)), i.left)])
+	i.left -= int64(n)
+	return n, err
+}
+
+// Close implements [connect.Decompressor].
+func (i *inflater) Close() error { return i.gzip.Close() }
+
+// named answers 413 to a message over the bound, the only thing of which Connect says 429 here.
+func named(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(sizeStatus{w}, r) })
+}
+
+type sizeStatus struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (s sizeStatus) WriteHeader(code int) {
+	if code == http.StatusTooManyRequests {
+		code = http.StatusRequestEntityTooLarge
+	}
+	s.ResponseWriter.WriteHeader(code)
+}
+
+// Flush implements [http.Flusher], which streams need.
+func (s sizeStatus) Flush() { _ = http.NewResponseController(s.ResponseWriter).Flush() }
+
+// Unwrap is for [http.ResponseController].
+func (s sizeStatus) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -1,0 +1,63 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+var errSeedReplaced = errors.New("the seed was replaced; the next attempt uses the new one")
+
+// nkey authenticates with the seed that a file holds at that moment.
+func nkey(file string) (nats.Option, error) {
+	if _, err := readSeed(file); err != nil {
+		return nil, err
+	}
+	return func(o *nats.Options) error {
+		pair, err := readSeed(file)
+		if err != nil {
+			return err
+		}
+		if o.Nkey, err = pair.PublicKey(); err != nil {
+			return err
+		}
+		public, conn := o.Nkey, atomic.Pointer[nats.Conn]{}
+		o.ConnectedCB = func(c *nats.Conn) { conn.Store(c) }
+		o.SignatureCB = func(nonce []byte) ([]byte, error) {
+			pair, err := readSeed(file)
+			if err != nil {
+				return nil, err
+			}
+			defer pair.Wipe()
+			now, err := pair.PublicKey()
+			if err != nil {
+				return nil, err
+			}
+			// Whoever asks for a signature has chosen the key already, and holds the connection's lock.
+			if c := conn.Load(); c != nil && now != public {
+				public, c.Opts.Nkey = now, now
+				return nil, errSeedReplaced
+			}
+			return pair.Sign(nonce)
+		}
+		return nil
+	}, nil
+}
+
+func readSeed(file string) (nkeys.KeyPair, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading NATS seed: %w", err)
+	}
+	defer clear(text)
+	pair, err := nkeys.ParseDecoratedNKey(bytes.TrimSpace(text))
+	if err != nil {
+		return nil, fmt.Errorf("reading NATS seed of %s: %w", file, err)
+	}
+	return pair, nil
+}

@@ -1,0 +1,67 @@
+package shape
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Who knows one service knows all.
+func TestEveryServiceHasTheSameRooms(t *testing.T) {
+	for _, s := range topology.Services() {
+		for _, file := range []string{strings.ReplaceAll(s.Name, "-", "") + ".go", "config.go", "README.md", "cmd/" + s.Name + "/main.go"} {
+			if _, err := os.Stat(filepath.Join(root, s.Name, file)); err != nil {
+				t.Error(err)
+			}
+		}
+		rooms := files(t, filepath.Join(root, s.Name))
+		for _, room := range []string{"state.go", "reconcile.go", "apply.go", "status.go", "server.go"} {
+			if !slices.Contains(rooms, room) { // One with several subjects has them per subject.
+				t.Errorf("%s has no %s", s.Name, room)
+			}
+		}
+	}
+}
+
+// files are the names of the files below a directory.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, d.Name())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// What is not listed is not built, deployed or struck.
+func TestEveryServiceIsWhereServicesAreListed(t *testing.T) {
+	names := []string{topology.Watcher}
+	for _, s := range topology.Services() {
+		names = append(names, s.Name)
+	}
+	for _, name := range names {
+		for file, entry := range map[string]string{
+			"go.work":                            "\t./services/" + name + "\n",
+			"Makefile":                           " bin/" + name,
+			".golangci.yml":                      `["**/services/` + name + `/**"]`,
+			"deploy/base/" + name + "/rbac.yaml": "entail-" + name,
+			"deploy/chaos/internal/system/service.go": `{Name: "` + name + `"`,
+		} {
+			data, err := os.ReadFile(filepath.Join(root, "..", file))
+			if err != nil || !strings.Contains(string(data), entry) {
+				t.Errorf("%s has no %q: %v", file, entry, err)
+			}
+		}
+	}
+}

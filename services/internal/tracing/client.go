@@ -1,0 +1,67 @@
+package tracing
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Transport makes each request a span, and tells the server of it.
+func Transport(provider trace.TracerProvider) func(http.RoundTripper) http.RoundTripper {
+	tracer := provider.Tracer(scope)
+	return func(next http.RoundTripper) http.RoundTripper { return transport{next: next, tracer: tracer} }
+}
+
+type transport struct {
+	next   http.RoundTripper
+	tracer trace.Tracer
+}
+
+// RoundTrip is one request. The path is no part of the span's name, for it names objects.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !traced(r.Context()) {
+		return t.next.RoundTrip(r)
+	}
+	ctx, span := t.tracer.Start(r.Context(), r.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("http.request.method", r.Method), attribute.String("server.address", r.URL.Hostname()),
+		attribute.String("url.path", r.URL.Path)))
+	defer span.End()
+	r = r.Clone(ctx)
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(r.Header))
+	response, err := t.next.RoundTrip(r)
+	if err == nil {
+		span.SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
+		if response.StatusCode >= http.StatusBadRequest {
+			span.SetStatus(codes.Error, response.Status)
+		}
+	}
+	fail(span, err)
+	return response, err
+}
+
+// WrappedRoundTripper lets others find the transport below.
+func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// UnaryClientInterceptor makes each call a span, and tells the server of it.
+func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInterceptor {
+	tracer := provider.Tracer(scope)
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if !traced(ctx) {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		name := strings.TrimPrefix(method, "/")
+		ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.String("rpc.system", "grpc"), attribute.String("server.address", cc.Target())))
+		defer span.End()
+		err := invoke(metadata.AppendToOutgoingContext(ctx, header, Traceparent(ctx)), method, req, reply, cc, opts...)
+		fail(span, err)
+		return err
+	}
+}

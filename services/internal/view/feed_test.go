@@ -1,0 +1,201 @@
+package view_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+func TestAnAbsenceMeansNothingBeforeTheMarkerOfEveryKind(t *testing.T) {
+	b := newBus(t)
+	last := b.put(change("a", 1), change("b", 2))
+	f := b.feed()
+	f.incomplete(t, "b")
+	b.mark(kinds.Roles(), 0, last) // Of a kind that this view does not hold.
+	b.mark(kinds.Stores(), 2, last, func(m *eventv1.SnapshotMarker) { m.Stream = "another life of the stream" })
+	b.put(change("c", 3))
+	f.incomplete(t, "c")
+	b.mark(kinds.Stores(), 3, last+1)
+	f.await(t, "a b c ")
+	if f.reloads.Load() != 0 {
+		t.Error("the first load is no reload")
+	}
+}
+
+func TestAMarkerSpeaksOfWhatTheViewMayNotHaveReadYet(t *testing.T) {
+	b := newBus(t)
+	last := b.put(change("a", 1))
+	f := b.feed()
+	b.mark(kinds.Stores(), 2, last+1)
+	f.incomplete(t, "a")
+	b.put(change("b", 2))
+	f.await(t, "a b ")
+}
+
+func TestAnEmptyStreamIsCompleteOnceItIsSaidToBe(t *testing.T) {
+	b := newBus(t)
+	f := b.feed()
+	b.mark(kinds.Stores(), 0, 0)
+	f.await(t, "")
+}
+
+func TestWhatIsNoLongerOnTheBusIsNotWaitedFor(t *testing.T) {
+	b := newBus(t)
+	b.put(change("a", 1))
+	last := b.put(change("b", 2))
+	b.mark(kinds.Stores(), 1, last)
+	b.must(b.Remove(t.Context(), last))
+	b.feed().await(t, "a ")
+}
+
+func TestWhatNobodyCanReadIsSkippedByTheFeed(t *testing.T) {
+	b := newBus(t)
+	b.raw(topology.ChangeSubject(key("broken")), "\xff")
+	b.raw(topology.ChangeSubject(key("other")), "")
+	b.put(change("shapeless", 1, tags(`{"tags":1}`)))
+	b.raw(topology.SyncSubject("c", kinds.Stores().GroupResource), "\xff")
+	last := b.put(change("a", 2))
+	f := b.feed()
+	f.incomplete(t, "a")
+	b.mark(kinds.Stores(), 1, last)
+	f.await(t, "a ")
+}
+
+func TestALargeObjectIsWaitedForAsLongAsItCannotBeRead(t *testing.T) {
+	b := newBus(t)
+	omitted := func(c *event.Change) { c.Omitted, c.Object = true, nil }
+	last := b.put(change("a", 1, omitted), change("b", 2), change("refused", 3, omitted), change("c", 4))
+	b.mark(kinds.Stores(), 3, last)
+	tried, back := make(chan struct{}, 100), make(chan struct{})
+	f := b.feed(func(c *view.Config) {
+		c.Fetch = func(_ context.Context, k event.Key) ([]byte, error) {
+			if k.Name == "refused" {
+				return nil, fault.Terminal(errors.New("nobody can read this"))
+			}
+			select {
+			case <-back:
+				return []byte(`{"tags":["large"]}`), nil
+			default:
+				tried <- struct{}{}
+				return nil, fault.Unavailable(errors.New("the API server is away"))
+			}
+		}
+	})
+	<-tried
+	<-tried
+	if err := f.Complete(); !errors.Is(err, view.ErrIncomplete) {
+		t.Errorf("while an object cannot be read it says %v", err)
+	}
+	close(back)
+	f.await(t, "a b c ")
+	if got := names(f.stores.By("tag", "large")); got != "a " {
+		t.Errorf("large are %q", got)
+	}
+}
+
+func TestReadersSeeTheOldContentUntilTheNewOneIsWhole(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("gone", 2)))
+	reading, whole := make(chan struct{}), make(chan struct{})
+	f := b.feed(func(c *view.Config) {
+		c.Fetch = func(context.Context, event.Key) ([]byte, error) {
+			reading <- struct{}{}
+			<-whole
+			return []byte(`{}`), nil
+		}
+	})
+	f.await(t, "a gone ")
+	b.replace()
+	last := b.put(change("a", 1), change("large", 3, func(c *event.Change) { c.Omitted, c.Object = true, nil }))
+	b.mark(kinds.Stores(), 2, last)
+	<-reading
+	if got := names(f.stores.All()); got != "a gone " {
+		t.Errorf("while it is read anew the view shows %q", got)
+	}
+	if err := f.Complete(); !errors.Is(err, view.ErrIncomplete) {
+		t.Errorf("while it is read anew it says %v", err)
+	}
+	close(whole)
+	f.await(t, "a large ")
+	if n := f.reloads.Load(); n == 0 {
+		t.Error("nobody was told of the reload")
+	}
+}
+
+func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
+	b := newBus(t)
+	last := b.put(change("a", 1), change("b", 1))
+	b.mark(kinds.Stores(), 2, last)
+	f := b.feed()
+	f.await(t, "a b ")
+	now := func(c *event.Change) { c.ObservedAt = time.Now() }
+	apply(t, f.View, change("a", 2, tags(`{"tags":["written"]}`)), change("b", 2, deleted, now))
+	b.mark(kinds.Stores(), 2, last) // Which now is another number than that of the view's objects.
+	f.eventually(t, func() error {
+		if f.reloads.Load() == 0 {
+			return errors.New("not read again")
+		}
+		return f.Complete()
+	})
+	if o, _ := f.stores.Get(key("a")); o.ResourceVersion != "2" || names(f.stores.By("tag", "written")) != "a " {
+		t.Errorf("what was written is at version %s", o.ResourceVersion)
+	}
+	if _, ok := f.stores.Tombstone(key("b")); !ok {
+		t.Error("that it was deleted is forgotten")
+	}
+}
+
+func TestDeletionsAreForgottenWhenTheBusForgetsThem(t *testing.T) {
+	b := newBus(t)
+	at := func(age time.Duration) func(*event.Change) {
+		return func(c *event.Change) { c.Deleted, c.ObservedAt = true, time.Now().Add(-age) }
+	}
+	last := b.put(change("young", 1, at(time.Hour)), change("old", 2, at(topology.TombstoneTTL+time.Hour)), change("a", 3))
+	b.mark(kinds.Stores(), 1, last)
+	f := b.feed()
+	f.await(t, "a ")
+	if got := names(f.stores.GoneBy("tag", "x")); got != "young " {
+		t.Errorf("remembered are %q", got)
+	}
+}
+
+func TestAFeedForOneClusterReadsNothingOfOthers(t *testing.T) {
+	b := newBus(t)
+	elsewhere := func(c *event.Change) { c.Key.Cluster = "other" }
+	b.mark(kinds.Stores(), 1, b.put(change("b", 1, elsewhere), change("a", 2)))
+	f := b.feed(func(c *view.Config) { c.Cluster = "c" })
+	f.await(t, "a ")
+	if n := len(f.Keys()); n != 1 {
+		t.Errorf("%d objects are held", n)
+	}
+}
+
+func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ")
+	first := f.Revision()
+	b.put(change("b", 2))
+	f.await(t, "a b ")
+	second := f.Revision()
+	b.replace()
+	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("b", 2)))
+	f.eventually(t, func() error {
+		if f.reloads.Load() == 0 {
+			return errors.New("not read again")
+		}
+		return f.Complete()
+	})
+	if third := f.Revision(); first == second || second == third {
+		t.Errorf("%s, %s, %s", first, second, third)
+	}
+}

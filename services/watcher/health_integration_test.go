@@ -1,0 +1,121 @@
+//go:build integration
+
+package watcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// path leads to a server until it is cut.
+type path struct {
+	mu    sync.Mutex
+	conns []net.Conn
+	gone  bool
+}
+
+// Dial implements [nats.CustomDialer].
+func (p *path) Dial(network, address string) (net.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return nil, errors.New("the path is cut")
+	}
+	conn, err := net.DialTimeout(network, address, time.Second)
+	if err == nil {
+		p.conns = append(p.conns, conn)
+	}
+	return conn, err
+}
+
+func (p *path) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
+func readyz(url string) (status int, text string, err error) {
+	response, err := http.Get(url + "/readyz")
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// ready waits until a watcher says so, or says that it is not, and why.
+func ready(t *testing.T, url, why string) {
+	t.Helper()
+	testbed.Eventually(t, within, func() error {
+		status, text, err := readyz(url)
+		if err == nil && (why == "") != (status == http.StatusOK) || !strings.Contains(text, why) {
+			err = fmt.Errorf("readyz is %d %s, want %q", status, text, why)
+		}
+		return err
+	})
+}
+
+func TestALeaderThatTheBusDoesNotAnswerMakesWay(t *testing.T) {
+	b := newBed(t)
+	way := &path{}
+	_, leader := b.runOn(b.kube.Config(t, topology.Watcher), nats.SetCustomDialer(way))
+	b.leads("first leads")
+	ready(t, leader, "")
+	_, standby := b.runOn(b.kube.Config(t, topology.Watcher))
+	ready(t, standby, "")
+	way.cut()
+	b.leads("second leads")
+	ready(t, leader, "nats: not connected")
+	ready(t, standby, "")
+}
+
+func TestAWatcherIsNotReadyWhileTheAPIServerIsSilent(t *testing.T) {
+	b := newBed(t)
+	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
+	aside := testbed.Kube(t)
+	_, standby := b.runOn(aside.Config(t, topology.Watcher))
+	ready(t, leader, "")
+	ready(t, standby, "")
+	silence := func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
+	aside.FailBefore(silence)
+	ready(t, standby, "lease: nothing heard of the Lease for 1")
+	ready(t, leader, "")
+	b.kube.FailBefore(silence)
+	ready(t, leader, "lease: nothing heard of the Lease for 1")
+	b.kube.FailBefore(nil)
+	aside.FailBefore(nil)
+	ready(t, leader, "")
+	ready(t, standby, "")
+}
+
+func TestAWatcherIsNotReadyBeforeWhatItFollowsIsOnTheBus(t *testing.T) {
+	b := newBed(t)
+	b.kube.FailBefore(func(_ context.Context, op string) error {
+		if strings.HasSuffix(op, "/stores") {
+			return errors.New("no")
+		}
+		return nil
+	})
+	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
+	ready(t, leader, "cluster: "+kinds.Stores().GroupResource.String()+" is not followed: ")
+	b.kube.FailBefore(nil)
+	ready(t, leader, "")
+}

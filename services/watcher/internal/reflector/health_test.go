@@ -1,0 +1,109 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// newTerm is the health of a leader that follows one kind, which is called name.
+func newTerm() (h *Health, name string, end func()) {
+	h = &Health{}
+	k := &kindReflector{kind: kinds.Stores()}
+	return h, k.label(), h.begin([]*kindReflector{k})
+}
+
+func wants(t *testing.T, err error, text string) {
+	t.Helper()
+	if text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text)) {
+		t.Errorf("got %v, want %q", err, text)
+	}
+}
+
+func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, name, end := newTerm()
+		wants(t, h.Cluster(), name+" is not on the bus yet")
+		h.completed(name)
+		wants(t, h.Cluster(), "")
+		<-time.After(unheard)
+		h.heard(name)
+		<-time.After(unheard)
+		wants(t, h.Cluster(), "")
+		<-time.After(time.Second)
+		wants(t, h.Cluster(), "nothing heard of "+name+" for 3m1s")
+		h.heard(name)
+		h.interrupted(name, errRewound)
+		wants(t, h.Cluster(), name+" is not followed: the cluster went back in time")
+		h.completed(name)
+		wants(t, h.Cluster(), "")
+		h.interrupted(name, errAgain)
+		end()
+		wants(t, h.Cluster(), "")
+	})
+}
+
+func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
+	full := &jetstream.APIError{Code: 503, ErrorCode: 10023, Description: "insufficient resources"}
+	lost := &jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "temporarily unavailable"}
+	tests := map[string]struct {
+		err        error
+		unanswered time.Duration
+	}{
+		"no server answers":               {nats.ErrTimeout, 12 * time.Second},
+		"no stream answers":               {jetstream.ErrNoStreamResponse, 12 * time.Second},
+		"the context of an attempt ended": {context.DeadlineExceeded, 12 * time.Second},
+		"a server without the others":     {lost, 12 * time.Second},
+		"full, for whoever publishes":     {full, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, _, end := newTerm()
+				began := time.Now()
+				<-time.After(unacknowledged)
+				h.published(began, test.err)
+				wants(t, h.Bus(), "")
+				<-time.After(7 * time.Second)
+				h.published(time.Now(), test.err)
+				wants(t, h.Bus(), "nothing acknowledged for 12s: "+test.err.Error())
+				if got := h.Unanswered(); got != test.unanswered {
+					t.Errorf("unanswered for %s, want %s", got, test.unanswered)
+				}
+				h.published(time.Now(), nil)
+				wants(t, h.Bus(), "")
+				if h.Unanswered() != 0 {
+					t.Error("an acknowledgement changes nothing")
+				}
+				h.published(time.Now(), test.err)
+				<-time.After(unacknowledged + 1)
+				end()
+				wants(t, h.Bus(), "")
+			})
+		})
+	}
+}
+
+func TestAStreamThatCannotBeLookedAtIsNoAnswerEither(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _, _ := newTerm()
+		h.looked(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
+		<-time.After(time.Minute)
+		h.published(time.Now(), nil)
+		if got := h.Unanswered(); got != time.Minute {
+			t.Errorf("unanswered for %s", got)
+		}
+		h.looked(time.Now(), jetstream.ErrStreamNotFound)
+		if got := h.Unanswered(); got != 0 {
+			t.Errorf("unanswered for %s", got)
+		}
+	})
+}

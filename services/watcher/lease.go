@@ -1,0 +1,87 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// leaseUnheard is how long the API server may not have answered about the Lease.
+const leaseUnheard = leaseDuration + 2*time.Second
+
+// lease is the Lease, and what this replica last heard of it.
+type lease struct {
+	resourcelock.Interface
+
+	mu     sync.Mutex
+	heard  time.Time
+	holder string
+	err    error
+}
+
+// Get reads the Lease.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	switch {
+	case err == nil:
+		l.note(record.HolderIdentity, nil)
+	case apierrors.IsNotFound(err):
+		l.note("", nil)
+	default:
+		l.note("", err)
+	}
+	return record, raw, err
+}
+
+// Create makes the Lease.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Create(ctx, record)
+	l.wrote(record, err)
+	return err
+}
+
+// Update takes, renews, or gives up the Lease.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Update(ctx, record)
+	l.wrote(record, err)
+	return err
+}
+
+// wrote notes what became of a write. Somebody else was faster: a read will tell who.
+func (l *lease) wrote(record resourcelock.LeaderElectionRecord, err error) {
+	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		l.note(record.HolderIdentity, err)
+	}
+}
+
+func (l *lease) note(holder string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err = err; err == nil {
+		l.heard, l.holder = time.Now(), holder
+	}
+}
+
+// Err is nil while it is known who leads.
+func (l *lease) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch silent := time.Since(l.heard); {
+	case l.heard.IsZero() && l.err != nil:
+		return fmt.Errorf("the Lease cannot be read: %w", l.err)
+	case l.heard.IsZero():
+		return errors.New("the API server has not told of the Lease yet")
+	case silent > leaseUnheard && l.err != nil:
+		return fmt.Errorf("nothing heard of the Lease for %s: %w", silent.Round(time.Second), l.err)
+	case silent > leaseUnheard:
+		return fmt.Errorf("nothing heard of the Lease for %s", silent.Round(time.Second))
+	case l.holder == "":
+		return errors.New("no replica leads")
+	}
+	return nil
+}

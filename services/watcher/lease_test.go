@@ -1,0 +1,68 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// answers is an API server that answers about the Lease as it is told to.
+type answers struct {
+	resourcelock.Interface
+
+	holder string
+	err    error
+}
+
+func (a *answers) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: a.holder}, nil, a.err
+}
+
+func (a *answers) Update(context.Context, resourcelock.LeaderElectionRecord) error { return a.err }
+
+func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
+	resource := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	synctest.Test(t, func(t *testing.T) {
+		server := &answers{holder: "other"}
+		l := &lease{Interface: server}
+		get := func(holder string, err error) {
+			server.holder, server.err = holder, err
+			_, _, _ = l.Get(t.Context())
+		}
+		wants := func(text string) {
+			t.Helper()
+			if err := l.Err(); text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text)) {
+				t.Errorf("got %v, want %q", err, text)
+			}
+		}
+		wants("the API server has not told of the Lease yet")
+		get("", errors.New("refused"))
+		wants("the Lease cannot be read: refused")
+		get("other", nil)
+		wants("")
+		get("", apierrors.NewNotFound(resource, "entail-watcher"))
+		wants("no replica leads")
+		server.err = nil
+		if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		wants("")
+		<-time.After(leaseUnheard)
+		server.err = apierrors.NewConflict(resource, "entail-watcher", errors.New("changed"))
+		_ = l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"})
+		wants("")
+		get("", errors.New("timeout"))
+		wants("")
+		<-time.After(time.Second)
+		wants("nothing heard of the Lease for 11s: timeout")
+		get("other", nil)
+		wants("")
+	})
+}
