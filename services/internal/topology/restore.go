@@ -125,13 +125,16 @@ func Ensure(ctx context.Context, js jetstream.JetStream, replicas int) error {
 // business of who asks.
 func Present(ctx context.Context, js jetstream.JetStream) error {
 	differences, err := Compare(ctx, js, 1)
-	errs := []error{err}
+	var wrong []string
 	for _, d := range differences {
 		if d.Wrong() {
-			errs = append(errs, fmt.Errorf("%s; does the watcher run?", d))
+			wrong = append(wrong, d.String())
 		}
 	}
-	return errors.Join(errs...)
+	if len(wrong) > 0 {
+		err = errors.Join(err, fmt.Errorf("%s: does the watcher run?", strings.Join(wrong, ", ")))
+	}
+	return err
 }
 
 // Codes by which JetStream refuses a stream for a reason that waiting does not change.

@@ -95,6 +95,8 @@ type reflector struct {
 	warnings rate.Sometimes
 	// restoring is held while streams are looked at and restored: one request at a time.
 	restoring sync.Mutex
+	// restored means that all streams were as they must be, once.
+	restored bool
 	// copies are the streams of which it was told that they have more copies than were asked for.
 	copies map[string]bool
 }

@@ -34,7 +34,9 @@ func (r *reflector) restore(ctx context.Context) error {
 	for _, d := range wrong {
 		errs = append(errs, r.restoreOne(ctx, d))
 	}
-	return errors.Join(errs...)
+	err = errors.Join(errs...)
+	r.restored = r.restored || err == nil
+	return err
 }
 
 // compare lists what has to be restored. What is missing must have been so for a while: a server
@@ -77,14 +79,25 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 		return err
 	}
 	r.cfg.Metrics.restored.WithLabelValues(d.Stream).Inc()
-	r.cfg.Log.WarnContext(ctx, "stream restored; dead letters and announcements that it has lost stay lost",
-		"stream", d.Stream, "missing", d.Missing, "differed_in", d.Fields)
+	r.tell(ctx, d)
 	for _, k := range r.kinds {
 		if doubtful {
 			k.sweepAgain()
 		}
 	}
 	return nil
+}
+
+// tell says what was restored. At the first start, that streams are made is no news.
+func (r *reflector) tell(ctx context.Context, d topology.Difference) {
+	switch {
+	case !d.Missing:
+		r.cfg.Log.WarnContext(ctx, "stream was changed by others and is restored", "stream", d.Stream, "differed_in", d.Fields)
+	case r.restored:
+		r.cfg.Log.WarnContext(ctx, "stream was deleted and is made again; dead letters and announcements in it are lost", "stream", d.Stream)
+	default:
+		r.cfg.Log.InfoContext(ctx, "stream made", "stream", d.Stream)
+	}
 }
 
 func (k *kindReflector) sweepAgain() {
