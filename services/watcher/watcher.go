@@ -64,8 +64,9 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		identity: identity, lease: newLease(leases.CoordinationV1(), cfg, identity), unanswered: stream.Health.Unanswered,
 		log: rt.Log, metrics: newMetrics(rt.Metrics),
 	}
+	letters := trail.New(rt.JS)
 	answers := query.New(query.Config{
-		Source: cluster, Publisher: publisher, Trail: trail.New(rt.JS), Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
+		Source: cluster, Publisher: publisher, Trail: letters, Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
 	})
 	return service.App{
 		Handlers: []rpc.Handler{answers.Handler()},
@@ -77,6 +78,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 				return leader.run(ctx, func(ctx context.Context) error { return reflector.Run(ctx, stream) })
 			},
 			answers.Run,
+			func(ctx context.Context) error { return leader.metrics.count(ctx, letters.CountLetters) },
 		},
 	}, nil
 }

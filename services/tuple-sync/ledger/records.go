@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
@@ -22,9 +25,17 @@ type records struct {
 	kept map[string]map[string]kept
 	// passed are the stores that this process has looked at.
 	passed map[string]struct{}
-	// cleaned is what has been removed of objects that were deleted past us, by UID.
-	cleaned map[string][]tuple.Tuple
+	// cleaned is what has been removed of objects that were deleted past us, by UID. What is forgotten
+	// is removed once more, which changes nothing.
+	cleaned *cache.LRUExpireCache
 }
+
+// maxCleaned and cleanedTTL bound what is remembered of objects that are gone: their tombstones
+// are, too, by then.
+const (
+	maxCleaned = 65536
+	cleanedTTL = 8 * 24 * time.Hour
+)
 
 // kept is a record with the state of the object that bears it.
 type kept struct {
@@ -33,7 +44,7 @@ type kept struct {
 }
 
 func newRecords() *records {
-	return &records{kept: map[string]map[string]kept{}, passed: map[string]struct{}{}, cleaned: map[string][]tuple.Tuple{}}
+	return &records{kept: map[string]map[string]kept{}, passed: map[string]struct{}{}, cleaned: cache.NewLRUExpireCache(maxCleaned)}
 }
 
 // firstPass reports whether nobody has asked this of a store before.
@@ -76,7 +87,7 @@ func (r *records) clean(storeID string, o object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(storeID, o.UID)
-	r.cleaned[o.UID] = o.Record.Tuples
+	r.cleaned.Add(o.UID, o.Record.Tuples, cleanedTTL)
 }
 
 // drop forgets a record; the caller holds the lock.
@@ -99,7 +110,8 @@ func (r *records) orphans(s *State, storeID string, live []object) []object {
 	}
 	var orphans []object
 	for _, o := range s.deleted(storeID) {
-		if cleaned, ok := r.cleaned[o.UID]; !ok || !slices.Equal(cleaned, o.Record.Tuples) {
+		cleaned, ok := r.cleaned.Get(o.UID)
+		if tuples, _ := cleaned.([]tuple.Tuple); !ok || !slices.Equal(tuples, o.Record.Tuples) {
 			known[o.UID] = struct{}{}
 			orphans = append(orphans, o)
 		}

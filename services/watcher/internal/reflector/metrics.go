@@ -16,10 +16,12 @@ type Metrics struct {
 	waiting   *prometheus.GaugeVec
 	objects   *prometheus.GaugeVec
 	sweeps    *prometheus.HistogramVec
+	differing *prometheus.HistogramVec
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	byKind := []string{"kind"}
 	m := &Metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_published_total", Help: "Publications of changes: written, stale (as new a state was there) or failed.",
@@ -36,16 +38,20 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_waiting", Help: "Objects whose newest state is not published yet.",
-		}, []string{"kind"}),
+		}, byKind),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_objects", Help: "Living objects on the stream.",
-		}, []string{"kind"}),
+		}, byKind),
 		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
-		}, []string{"kind"}),
+		}, byKind),
 	}
-	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps)
+	m.differing = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
+		Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
+	}, byKind)
+	registerer.MustRegister(m.differing, m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps)
 	return m
 }
 
