@@ -149,7 +149,7 @@ func same(seen, planned *infer.Binding) bool { return seen.Generated() && seen.U
 func (a *applier) refresh(ctx context.Context, seen event.Change) error {
 	now, err := a.kube.Newest(ctx, kinds.RoleBindings(), seen)
 	if err == nil && now.UID != "" {
-		err = a.view.Apply(ctx, now)
+		err = a.view.Apply(ctx, a.view.Dated(now))
 	}
 	if err != nil {
 		return err

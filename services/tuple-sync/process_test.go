@@ -20,6 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger"
 )
@@ -34,21 +35,23 @@ type process struct {
 	dirty  map[Key]bool
 	// wrote is which key wrote a state that the bus has not told of.
 	wrote map[written]Key
+	// waiting keys are to come again when time has passed.
+	waiting map[Key]bool
 	// later is why a pass asked for its key again.
 	later error
 }
 
 // written is a state of an object.
 type written struct {
-	key          event.Key
-	uid, version string
+	key                 event.Key
+	uid, epoch, version string
 }
 
 func stateOf(c event.Change) written {
 	if c.Deleted {
 		return written{key: c.Key, uid: c.UID}
 	}
-	return written{c.Key, c.UID, c.ResourceVersion}
+	return written{c.Key, c.UID, c.Epoch, c.ResourceVersion}
 }
 
 // noting is a pass of whose writes and objects the process takes note, as the engine of consume does.
@@ -59,10 +62,12 @@ type noting struct {
 
 func (n noting) Wrote(ctx context.Context, cause, now event.Change) error {
 	if cause.Generation == now.Generation {
-		n.process.wrote[stateOf(now)] = n.Key
+		n.process.wrote[stateOf(n.process.view.Dated(now))] = n.Key
 	}
 	return n.Pass.Wrote(ctx, cause, now)
 }
+
+func (n noting) Again(time.Duration) { n.process.waiting[n.Key] = true }
 
 func (n noting) Watch(objects ...event.Key) (again bool) {
 	for _, object := range objects {
@@ -89,7 +94,7 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
 	log, state, models := slog.New(slog.DiscardHandler), ledger.NewState(v, ""), newModelCache(w)
 	r := &reconciler{ledger: ledger.New(ledger.Config{
-		State: state, View: v, Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log,
+		State: state, View: v, Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Replica: w.newReplica(),
 		Writer: &writer{
 			openFGA: w, metrics: newMetrics(prometheus.NewRegistry()),
 			announce: func(context.Context, *eventv1.StoreChanged) error {
@@ -97,7 +102,7 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 			},
 		},
 	})}
-	p := &process{t: w, reconciler: r, state: state, view: v, routes: map[event.Key][]Key{}, dirty: map[Key]bool{}, wrote: map[written]Key{}}
+	p := &process{t: w, reconciler: r, state: state, view: v, routes: map[event.Key][]Key{}, dirty: map[Key]bool{}, wrote: map[written]Key{}, waiting: map[Key]bool{}}
 	for _, k := range slices.SortedFunc(maps.Keys(bus), func(a, b event.Key) int { return strings.Compare(a.Tokens(), b.Tokens()) }) {
 		p.receive(bus[k])
 	}
@@ -119,6 +124,13 @@ func (p *process) receive(change event.Change) {
 		}
 	}
 	p.routes[change.Key] = now
+}
+
+// wait lets time go by, and makes the keys that wait for it come again.
+func (p *process) wait(w *world) {
+	w.clock += topology.Settling
+	maps.Copy(p.dirty, p.waiting)
+	clear(p.waiting)
 }
 
 // newThing is an object that somebody has just created.

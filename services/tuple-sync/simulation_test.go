@@ -28,8 +28,10 @@ type simulation struct {
 	bus map[event.Key]event.Change
 	*process
 	crashed bool
-	ids     int
-	trace   []string
+	// overtaken means that another replica has taken over, and has still to look at everything again.
+	overtaken bool
+	ids       int
+	trace     []string
 }
 
 // rounds times the number of checks that rapid makes are simulated.
@@ -295,7 +297,8 @@ func (s *simulation) pass(k Key, resync bool) {
 // trouble lets the next work fail at some call, die there, or be overtaken.
 func (s *simulation) trouble() {
 	countdown := rapid.IntRange(0, 12).Draw(s.t, "calls")
-	what := rapid.SampledFrom([]string{"crash", "error", "overtake"}).Draw(s.t, "what")
+	var next *process
+	what := rapid.SampledFrom([]string{"crash", "error", "overtake", "standby", "standby dies"}).Draw(s.t, "what")
 	s.disturb = func(op string) error {
 		if countdown--; countdown >= 0 && !s.crashed {
 			return nil
@@ -312,10 +315,43 @@ func (s *simulation) trouble() {
 		}
 		s.disturb = nil
 		s.edit()
+		if what == "overtake" {
+			return nil
+		}
+		next = s.standby()
+		if what == "standby dies" { // After what it is about to do.
+			s.disturb = func(string) error {
+				if countdown++; countdown < 1 {
+					return nil
+				}
+				return fault.Unavailable(errCrash)
+			}
+		}
 		return nil
 	}
 	s.work()
-	s.disturb = nil
+	if s.disturb = nil; next != nil {
+		s.process, s.overtaken = next, true
+		s.fresh = s.isFresh
+	}
+}
+
+// standby lets another replica take over, with all that there is to know, while the process is
+// frozen at some call.
+func (s *simulation) standby() *process {
+	s.logf("frozen; another takes over")
+	s.fresh = func() bool { return false }
+	other := start(s.world, s.latest)
+	for range 20 {
+		for _, k := range slices.SortedFunc(maps.Keys(other.dirty), func(a, b Key) int { return strings.Compare(a.String(), b.String()) }) {
+			delete(other.dirty, k)
+			if _, err := other.reconcile(k, false); err != nil {
+				other.dirty[k] = true
+			}
+		}
+	}
+	s.logf("the frozen one goes on")
+	return other
 }
 
 func (s *simulation) restart() {
@@ -324,8 +360,24 @@ func (s *simulation) restart() {
 	s.process = start(s.world, s.bus)
 }
 
+// lately looks thoroughly at everything once the calls of who was overtaken are over, as the engine
+// of consume does.
+func (s *simulation) lately() {
+	s.wait(s.world)
+	for _, k := range s.sortedLatest() {
+		s.bus[k] = s.latest[k]
+		s.receive(s.bus[k])
+	}
+	for _, k := range s.sortedDirty() {
+		s.pass(k, true)
+	}
+}
+
 // settleDown delivers everything and works until nothing is left, then looks again.
 func (s *simulation) settleDown() {
+	if s.overtaken {
+		s.lately()
+	}
 	for round := 0; ; round++ {
 		if round > 50 {
 			s.t.Fatalf("no end in sight: %v\n%v", s.dirty, s.trace)
@@ -338,9 +390,10 @@ func (s *simulation) settleDown() {
 				s.receive(c)
 			}
 		}
-		if len(s.dirty) == 0 {
+		if len(s.dirty)+len(s.waiting) == 0 {
 			break
 		}
+		s.wait(s.world)
 		for len(s.dirty) > 0 {
 			for _, k := range s.sortedDirty() {
 				s.pass(k, false)

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -38,7 +39,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}
 	state, models := ledger.NewState(parts.View, accountType), newModelCache(parts.OpenFGA)
 	r := &reconciler{ledger: ledger.New(ledger.Config{
-		State: state, View: parts.View, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
+		State: state, View: parts.View, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log, Replica: parts.Replica, Now: bootclock.Now,
 		Writer: &writer{openFGA: parts.OpenFGA, announce: parts.Announce, metrics: newMetrics(rt.Metrics)},
 	})}
 	answers := query.New(query.Config{State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA})

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/openfga/language/pkg/go/transformer"
@@ -100,6 +101,14 @@ func mustJSON(t rapid.TB, object any) []byte {
 	return data
 }
 
+// newReplica names a process that is started.
+func (w *world) newReplica() string {
+	w.replicas++
+	return fmt.Sprintf("replica-%d", w.replicas)
+}
+
+func (w *world) now() time.Duration { return w.clock }
+
 // world is an API server and an OpenFGA server in one, in memory, whose every call can
 // fail before or after its effect, or be overtaken by somebody else's change.
 type world struct {
@@ -107,6 +116,8 @@ type world struct {
 	things   map[event.Key]*thing
 	latest   map[event.Key]event.Change // what a watch has to tell
 	version  int
+	clock    time.Duration
+	replicas int
 	contents map[string]map[tuple.ID]tuple.Tuple
 	models   map[string]*openfgav1.AuthorizationModel
 	foreign  map[tuple.ID]tuple.Tuple

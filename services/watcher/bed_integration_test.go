@@ -206,17 +206,17 @@ func (b *bed) order() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	newest := map[event.Key]event.Change{}
+	newest := map[string]event.Change{}
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
 		c, err := topology.DecodeChange(msg)
 		if err != nil {
 			b.t.Errorf("message on %s: %v", msg.Subject(), err)
 			return
 		}
-		if old, seen := newest[c.Key]; seen && !c.NewerThan(old) {
+		if old, seen := newest[msg.Subject()]; seen && !c.NewerThan(old) {
 			b.t.Errorf("%s: version %s came after %s", c.Key, c.ResourceVersion, old.ResourceVersion)
 		}
-		newest[c.Key] = c
+		newest[msg.Subject()] = c
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -53,11 +53,11 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	if err != nil {
 		return service.App{}, fmt.Errorf("client of leases: %w", err)
 	}
-	publisher := publish.New(rt.JS)
+	publisher, doubts := publish.New(rt.JS), reflector.NewDoubts()
 	stream := reflector.Config{
 		Source: cluster, Publisher: publisher, Cluster: cfg.Cluster, Kinds: kinds, StreamReplicas: cfg.StreamReplicas,
 		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,
-		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Health: &reflector.Health{}, Tracer: rt.Tracer, Propagator: rt.Propagator,
+		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Doubts: doubts, Health: &reflector.Health{}, Tracer: rt.Tracer, Propagator: rt.Propagator,
 	}
 	identity := cmp.Or(cfg.Identity, randomIdentity())
 	leader := &election{
@@ -71,7 +71,10 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	return service.App{
 		Handlers: []rpc.Handler{answers.Handler()},
 		Ready: []service.Check{
-			{Name: "lease", Err: leader.lease.Err}, {Name: "cluster", Err: stream.Health.Cluster}, {Name: "publication", Err: stream.Health.Bus},
+			{Name: "lease", Err: leader.lease.Err},
+			{Name: "versions", Err: doubts.Err},
+			{Name: "cluster", Err: stream.Health.Cluster},
+			{Name: "publication", Err: stream.Health.Bus},
 		},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {

@@ -12,10 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
-var (
-	errDraining = errors.New("the service is stopping")
-	errPanic    = errors.New("reconciler panicked")
-)
+var errPanic = errors.New("reconciler panicked")
 
 // attempt makes one pass, in the trace of ctx and linked to the others that it is for.
 func (e *engine[K]) attempt(ctx context.Context, p *Pass[K], others []string) error {

@@ -20,12 +20,12 @@ type echoes struct{ states *cache.LRUExpireCache }
 
 // state tells a state of an object from others.
 type state struct {
-	key          event.Key
-	uid, version string
+	key                 event.Key
+	uid, epoch, version string
 }
 
 func stateOf(c event.Change) state {
-	return state{c.Key, c.UID, c.ResourceVersion}
+	return state{c.Key, c.UID, c.Epoch, c.ResourceVersion}
 }
 
 // expect notes that key wrote a state.

@@ -23,7 +23,7 @@ type engine[K comparable] struct {
 	metrics    metrics
 	results    *publish.Results
 	echoes     echoes
-	turn       turn
+	place      *Place
 	unsettled  unsettled
 	// observing are the observations in progress.
 	observing sync.WaitGroup
@@ -68,6 +68,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		metrics:   newMetrics(cfg.Metrics, cfg.Service.Name),
 		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
+		place:     cfg.Place,
 		unsettled: unsettled{open: map[*delivery]struct{}{}},
 		requests:  map[K]*request{}, running: map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
@@ -95,6 +96,16 @@ func (e *engine[K]) everything(resync bool) {
 	defer e.mu.Unlock()
 	for _, keys := range e.routes {
 		e.askAll(keys, resync)
+	}
+}
+
+// lately looks thoroughly at what has changed within a time.
+func (e *engine[K]) lately(within time.Duration) {
+	for _, object := range e.cfg.View.ChangedSince(time.Now().Add(-within)) {
+		touched := e.route(object)
+		e.mu.Lock()
+		e.askAll(touched, true)
+		e.mu.Unlock()
 	}
 }
 
@@ -229,7 +240,8 @@ const maxLinks = 16
 const gateDelay = 100 * time.Millisecond
 
 func (e *engine[K]) reconcile(ctx context.Context, key K) {
-	if e.cfg.View.Complete() != nil {
+	ours := e.place.ours()
+	if ours && (!e.place.sure() || e.cfg.View.Complete() != nil) {
 		e.queue.keys.AddAfter(key, gateDelay)
 		return
 	}
@@ -245,8 +257,8 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	first, others := r.traceparents()
 	e.mu.Unlock()
 	ctx = tracing.Continue(ctx, first)
-	if draining {
-		e.settle(ctx, key, r, errDraining)
+	if draining || !ours {
+		e.settle(ctx, key, r, ErrNotActive)
 		return
 	}
 	p := NewPass(e.cfg.View, key, r.resync)
@@ -259,6 +271,11 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err error) {
 	for _, result := range p.Results() {
 		e.results.Report(ctx, result)
+		e.mu.Lock()
+		for _, d := range r.deliveries {
+			d.reported = d.reported || d.change.Key == result.Change.Key && d.change.UID == result.Change.UID
+		}
+		e.mu.Unlock()
 	}
 	e.metrics.pass(p.writes, err)
 	e.fanOut(p, r, err)
@@ -267,4 +284,8 @@ func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err er
 		return
 	}
 	e.settle(ctx, p.Key, r, err)
+	if err == nil && p.again > 0 {
+		e.requeue(p.Key, false)
+		e.queue.keys.AddAfter(p.Key, p.again)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -33,6 +34,8 @@ type Pass[K comparable] struct {
 	place   map[event.Key]int
 	// enqueued are further keys with their priorities.
 	enqueued map[K]int
+	// again is when the key is to come again by itself; zero if it need not.
+	again time.Duration
 	// later is why the key is to be tried again.
 	later error
 }
@@ -42,6 +45,7 @@ type Reporter interface {
 	Watch(objects ...event.Key) (again bool)
 	Wrote(ctx context.Context, cause, now event.Change) error
 	Count(cause event.Change)
+	Again(after time.Duration)
 	Report(c event.Change, outcome eventv1.Outcome, message string)
 	Later(why error)
 }
@@ -69,6 +73,7 @@ func (p *Pass[K]) Watch(objects ...event.Key) (again bool) {
 // compare-and-swap on the state that the pass decided from, or the pass must decide again from
 // the new one: what somebody else changed meanwhile would be overlooked.
 func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
+	now = p.view.Dated(now)
 	now.Traceparent = cause.Traceparent
 	if !now.Deleted {
 		now.ObservedAt = cause.ObservedAt
@@ -90,6 +95,13 @@ func (p *Pass[K]) Count(cause event.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes[cause.Key]++
+}
+
+// Again asks for another pass of this key after a while, if this one succeeds.
+func (p *Pass[K]) Again(after time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.again = after
 }
 
 // Report says what became of an object. What was reported last counts, at the end of the pass.

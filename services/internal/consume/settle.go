@@ -62,7 +62,8 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 	case err == nil:
 		delete(e.retries, key)
 		return disposition{verdict: done}
-	case e.draining:
+	case e.draining || !e.place.ours():
+		delete(e.retries, key)
 		return disposition{verdict: handBack, err: err}
 	case fault.IsTerminal(err):
 		delete(e.retries, key)
@@ -155,6 +156,7 @@ func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, er
 		}
 		return "retried", e.comeAgain(d, e.cfg.MaxDelay)
 	default:
+		e.reportDeletion(ctx, d)
 		e.metrics.age(d.change)
 		return "ok", d.msg.Ack()
 	}

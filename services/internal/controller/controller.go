@@ -10,6 +10,8 @@ import (
 	"context"
 	"log/slog"
 
+	"k8s.io/client-go/rest"
+
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -38,6 +40,8 @@ type Parts struct {
 	// OpenFGA is nil unless it was asked for.
 	OpenFGA *fga.Client
 	Status  *StatusWriter
+	// Replica tells this one from others of the service.
+	Replica string
 	backlog *backlog
 	// Announce tells caches what changed in a store.
 	Announce func(context.Context, *eventv1.StoreChanged) error
@@ -45,22 +49,26 @@ type Parts struct {
 
 // Open makes the parts of the service that rt bears the name of. It connects to nothing yet.
 func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
-	api, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
+	place := consume.NewPlace(rt.JS, rt.Name, rt.Log)
+	guarded := rest.CopyConfig(rt.Kube)
+	guarded.Wrap(place.Guard)
+	api, err := kube.New(guarded, cfg.Cluster, rt.Name)
 	if err != nil {
 		return nil, err
 	}
 	p := &Parts{
+		Replica:  place.Replica(),
 		Kube:     api,
 		Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
 	}
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer
-		if p.OpenFGA, err = fga.Dial(server); err != nil {
+		if p.OpenFGA, err = fga.Dial(server, place.GuardCalls()); err != nil {
 			return nil, err
 		}
 	}
-	shown := view.Config{JS: rt.JS, Fetch: api.Fetch, Log: rt.Log}
+	shown := view.Config{JS: rt.JS, Service: rt.Name, Fetch: api.Fetch, Log: rt.Log}
 	if needs.OneCluster {
 		shown.Cluster = cfg.Cluster
 	}
@@ -69,7 +77,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	durable, _ := topology.ServiceNamed(rt.Name)
 	p.Engine = consume.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &consume.Binding{}, Tracer: rt.Tracer,
-		Service: durable, View: p.View, Workers: cfg.Workers, Resync: cfg.Resync,
+		Service: durable, View: p.View, Place: place, Workers: cfg.Workers, Resync: cfg.Resync,
 	}
 	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
 		rt.Name, rt.Metrics, rt.Log)

@@ -28,10 +28,12 @@ type Change struct {
 	Object []byte
 	// Omitted means that the object was too large for the bus.
 	Omitted bool
-	// Epoch is the UID of the cluster that the object lives in.
+	// Epoch is that of the cluster that the object lives in; see [NextEpoch].
 	Epoch       string
 	ObservedAt  time.Time
 	Traceparent string
+	// ExpiresAt is when the bus forgets a deletion. It does not travel; zero when unknown.
+	ExpiresAt time.Time
 }
 
 var errIncomplete = errors.New("change lacks a mandatory field")
@@ -42,7 +44,7 @@ func (c Change) ID() string {
 	if c.Deleted {
 		op = "delete"
 	}
-	return strings.Join([]string{c.Key.Cluster, c.UID, c.ResourceVersion, op}, "/")
+	return strings.Join([]string{c.Key.Cluster, c.Epoch, c.UID, c.ResourceVersion, op}, "/")
 }
 
 // Marshal is the wire form of c.
@@ -93,12 +95,12 @@ func (k Key) shared() Key {
 
 func shared(text string) string { return unique.Make(text).Value() }
 
-// NewerThan reports whether c replaces old, which is of the same key. Another epoch
-// always does: resource versions of two clusters do not compare. Versions that do
-// not compare at all count as newer, so that nothing is lost.
+// NewerThan reports whether c replaces old, which is of the same key. The order is that of
+// epoch and version. Another cluster's epoch always replaces, and versions that do not compare
+// count as newer, so that nothing is lost.
 func (c Change) NewerThan(old Change) bool {
-	if c.Epoch != old.Epoch {
-		return true
+	if order, ok := CompareEpochs(c.Epoch, old.Epoch); !ok || order != 0 {
+		return !ok || order > 0
 	}
 	order, ok := compareVersions(c.ResourceVersion, old.ResourceVersion)
 	if !ok || order > 0 {

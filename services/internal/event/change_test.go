@@ -111,7 +111,7 @@ func TestTheIDTellsStatesApart(t *testing.T) {
 	t.Parallel()
 	a, b := sample(), sample()
 	b.Deleted = true
-	if a.ID() == b.ID() || a.ID() != "local/u1/10/upsert" {
+	if a.ID() == b.ID() || a.ID() != "local/e1/u1/10/upsert" {
 		t.Errorf("ids %q and %q", a.ID(), b.ID())
 	}
 }

@@ -72,7 +72,7 @@ func ParseTokens(tail string) (Key, error) {
 		return Key{}, fmt.Errorf("subject tail %.200q has %d tokens, not the 5 of cluster.group.resource.namespace.name", tail, len(tokens))
 	}
 	for i, token := range tokens {
-		plain, err := parseToken(token)
+		plain, err := ParseToken(token)
 		if err != nil {
 			return Key{}, fmt.Errorf("subject tail %.200q: %w", tail, err)
 		}

@@ -40,8 +40,8 @@ func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == ':'
 }
 
-// parseToken accepts exactly what Token writes: one spelling per string, so that one object has one subject.
-func parseToken(token string) (string, error) {
+// ParseToken accepts exactly what [Token] writes: one spelling per string, so that one object has one subject.
+func ParseToken(token string) (string, error) {
 	if token == empty {
 		return "", nil
 	}

@@ -31,8 +31,9 @@ type Client struct {
 	health    health
 }
 
-// Dial makes a client. It connects when first used, and again whenever needed.
-func Dial(cfg Config) (*Client, error) {
+// Dial makes a client. It connects when first used, and again whenever needed. More options come
+// after those of the configuration: what they intercept is the last to see a call.
+func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func Dial(cfg Config) (*Client, error) {
 	if cfg.Tracer != nil {
 		options = append(options, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
 	}
-	if c.conn, err = grpc.NewClient(cfg.Target, append(options, cfg.DialOptions...)...); err != nil {
+	if c.conn, err = grpc.NewClient(cfg.Target, append(append(options, cfg.DialOptions...), more...)...); err != nil {
 		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
 	}
 	c.api = openfgav1.NewOpenFGAServiceClient(c.conn)

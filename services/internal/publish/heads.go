@@ -13,11 +13,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// headsStall is how long a read may make no progress before it fails.
-const headsStall = 5 * time.Second
+// headsStall is how long a read may make no progress before it fails. A server that sends
+// nothing is asked again well before that.
+const (
+	headsStall     = 5 * time.Second
+	headsHeartbeat = time.Second
+)
 
 // Heads reads what the stream now holds of one resource, deletions included, without
-// the bodies. Messages on subjects that name no object are passed over. An error ends it.
+// the bodies: all that its leader holds when the read begins, whichever replica it comes from. Messages
+// on subjects that name no object are passed over. An error ends it.
 func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
 		if err := p.heads(ctx, cluster, r, yield); err != nil {
@@ -27,29 +32,46 @@ func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupReso
 }
 
 func (p *Publisher) heads(ctx context.Context, cluster string, r event.GroupResource, yield func(Head, error) bool) error {
+	filter := topology.HeadsFilter(cluster, r)
+	newest, err := p.newest(ctx, filter)
+	if err != nil || newest == 0 {
+		return err
+	}
 	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{topology.ChangesFilter(cluster, r)},
-		DeliverPolicy:  jetstream.DeliverAllPolicy, HeadersOnly: true,
+		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: true,
 		InactiveThreshold: 2 * headsStall,
 	})
 	if err != nil {
 		return err
 	}
 	defer p.forget(ctx, consumer)
-	if consumer.CachedInfo().NumPending == 0 {
-		return nil
-	}
-	messages, err := consumer.Messages()
+	messages, err := consumer.Messages(jetstream.PullHeartbeat(headsHeartbeat))
 	if err != nil {
 		return err
 	}
 	defer messages.Stop()
 	for {
-		pending, goOn, err := nextHead(ctx, messages, yield)
-		if err != nil || !goOn || pending == 0 {
+		at, goOn, err := nextHead(ctx, messages, yield)
+		if err != nil || !goOn || at.NumPending == 0 && at.Sequence.Stream >= newest {
 			return err
 		}
 	}
+}
+
+// newest asks the stream's leader for the last sequence of what a filter matches; 0 if that is nothing.
+func (p *Publisher) newest(ctx context.Context, filter string) (uint64, error) {
+	stream, err := p.led(ctx, topology.Changes)
+	if err != nil {
+		return 0, err
+	}
+	msg, err := stream.GetLastMsgForSubject(ctx, filter)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look up the newest: %w", err)
+	}
+	return msg.Sequence, nil
 }
 
 // forget takes an ephemeral consumer away now: a server allows a stream only so many,
@@ -60,40 +82,40 @@ func (p *Publisher) forget(ctx context.Context, consumer jetstream.Consumer) {
 	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // Then it goes later.
 }
 
-func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield func(Head, error) bool) (uint64, bool, error) {
+func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield func(Head, error) bool) (*jetstream.MsgMetadata, bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, headsStall, errStalled)
 	defer cancel()
 	msg, err := messages.Next(jetstream.NextContext(ctx))
 	if err != nil {
-		return 0, false, errors.Join(err, context.Cause(ctx))
+		return nil, false, errors.Join(err, context.Cause(ctx))
 	}
 	meta, err := msg.Metadata()
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
-	key, err := topology.ParseChangeSubject(msg.Subject())
+	key, _, err := topology.ParseChangeSubject(msg.Subject())
 	if err != nil {
-		return meta.NumPending, true, nil
+		return meta, true, nil
 	}
-	return meta.NumPending, yield(headOf(key, meta.Sequence.Stream, msg.Headers()), nil), nil
+	return meta, yield(headOf(key, meta.Sequence.Stream, msg.Headers()), nil), nil
 }
 
 var errStalled = errors.New("the stream stopped sending")
 
 // First tells the oldest message of one resource; [ErrNone] when there is none.
 func (p *Publisher) First(ctx context.Context, cluster string, r event.GroupResource) (Head, error) {
-	stream, err := p.js.Stream(ctx, topology.Changes)
+	stream, err := p.led(ctx, topology.Changes)
 	if err != nil {
-		return Head{}, fmt.Errorf("open stream %s: %w", topology.Changes, err)
+		return Head{}, err
 	}
-	msg, err := stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(topology.ChangesFilter(cluster, r)))
+	msg, err := stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(topology.HeadsFilter(cluster, r)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return Head{}, fmt.Errorf("read a change of %s: %w", r, ErrNone)
 	}
 	if err != nil {
 		return Head{}, fmt.Errorf("read a change of %s: %w", r, err)
 	}
-	key, err := topology.ParseChangeSubject(msg.Subject)
+	key, _, err := topology.ParseChangeSubject(msg.Subject)
 	if err != nil {
 		return Head{}, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
 	}

@@ -30,12 +30,12 @@ func (p *Publisher) Marker(ctx context.Context, m *eventv1.SnapshotMarker) error
 // LastMarker reads the newest snapshot marker of a resource. [ErrNone] and [ErrMalformed]
 // tell of an absent and of an unusable one.
 func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.GroupResource) (*eventv1.SnapshotMarker, error) {
-	stream, err := p.js.Stream(ctx, topology.Sync)
+	stream, err := p.led(ctx, topology.Sync)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("open stream %s: %w", topology.Sync, ErrNone)
 	}
 	if err != nil {
-		return nil, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Sync, err))
+		return nil, fault.Unavailable(err)
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.SyncSubject(cluster, r))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

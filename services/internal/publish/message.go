@@ -16,6 +16,8 @@ const (
 	HeaderSchema = "Entail-Schema"
 	// HeaderEpoch is the change's epoch.
 	HeaderEpoch = "Entail-Epoch"
+	// HeaderUID is the object's UID.
+	HeaderUID = "Entail-Uid"
 	// HeaderVersion is the object's resourceVersion.
 	HeaderVersion = "Entail-Resource-Version"
 	// HeaderOperation is "upsert" or "delete".
@@ -42,6 +44,8 @@ type Head struct {
 	Key      event.Key
 	Sequence uint64
 	Epoch    string
+	// UID is empty in messages of earlier releases.
+	UID string
 	// Version is the object's resourceVersion.
 	Version string
 	Deleted bool
@@ -50,19 +54,19 @@ type Head struct {
 
 // Change is as much of the change as [event.Change.NewerThan] compares.
 func (h Head) Change() event.Change {
-	return event.Change{Key: h.Key, Epoch: h.Epoch, ResourceVersion: h.Version, Deleted: h.Deleted}
+	return event.Change{Key: h.Key, Epoch: h.Epoch, UID: h.UID, ResourceVersion: h.Version, Deleted: h.Deleted}
 }
 
 func headOf(key event.Key, sequence uint64, header nats.Header) Head {
 	return Head{
-		Key: key, Sequence: sequence, Epoch: header.Get(HeaderEpoch), Version: header.Get(HeaderVersion),
+		Key: key, Sequence: sequence, Epoch: header.Get(HeaderEpoch), UID: header.Get(HeaderUID), Version: header.Get(HeaderVersion),
 		Deleted: header.Get(HeaderOperation) == deleted, Meaning: header.Get(HeaderMeaning),
 	}
 }
 
 // message is c as it goes over the wire. A change that the server would refuse for
 // its size travels without the object.
-func (p *Publisher) message(c event.Change, opts Options) (*nats.Msg, error) {
+func (p *Publisher) message(subject string, c event.Change, opts Options) (*nats.Msg, error) {
 	data, err := c.Marshal()
 	if err != nil {
 		return nil, err
@@ -73,10 +77,11 @@ func (p *Publisher) message(c event.Change, opts Options) (*nats.Msg, error) {
 			return nil, err
 		}
 	}
-	msg := &nats.Msg{Subject: topology.ChangeSubject(c.Key), Data: data, Header: nats.Header{}}
+	msg := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
 	msg.Header.Set(headerContentType, contentType)
 	msg.Header.Set(HeaderSchema, schema)
 	msg.Header.Set(HeaderEpoch, c.Epoch)
+	msg.Header.Set(HeaderUID, c.UID)
 	msg.Header.Set(HeaderVersion, c.ResourceVersion)
 	msg.Header.Set(HeaderOperation, operation(c))
 	if opts.Meaning != "" {

@@ -42,6 +42,8 @@ type Options struct {
 	// Replay publishes a state that is on the bus already once more, so that consumers
 	// process it anew.
 	Replay bool
+	// MetadataOnly keeps the bodies of tombstones off the bus.
+	MetadataOnly bool
 	// TTL is how long a deletion is kept; 0 means [topology.TombstoneTTL]. Other changes stay.
 	TTL time.Duration
 }
@@ -56,11 +58,26 @@ type Ack struct {
 }
 
 // Publish puts c on its subject. expected is the sequence of the message that the
-// caller believes to be there, 0 for none. If another one is, c is still published
-// when it is newer; else the Ack is Stale and tells what is there. An object too
-// large for the bus is omitted.
+// caller believes to be there, if that is of the same object (UID) and epoch, else 0. If another
+// one is, c is still published when it is newer; else the Ack is Stale and tells what is there.
+// Another object, or the same one in another epoch, gets a tombstone first: see [Publisher.Entomb].
+// An object too large for the bus is omitted.
 func (p *Publisher) Publish(ctx context.Context, c event.Change, expected uint64, opts Options) (Ack, error) {
-	msg, err := p.message(c, opts)
+	return p.publish(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
+}
+
+// Entomb publishes the deletion of an object whose name another has by now, on a subject of its own.
+func (p *Publisher) Entomb(ctx context.Context, c event.Change, opts Options) error {
+	c.Deleted = true
+	if opts.MetadataOnly {
+		c.Object = nil
+	}
+	_, err := p.publish(ctx, topology.TombstoneSubject(c.Key, c.UID), c, 0, Options{TTL: opts.TTL})
+	return err
+}
+
+func (p *Publisher) publish(ctx context.Context, subject string, c event.Change, expected uint64, opts Options) (Ack, error) {
+	msg, err := p.message(subject, c, opts)
 	if err != nil {
 		return Ack{}, err
 	}
@@ -80,13 +97,28 @@ func (p *Publisher) Publish(ctx context.Context, c event.Change, expected uint64
 		case !isConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))
 		}
-		stored, err := p.Last(ctx, c.Key)
+		stored, err := p.last(ctx, subject, c.Key)
 		if done, err := resolve(c, stored, err, opts); done || err != nil {
 			return Ack{Head: stored.Head, Stale: done}, err
+		}
+		if err := p.entombReplaced(ctx, stored.Change, c, opts); err != nil {
+			return Ack{}, err
 		}
 		expected = stored.Sequence
 	}
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
+}
+
+// entombReplaced keeps what c is about to overwrite and no other message tells of. The deletion
+// of an object has its last state.
+func (p *Publisher) entombReplaced(ctx context.Context, old, c event.Change, opts Options) error {
+	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
+		return nil
+	}
+	if !old.Deleted {
+		old.ObservedAt = c.ObservedAt
+	}
+	return p.Entomb(ctx, old, opts)
 }
 
 // resolve decides a conflict with what is stored: done when that is as new as c.

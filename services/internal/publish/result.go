@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
@@ -16,8 +17,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// maxMessage bounds the message of a result, in bytes.
-const maxMessage = 2048
+const (
+	// maxMessage bounds the message of a result, in bytes.
+	maxMessage = 2048
+	// minTTL is the least that a server takes.
+	minTTL = time.Second
+)
 
 // Result is what a service made of one object.
 type Result struct {
@@ -57,8 +62,9 @@ type report struct {
 	message string
 }
 
-// Report publishes a result unless the same was reported before. A result is information: when
-// it cannot be published the work stands, and the next resync reports it again.
+// Report publishes a result unless the same was reported before. That of a deletion is forgotten
+// with its tombstone. A result is information: when it cannot be published the work stands, and
+// the next resync reports it again.
 func (r *Results) Report(ctx context.Context, result Result) {
 	result.Message = clip.Text(result.Message, maxMessage)
 	if !r.news(result) {
@@ -71,7 +77,7 @@ func (r *Results) Report(ctx context.Context, result Result) {
 		ObservedAt: timestamppb.New(c.ObservedAt), FinishedAt: timestamppb.Now(),
 	})
 	if err == nil {
-		_, err = r.js.PublishAsync(topology.ResultSubject(r.service, c.Key), data)
+		_, err = r.js.PublishAsync(topology.ResultSubject(r.service, c.Key), data, lifetime(c)...)
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -79,6 +85,17 @@ func (r *Results) Report(ctx context.Context, result Result) {
 		r.mu.Unlock()
 		r.log.WarnContext(ctx, "result not published", slog.String("object", c.Key.String()), slog.Any("error", err))
 	}
+}
+
+// lifetime makes the bus forget the result of a deletion.
+func lifetime(c event.Change) []jetstream.PublishOpt {
+	switch {
+	case !c.Deleted:
+		return nil
+	case c.ExpiresAt.IsZero():
+		return []jetstream.PublishOpt{jetstream.WithMsgTTL(topology.TombstoneTTL)}
+	}
+	return []jetstream.PublishOpt{jetstream.WithMsgTTL(max(time.Until(c.ExpiresAt), minTTL))}
 }
 
 // news remembers a result, and tells whether it differs from the last one of its object.

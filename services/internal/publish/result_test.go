@@ -1,13 +1,17 @@
 package publish
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -45,6 +49,35 @@ func TestAResultIsReportedOnce(t *testing.T) {
 				t.Errorf("%d results, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+func TestTheResultOfADeletionExpiresWithItsTombstone(t *testing.T) {
+	js := bus(t, 0)
+	r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+	dated := gone("dated", 1)
+	dated.ExpiresAt = time.Now().Add(time.Hour + 30*time.Minute)
+	late := gone("late", 1)
+	late.ExpiresAt = time.Now().Add(-time.Hour)
+	for _, c := range []event.Change{state("alive", 1), gone("gone", 1), dated, late} {
+		r.Report(t.Context(), Result{Change: c})
+	}
+	<-js.PublishAsyncComplete()
+	s, err := js.Stream(t.Context(), topology.Results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"alive": "", "gone": "168h0m0s", "dated": "1h29m", "late": "1s"} {
+		msg, err := s.GetLastMsgForSubject(t.Context(), topology.ResultSubject("test", key(name)))
+		if errors.Is(err, jetstream.ErrMsgNotFound) && name == "late" {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := msg.Header.Get(jetstream.MsgTTLHeader); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: TTL %q, want %q", name, got, want)
+		}
 	}
 }
 

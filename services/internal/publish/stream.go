@@ -41,11 +41,15 @@ type Stored struct {
 // Last reads the newest message of k. [ErrNone] and [ErrMalformed] tell of an absent
 // and of an unusable one; the latter's place is returned as well.
 func (p *Publisher) Last(ctx context.Context, k event.Key) (Stored, error) {
-	stream, err := p.js.Stream(ctx, topology.Changes)
+	return p.last(ctx, topology.ChangeSubject(k), k)
+}
+
+func (p *Publisher) last(ctx context.Context, subject string, k event.Key) (Stored, error) {
+	stream, err := p.led(ctx, topology.Changes)
 	if err != nil {
-		return Stored{}, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
+		return Stored{}, fault.Unavailable(err)
 	}
-	msg, err := stream.GetLastMsgForSubject(ctx, topology.ChangeSubject(k))
+	msg, err := stream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return Stored{}, fmt.Errorf("read last change of %s: %w", k, ErrNone)
 	}
@@ -57,16 +61,28 @@ func (p *Publisher) Last(ctx context.Context, k event.Key) (Stored, error) {
 		return stored, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
 	}
 	// The body rules; a replay of an old message may have been made without our headers.
-	stored.Epoch, stored.Version, stored.Deleted = stored.Change.Epoch, stored.Change.ResourceVersion, stored.Change.Deleted
+	stored.Epoch, stored.UID = stored.Change.Epoch, stored.Change.UID
+	stored.Version, stored.Deleted = stored.Change.ResourceVersion, stored.Change.Deleted
 	return stored, nil
+}
+
+// led opens a stream so that its leader answers reads. Any replica may answer them otherwise, and
+// that one of them lacks a message proves nothing.
+func (p *Publisher) led(ctx context.Context, name string) (jetstream.Stream, error) {
+	stream, err := p.js.Stream(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", name, err)
+	}
+	stream.CachedInfo().Config.AllowDirect = false // What the client goes by when it reads.
+	return stream, nil
 }
 
 // Remove takes one message off the stream, for instance a malformed one on the
 // subject of an object that does not exist. Removing what is gone is no error.
 func (p *Publisher) Remove(ctx context.Context, sequence uint64) error {
-	stream, err := p.js.Stream(ctx, topology.Changes)
+	stream, err := p.led(ctx, topology.Changes)
 	if err != nil {
-		return fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
+		return fault.Unavailable(err)
 	}
 	err = stream.DeleteMsg(ctx, sequence)
 	if err == nil {

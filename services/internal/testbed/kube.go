@@ -3,7 +3,9 @@ package testbed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -115,5 +117,24 @@ func (k *KubeServer) Start(t testing.TB) {
 	t.Helper()
 	if err := k.cluster.start(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Backup copies all that the server keeps, while it is stopped; restore makes that all there is.
+func (k *KubeServer) Backup(t testing.TB) (restore func()) {
+	t.Helper()
+	backup, dir := t.TempDir(), k.cluster.dir
+	k.Stop(t)
+	if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	k.Start(t)
+	return func() {
+		t.Helper()
+		k.Stop(t)
+		if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(backup))); err != nil {
+			t.Fatal(err)
+		}
+		k.Start(t)
 	}
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,18 +20,45 @@ const (
 // ChangeSubject carries the newest state of one object.
 func ChangeSubject(k event.Key) string { return changesPrefix + k.Tokens() }
 
-// ParseChangeSubject is the inverse of [ChangeSubject].
-func ParseChangeSubject(subject string) (event.Key, error) {
+// TombstoneSubject carries the deletion of an object whose name another has taken since, or
+// that was there before the cluster went back in time.
+func TombstoneSubject(k event.Key, uid string) string {
+	return ChangeSubject(k) + "." + event.Token(uid)
+}
+
+// ParseChangeSubject is the inverse of [ChangeSubject] and, when there is a uid, of [TombstoneSubject].
+func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 	tail, ok := strings.CutPrefix(subject, changesPrefix)
 	if !ok {
-		return event.Key{}, fmt.Errorf("subject %.200q is not one of changes", subject)
+		return event.Key{}, "", fmt.Errorf("subject %.200q is not one of changes", subject)
 	}
-	return event.ParseTokens(tail)
+	if i := strings.LastIndexByte(tail, '.'); strings.Count(tail, ".") == keyTokens {
+		uid, err = event.ParseToken(tail[i+1:])
+		if err == nil && uid == "" {
+			err = errNoUID
+		}
+		if err != nil {
+			return event.Key{}, "", fmt.Errorf("subject %.200q: %w", subject, err)
+		}
+		tail = tail[:i]
+	}
+	k, err = event.ParseTokens(tail)
+	return k, uid, err
 }
+
+// keyTokens is how many tokens name an object.
+const keyTokens = 5
+
+var errNoUID = errors.New("the last token names no UID")
 
 // ChangesFilter matches the changes of one kind in one cluster, or in all when cluster is empty.
 func ChangesFilter(cluster string, r event.GroupResource) string {
 	return changesPrefix + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
+}
+
+// HeadsFilter matches them without the tombstones that have subjects of their own.
+func HeadsFilter(cluster string, r event.GroupResource) string {
+	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"
 }
 
 // SyncSubject carries the newest snapshot marker of one kind in one cluster.
@@ -63,6 +91,19 @@ func DeadLettersFilter(service string) string {
 // WakeSubject makes the active replica of a service look at everything it knows. It lies
 // in ENTAIL_CHANGES, so that the pinned replica, and only that one, receives it.
 func WakeSubject(service string) string { return wakePrefix + service }
+
+// BarrierSubject is where the view of a service makes a mark in ENTAIL_CHANGES: once it has read
+// that, it has read all that was there before. No durable receives it.
+func BarrierSubject(service string) string { return wakePrefix + "view-" + service }
+
+// WakeFilter matches what services tell themselves in ENTAIL_CHANGES: wakes, barriers and turns.
+func WakeFilter() string { return wakePrefix + "*" }
+
+// IsWake reports whether a subject is one of those.
+func IsWake(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
+
+// TurnSubject is where the active replica of a service says that it is, or that it has left.
+func TurnSubject(service string) string { return wakePrefix + "turn-" + service }
 
 // clusterToken matches every cluster when cluster is empty.
 func clusterToken(cluster string) string {

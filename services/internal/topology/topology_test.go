@@ -109,11 +109,32 @@ func TestAnObjectsSubjectIsInItsKindsFilterAndNoOther(t *testing.T) {
 			t.Errorf("%s in %s: %v", subject, filter, got)
 		}
 	}
-	if got, err := topology.ParseChangeSubject(subject); err != nil || got != key {
-		t.Errorf("parsed %v, %v", got, err)
+	if got, uid, err := topology.ParseChangeSubject(subject); err != nil || got != key || uid != "" {
+		t.Errorf("parsed %v, %q, %v", got, uid, err)
 	}
-	if _, err := topology.ParseChangeSubject(topology.WakeSubject("s")); err == nil {
+	if _, _, err := topology.ParseChangeSubject(topology.WakeSubject("s")); err == nil {
 		t.Error("a wake was read as a change")
+	}
+}
+
+func TestATombstoneHasASubjectOfItsOwnThatItsConsumersSee(t *testing.T) {
+	t.Parallel()
+	key := event.Key{Cluster: "c.1", GroupResource: kinds.RoleBindings().GroupResource, Namespace: "n", Name: "x.y"}
+	subject := topology.TombstoneSubject(key, "u.1")
+	if !server.SubjectsCollide(subject, topology.ChangesFilter("", key.GroupResource)) {
+		t.Error("no consumer sees it")
+	}
+	heads := topology.HeadsFilter(key.Cluster, key.GroupResource)
+	if server.SubjectsCollide(subject, heads) || !server.SubjectsCollide(topology.ChangeSubject(key), heads) {
+		t.Errorf("%s does not match the objects alone", heads)
+	}
+	if got, uid, err := topology.ParseChangeSubject(subject); err != nil || got != key || uid != "u.1" {
+		t.Errorf("parsed %v, %q, %v", got, uid, err)
+	}
+	for _, bad := range []string{topology.ChangeSubject(key) + "._", topology.ChangeSubject(key) + ".%zz", subject + ".more"} {
+		if _, _, err := topology.ParseChangeSubject(bad); err == nil {
+			t.Errorf("%s was read", bad)
+		}
 	}
 }
 

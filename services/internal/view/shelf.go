@@ -5,27 +5,25 @@ import (
 	"iter"
 	"maps"
 	"slices"
-
-	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// shelf holds objects by key and by what indexes find in them.
-type shelf[T any] struct {
-	objects map[event.Key]*Object[T]
+// shelf holds objects by some key, and by what indexes find in them.
+type shelf[K comparable, T any] struct {
+	objects map[K]*Object[T]
 	extract map[string]func(*T) []string
 	index   map[indexKey]map[*Object[T]]struct{}
 }
 
 type indexKey struct{ index, value string }
 
-func newShelf[T any](extract map[string]func(*T) []string) *shelf[T] {
-	return &shelf[T]{objects: map[event.Key]*Object[T]{}, extract: extract, index: map[indexKey]map[*Object[T]]struct{}{}}
+func newShelf[K comparable, T any](extract map[string]func(*T) []string) *shelf[K, T] {
+	return &shelf[K, T]{objects: map[K]*Object[T]{}, extract: extract, index: map[indexKey]map[*Object[T]]struct{}{}}
 }
 
 // put stores o in the place of what has its key.
-func (s *shelf[T]) put(o *Object[T]) {
-	s.remove(o.Key)
-	s.objects[o.Key] = o
+func (s *shelf[K, T]) put(k K, o *Object[T]) {
+	s.remove(k)
+	s.objects[k] = o
 	for ik := range s.values(o) {
 		if s.index[ik] == nil {
 			s.index[ik] = map[*Object[T]]struct{}{}
@@ -34,7 +32,7 @@ func (s *shelf[T]) put(o *Object[T]) {
 	}
 }
 
-func (s *shelf[T]) remove(k event.Key) {
+func (s *shelf[K, T]) remove(k K) {
 	o := s.objects[k]
 	if o == nil {
 		return
@@ -49,7 +47,7 @@ func (s *shelf[T]) remove(k event.Key) {
 }
 
 // values yields what the indexes find in o.
-func (s *shelf[T]) values(o *Object[T]) iter.Seq[indexKey] {
+func (s *shelf[K, T]) values(o *Object[T]) iter.Seq[indexKey] {
 	return func(yield func(indexKey) bool) {
 		if o.Value == nil {
 			return
@@ -64,7 +62,7 @@ func (s *shelf[T]) values(o *Object[T]) iter.Seq[indexKey] {
 	}
 }
 
-func (s *shelf[T]) by(ik indexKey) []Object[T] { return sorted(maps.Keys(s.index[ik])) }
+func (s *shelf[K, T]) by(ik indexKey) []Object[T] { return sorted(maps.Keys(s.index[ik])) }
 
 func sorted[T any](objects iter.Seq[*Object[T]]) []Object[T] {
 	all := []Object[T]{}
@@ -72,7 +70,8 @@ func sorted[T any](objects iter.Seq[*Object[T]]) []Object[T] {
 		all = append(all, *o)
 	}
 	slices.SortFunc(all, func(a, b Object[T]) int {
-		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name),
+			cmp.Compare(a.UID, b.UID))
 	})
 	return all
 }

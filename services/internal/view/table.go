@@ -30,9 +30,11 @@ type Table[T any] struct {
 	shown, writing *content[T]
 }
 
-// content is the living objects, and of every key the last that was deleted: also when another
-// has its name by now.
-type content[T any] struct{ live, gone *shelf[T] }
+// content is the living objects, and those that were deleted: also when others have their names by now.
+type content[T any] struct {
+	live *shelf[event.Key, T]
+	gone *tombstones[T]
+}
 
 // table is what the view needs of any Table.
 type table interface {
@@ -40,11 +42,13 @@ type table interface {
 	// decode does the costly part outside of the lock; the function it returns needs the lock.
 	decode(c event.Change) (commit func() (taken bool), err error)
 	appendKeys(keys []event.Key) []event.Key
+	appendChanged(keys []event.Key, since time.Time) []event.Key
 	size() int64
+	lives(k event.Key) bool
 	// begin starts a reload into an empty table, unseen by readers until finish.
 	begin()
 	finish()
-	expire(before time.Time)
+	expire(now time.Time)
 }
 
 // Register declares a table of one kind, with indexes by name: each function returns the values
@@ -65,7 +69,8 @@ func (t *Table[T]) Get(k event.Key) (Object[T], bool) {
 	return found(t.shown.live.objects[k])
 }
 
-// Tombstone finds a deleted object. Deletions are known for as long as the bus keeps them.
+// Tombstone finds the object that had a name last, if none has it now. Deletions are known for as
+// long as the bus keeps them.
 func (t *Table[T]) Tombstone(k event.Key) (Object[T], bool) {
 	o, live := t.Last(k)
 	if live {
@@ -78,10 +83,25 @@ func (t *Table[T]) Tombstone(k event.Key) (Object[T], bool) {
 func (t *Table[T]) Last(k event.Key) (o Object[T], live bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if o, live = found(t.shown.live.objects[k]); !live {
-		o, _ = found(t.shown.gone.objects[k])
+	if o, live = found(t.shown.live.objects[k]); live {
+		return o, true
 	}
-	return o, live
+	for _, gone := range t.shown.gone.of(k) {
+		return *gone, false
+	}
+	return o, false
+}
+
+// Gone lists the last states of all objects that had a name and are deleted, the newest first. One
+// of the same UID as the living object is from before the cluster went back in time.
+func (t *Table[T]) Gone(k event.Key) []Object[T] {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var all []Object[T]
+	for _, gone := range t.shown.gone.of(k) {
+		all = append(all, *gone)
+	}
+	return all
 }
 
 func found[T any](o *Object[T]) (Object[T], bool) {
@@ -103,7 +123,7 @@ func (t *Table[T]) By(index, value string) []Object[T] {
 func (t *Table[T]) GoneBy(index, value string) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.shown.gone.by(indexKey{index, value})
+	return t.shown.gone.shelf.by(indexKey{index, value})
 }
 
 // Count is how many objects [Table.By] would list.
@@ -120,12 +140,21 @@ func (t *Table[T]) All() []Object[T] {
 	return sorted(maps.Values(t.shown.live.objects))
 }
 
+// newer reports whether c tells more than what is held. The deletion of an object says nothing
+// about another one, or about the same in another epoch.
 func (t *Table[T]) newer(c event.Change) bool {
-	held := t.writing.live.objects[c.Key]
-	if held == nil {
-		held = t.writing.gone.objects[c.Key]
+	live := t.writing.live.objects[c.Key]
+	if c.Deleted {
+		gone := t.writing.gone.get(c.Key, c.UID)
+		return (gone == nil || c.NewerThan(gone.Change)) &&
+			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.NewerThan(live.Change))
 	}
-	return held == nil || c.NewerThan(held.Change)
+	for _, gone := range t.writing.gone.of(c.Key) {
+		if !c.NewerThan(gone.Change) {
+			return false
+		}
+	}
+	return live == nil || c.NewerThan(live.Change)
 }
 
 func (t *Table[T]) decode(c event.Change) (func() bool, error) {
@@ -169,53 +198,80 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	if was != nil && was.UID == o.UID && o.Value == nil {
 		o.Value = was.Value
 	}
-	if !o.Deleted {
-		if gone := c.gone.objects[o.Key]; gone != nil && gone.UID == o.UID {
-			c.gone.remove(o.Key)
-		}
-		c.live.put(o)
-		return true
+	switch {
+	case !o.Deleted:
+		c.replace(was, o)
+	case was != nil && was.UID == o.UID && o.NewerThan(was.Change):
+		c.live.remove(o.Key)
+		fallthrough
+	default:
+		c.gone.put(o)
 	}
-	c.live.remove(o.Key)
-	c.gone.put(o)
 	return true
 }
 
-func (t *Table[T]) begin() { t.writing = &content[T]{newShelf(t.extract), newShelf(t.extract)} }
+// replace makes o the living object of its name. What had the name is gone.
+func (c *content[T]) replace(was, o *Object[T]) {
+	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
+		c.gone.bury(was, o.ObservedAt)
+	}
+	if gone := c.gone.get(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
+		c.gone.remove(o.Key, o.UID)
+	}
+	c.live.put(o.Key, o)
+}
+
+func (t *Table[T]) begin() {
+	t.writing = &content[T]{newShelf[event.Key](t.extract), newTombstones(t.extract)}
+}
 
 // finish shows what was loaded. What readers saw before and the bus does not hold yet, because
-// this process wrote it itself, stays. So does what was deleted before another took its name, of
-// which the bus does not tell again.
+// this process wrote it itself, stays. So do deletions, of which the bus may not tell again. What
+// is of another epoch than what was loaded is no more than a memory.
 func (t *Table[T]) finish() {
 	before, loaded := t.shown, t.writing
-	for k := range loaded.live.objects {
-		if was := before.live.objects[k]; was != nil {
+	for k, is := range loaded.live.objects {
+		was := before.live.objects[k]
+		switch {
+		case was == nil:
+		case was.Epoch == is.Epoch && was.NewerThan(is.Change):
 			t.put(was)
+		case was.UID != is.UID || was.Epoch != is.Epoch:
+			loaded.gone.bury(was, is.ObservedAt)
 		}
-		gone := before.gone.objects[k]
-		if gone == nil {
-			continue
-		}
-		t.put(gone)
-		if live := loaded.live.objects[k]; live != nil && live.UID != gone.UID && loaded.gone.objects[k] == nil {
-			loaded.gone.put(gone)
+	}
+	for at, gone := range before.gone.shelf.objects {
+		is := loaded.live.objects[at.Key]
+		if is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch {
+			loaded.gone.bury(gone, gone.ObservedAt)
+		} else {
+			t.put(gone)
 		}
 	}
 	t.shown = loaded
 }
 
-// expire forgets deletions that the bus no longer keeps either.
-func (t *Table[T]) expire(before time.Time) {
-	for k, o := range t.shown.gone.objects {
-		if o.ObservedAt.Before(before) {
-			t.shown.gone.remove(k)
-		}
-	}
-}
+func (t *Table[T]) expire(now time.Time) { t.shown.gone.expire(now) }
 
 func (t *Table[T]) appendKeys(keys []event.Key) []event.Key {
 	keys = slices.AppendSeq(keys, maps.Keys(t.shown.live.objects))
-	return slices.AppendSeq(keys, maps.Keys(t.shown.gone.objects))
+	return slices.AppendSeq(keys, maps.Keys(t.shown.gone.uids))
+}
+
+func (t *Table[T]) appendChanged(keys []event.Key, since time.Time) []event.Key {
+	for k, o := range t.shown.live.objects {
+		if o.ObservedAt.After(since) {
+			keys = append(keys, k)
+		}
+	}
+	for at, o := range t.shown.gone.shelf.objects {
+		if o.ObservedAt.After(since) {
+			keys = append(keys, at.Key)
+		}
+	}
+	return keys
 }
 
 func (t *Table[T]) size() int64 { return int64(len(t.shown.live.objects)) }
+
+func (t *Table[T]) lives(k event.Key) bool { return t.shown.live.objects[k] != nil }

@@ -17,6 +17,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
@@ -27,6 +28,8 @@ var ErrIncomplete = errors.New("view is incomplete")
 // Config of a view. JS and Log are required, Fetch where objects may be too large for the bus.
 type Config struct {
 	JS jetstream.JetStream
+	// Service is whose view it is.
+	Service string
 	// Cluster is the one whose objects the view holds; empty means all.
 	Cluster string
 	// Fetch reads an object that the bus could not carry, as JSON; nil when it is gone.
@@ -46,9 +49,13 @@ type View struct {
 	tables map[event.GroupResource]table
 	// incarnation is the creation time of the stream that was loaded; "" before the first load.
 	incarnation string
-	// position is the last sequence seen of that stream.
+	// position is the last sequence seen of that stream, heard when the view was known to hold all
+	// that it did, by [bootclock.Now].
 	position uint64
+	heard    time.Duration
 	markers  map[event.GroupResource]marker
+	// epochs are the newest of each cluster.
+	epochs map[string]string
 	// loading is true until a feed has read all that the stream held when it began.
 	loading  bool
 	onReload []func()
@@ -68,7 +75,7 @@ type marker struct {
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{},
-		markers: map[event.GroupResource]marker{},
+		markers: map[event.GroupResource]marker{}, epochs: map[string]string{},
 	}
 }
 
@@ -97,6 +104,9 @@ func (v *View) Complete() error {
 	if v.incarnation == "" || v.loading {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
+	if old := bootclock.Since(v.heard); old > deaf {
+		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
+	}
 	for kind := range v.tables {
 		switch m := v.markers[kind]; {
 		case m.message.GetStream() != v.incarnation:
@@ -108,7 +118,7 @@ func (v *View) Complete() error {
 	return nil
 }
 
-// Keys lists every object held, deletions included.
+// Keys lists the names of all objects held, deletions included. A name may come twice.
 func (v *View) Keys() []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -119,8 +129,38 @@ func (v *View) Keys() []event.Key {
 	return keys
 }
 
+// Lives reports whether an object of this name is alive.
+func (v *View) Lives(k event.Key) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	t, ok := v.tables[k.GroupResource]
+	return ok && t.lives(k)
+}
+
+// Dated is what the API server answered as a change of the newest epoch: the API server knows of none.
+func (v *View) Dated(answer event.Change) event.Change {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	newest := v.epochs[answer.Key.Cluster]
+	if order, ok := event.CompareEpochs(newest, answer.Epoch); ok && order > 0 {
+		answer.Epoch = newest
+	}
+	return answer
+}
+
+// ChangedSince lists the objects whose newest change is from after a time, deletions included.
+func (v *View) ChangedSince(then time.Time) []event.Key {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var keys []event.Key
+	for _, t := range v.tables {
+		keys = t.appendChanged(keys, then)
+	}
+	return keys
+}
+
 // Apply takes c into the view unless something as new is there. It serves the feed,
-// the consumer, and writers that want to read what they have just written. The
+// the consumer, and writers that want to read what they have just written (see [View.Dated]). The
 // error is [fault.Terminal] when c cannot be decoded.
 func (v *View) Apply(ctx context.Context, c event.Change) error {
 	t, newer, ok := v.newer(c)
@@ -145,6 +185,9 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	defer v.applying.Unlock()
 	v.mu.Lock()
 	taken := commit()
+	if order, ok := event.CompareEpochs(c.Epoch, v.epochs[c.Key.Cluster]); !ok || order > 0 {
+		v.epochs[c.Key.Cluster] = c.Epoch
+	}
 	v.mu.Unlock()
 	for _, f := range v.onChange {
 		if taken {
@@ -176,12 +219,19 @@ func (v *View) fetch(ctx context.Context, k event.Key) ([]byte, error) {
 	return object, nil
 }
 
-// pause between two attempts to read the stream.
-const pause = 250 * time.Millisecond
+const (
+	// pause is the wait between two attempts to read the stream.
+	pause = 250 * time.Millisecond
+	// expireInterval is how often deletions are forgotten that the bus no longer keeps either.
+	expireInterval = time.Minute
+)
 
 // Run feeds the view until ctx ends. It survives restarts of the server and a stream
 // that was deleted and made anew.
 func (v *View) Run(ctx context.Context) error {
+	var expiring sync.WaitGroup
+	expiring.Go(func() { v.expire(ctx) })
+	defer expiring.Wait()
 	for ctx.Err() == nil {
 		err := v.feed(ctx)
 		if ctx.Err() == nil && !errors.Is(err, errReplaced) { // Reading again is then all there is to it.
@@ -190,4 +240,15 @@ func (v *View) Run(ctx context.Context) error {
 		backoff.Sleep(ctx, pause)
 	}
 	return nil
+}
+
+// expire forgets deletions in time, until ctx ends.
+func (v *View) expire(ctx context.Context) {
+	for backoff.Sleep(ctx, expireInterval) {
+		v.mu.Lock()
+		for _, t := range v.tables {
+			t.expire(time.Now())
+		}
+		v.mu.Unlock()
+	}
 }

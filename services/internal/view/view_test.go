@@ -99,7 +99,7 @@ func TestADeletedObjectIsFoundByItsLastState(t *testing.T) {
 		"never seen alive":          {[]event.Change{change("a", 2, func(c *event.Change) { c.Deleted = true })}, "a ", "u", false, true},
 		"its name was taken":        {[]event.Change{change("a", 1), change("a", 2, deleted), change("a", 3, another)}, "a ", "another", true, false},
 		"the other was deleted, too": {
-			[]event.Change{change("a", 1), change("a", 2, deleted), change("a", 3, another, tags(`{}`)), change("a", 4, another, deleted)}, "", "another", false, true,
+			[]event.Change{change("a", 1), change("a", 2, deleted), change("a", 3, another, tags(`{}`)), change("a", 4, another, deleted)}, "a ", "another", false, true,
 		},
 		"back under the same UID": {[]event.Change{change("a", 1), change("a", 2, deleted), change("a", 3)}, "", "u", true, false},
 		"never there":             {nil, "", "", false, false},

@@ -49,7 +49,7 @@ func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input
 			return err
 		}
 		if obs.Found = plan.Store(store); !found {
-			obs.Missing = action.StoreID
+			obs.Missing, obs.Absent = action.StoreID, append(obs.Absent, action.StoreID)
 		}
 	case plan.LatestModel:
 		latest, err := a.fga.LatestModel(ctx, action.StoreID)
@@ -93,8 +93,14 @@ func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Act
 		}
 		err = writeErr
 	default:
-		if err = a.fga.DeleteStore(ctx, action.StoreID); err == nil {
-			obs.Deleted = action.StoreID
+		if in.Store == nil {
+			err = a.confirmGone(ctx, in)
+		}
+		if err == nil {
+			err = a.fga.DeleteStore(ctx, action.StoreID)
+		}
+		if err == nil {
+			obs.Deleted, obs.Absent = action.StoreID, append(obs.Absent, action.StoreID)
 		}
 	}
 	if err != nil {
@@ -104,6 +110,21 @@ func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Act
 	a.log.InfoContext(ctx, "OpenFGA changed", slog.String("step", string(action.Verb)), slog.String("store", in.Key.Name),
 		slog.String("store_id", cmp.Or(action.StoreID, obs.Created)), slog.String("model_id", obs.Latest.GetId()))
 	return nil
+}
+
+// errLives spares an OpenFGA store: the API server has a Store of the name, whose it may be.
+var errLives = errors.New("there is a Store of this name")
+
+// confirmGone asks the API server before anything is deleted because of what the bus tells.
+func (a *applier) confirmGone(ctx context.Context, in plan.Input) error {
+	_, err := a.kube.Get(ctx, kinds.Stores(), "", in.Key.Name)
+	if errors.Is(err, kube.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errLives
 }
 
 // refused tells a refusal from an outage.

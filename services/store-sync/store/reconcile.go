@@ -69,6 +69,8 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 			err = r.applier.apply(ctx, p, action, in, obs)
 		}
 		switch {
+		case errors.Is(err, errLives):
+			return nil // The event of that is on its way.
 		case errors.Is(err, kube.ErrNotFound):
 			// Gone, or another of its name now: the event of that is on its way.
 			return r.applier.discard(ctx, in, *obs)

@@ -31,11 +31,22 @@ func (s *State) Keys(k event.Key) []event.Key {
 	case kinds.Stores().GroupResource:
 		return s.storeKeys(k)
 	case kinds.AuthorizationModels().GroupResource:
-		if m, _ := s.Shared.Models.Last(k); m.Value != nil {
-			return []event.Key{module.StoreOf(m)}
-		}
+		return s.modelKeys(k)
 	}
 	return nil
+}
+
+func (s *State) modelKeys(k event.Key) []event.Key {
+	var keys []event.Key
+	if m, live := s.Shared.Models.Get(k); live {
+		keys = append(keys, module.StoreOf(m))
+	}
+	for _, m := range s.Shared.Models.Gone(k) {
+		if m.Value != nil {
+			keys = append(keys, module.StoreOf(m))
+		}
+	}
+	return keys
 }
 
 func (s *State) storeKeys(k event.Key) []event.Key {
@@ -67,16 +78,25 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 			in.Provided = append(in.Provided, modules...)
 		}
 	case key.Cluster == s.Shared.Cluster:
-		if o, known := s.Shared.Stores.Tombstone(key); known {
-			in.Gone, in.Change = o.Value, o.Change
+		for _, o := range s.Shared.Stores.Gone(key) {
+			switch {
+			case o.Value == nil:
+			case in.Gone == nil:
+				in.Gone, in.Change = o.Value, o.Change
+			default:
+				in.Earlier = append(in.Earlier, o.Value)
+			}
 		}
 	}
 	for _, m := range s.Shared.ModelsOf(key) {
 		in.Modules = append(in.Modules, plan.Module{Change: m.Change, Value: m.Value})
 	}
-	ids := make([]string, len(obs.Named))
-	for i, named := range obs.Named {
-		ids[i] = named.ID
+	ids := make([]string, 0, len(obs.Named)+len(in.Earlier))
+	for _, named := range obs.Named {
+		ids = append(ids, named.ID)
+	}
+	for _, o := range in.Earlier {
+		ids = append(ids, o.Status.StoreID)
 	}
 	in.Rivals = s.rivals(key, cmp.Or(in.Store, in.Gone), ids...)
 	return in

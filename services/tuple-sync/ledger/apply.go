@@ -69,6 +69,11 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 	if slices.ContainsFunc(decided.Actions, func(action plan.Action) bool { return action.AddFinalizer }) {
 		return reconcile.ErrStale // The objects may have changed by then.
 	}
+	if len(decided.Remove) > 0 {
+		if err := a.each(ctx, p, s, decided, a.confirmGone); err != nil {
+			return err
+		}
+	}
 	for _, do := range []step{a.confirm, a.intend} {
 		if err := a.each(ctx, p, s, decided, do); err != nil {
 			return err
@@ -155,23 +160,52 @@ func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.A
 	if err != nil {
 		return err
 	}
-	if err := a.view.Apply(ctx, store); err != nil {
+	if err := a.view.Apply(ctx, a.view.Dated(store)); err != nil {
 		return fmt.Errorf("taking in %s: %w", o.store, err)
 	}
 	return reconcile.ErrStale
 }
 
+// confirmGone asks the API server whether an object is really gone before its tuples are removed.
+func (a *applier) confirmGone(ctx context.Context, _ *pass, o *object, _ plan.Action) error {
+	if !o.Deleted || o.former {
+		return nil
+	}
+	now, err := a.cluster.Get(ctx, o.kind, o.Key.Namespace, o.Key.Name)
+	if errors.Is(err, kube.ErrNotFound) || err == nil && now.UID != o.UID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.view.Apply(ctx, a.view.Dated(now)); err != nil {
+		return fmt.Errorf("taking in %s: %w", o.Key, err)
+	}
+	if a.state.lives(o.Key, o.UID) {
+		return reconcile.ErrStale
+	}
+	return errLives
+}
+
+// errLives keeps the tuples of an object of whose deletion the bus tells wrongly.
+var errLives = errors.New("the bus tells of its deletion, and the API server has it")
+
 func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	return a.writeStatus(ctx, p, o, action.Intent)
 }
 
+// commit records what is in the store. What another replica may still write there stays in the
+// record, to be removed when that is over.
 func (a *applier) commit(ctx context.Context, p *pass, o *object, action plan.Action) error {
+	if o.contested {
+		return nil
+	}
 	return a.writeStatus(ctx, p, o, action.Commit)
 }
 
 // removeFinalizer lets an object go.
 func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
-	if !action.RemoveFinalizer {
+	if !action.RemoveFinalizer || o.contested {
 		return nil
 	}
 	now, err := a.cluster.RemoveFinalizer(ctx, o.kind, o.change, corev1alpha1.TuplesFinalizer)
@@ -195,6 +229,7 @@ func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) e
 	if in.Model != nil {
 		w.ModelID = in.Model.ID()
 	}
+	a.records.wrote(in.StoreID, w.Add)
 	refused, err := a.writer.Write(ctx, w)
 	switch {
 	case len(refused) > 0:
@@ -208,7 +243,8 @@ func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) e
 	return err
 }
 
-// observe reads which of the tuples that anybody declares or has recorded the store holds.
+// observe reads which of the strays, and of the tuples that anybody declares or has recorded, the
+// store holds.
 func (a *applier) observe(ctx context.Context, in plan.Input) (map[tuple.ID]tuple.Tuple, error) {
 	observed := map[tuple.ID]tuple.Tuple{}
 	ours := map[tuple.ID]struct{}{}
@@ -218,6 +254,9 @@ func (a *applier) observe(ctx context.Context, in plan.Input) (map[tuple.ID]tupl
 				ours[t.ID] = struct{}{}
 			}
 		}
+	}
+	for _, t := range in.Strays {
+		ours[t.ID] = struct{}{}
 	}
 	if len(ours) == 0 {
 		return observed, nil

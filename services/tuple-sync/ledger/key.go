@@ -37,18 +37,21 @@ func (s *State) Keys(k event.Key) []Key {
 }
 
 func (s *State) keysOfStore(k event.Key) []Key {
-	o, live := s.Stores.Last(k)
 	var keys []Key
-	switch {
-	case live:
+	gone := s.Stores.Gone(k)
+	for _, o := range gone {
+		if o.Value != nil {
+			keys = append(keys, storeKeys(recordOfStore(o.Value).StoreID, o.Value.Status.StoreID)...)
+		}
+	}
+	o, live := s.Stores.Get(k)
+	if live {
 		store := s.store(o)
-		if keys = keysOf(store); store.TargetStoreID != "" {
+		if keys = append(keys, keysOf(store)...); store.TargetStoreID != "" {
 			return keys
 		}
-	case o.UID == "":
+	} else if len(gone) == 0 {
 		return nil
-	case o.Value != nil:
-		keys = storeKeys(recordOfStore(o.Value).StoreID, o.Value.Status.StoreID)
 	}
 	for _, m := range s.dependents(k) {
 		keys = append(keys, keysOf(s.model(m))...)
@@ -57,17 +60,17 @@ func (s *State) keysOfStore(k event.Key) []Key {
 }
 
 func (s *State) keysOfModel(k event.Key) []Key {
-	o, live := s.Models.Last(k)
 	var keys []Key
-	switch {
-	case live:
-		keys = keysOf(s.model(o))
-	case o.Value == nil:
-		return nil
-	default:
-		keys = storeKeys(recordOfModel(o.Value, "").StoreID)
+	if o, live := s.Models.Get(k); live {
+		keys = append(keysOf(s.model(o)), s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
 	}
-	return append(keys, s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
+	for _, o := range s.Models.Gone(k) {
+		if o.Value != nil {
+			keys = append(keys, storeKeys(recordOfModel(o.Value, "").StoreID)...)
+			keys = append(keys, s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
+		}
+	}
+	return keys
 }
 
 // keysAt are those of a living Store.

@@ -27,8 +27,12 @@ type object struct {
 	conditions []metav1.Condition
 	// infos are the AccountInfos by which a Store declares more.
 	infos []event.Key
+	// contested means that another replica may still write what the record speaks of: it is kept.
+	contested bool
 	// modelID is that of the model of a Store's OpenFGA store.
 	modelID string
+	// former means that the object lives, and this is a state from before its cluster went back in time.
+	former bool
 }
 
 // baseSize is roughly what an object's JSON takes beside its texts and tuples, in bytes.
@@ -60,7 +64,16 @@ func modelObject(o view.Object[corev1alpha1.AuthorizationModel], target string) 
 
 // deletedObject is one that was deleted past us.
 func deletedObject(last event.Change, r plan.Record) object {
-	return object{change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r}}
+	kind, _ := kinds.Of(last.Key.GroupResource)
+	return object{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r}}
+}
+
+// formerObject is what a living object was before its cluster went back in time. It is an owner of
+// its own, which wants nothing any more.
+func formerObject(last event.Change, r plan.Record) object {
+	o := deletedObject(last, r)
+	o.UID, o.former = last.UID+"@"+last.Epoch, true
+	return o
 }
 
 // newObject sets what is alike for all kinds. The condition named by module is where

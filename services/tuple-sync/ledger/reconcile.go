@@ -9,11 +9,13 @@ package ledger
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
@@ -28,6 +30,10 @@ type Config struct {
 	Writer  Writer
 	Models  Models
 	Log     *slog.Logger
+	// Replica tells this one from others.
+	Replica string
+	// Now is [bootclock.Now] but in tests.
+	Now func() time.Duration
 }
 
 // Reconciler keeps declared tuples, one [Key] at a time.
@@ -36,12 +42,14 @@ type Reconciler struct {
 	models  Models
 	records *records
 	applier *applier
+	replica string
+	now     func() time.Duration
 }
 
 // New makes one.
 func New(cfg Config) *Reconciler {
 	r := newRecords()
-	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, applier: &applier{
+	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, now: cfg.Now, applier: &applier{
 		state: cfg.State, records: r, view: cfg.View, cluster: cfg.Cluster, status: cfg.Status,
 		openFGA: cfg.OpenFGA, writer: cfg.Writer, models: cfg.Models, log: cfg.Log,
 	}}
@@ -75,6 +83,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 			return err
 		}
 		r.report(p, s, decided)
+		r.records.finish(key.StoreID, s.begun)
+		if s.wait > 0 {
+			p.reporter.Again(s.wait)
+			return nil
+		}
 		if decided.Idle() {
 			if p.forbidden != nil {
 				p.reporter.Later(p.forbidden)
@@ -90,14 +103,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 type snapshot struct {
 	input   plan.Input
 	objects map[string]*object
+	// begun is when it was taken, by the clock of the configuration; wait is how long another
+	// replica may still write what somebody's record speaks of.
+	begun, wait time.Duration
 }
 
 // snapshot gathers all that has to do with the key of p. It reads the store's tuples only
 // if it must: at a resync, or where a record may not be true.
 func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	storeID := p.key.StoreID
-	s := &snapshot{input: plan.Input{StoreID: storeID}, objects: map[string]*object{}}
-	modelID, declared, thorough, first := "", false, p.resync, r.records.firstPass(storeID)
+	s := &snapshot{input: plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.strays(storeID)}, objects: map[string]*object{}, begun: r.now()}
+	modelID, declared, thorough, first := "", false, p.resync || len(s.input.Strays) > 0, r.records.firstPass(storeID)
 	for _, o := range r.objects(p) {
 		_, o.Unwritable = p.unwritable[o.UID]
 		if o.TargetStoreID == storeID && o.modelID != "" {
@@ -106,9 +122,16 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		declared = declared || len(o.Declared) > 0
 		if o.Record.StoreID == storeID && !r.records.trusts(o) {
 			thorough = thorough || o.Deleted || !first
+			if o.Condition.Reason == plan.Syncing && !o.Deleted {
+				r.records.contest(storeID, o, s.begun+topology.Settling)
+			}
 			if first && !o.Deleted {
 				r.records.keep(storeID, o)
 			}
+		}
+		if until, open := r.records.contested(storeID, o.UID); open {
+			o.contested, thorough = until > s.begun, true
+			s.wait = max(s.wait, until-s.begun)
 		}
 		s.input.Owners = append(s.input.Owners, o.Owner)
 		s.objects[o.UID] = &o

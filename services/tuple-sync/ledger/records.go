@@ -25,6 +25,10 @@ type records struct {
 	kept map[string]map[string]kept
 	// passed are the stores that this process has looked at.
 	passed map[string]struct{}
+	// contests by store and UID of the object.
+	contests map[string]map[string]contest
+	// written are tuples, by store, that were written and are perhaps in nobody's record.
+	written map[string][]tuple.Tuple
 	// cleaned is what has been removed of objects that were deleted past us, by UID. What is forgotten
 	// is removed once more, which changes nothing.
 	cleaned *cache.LRUExpireCache
@@ -43,8 +47,20 @@ type kept struct {
 	tuples []tuple.Tuple
 }
 
+// contest is about a record that another replica was about to carry out: it may still do so until
+// some time, by the clock of the configuration.
+type contest struct {
+	version string
+	until   time.Duration
+	// over means that the store was read after that.
+	over bool
+}
+
 func newRecords() *records {
-	return &records{kept: map[string]map[string]kept{}, passed: map[string]struct{}{}, cleaned: cache.NewLRUExpireCache(maxCleaned)}
+	return &records{
+		kept: map[string]map[string]kept{}, passed: map[string]struct{}{}, contests: map[string]map[string]contest{},
+		written: map[string][]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxCleaned),
+	}
 }
 
 // firstPass reports whether nobody has asked this of a store before.
@@ -65,6 +81,51 @@ func (r *records) trusts(o object) bool {
 	defer r.mu.Unlock()
 	k, ok := r.kept[o.Record.StoreID][o.UID]
 	return ok && !o.Deleted && slices.Equal(k.tuples, o.Record.Tuples)
+}
+
+// contest opens one, unless it is about the same record as the last.
+func (r *records) contest(storeID string, o object, until time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.contests[storeID] == nil {
+		r.contests[storeID] = map[string]contest{}
+	}
+	if last, ok := r.contests[storeID][o.UID]; !ok || last.version != o.change.ResourceVersion {
+		r.contests[storeID][o.UID] = contest{version: o.change.ResourceVersion, until: until}
+	}
+}
+
+// contested tells until when another replica may carry out the record of an object, if that is not over.
+func (r *records) contested(storeID, uid string) (until time.Duration, open bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, ok := r.contests[storeID][uid]
+	return c.until, ok && !c.over
+}
+
+// wrote notes what is about to be written to a store, before anybody's record says that it is there.
+func (r *records) wrote(storeID string, tuples []tuple.Tuple) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written[storeID] = append(r.written[storeID], tuples...)
+}
+
+// strays are tuples that this process wrote for a plan that it could not carry out to the end.
+func (r *records) strays(storeID string) []tuple.Tuple {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.written[storeID])
+}
+
+// finish ends the matter of what was written, and of who is not contested any more.
+func (r *records) finish(storeID string, now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.written, storeID)
+	for uid, c := range r.contests[storeID] {
+		c.over = c.until <= now
+		r.contests[storeID][uid] = c
+	}
 }
 
 // keep takes the record of o in one store for true.
@@ -93,6 +154,9 @@ func (r *records) clean(storeID string, o object) {
 // drop forgets a record; the caller holds the lock.
 func (r *records) drop(storeID, uid string) {
 	delete(r.kept[storeID], uid)
+	if delete(r.contests[storeID], uid); len(r.contests[storeID]) == 0 {
+		delete(r.contests, storeID)
+	}
 	if len(r.kept[storeID]) == 0 {
 		delete(r.kept, storeID)
 	}

@@ -141,23 +141,44 @@ func (s *State) owners(storeID string) []object {
 // deleted lists the objects that were deleted although they had a record of a store.
 func (s *State) deleted(storeID string) []object {
 	var objects []object
+	add := func(last event.Change, r plan.Record) {
+		if s.lives(last.Key, last.UID) {
+			objects = append(objects, formerObject(last, r))
+		} else {
+			objects = append(objects, deletedObject(last, r))
+		}
+	}
 	for _, o := range s.Stores.GoneBy(byRecord, storeID) {
-		objects = append(objects, deletedObject(o.Change, recordOfStore(o.Value)))
+		add(o.Change, recordOfStore(o.Value))
 	}
 	for _, m := range s.Models.GoneBy(byRecord, storeID) {
-		objects = append(objects, deletedObject(m.Change, recordOfModel(m.Value, "")))
+		add(m.Change, recordOfModel(m.Value, ""))
 	}
 	return objects
+}
+
+func (s *State) lives(key event.Key, uid string) bool {
+	o, live := s.lookUp(key)
+	return live && o.UID == uid
 }
 
 // accountsForItself reports whether an object is still there, or was deleted in good order: in either case
 // it needs nobody to remember its record.
 func (s *State) accountsForItself(key event.Key, uid string) bool {
-	if o, live := s.Stores.Last(key); o.UID == uid {
-		return live || o.Value != nil && len(recordOfStore(o.Value).Tuples) == 0
+	if s.lives(key, uid) {
+		return true
 	}
-	o, live := s.Models.Last(key)
-	return o.UID == uid && (live || o.Value != nil && len(recordOfModel(o.Value, "").Tuples) == 0)
+	for _, o := range s.Stores.Gone(key) {
+		if o.UID == uid {
+			return o.Value != nil && len(recordOfStore(o.Value).Tuples) == 0
+		}
+	}
+	for _, m := range s.Models.Gone(key) {
+		if m.UID == uid {
+			return m.Value != nil && len(recordOfModel(m.Value, "").Tuples) == 0
+		}
+	}
+	return false
 }
 
 // Owners lists all who declare tuples for a Store.

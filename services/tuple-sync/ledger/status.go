@@ -81,6 +81,7 @@ func (a *applier) follow(o *object) error {
 	if !ok || !sameFor(*o, now) {
 		return reconcile.ErrStale
 	}
+	now.contested = o.contested
 	*o = now
 	return nil
 }
@@ -93,6 +94,9 @@ func (r *Reconciler) report(p *pass, s *snapshot, decided plan.Plan) {
 			r.records.clean(p.key.StoreID, *o)
 		} else if action.Evaluation.KeepsRecord() && s.input.Model != nil {
 			r.records.keep(p.key.StoreID, *o)
+		}
+		if _, taken := r.state.lookUp(o.Key); taken && o.Deleted {
+			continue // The word on the object that has the name now stands.
 		}
 		outcome, message := outcomeOf(action.NextCondition)
 		if err, ok := p.unwritable[o.UID]; ok {

@@ -85,17 +85,19 @@ func (in Input) wanted(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
 }
 
-// cleanUp deletes the OpenFGA store of a Store that was deleted past our finalizer. The last
+// cleanUp deletes the OpenFGA stores of Stores that were deleted past our finalizer. The last
 // state of one that we let go looks the same, so OpenFGA is asked first: a pass long after makes no write.
 func cleanUp(in Input, obs Observed) Action {
-	id := in.Gone.Status.StoreID
 	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
-	switch {
-	case id == "", id == obs.Missing, id == obs.Deleted, namesake, in.wanted(id),
-		!finalized(in.Gone, corev1alpha1.StoreFinalizer), in.Gone.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
-		return Action{Verb: WriteStatus}
-	case obs.Found.ID != id:
-		return Action{Verb: GetStore, StoreID: id}
+	for _, gone := range append([]*corev1alpha1.Store{in.Gone}, in.Earlier...) {
+		switch id := gone.Status.StoreID; {
+		case id == "", obs.absent(id), namesake, in.wanted(id),
+			!finalized(gone, corev1alpha1.StoreFinalizer), gone.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
+		case obs.Found.ID != id:
+			return Action{Verb: GetStore, StoreID: id}
+		default:
+			return Action{Verb: DeleteStore, StoreID: id}
+		}
 	}
-	return Action{Verb: DeleteStore, StoreID: id}
+	return Action{Verb: WriteStatus}
 }

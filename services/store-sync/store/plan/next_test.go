@@ -220,6 +220,20 @@ func tuplesHeld(w *world) {
 // forced is a Store that vanished from Kubernetes without us.
 func forced(w *world) { w.gone, w.store = w.store, nil }
 
+// before is a Store that had the name of the one that vanished.
+func before(id string) func(*world) {
+	return func(w *world) {
+		o := w.gone.DeepCopy()
+		o.Status.StoreID = id
+		w.earlier = append(w.earlier, o)
+	}
+}
+
+// unfinished is one that vanished before we came to it.
+func unfinished(w *world) {
+	w.gone = &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
+}
+
 // unrecorded is a pass that died between creating the store and writing its id down.
 func unrecorded(w *world) { w.pass(3) }
 
@@ -287,6 +301,15 @@ func TestADeletionGoesInOrder(t *testing.T) {
 		"a Store that we let go is only looked at": {
 			given: []func(*world){inStep, deletedBehindOurBack, forced},
 			steps: []plan.Verb{plan.GetStore, plan.WriteStatus},
+		},
+		"nor is the store forgotten when others had the name after it": {
+			given: []func(*world){inStep, forced, before("id1"), unfinished},
+			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
+		},
+		"each who had the name takes its own along": {
+			given: []func(*world){exists("other"), exists("more"), inStep, forced, before("id9"), before("id1")},
+			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.GetStore, plan.GetStore, plan.DeleteStore, plan.WriteStatus},
+			alive: []string{"id2"},
 		},
 		"Retain holds for a Store deleted past our finalizer": {
 			given: []func(*world){inStep, retained, forced},

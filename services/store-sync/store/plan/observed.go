@@ -14,9 +14,11 @@ type Observed struct {
 	Named  []Store
 	// Created is the OpenFGA store made in this pass.
 	Created string
-	// Found is the last store that was found by its id, Missing the id that was not.
+	// Found is the last store that was found by its id, Missing the id that was not. Absent are all
+	// that were not, or were deleted in this pass.
 	Found   Store
 	Missing string
+	Absent  []string
 	// LatestOf is the store whose newest model is Latest, which is nil when it has none. Written
 	// is true when that was made in this pass; Refused says why OpenFGA would not have another.
 	LatestOf string
@@ -58,4 +60,9 @@ func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
 		return nil, true
 	}
 	return nil, false
+}
+
+// absent reports whether OpenFGA is known not to have a store.
+func (obs Observed) absent(id string) bool {
+	return id == obs.Missing || id == obs.Deleted || slices.Contains(obs.Absent, id)
 }

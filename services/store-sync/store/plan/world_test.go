@@ -41,6 +41,7 @@ func dsl(name string) string {
 type world struct {
 	store   *corev1alpha1.Store
 	gone    *corev1alpha1.Store
+	earlier []*corev1alpha1.Store
 	name    string
 	modules []plan.Module
 	rivals  []plan.Rival
@@ -158,7 +159,7 @@ func (w *world) alive() []string {
 
 func (w *world) input() plan.Input {
 	in := plan.Input{
-		Key: event.Key{Cluster: "local", Name: w.name}, Store: w.store, Gone: w.gone,
+		Key: event.Key{Cluster: "local", Name: w.name}, Store: w.store, Gone: w.gone, Earlier: w.earlier,
 		Modules: w.modules, Rivals: w.rivals, Resync: w.resync, Now: metav1.NewTime(time.Unix(1000, 0)),
 	}
 	if len(w.name) < 3 {
@@ -210,7 +211,7 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 			s.Name = w.name
 		}
 	case plan.DeleteStore:
-		s.deleted, obs.Deleted = true, a.StoreID
+		s.deleted, obs.Deleted, obs.Absent = true, a.StoreID, append(obs.Absent, a.StoreID)
 	case plan.Record:
 		w.write(*obs)
 	case plan.WriteStatus:
@@ -236,7 +237,7 @@ func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 		}
 	case plan.GetStore:
 		if s.deleted {
-			obs.Missing = a.StoreID
+			obs.Missing, obs.Absent = a.StoreID, append(obs.Absent, a.StoreID)
 		} else {
 			obs.Found = s.Store
 		}

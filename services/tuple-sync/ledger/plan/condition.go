@@ -49,9 +49,10 @@ func Forbid(o *Owner, why error) Condition {
 	return Condition{Reason: Forbidden, Message: message, Generation: o.Generation}
 }
 
-// syncing is the condition while tuples are being written.
-func (e *Evaluation) syncing() Condition {
-	return Condition{Reason: Syncing, Message: "Tuples are being written.", Generation: e.Owner.Generation}
+// syncing is the condition while tuples are being written. It names who writes, so that whoever
+// takes over changes the object: then the one before can no longer record that it is done.
+func (e *Evaluation) syncing(writer string) Condition {
+	return Condition{Reason: Syncing, Message: fmt.Sprintf("Tuples are being written by %s.", writer), Generation: e.Owner.Generation}
 }
 
 // condition is the one to write when everything planned has been done; false when it

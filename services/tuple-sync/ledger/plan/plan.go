@@ -11,10 +11,14 @@ type Input struct {
 	// StoreID is the OpenFGA store; empty for owners that have none.
 	StoreID string
 	Owners  []Owner
+	// Writer names this replica.
+	Writer string
 	// Model of the store; nil while there is none: then nothing is written.
 	Model *Model
-	// Observed is what the store holds of the tuples that any owner declares or has recorded,
-	// nil when nobody has looked. A plan with it repairs what differs.
+	// Strays may be in the store although no owner has recorded them.
+	Strays []tuple.Tuple
+	// Observed is what the store holds of the strays and of the tuples that any owner declares or has
+	// recorded, nil when nobody has looked. A plan with it repairs what differs.
 	Observed map[tuple.ID]tuple.Tuple
 }
 
@@ -78,6 +82,11 @@ func Make(in Input) Plan {
 		d.add(e)
 		d.drop(e)
 	}
+	for _, t := range in.Strays {
+		if _, wanted := claims[t.ID]; !wanted {
+			d.takeOut(t)
+		}
+	}
 	p := Plan{Write: sorted(d.write), Remove: sorted(d.remove)}
 	for _, e := range evaluations {
 		if e.phase != unrelated || e.Owner.Unwritable {
@@ -129,10 +138,17 @@ func (d *draft) drop(e *Evaluation) {
 			d.handOver(e, other)
 			continue
 		}
-		_, there := d.in.Observed[t.ID]
-		if (there || d.in.Observed == nil) && !e.AbandonsRecord() && t.Validate() == nil {
-			d.remove[t.ID] = t
+		if !e.AbandonsRecord() {
+			d.takeOut(t)
 		}
+	}
+}
+
+// takeOut plans to remove a tuple that may be there.
+func (d *draft) takeOut(t tuple.Tuple) {
+	_, there := d.in.Observed[t.ID]
+	if (there || d.in.Observed == nil) && t.Validate() == nil {
+		d.remove[t.ID] = t
 	}
 }
 
@@ -162,7 +178,7 @@ func (d *draft) action(e *Evaluation) Action {
 	case d.touched[e]:
 		a.Commit = d.update(e, e.desired, next)
 		if !e.AbandonsRecord() {
-			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing())
+			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
 		}
 	case e.phase == deleting, !known && o.Condition.Reason != Syncing:
 	case next != o.Condition, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:

@@ -66,7 +66,7 @@ func wire(letter trail.Letter) *syncv1.DeadLetter {
 		Id: letter.ID, Service: letter.Service, Subject: letter.Subject, Reason: letter.Reason,
 		ParkedAt: timestamppb.New(letter.ParkedAt), OriginalSequence: letter.Sequence,
 	}
-	if key, err := topology.ParseChangeSubject(letter.Subject); err == nil {
+	if key, _, err := topology.ParseChangeSubject(letter.Subject); err == nil {
 		m.Ref = key.Ref()
 	}
 	return m

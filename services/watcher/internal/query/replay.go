@@ -52,7 +52,7 @@ func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Ke
 	if err != nil {
 		return event.Key{}, err
 	}
-	key, err := topology.ParseChangeSubject(letter.Subject)
+	key, _, err := topology.ParseChangeSubject(letter.Subject)
 	if err != nil {
 		return event.Key{}, rpc.Invalid("dead letter %d came from subject %q, which names no object: there is nothing to replay", id, letter.Subject)
 	}
@@ -72,6 +72,9 @@ func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error)
 	present, err := s.cfg.Source.Get(ctx, s.cfg.Kinds[i], key.Namespace, key.Name)
 	switch {
 	case err == nil:
+		if order, ok := event.CompareEpochs(last.Epoch, present.Epoch); ok && order > 0 {
+			present.Epoch = last.Epoch // The source does not know that the cluster went back in time.
+		}
 	case !errors.Is(err, source.ErrNotFound):
 		return publish.Ack{}, fault.Unavailable(err)
 	case malformed:
@@ -87,6 +90,11 @@ func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error)
 	if lastErr == nil && last.Change.NewerThan(present.Change) && !present.NewerThan(last.Change) {
 		return publish.Ack{Head: last.Head, Stale: true}, nil
 	}
-	return s.cfg.Publisher.Publish(ctx, present.Change, last.Sequence,
-		publish.Options{Replay: true, Meaning: present.Meaning, TTL: s.cfg.TombstoneTTL})
+	expected := last.Sequence
+	if lastErr == nil && (last.UID != present.UID || last.Epoch != present.Epoch) {
+		expected = 0
+	}
+	return s.cfg.Publisher.Publish(ctx, present.Change, expected, publish.Options{
+		Replay: true, Meaning: present.Meaning, MetadataOnly: s.cfg.Kinds[i].MetadataOnly, TTL: s.cfg.TombstoneTTL,
+	})
 }

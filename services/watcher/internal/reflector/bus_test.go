@@ -101,7 +101,7 @@ func (b *bus) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
-		Metrics: NewMetrics(prometheus.NewRegistry()), Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
+		Metrics: NewMetrics(prometheus.NewRegistry()), Doubts: NewDoubts(), Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
 }
 
@@ -171,6 +171,31 @@ func (b *bus) equal(c *cluster) error {
 		return fmt.Errorf("marker %v is not current", m)
 	}
 	return nil
+}
+
+// tombstones reads those of an object's name, oldest first.
+func (b *bus) tombstones(name string) (found []publish.Stored) {
+	b.t.Helper()
+	s := b.stream(topology.Changes)
+	for sequence := uint64(1); sequence <= s.CachedInfo().State.LastSeq; sequence++ {
+		msg, err := s.GetMsg(b.t.Context(), sequence)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		key, uid, err := topology.ParseChangeSubject(msg.Subject)
+		if err != nil || uid == "" || key.Name != name {
+			continue
+		}
+		c, err := event.Unmarshal(key, msg.Data)
+		if err != nil || !c.Deleted || c.UID != uid {
+			b.t.Errorf("tombstone %s is %+v, %v", msg.Subject, c, err)
+		}
+		found = append(found, publish.Stored{Head: publish.Head{UID: uid, Epoch: c.Epoch, Version: c.ResourceVersion}, Change: c})
+	}
+	return found
 }
 
 // quiet waits until nothing was published for a while, and tells the last sequence.

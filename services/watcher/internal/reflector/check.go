@@ -85,6 +85,13 @@ func (k *kindReflector) probe() (types.NamespacedName, head) {
 	return types.NamespacedName{}, head{}
 }
 
+// overtaken notes what somebody else published; the caller holds the lock.
+func (k *kindReflector) overtaken(by publish.Head) {
+	if by.Epoch == k.epoch {
+		k.ahead = newer(by.Version, k.ahead)
+	}
+}
+
 // verify sweeps again when the message of an object is missing twice: once may be a
 // replica of the stream that lags, or a deletion that just expired.
 func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, probe head) error {
@@ -94,6 +101,9 @@ func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, p
 		return err
 	}
 	k.mu.Lock()
+	if err == nil && last.Sequence > probe.sequence {
+		k.overtaken(last.Head)
+	}
 	before := k.suspect
 	k.suspect = types.NamespacedName{}
 	missing = missing && k.heads[name] == probe

@@ -75,6 +75,12 @@ func (c *cluster) apply(name, spec, note string) {
 	c.record(o)
 }
 
+func (c *cluster) uid(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.objects[name].UID
+}
+
 func (c *cluster) remove(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,6 +101,18 @@ func (c *cluster) set(change func(*cluster)) {
 	change(c)
 }
 
+// backup remembers the cluster as it is; restore makes it so again, versions included.
+func (c *cluster) backup() (restore func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	version, objects, history := c.version, maps.Clone(c.objects), slices.Clone(c.history)
+	return func() {
+		c.set(func(c *cluster) {
+			c.version, c.objects, c.history = version, maps.Clone(objects), slices.Clone(history)
+		})
+	}
+}
+
 // forget makes all watches expire.
 func (c *cluster) forget() {
 	c.set(func(c *cluster) { c.version++; c.forgotten = c.version; c.history = nil })
@@ -113,6 +131,18 @@ func (c *cluster) Epoch(context.Context) (string, error) {
 		return "", errDown
 	}
 	return c.epoch, nil
+}
+
+func (c *cluster) Version(context.Context, kinds.Kind) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.down:
+		return "", errDown
+	case c.unserved:
+		return "", source.ErrNotServed
+	}
+	return strconv.Itoa(c.version), nil
 }
 
 func (c *cluster) List(_ context.Context, _ kinds.Kind, token string) (source.Page, error) {

@@ -36,11 +36,14 @@ func (k *kindReflector) run(ctx context.Context) error {
 		if time.Since(began) > 2*maxRetry {
 			attempt = 1
 		}
-		if err == nil || errors.Is(err, errDue) {
+		if err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) {
 			continue
 		}
 		k.cfg.Health.interrupted(k.label(), err)
 		k.cfg.Log.WarnContext(ctx, "sweeping again", "kind", k.label(), "cause", err)
+		if errors.Is(err, errRewound) {
+			k.rewound(ctx, err)
+		}
 		if !retries().Wait(ctx, attempt) {
 			return nil
 		}
@@ -102,7 +105,7 @@ func (k *kindReflector) watch(ctx context.Context, version string) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		next, err := k.watchOnce(ctx, version)
-		if err != nil && (ctx.Err() != nil || errors.Is(err, source.ErrExpired)) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, source.ErrExpired) || errors.Is(err, errRewound)) {
 			return err
 		}
 		if next != version || time.Since(began) > 2*maxRetry {
@@ -118,8 +121,12 @@ func (k *kindReflector) watch(ctx context.Context, version string) error {
 	}
 }
 
-// watchOnce takes the events of one watch and tells how far it came.
+// watchOnce takes the events of one watch and tells how far it came. The server may be another one
+// than before, or the same one with another past.
 func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, error) {
+	if err := k.look(ctx); err != nil {
+		return version, err
+	}
 	for e, err := range k.cfg.Source.Watch(ctx, k.kind, version) {
 		if err != nil {
 			return version, err
@@ -131,6 +138,9 @@ func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, 
 			}
 		}
 		version = e.Version
+		k.mu.Lock()
+		k.seen = newer(version, k.seen)
+		k.mu.Unlock()
 	}
 	return version, nil
 }

@@ -3,9 +3,11 @@ package reflector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,6 +24,11 @@ type kindReflector struct {
 	kind      kinds.Kind
 
 	mu sync.Mutex
+	// epoch is what the kind is swept and watched in.
+	epoch string
+	// seen is the newest version that the API server told of in that epoch, ahead the newest that
+	// the stream was found to hold although nobody saw it there.
+	seen, ahead string
 	// heads is what the stream holds of living objects.
 	heads map[types.NamespacedName]head
 	// waiting is what has still to be published.
@@ -47,8 +54,14 @@ type kindReflector struct {
 
 // head is a [publish.Head] without what is known anyhow.
 type head struct {
-	sequence         uint64
-	version, meaning string
+	sequence                     uint64
+	uid, epoch, version, meaning string
+}
+
+// says reports whether h has the meaning of o. Of an earlier epoch only the very same state will
+// do: consumers write by the version that they were told.
+func (h head) says(o source.Object) bool {
+	return h.meaning == o.Meaning && (h.epoch == o.Epoch || h.version == o.ResourceVersion)
 }
 
 // state is the state of one object that waits for publication.
@@ -57,7 +70,31 @@ type state struct {
 	// unseen means that the object is gone without having been seen: all that is known
 	// is on the stream.
 	unseen bool
+	// former are the last states of objects that had this name before, while it waited.
+	former []event.Change
 	order  uint64
+}
+
+// weight is what s takes of the backlog.
+func (s state) weight() int64 {
+	all := weight(s.Change)
+	for _, c := range s.former {
+		all += weight(c)
+	}
+	return all
+}
+
+func weight(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
+
+// after makes s the newest state of its name: what waited before is either obsolete or, if it is
+// another object's, the last that will be known of that.
+func (s state) after(old state) state {
+	s.former = old.former
+	if old.UID != s.UID && !old.unseen {
+		old.Change.Deleted = true
+		s.former = append(slices.Clip(s.former), old.Change)
+	}
+	return s
 }
 
 func newKindReflector(r *reflector, kind kinds.Kind) *kindReflector {
@@ -77,34 +114,35 @@ func nameOf(k event.Key) types.NamespacedName {
 
 // observe takes what the API server told. It waits while too much is unpublished.
 func (k *kindReflector) observe(ctx context.Context, o source.Object) error {
-	if k.known(o) {
+	if k.known(&o) {
 		return nil
 	}
-	if err := k.reflector.backlog.Acquire(ctx, weight(o)); err != nil {
+	if err := k.reflector.backlog.Acquire(ctx, weight(o.Change)); err != nil {
 		return fmt.Errorf("waiting for the bus to take %s: %w", o.Key, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	s := state{Object: o}
 	if old, ok := k.waiting[nameOf(o.Key)]; ok {
-		k.reflector.backlog.Release(weight(old.Object))
+		s = s.after(old)
+		k.reflector.backlog.Release(old.weight() + weight(o.Change) - s.weight())
 	}
-	k.enqueue(state{Object: o})
+	k.enqueue(s)
 	return nil
 }
 
-// known reports whether the stream holds the meaning of o already.
-func (k *kindReflector) known(o source.Object) bool {
+// known reports whether the stream holds the meaning of o already, which becomes one of this epoch.
+func (k *kindReflector) known(o *source.Object) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	o.Epoch = k.epoch
 	name := nameOf(o.Key)
 	if k.sweep != nil {
 		k.sweep.listed(name)
 	}
 	_, waiting := k.waiting[name]
-	return !waiting && !o.Deleted && k.heads[name].meaning == o.Meaning
+	return !waiting && !o.Deleted && k.heads[name].says(*o)
 }
-
-func weight(o source.Object) int64 { return min(int64(len(o.Change.Object)), backlogBytes) }
 
 // enqueue makes s the newest state of its object.
 func (k *kindReflector) enqueue(s state) {
@@ -155,7 +193,10 @@ func (k *kindReflector) record(h publish.Head) {
 		delete(k.heads, name)
 	default:
 		name = types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}
-		k.heads[name] = head{sequence: h.Sequence, version: strings.Clone(h.Version), meaning: strings.Clone(h.Meaning)}
+		k.heads[name] = head{
+			sequence: h.Sequence, uid: strings.Clone(h.UID), epoch: unique.Make(h.Epoch).Value(),
+			version: strings.Clone(h.Version), meaning: strings.Clone(h.Meaning),
+		}
 	}
 	k.cfg.Metrics.objects.WithLabelValues(k.label()).Set(float64(len(k.heads)))
 }
@@ -163,7 +204,7 @@ func (k *kindReflector) record(h publish.Head) {
 // dequeue takes s off the list, unless a newer state came meanwhile.
 func (k *kindReflector) dequeue(name types.NamespacedName, s state) {
 	if newest := k.waiting[name]; newest.order == s.order {
-		k.reflector.backlog.Release(weight(newest.Object))
+		k.reflector.backlog.Release(newest.weight())
 		delete(k.waiting, name)
 		k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
 	}

@@ -17,15 +17,19 @@ type Metrics struct {
 	objects   *prometheus.GaugeVec
 	sweeps    *prometheus.HistogramVec
 	differing *prometheus.HistogramVec
+	rewound   *prometheus.GaugeVec
+	epochs    prometheus.Counter
 }
+
+// byKind is the label that most of them have.
+const byKind = "kind"
 
 // NewMetrics registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	byKind := []string{"kind"}
 	m := &Metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_published_total", Help: "Publications of changes: written, stale (as new a state was there) or failed.",
-		}, []string{"kind", "operation", "result"}),
+		}, []string{byKind, "operation", "result"}),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "entail_watcher_retries_total", Help: "Publications that will be tried again.",
 		}),
@@ -38,20 +42,26 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_waiting", Help: "Objects whose newest state is not published yet.",
-		}, byKind),
+		}, []string{byKind}),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_objects", Help: "Living objects on the stream.",
-		}, byKind),
+		}, []string{byKind}),
 		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
-		}, byKind),
+		}, []string{byKind}),
+		rewound: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "entail_watcher_rewound", Help: "1 while the API server is at an earlier resource version than it, or the stream, was before.",
+		}, []string{byKind}),
+		epochs: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "entail_watcher_epochs_total", Help: "How often everything was published anew because the cluster went back in time.",
+		}),
 	}
 	m.differing = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
 		Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
-	}, byKind)
-	registerer.MustRegister(m.differing, m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps)
+	}, []string{byKind})
+	registerer.MustRegister(m.differing, m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.rewound, m.epochs)
 	return m
 }
 
@@ -73,4 +83,5 @@ func (m *Metrics) publication(kind string, c event.Change, ack publish.Ack, err 
 func (m *Metrics) forget() {
 	m.waiting.Reset()
 	m.objects.Reset()
+	m.rewound.Reset()
 }

@@ -16,14 +16,28 @@ import (
 // publish brings one state to the stream, where on is believed to be, and tells what
 // the stream then holds.
 func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.Head, error) {
+	for _, former := range s.former {
+		if err := k.cfg.Publisher.Entomb(ctx, former, k.options("")); err != nil {
+			return publish.Head{}, err
+		}
+	}
 	if s.unseen {
 		return k.publishDeletion(ctx, s)
 	}
-	there := publish.Head{Key: s.Key, Sequence: on.sequence, Version: on.version, Meaning: on.meaning, Epoch: k.reflector.epoch}
-	if on.version != "" && (!s.Deleted && on.meaning == s.Meaning || !s.NewerThan(there.Change())) {
+	there := publish.Head{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, Meaning: on.meaning, Epoch: on.epoch}
+	if on.version != "" && (!s.Deleted && on.says(s.Object) || !s.NewerThan(there.Change())) {
 		return there, nil
 	}
-	return k.send(ctx, s.Change, on.sequence, s.Meaning)
+	expected := on.sequence
+	if on.uid != s.UID || on.epoch != s.Epoch {
+		expected = 0 // The publisher is to look at what is there.
+	}
+	return k.send(ctx, s.Change, expected, s.Meaning)
+}
+
+// options of a publication.
+func (k *kindReflector) options(meaning string) publish.Options {
+	return publish.Options{Meaning: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
 }
 
 // publishDeletion publishes the deletion of an object whose last state only the stream knows.
@@ -43,7 +57,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.H
 		return last.Head, nil
 	}
 	c := last.Change
-	c.Deleted, c.ObservedAt = true, s.ObservedAt
+	c.Deleted, c.ObservedAt, c.Epoch = true, s.ObservedAt, s.Epoch
 	if s.ResourceVersion != "" {
 		c.ResourceVersion = s.ResourceVersion
 	}
@@ -64,7 +78,7 @@ func (k *kindReflector) send(ctx context.Context, c event.Change, expected uint6
 
 	k.cfg.Metrics.inFlight.Inc()
 	defer k.cfg.Metrics.inFlight.Dec()
-	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, publish.Options{Meaning: meaning, TTL: k.cfg.TombstoneTTL})
+	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, k.options(meaning))
 	k.cfg.Metrics.publication(k.label(), c, ack, err)
 	if err != nil {
 		span.RecordError(err)
@@ -72,5 +86,11 @@ func (k *kindReflector) send(ctx context.Context, c event.Change, expected uint6
 		return publish.Head{}, err
 	}
 	k.cfg.Metrics.delay.Observe(time.Since(c.ObservedAt).Seconds())
-	return ack.Head, nil
+	if ack.Stale {
+		k.mu.Lock()
+		k.overtaken(ack.Head)
+		k.mu.Unlock()
+		err = k.reflector.checkEpoch(ack.Head)
+	}
+	return ack.Head, err
 }

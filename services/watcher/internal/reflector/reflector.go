@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -55,6 +56,8 @@ type Source interface {
 	Epoch(ctx context.Context) (string, error)
 	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
+	// Version is where the kind is now.
+	Version(ctx context.Context, kind kinds.Kind) (string, error)
 }
 
 // Config of a reflector. All fields are required.
@@ -68,12 +71,14 @@ type Config struct {
 	Workers int
 	// TombstoneTTL is how long the stream keeps a deletion.
 	TombstoneTTL time.Duration
-	// CheckInterval is how often the stream is looked at from outside.
+	// CheckInterval is how often the stream is looked at from outside. The API server is asked
+	// where it is every [lookEvery] of them.
 	CheckInterval time.Duration
 	// Resync is how often, within a tenth, everything is compared without a reason.
 	Resync     time.Duration
 	Log        *slog.Logger
 	Metrics    *Metrics
+	Doubts     *Doubts
 	Health     *Health
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
@@ -83,7 +88,7 @@ type Config struct {
 type reflector struct {
 	cfg Config
 
-	epoch    string
+	epoch    epoch
 	queue    workqueue.TypedRateLimitingInterface[task]
 	backlog  *semaphore.Weighted
 	kinds    []*kindReflector
@@ -107,6 +112,7 @@ func Run(ctx context.Context, cfg Config) error {
 		r.kinds = append(r.kinds, newKindReflector(r, kind))
 	}
 	defer r.cfg.Metrics.forget()
+	defer r.cfg.Doubts.forget()
 	defer r.cfg.Health.begin(r.kinds)()
 	group, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, r.queue.ShutDown)
@@ -137,17 +143,18 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 	for _, k := range r.kinds {
 		group.Go(func() error { return k.run(ctx) })
 	}
+	group.Go(func() error { r.look(ctx); return nil })
 	r.check(ctx)
 	return nil
 }
 
-// identify makes sure that the stream belongs to the cluster.
+// identify makes sure that the stream belongs to the cluster, and learns the epoch.
 func (r *reflector) identify(ctx context.Context) error {
-	epoch, err := r.cfg.Source.Epoch(ctx)
+	cluster, err := r.cfg.Source.Epoch(ctx)
 	if err != nil {
 		return err
 	}
-	r.epoch = epoch
+	r.epoch.advance(cluster)
 	if _, err := r.incarnation(ctx); err != nil {
 		return err
 	}
@@ -156,17 +163,46 @@ func (r *reflector) identify(ctx context.Context) error {
 		if err == nil {
 			err = r.checkEpoch(head)
 		}
-		if err != nil && !errors.Is(err, publish.ErrNone) && !errors.Is(err, publish.ErrMalformed) {
+		if err == nil || nothing(err) {
+			err = r.resumeEpoch(ctx, kind)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkEpoch refuses a message of another cluster; one that is nobody's is not refused.
+// resumeEpoch goes on in the epoch of a kind's last marker.
+func (r *reflector) resumeEpoch(ctx context.Context, kind kinds.Kind) error {
+	marker, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, kind.GroupResource)
+	if err == nil {
+		r.epoch.advance(marker.GetEpoch())
+	}
+	if nothing(err) {
+		return nil
+	}
+	return err
+}
+
+// nothing means that there is no such message, or none that says anything.
+func nothing(err error) bool {
+	return errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed)
+}
+
+// checkEpoch refuses a message of another cluster; one that is nobody's is not refused. Of a
+// later epoch of this one, everything is swept again.
 func (r *reflector) checkEpoch(head publish.Head) error {
-	if head.Epoch != "" && head.Epoch != r.epoch {
-		return fmt.Errorf("%s is of cluster %s, this is %s (%q): %w", head.Key, head.Epoch, r.epoch, r.cfg.Cluster, ErrForeign)
+	if head.Epoch == "" {
+		return nil
+	}
+	now := r.epoch.current()
+	order, ok := event.CompareEpochs(head.Epoch, now)
+	if !ok {
+		return fmt.Errorf("%s is of cluster %s, this is %s (%q): %w", head.Key, head.Epoch, now, r.cfg.Cluster, ErrForeign)
+	}
+	if order > 0 {
+		r.begin(head.Epoch)
 	}
 	return nil
 }

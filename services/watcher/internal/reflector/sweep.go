@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -15,10 +14,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
-
-// errRewound is returned when the API server is further back than the stream.
-var errRewound = errors.New("the cluster went back in time (a restored backup?), so versions do not compare any more: " +
-	"delete the stream and it will be filled anew")
 
 // sweep is a comparison of stream and API server under way.
 type sweep struct {
@@ -57,12 +52,10 @@ func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 		return nil, err
 	}
 	s := &sweep{began: time.Now(), incarnation: incarnation, seen: map[types.NamespacedName]struct{}{}}
-	k.mu.Lock()
-	k.sweep = s
-	k.round++
-	k.highest = 0
-	clear(k.heads)
-	k.mu.Unlock()
+	epoch, err := k.enter(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	for head, err := range k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource) {
 		if err == nil {
 			err = k.reflector.checkEpoch(head)
@@ -70,14 +63,50 @@ func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 		if err != nil {
 			return nil, err
 		}
-		if order, err := compare(head.Version, s.newest); err == nil && order > 0 {
-			s.newest = head.Version
+		if head.Epoch == epoch {
+			s.newest = newer(head.Version, s.newest)
 		}
 		k.mu.Lock()
 		k.record(head)
 		k.mu.Unlock()
 	}
 	return s, nil
+}
+
+// enter makes s the kind's sweep, in the current epoch.
+func (k *kindReflector) enter(ctx context.Context, s *sweep) (epoch string, err error) {
+	epoch = k.reflector.epoch.current()
+	if err := k.leave(ctx, epoch); err != nil {
+		return "", err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sweep, k.epoch = s, epoch
+	k.round++
+	k.highest = 0
+	clear(k.heads)
+	return epoch, nil
+}
+
+// leave ends the kind's epoch if there is another: consumers are to wait for the end of the sweep,
+// what they see meanwhile is of two times.
+func (k *kindReflector) leave(ctx context.Context, next string) error {
+	k.mu.Lock()
+	before := k.epoch
+	k.mu.Unlock()
+	if before == "" || before == next {
+		return nil
+	}
+	err := k.cfg.Publisher.Marker(ctx, &eventv1.SnapshotMarker{
+		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: next, WrittenAt: timestamppb.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen, k.ahead = "", ""
+	return nil
 }
 
 // compare takes no version for the lowest.
@@ -96,8 +125,8 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 			return "", 0, err
 		}
 		k.cfg.Health.heard(k.label())
-		if order, err := compare(page.Version, s.newest); err == nil && order < 0 {
-			return "", 0, fmt.Errorf("%s is at version %s, the stream at %s: %w", k.label(), page.Version, s.newest, errRewound)
+		if err := k.arrive(page, s.newest); err != nil {
+			return "", 0, err
 		}
 		for _, o := range page.Objects {
 			if err := k.observe(ctx, o); err != nil {
@@ -106,7 +135,25 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 		}
 		count += int64(len(page.Objects))
 	}
+	k.believed()
 	return page.Version, count, nil
+}
+
+// arrive makes sure that a page is not of an earlier time than what is known.
+func (k *kindReflector) arrive(page source.Page, newest string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.compare(page.Version, newer(newest, k.seen)); err != nil {
+		return err
+	}
+	for _, o := range page.Objects {
+		on := k.heads[nameOf(o.Key)]
+		if order, err := compare(o.ResourceVersion, on.version); err == nil && order < 0 && on.uid == o.UID && on.epoch == k.epoch {
+			return fmt.Errorf("%s is at version %s, the stream has %s: %w", o.Key, o.ResourceVersion, on.version, errRewound)
+		}
+	}
+	k.seen = page.Version
+	return nil
 }
 
 // finish deletes what the list did not name, and lets the marker follow when all is published.
@@ -129,7 +176,7 @@ func (k *kindReflector) finish(s *sweep, version string, count int64, served boo
 	}
 	k.cfg.Metrics.differing.WithLabelValues(k.label()).Observe(float64(len(s.open)))
 	s.marker = &eventv1.SnapshotMarker{
-		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: k.reflector.epoch,
+		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: k.epoch,
 		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
 	}
 	s.seen = nil
@@ -141,12 +188,12 @@ func (k *kindReflector) vanished(name types.NamespacedName, version string) {
 	s, waiting := k.waiting[name]
 	switch {
 	case !waiting:
-		gone := event.Change{Key: k.key(name), Deleted: true, ResourceVersion: version, ObservedAt: time.Now()}
+		gone := event.Change{Key: k.key(name), Deleted: true, Epoch: k.epoch, ResourceVersion: version, ObservedAt: time.Now()}
 		s = state{Object: source.Object{Change: gone}, unseen: true}
 	case s.Deleted:
 		return
 	default:
-		s.Deleted = true
+		s.Deleted, s.Epoch = true, k.epoch
 		if version != "" {
 			s.ResourceVersion = version
 		}

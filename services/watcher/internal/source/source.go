@@ -125,6 +125,28 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page,
 	return page, nil
 }
 
+// Version is the resourceVersion that a list of the kind would have now. Of one that is not there
+// it is [ErrNotServed]; nobody should conclude more from that.
+func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
+	kind = s.served(kind)
+	var list metav1.PartialObjectMetadataList
+	err := s.read(ctx, s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(metadata(kind), "PartialObjectMetadataList")).
+		Param("limit", "1"), &list)
+	if apierrors.IsNotFound(err) {
+		err = ErrNotServed
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking up the version of %s: %w", kind.GroupResource, err)
+	}
+	return list.ResourceVersion, nil
+}
+
+// metadata is the kind without its content.
+func metadata(kind kinds.Kind) kinds.Kind {
+	kind.MetadataOnly = true
+	return kind
+}
+
 // Get reads one object. What cannot be a name is [ErrNotFound] like a name that nobody has.
 func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (Object, error) {
 	for _, segment := range []string{namespace, name} {

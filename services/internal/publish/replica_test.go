@@ -1,0 +1,116 @@
+package publish
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	replicaStream = "REPLICA"
+	replicaPrefix = "replica."
+)
+
+// lagging is a bus whose consumers live on a replica that is behind the stream's leader.
+type lagging struct {
+	jetstream.JetStream
+	t testing.TB
+}
+
+func newLagging(t testing.TB, js jetstream.JetStream) *lagging {
+	t.Helper()
+	changes := strings.TrimSuffix(topology.ChangeSubject(key("x")), key("x").Tokens())
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: replicaStream, Subjects: []string{replicaPrefix + ">"}, MaxMsgsPerSubject: 1,
+		SubjectTransform: &jetstream.SubjectTransformConfig{Source: replicaPrefix + ">", Destination: changes + ">"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return &lagging{js, t}
+}
+
+func (l *lagging) OrderedConsumer(ctx context.Context, _ string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+	return l.JetStream.OrderedConsumer(ctx, replicaStream, cfg)
+}
+
+// reaches makes the replica hold what the leader has of a store.
+func (l *lagging) reaches(name string) {
+	l.t.Helper()
+	msg, err := stream(l.t, l).GetLastMsgForSubject(l.t.Context(), topology.ChangeSubject(key(name)))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	copied := &nats.Msg{Subject: replicaPrefix + key(name).Tokens(), Data: msg.Data, Header: msg.Header}
+	if _, err := l.PublishMsg(l.t.Context(), copied, jetstream.WithExpectLastSequence(msg.Sequence-1)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func TestHeadsTellsWhatTheLeaderHoldsAlsoFromAReplicaThatLags(t *testing.T) {
+	js := newLagging(t, bus(t, 0))
+	p := New(js)
+	names := []string{"a", "b", "c", "d"}
+	for i, name := range names {
+		mustPublish(t, p, state(name, i+1), 0, Options{})
+	}
+	js.reaches("a")
+	js.reaches("b")
+	var got []string
+	for head, err := range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, head.Key.Name); len(got) == 2 {
+			js.reaches("c")
+			js.reaches("d")
+		}
+	}
+	if !slices.Equal(got, names) {
+		t.Errorf("heads are %v, want %v", got, names)
+	}
+}
+
+func TestThatSomethingIsMissingIsAskedOfTheLeader(t *testing.T) {
+	js := bus(t, 0)
+	p := New(js)
+	ack := mustPublish(t, p, state("x", 1), 0, Options{})
+	if err := p.Marker(t.Context(), &eventv1.SnapshotMarker{Cluster: "local", Group: key("x").Group, Resource: key("x").Resource}); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := js.Conn().SubscribeSync("$JS.API.DIRECT.GET.>") // Any replica answers there.
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func() int {
+		if err := js.Conn().Flush(); err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := asked.Pending()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if _, err := stream(t, js).GetMsg(t.Context(), ack.Sequence); err != nil || count() != 1 {
+		t.Fatalf("a direct read is seen %d times, %v", count(), err)
+	}
+	mustLast(t, p, "x")
+	mustPublish(t, p, state("x", 2), 99, Options{})
+	if _, err := p.First(t.Context(), "local", key("x").GroupResource); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.LastMarker(t.Context(), "local", key("x").GroupResource); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(); got != 1 {
+		t.Errorf("%d reads went to any replica", got-1)
+	}
+}

@@ -1,0 +1,180 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+type thing struct {
+	Tag string `json:"tag"`
+}
+
+func newThings() (*View, *Table[thing]) {
+	v := New(Config{Log: slog.New(slog.DiscardHandler)})
+	return v, Register(v, kinds.Stores(), map[string]func(*thing) []string{"all": func(*thing) []string { return []string{"x"} }})
+}
+
+func name() event.Key {
+	return event.Key{Cluster: "c", GroupResource: kinds.Stores().GroupResource, Name: "n"}
+}
+
+// parse reads "a@5" as the state of object a at version 5, "-a@5" as its deletion, and "a@5/1" as
+// that of the second epoch.
+func parse(t *testing.T, text string) event.Change {
+	t.Helper()
+	c := event.Change{Key: name(), Epoch: "e", ObservedAt: time.Now()}
+	text, c.Deleted = strings.CutPrefix(text, "-")
+	if at, second := strings.CutSuffix(text, "/1"); second {
+		text, c.Epoch = at, event.NextEpoch("e")
+	}
+	c.UID, c.ResourceVersion, _ = strings.Cut(text, "@")
+	c.Object = fmt.Appendf(nil, `{"tag":%q}`, text)
+	return c
+}
+
+func held(table *Table[thing]) string {
+	o, live := table.Last(name())
+	text := "none:"
+	if live {
+		text = o.Value.Tag + ":"
+	}
+	for _, gone := range table.GoneBy("all", "x") {
+		text += " " + gone.Value.Tag
+	}
+	return text
+}
+
+func applied(t *testing.T, v *View, states ...string) {
+	t.Helper()
+	for _, state := range states {
+		if err := v.Apply(t.Context(), parse(t, state)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhoeverHadANameIsRemembered(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ states, want string }{
+		{"a@1 b@3", "b@3: a@1"},
+		{"a@1 -a@2 b@3", "b@3: a@2"},
+		{"-a@2 b@3", "b@3: a@2"},
+		{"b@3 -a@2", "b@3: a@2"},
+		{"a@1 b@3 -a@1", "b@3: a@1"},
+		{"a@1 -a@2 b@3 -b@4 c@5", "c@5: a@2 b@4"},
+		{"a@1 b@3 c@5 -c@6", "none: a@1 b@3 c@6"},
+		{"a@4 b@7 -a@2", "b@7: a@4"},
+		{"a@1 -a@2 a@1", "none: a@2"},
+		{"a@1 b@3 -b@4 a@1", "none: a@1 b@4"},
+		{"a@1 -a@2 a@3", "a@3:"},
+		// The cluster went back in time.
+		{"a@9 a@5/1", "a@5: a@9"},
+		{"a@9 -a@9 a@5/1", "a@5: a@9"},
+		{"a@5/1 -a@9", "a@5: a@9"},
+		{"a@5/1 a@9", "a@5:"},
+		{"a@9 -a@5/1", "none: a@5"},
+		{"a@9 a@5/1 -a@6/1", "none: a@6"},
+		{"a@9 b@5/1", "b@5: a@9"},
+	} {
+		t.Run(c.states, func(t *testing.T) {
+			t.Parallel()
+			v, table := newThings()
+			applied(t, v, strings.Fields(c.states)...)
+			if got := held(table); got != c.want {
+				t.Errorf("holds %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAReloadLosesNoDeletion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ before, loaded, want string }{
+		{"a@1 -a@2 b@3", "b@3", "b@3: a@2"},
+		{"a@1 -a@2", "", "none: a@2"},
+		{"a@1", "b@3", "b@3: a@1"},
+		{"a@4", "a@3", "a@4:"},
+		{"a@3 -a@4", "a@3", "none: a@4"},
+		{"a@1", "", "none:"},
+		{"a@9", "a@5/1", "a@5: a@9"},
+		{"-a@9", "a@5/1", "a@5: a@9"},
+		// What was loaded is right, also when it begins with the first epoch again.
+		{"a@5/1", "a@5", "a@5: a@5"},
+		{"-a@5/1", "a@5", "a@5: a@5"},
+	} {
+		t.Run(c.before+" then "+c.loaded, func(t *testing.T) {
+			t.Parallel()
+			v, table := newThings()
+			applied(t, v, strings.Fields(c.before)...)
+			v.begin()
+			applied(t, v, strings.Fields(c.loaded)...)
+			table.finish()
+			if got := held(table); got != c.want {
+				t.Errorf("holds %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAllWhoHadANameAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	v, table := newThings()
+	applied(t, v, "-b@4", "-a@2", "-c@11", "d@12")
+	got := ""
+	for _, o := range table.Gone(name()) {
+		got += o.UID
+	}
+	if got != "cba" {
+		t.Errorf("gone are %q", got)
+	}
+}
+
+func TestAnAnswerOfTheAPIServerIsOfTheNewestEpoch(t *testing.T) {
+	t.Parallel()
+	v, table := newThings()
+	applied(t, v, "a@5/1")
+	if err := v.Apply(t.Context(), v.Dated(parse(t, "a@6"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := held(table); got != "a@6:" {
+		t.Errorf("holds %q", got)
+	}
+}
+
+func TestDeletionsAreForgottenInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, table := newThings()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go v.expire(ctx)
+		short, usual := parse(t, "-a@2"), parse(t, "-b@4")
+		short.ExpiresAt = time.Now().Add(time.Hour)
+		for _, c := range []event.Change{short, usual} {
+			if err := v.Apply(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		applied(t, v, "c@9")
+		<-time.After(time.Hour - time.Second)
+		if got := held(table); got != "c@9: a@2 b@4" {
+			t.Errorf("before its time: %q", got)
+		}
+		<-time.After(2 * expireInterval)
+		if got := held(table); got != "c@9: b@4" {
+			t.Errorf("after the time of one: %q", got)
+		}
+		<-time.After(topology.TombstoneTTL)
+		if got := held(table); got != "c@9:" || len(v.Keys()) != 1 {
+			t.Errorf("after a week: %q, keys %v", got, v.Keys())
+		}
+	})
+}

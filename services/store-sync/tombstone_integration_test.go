@@ -1,0 +1,62 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+func TestAStoreThatLivesIsSparedWhateverTheBusTells(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	b.applyStore("demo")
+	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
+	b.Settled()
+	bus := publish.New(b.JS)
+	last, err := bus.Last(t.Context(), event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := last.Change
+	wrong.Deleted = true
+	if _, err := bus.Publish(t.Context(), wrong, last.Sequence, publish.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	b.Settled()
+	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) || b.OpenFGA.WritesByOp()["DeleteStore"] != 0 {
+		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
+	}
+}
+
+func TestAStoreOutlivedByUnfinishedSuccessorsGoesAllTheSame(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	r := b.serve()
+	b.applyStore("demo")
+	b.await("demo", "ModelSynced=True/Merged")
+	b.Settled()
+	r.Stop()
+	b.Delete(kinds.Stores(), "demo")
+	b.patch(`{"metadata":{"finalizers":null}}`)
+	b.awaitGone("demo")
+	for range 2 {
+		b.applyStore("demo")
+		b.Delete(kinds.Stores(), "demo")
+		b.awaitGone("demo")
+	}
+	b.serve()
+	testbed.Eventually(t, soon, func() error {
+		if ids := b.named("demo"); len(ids) > 0 {
+			return fmt.Errorf("OpenFGA still has %v", ids)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,43 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// replace makes another AuthorizationModel of the same name, past all finalizers.
+func (b *bed) replace(name, store string, texts ...string) {
+	b.T.Helper()
+	objects := b.Resource(kinds.AuthorizationModels())
+	if _, err := objects.Patch(b.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+	if err := objects.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+	b.module(name, store, texts...)
+}
+
+func TestObjectsReplacedWhileTheServiceWasDownLeaveNothingBehind(t *testing.T) {
+	b := newBed(t)
+	b.store("demo")
+	id := b.synced("demo", docs)
+	b.Reflector()
+	r := b.serve()
+	b.module("one", "demo", first)
+	b.await(models, "one", "Synced")
+	b.awaitTuples(id, first)
+	b.Settled()
+	r.Stop()
+	b.replace("one", "demo", many(0, 1)...)
+	b.replace("one", "demo", second)
+	b.serve()
+	b.await(models, "one", "Synced")
+	b.awaitTuples(id, second)
+}

@@ -1,0 +1,68 @@
+//go:build integration
+
+package watcher_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// readiness is what a watcher says of its own.
+func readiness(t *testing.T, url string) (string, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return strings.TrimSpace(string(text)), err
+}
+
+func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) {
+	b := newBed(t)
+	b.apply("kept", "1")
+	_, url := b.runOn(b.kube.Config(t, topology.Watcher))
+	b.becomes()
+	restore := b.kube.Backup(t)
+	b.apply("kept", "2")
+	for i := range 200 { // More than an API server writes at its start.
+		b.apply(fmt.Sprint("made-", i), "1")
+	}
+	b.becomes()
+	restore()
+	testbed.Eventually(t, within, func() error {
+		ready, err := readiness(t, url)
+		if err == nil && !strings.Contains(ready, "resource versions went back") {
+			err = fmt.Errorf("/readyz says %q", ready)
+		}
+		return err
+	})
+	b.becomes()
+	testbed.Eventually(t, within, func() error {
+		m, err := b.marker(kinds.Stores())
+		if err != nil || !strings.HasSuffix(m.GetEpoch(), "/1") {
+			return fmt.Errorf("marker is %v, %w", m, err)
+		}
+		ready, err := readiness(t, url)
+		if err == nil && ready != "ok" {
+			err = errors.New(ready)
+		}
+		return errors.Join(b.equal(), err)
+	})
+	if last := b.last("made-1"); !last.Deleted {
+		t.Errorf("what the backup does not have is %+v", last.Head)
+	}
+}
