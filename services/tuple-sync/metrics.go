@@ -7,17 +7,27 @@ import (
 )
 
 // metrics tell what is written to OpenFGA.
-type metrics struct{ tuples *prometheus.CounterVec }
+type metrics struct {
+	tuples     *prometheus.CounterVec
+	difference prometheus.Histogram
+}
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{tuples: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "entail_tuples_total", Help: "Tuples that OpenFGA was told to add or remove, or refused.",
-	}, []string{"outcome"})}
-	registerer.MustRegister(m.tuples)
+	}, []string{"outcome"}), difference: prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "entail_tuples_difference", Help: "Tuples that a store lacked or had too many, where there were any.",
+		Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096},
+	})}
+	for _, outcome := range []string{"added", "removed", "refused"} {
+		m.tuples.WithLabelValues(outcome)
+	}
+	registerer.MustRegister(m.tuples, m.difference)
 	return m
 }
 
 func (m *metrics) wrote(w tuple.Write) {
+	m.difference.Observe(float64(len(w.Add) + len(w.Remove)))
 	m.tuples.WithLabelValues("added").Add(float64(len(w.Add)))
 	m.tuples.WithLabelValues("removed").Add(float64(len(w.Remove)))
 }

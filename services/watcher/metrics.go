@@ -1,14 +1,44 @@
 package watcher
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+)
+
+const (
+	// countInterval is how often dead letters are counted, countTimeout how long that may take.
+	countInterval = 15 * time.Second
+	countTimeout  = 5 * time.Second
+)
 
 // metrics of a replica, leader or not.
 type metrics struct {
-	leader prometheus.Gauge
+	leader, letters prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer) metrics {
-	m := metrics{leader: prometheus.NewGauge(prometheus.GaugeOpts{Name: "entail_watcher_leader", Help: "1 while this replica leads."})}
-	registerer.MustRegister(m.leader)
+	m := metrics{
+		leader:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "entail_watcher_leader", Help: "1 while this replica leads."}),
+		letters: prometheus.NewGauge(prometheus.GaugeOpts{Name: "entail_dead_letters", Help: "Messages that services have given up."}),
+	}
+	registerer.MustRegister(m.leader, m.letters)
 	return m
+}
+
+// count counts dead letters until ctx ends. While the bus is away the last count stands.
+func (m metrics) count(ctx context.Context, read func(context.Context) (uint64, error)) error {
+	for {
+		within, cancel := context.WithTimeout(ctx, countTimeout)
+		if n, err := read(within); err == nil {
+			m.letters.Set(float64(n))
+		}
+		cancel()
+		if !backoff.Sleep(ctx, countInterval) {
+			return nil
+		}
+	}
 }

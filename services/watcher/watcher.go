@@ -64,20 +64,24 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		identity: identity, lease: newLease(leases.CoordinationV1(), cfg, identity), unanswered: stream.Health.Unanswered,
 		log: rt.Log, metrics: newMetrics(rt.Metrics),
 	}
+	letters := trail.New(rt.JS)
 	answers := query.New(query.Config{
-		Source: cluster, Publisher: publisher, Trail: trail.New(rt.JS), Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
+		Source: cluster, Publisher: publisher, Trail: letters, Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
 	})
 	return service.App{
 		Handlers: []rpc.Handler{answers.Handler()},
 		Ready: []service.Check{
-			{Name: "lease", Err: leader.lease.Err}, {Name: "versions", Err: doubts.Err},
-			{Name: "cluster", Err: stream.Health.Cluster}, {Name: "publication", Err: stream.Health.Bus},
+			{Name: "lease", Err: leader.lease.Err},
+			{Name: "versions", Err: doubts.Err},
+			{Name: "cluster", Err: stream.Health.Cluster},
+			{Name: "publication", Err: stream.Health.Bus},
 		},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
 				return leader.run(ctx, func(ctx context.Context) error { return reflector.Run(ctx, stream) })
 			},
 			answers.Run,
+			func(ctx context.Context) error { return leader.metrics.count(ctx, letters.CountLetters) },
 		},
 	}, nil
 }

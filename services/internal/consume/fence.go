@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,12 +15,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// readMethods and readCalls are how requests begin that change nothing, of HTTP and of OpenFGA's
-// API. All others are changes.
-var (
-	readMethods = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
-	readCalls   = []string{"Read", "Get", "List", "Check", "BatchCheck", "Expand", "StreamedListObjects"}
-)
+// reads reports whether a call of OpenFGA changes nothing. Whatever is not known to be harmless is a change.
+func reads(method string) bool {
+	call := method[strings.LastIndexByte(method, '/')+1:]
+	return slices.ContainsFunc([]string{"Read", "Get", "List", "Check", "BatchCheck", "Expand", "StreamedListObjects"}, func(read string) bool {
+		return strings.HasPrefix(call, read)
+	})
+}
 
 // within gives a change no more time than the place is ours for. Its end must be called.
 func (p *Place) within(ctx context.Context) (_ context.Context, end func(), err error) {
@@ -42,10 +44,8 @@ type guard struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	for _, method := range readMethods {
-		if r.Method == method {
-			return g.next.RoundTrip(r)
-		}
+	if slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
+		return g.next.RoundTrip(r)
 	}
 	ctx, end, err := g.place.within(r.Context())
 	if err != nil {
@@ -60,15 +60,12 @@ func (p *Place) GuardCalls() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
-		call := method[strings.LastIndexByte(method, '/')+1:]
-		for _, read := range readCalls {
-			if strings.HasPrefix(call, read) {
-				return invoke(ctx, method, req, reply, cc, opts...)
-			}
+		if reads(method) {
+			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		ctx, end, err := p.within(ctx)
 		if err != nil {
-			return status.Error(codes.Unavailable, fmt.Sprintf("%s: %v", call, err))
+			return status.Error(codes.Unavailable, fmt.Sprintf("%s: %v", method, err))
 		}
 		defer end()
 		return invoke(ctx, method, req, reply, cc, opts...)

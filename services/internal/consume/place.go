@@ -49,7 +49,7 @@ type Place struct {
 
 	mu  sync.Mutex
 	pin string
-	// open means that the replica before us has stopped, and that ours knows all that that one knew.
+	// open means that the replica before us has stopped, and that ours knows all that it knew.
 	open bool
 	// until is when the place may be another's, by [bootclock.Now].
 	until time.Duration

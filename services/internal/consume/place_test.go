@@ -63,7 +63,7 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 			return err
 		}
 		for held(place) == nil {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		replica.set(nil)
 		return overtaken

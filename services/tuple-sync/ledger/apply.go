@@ -197,7 +197,7 @@ func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Ac
 // commit records what is in the store. What another replica may still write there stays in the
 // record, to be removed when that is over.
 func (a *applier) commit(ctx context.Context, p *pass, o *object, action plan.Action) error {
-	if o.contested {
+	if o.contested > 0 {
 		return nil
 	}
 	return a.writeStatus(ctx, p, o, action.Commit)
@@ -205,7 +205,7 @@ func (a *applier) commit(ctx context.Context, p *pass, o *object, action plan.Ac
 
 // removeFinalizer lets an object go.
 func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
-	if !action.RemoveFinalizer || o.contested {
+	if !action.RemoveFinalizer || o.contested > 0 {
 		return nil
 	}
 	now, err := a.cluster.RemoveFinalizer(ctx, o.kind, o.change, corev1alpha1.TuplesFinalizer)

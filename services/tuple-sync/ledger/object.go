@@ -3,6 +3,7 @@ package ledger
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +28,9 @@ type object struct {
 	conditions []metav1.Condition
 	// infos are the AccountInfos by which a Store declares more.
 	infos []event.Key
-	// contested means that another replica may still write what the record speaks of: it is kept.
-	contested bool
+	// contested is for how long another replica may still write what the record speaks of: until
+	// then it is kept.
+	contested time.Duration
 	// modelID is that of the model of a Store's OpenFGA store.
 	modelID string
 	// former means that the object lives, and this is a state from before its cluster went back in time.

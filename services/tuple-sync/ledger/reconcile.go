@@ -15,7 +15,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
@@ -120,19 +119,8 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 			modelID = o.modelID
 		}
 		declared = declared || len(o.Declared) > 0
-		if o.Record.StoreID == storeID && !r.records.trusts(o) {
-			thorough = thorough || o.Deleted || !first
-			if o.Condition.Reason == plan.Syncing && !o.Deleted {
-				r.records.contest(storeID, o, s.begun+topology.Settling)
-			}
-			if first && !o.Deleted {
-				r.records.keep(storeID, o)
-			}
-		}
-		if until, open := r.records.contested(storeID, o.UID); open {
-			o.contested, thorough = until > s.begun, true
-			s.wait = max(s.wait, until-s.begun)
-		}
+		thorough = r.records.doubt(storeID, &o, first, s.begun) || thorough
+		s.wait = max(s.wait, o.contested)
 		s.input.Owners = append(s.input.Owners, o.Owner)
 		s.objects[o.UID] = &o
 	}

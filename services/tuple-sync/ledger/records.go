@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
+
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
@@ -27,9 +30,17 @@ type records struct {
 	contests map[string]map[string]contest
 	// written are tuples, by store, that were written and are perhaps in nobody's record.
 	written map[string][]tuple.Tuple
-	// cleaned is what has been removed of objects that were deleted past us, by UID.
-	cleaned map[string][]tuple.Tuple
+	// cleaned is what has been removed of objects that were deleted past us, by UID. What is forgotten
+	// is removed once more, which changes nothing.
+	cleaned *cache.LRUExpireCache
 }
+
+// maxCleaned and cleanedTTL bound what is remembered of objects that are gone: their tombstones
+// are, too, by then.
+const (
+	maxCleaned = 65536
+	cleanedTTL = 8 * 24 * time.Hour
+)
 
 // kept is a record with the state of the object that bears it.
 type kept struct {
@@ -49,7 +60,7 @@ type contest struct {
 func newRecords() *records {
 	return &records{
 		kept: map[string]map[string]kept{}, passed: map[string]struct{}{}, contests: map[string]map[string]contest{},
-		written: map[string][]tuple.Tuple{}, cleaned: map[string][]tuple.Tuple{},
+		written: map[string][]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxCleaned),
 	}
 }
 
@@ -85,12 +96,24 @@ func (r *records) contest(storeID string, o object, until time.Duration) {
 	}
 }
 
-// contested tells until when another replica may carry out the record of an object, if that is not over.
-func (r *records) contested(storeID, uid string) (until time.Duration, open bool) {
+// doubt reports whether the store must be read before the record of an object is believed. Of the
+// first look at a store only what may still be carried out by another is doubted.
+func (r *records) doubt(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
+	if o.Record.StoreID == storeID && !r.trusts(*o) {
+		thorough = o.Deleted || !first
+		if o.Condition.Reason == plan.Syncing && !o.Deleted {
+			r.contest(storeID, *o, now+topology.Settling)
+		}
+		if first && !o.Deleted {
+			r.keep(storeID, *o)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, ok := r.contests[storeID][uid]
-	return c.until, ok && !c.over
+	if c, ok := r.contests[storeID][o.UID]; ok && !c.over {
+		o.contested, thorough = max(0, c.until-now), true
+	}
+	return thorough
 }
 
 // wrote notes what is about to be written to a store, before anybody's record says that it is there.
@@ -138,7 +161,7 @@ func (r *records) clean(storeID string, o object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(storeID, o.UID)
-	r.cleaned[o.UID] = o.Record.Tuples
+	r.cleaned.Add(o.UID, o.Record.Tuples, cleanedTTL)
 }
 
 // drop forgets a record; the caller holds the lock.
@@ -164,7 +187,8 @@ func (r *records) orphans(s *State, storeID string, live []object) []object {
 	}
 	var orphans []object
 	for _, o := range s.deleted(storeID) {
-		if cleaned, ok := r.cleaned[o.UID]; !ok || !slices.Equal(cleaned, o.Record.Tuples) {
+		cleaned, ok := r.cleaned.Get(o.UID)
+		if tuples, _ := cleaned.([]tuple.Tuple); !ok || !slices.Equal(tuples, o.Record.Tuples) {
 			known[o.UID] = struct{}{}
 			orphans = append(orphans, o)
 		}

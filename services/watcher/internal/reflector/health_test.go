@@ -42,7 +42,7 @@ func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
 		wants(t, h.Cluster(), "nothing heard of "+name+" for 3m1s")
 		h.heard(name)
 		h.interrupted(name, errRewound)
-		wants(t, h.Cluster(), name+" is not followed: the cluster went back in time")
+		wants(t, h.Cluster(), name+" is not followed: "+errRewound.Error())
 		h.completed(name)
 		wants(t, h.Cluster(), "")
 		h.interrupted(name, errAgain)

@@ -16,6 +16,7 @@ type Metrics struct {
 	waiting   *prometheus.GaugeVec
 	objects   *prometheus.GaugeVec
 	sweeps    *prometheus.HistogramVec
+	differing *prometheus.HistogramVec
 	rewound   *prometheus.GaugeVec
 	epochs    prometheus.Counter
 	restored  *prometheus.CounterVec
@@ -60,7 +61,11 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "entail_watcher_streams_restored_total", Help: "Streams that were missing, or had another configuration, and were restored.",
 		}, []string{"stream"}),
 	}
-	registerer.MustRegister(m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.rewound, m.epochs, m.restored)
+	m.differing = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
+		Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
+	}, []string{byKind})
+	registerer.MustRegister(m.differing, m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.rewound, m.epochs, m.restored)
 	return m
 }
 

@@ -174,6 +174,7 @@ func (k *kindReflector) finish(s *sweep, version string, count int64, served boo
 	for name, state := range k.waiting {
 		s.open[name] = state.order
 	}
+	k.cfg.Metrics.differing.WithLabelValues(k.label()).Observe(float64(len(s.open)))
 	s.marker = &eventv1.SnapshotMarker{
 		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: k.epoch,
 		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
