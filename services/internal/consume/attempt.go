@@ -11,10 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-var (
-	errDraining = errors.New("the service is stopping")
-	errPanic    = errors.New("reconciler panicked")
-)
+var errPanic = errors.New("reconciler panicked")
 
 // attempt makes one pass, as part of the trace of the change that asked for it.
 func (e *engine[K]) attempt(ctx context.Context, p *Pass[K], traceparent string) error {

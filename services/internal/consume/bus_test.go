@@ -226,6 +226,8 @@ type service struct {
 	view    *view.View
 	reloads *atomic.Int32
 	stop    func()
+	// held, when it is set, holds the view up until it is closed.
+	held atomic.Pointer[chan struct{}]
 }
 
 // start runs an engine on js; stop drains it.
@@ -238,7 +240,7 @@ func (b *bus) start(js jetstream.JetStream, edit ...func(*consume.Config)) *serv
 func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconciler[string], edit ...func(*consume.Config)) *service {
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	v := view.New(view.Config{JS: js, Log: log})
+	v := view.New(view.Config{JS: js, Service: "test", Log: log})
 	table := view.Register(v, kinds.Stores(), map[string]func(*object) []string{
 		"group": groupsOf,
 	})
@@ -252,6 +254,8 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconcile
 	}
 	var reloads atomic.Int32
 	v.OnReload(func() { reloads.Add(1) })
+	s := &service{groups: g, view: v, reloads: &reloads}
+	v.OnChange(s.heldUp)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = v.Run(ctx) })
@@ -260,9 +264,9 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconcile
 			b.t.Errorf("run: %v", err)
 		}
 	})
-	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
-	b.t.Cleanup(stop)
-	return &service{groups: g, view: v, reloads: &reloads, stop: stop}
+	s.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	b.t.Cleanup(s.stop)
+	return s
 }
 
 // eventually polls until what is nil, or fails with its last error.

@@ -53,6 +53,9 @@ type Config struct {
 	Metrics prometheus.Registerer
 	Service topology.Service
 	View    *view.View
+	// Place is that which every change of a backend asks for; see [Place.Left]. Default: one that
+	// nobody asks.
+	Place *Place
 
 	// Workers is how many keys are reconciled in parallel. Default 8.
 	Workers int
@@ -77,6 +80,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Workers <= 0 {
 		c.Workers = 8
+	}
+	if c.Place == nil {
+		c.Place = NewPlace(c.JS, c.Service.Name, c.Log)
 	}
 	if c.MaxAttempts <= 0 {
 		c.MaxAttempts = 10

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/clip"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -28,9 +29,8 @@ type delivery struct {
 
 // receive takes one message: what it says goes into the view, what it touches into the queue.
 func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
-	if e.turn.begins(msg) {
-		// Looking at everything finds what the replica before us left half-done.
-		e.everything(false)
+	if pin, another := e.place.begins(msg); another {
+		e.observing.Go(func() { e.takeOver(ctx, pin) })
 	}
 	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
 	e.unsettled.take(d)
@@ -49,6 +49,38 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 	if !e.attach(d, e.route(d.change.Key)) {
 		e.dispose(ctx, d)
 	}
+}
+
+// takeOver opens a turn once the view holds all that the stream does, for what the replica before
+// us was told of it will not be told to us, and once that one has surely stopped. Looking at
+// everything finds what it left half-done.
+func (e *engine[K]) takeOver(ctx context.Context, pin string) {
+	for err := e.prepare(ctx, pin); err != nil; err = e.prepare(ctx, pin) {
+		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
+		if !backoff.Sleep(ctx, rebind) || !e.place.has(pin) {
+			return
+		}
+	}
+	if !e.place.opens(pin) {
+		return
+	}
+	e.everything(false)
+	// What the replica before us had sent when it lost its place may still have come to pass.
+	if backoff.Sleep(ctx, topology.Settling) && e.place.has(pin) {
+		e.lately(topology.Lately)
+	}
+}
+
+// prepare claims a turn, and waits until the replica before has stopped and the view is as new.
+func (e *engine[K]) prepare(ctx context.Context, pin string) error {
+	before, err := e.place.claim(ctx, pin)
+	if err != nil {
+		return err
+	}
+	if before == another {
+		backoff.Sleep(ctx, topology.SurelyActive)
+	}
+	return e.cfg.View.CatchUp(ctx)
 }
 
 func (e *engine[K]) read(ctx context.Context, d *delivery) error {

@@ -22,7 +22,7 @@ type engine[K comparable] struct {
 	metrics    metrics
 	results    *publish.Results
 	echoes     echoes
-	turn       turn
+	place      *Place
 	unsettled  unsettled
 	// observing are the observations in progress.
 	observing sync.WaitGroup
@@ -61,6 +61,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		metrics:   newMetrics(cfg.Metrics, cfg.Service.Name),
 		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
+		place:     cfg.Place,
 		unsettled: unsettled{open: map[*delivery]struct{}{}},
 		requests:  map[K]*request{}, running: map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
@@ -88,6 +89,16 @@ func (e *engine[K]) everything(resync bool) {
 	defer e.mu.Unlock()
 	for _, keys := range e.routes {
 		e.askAll(keys, resync)
+	}
+}
+
+// lately looks thoroughly at what has changed within a time.
+func (e *engine[K]) lately(within time.Duration) {
+	for _, object := range e.cfg.View.ChangedSince(time.Now().Add(-within)) {
+		touched := e.route(object)
+		e.mu.Lock()
+		e.askAll(touched, true)
+		e.mu.Unlock()
 	}
 }
 
@@ -219,7 +230,8 @@ func (e *engine[K]) work(ctx context.Context) {
 const gateDelay = 100 * time.Millisecond
 
 func (e *engine[K]) reconcile(ctx context.Context, key K) {
-	if e.cfg.View.Complete() != nil {
+	ours := e.place.ours()
+	if ours && (!e.place.sure() || e.cfg.View.Complete() != nil) {
 		e.queue.keys.AddAfter(key, gateDelay)
 		return
 	}
@@ -233,8 +245,8 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	e.running[key] = r
 	draining, traceparent := e.draining, r.traceparent()
 	e.mu.Unlock()
-	if draining {
-		e.settle(ctx, key, r, errDraining)
+	if draining || !ours {
+		e.settle(ctx, key, r, ErrNotActive)
 		return
 	}
 	p := NewPass(e.cfg.View, key, r.resync)

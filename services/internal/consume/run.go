@@ -33,6 +33,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 	defer stop()
 	var helpers, workers sync.WaitGroup
 	helpers.Go(func() { e.unsettled.renew(background, e.cfg.Log, lease) })
+	helpers.Go(func() { e.place.hold(background) })
 	helpers.Go(func() { e.wakes(ctx) })
 	for range e.cfg.Workers {
 		workers.Go(func() { e.work(ctx) })
@@ -102,7 +103,7 @@ func handBackRest(messages jetstream.MessagesContext) {
 }
 
 // drain finishes the reconciliations in progress, hands everything else back, and gives
-// up the turn.
+// up the place.
 func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
@@ -121,7 +122,7 @@ func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 		e.unsettled.drop(d)
 		_ = d.msg.Nak() // On error the lease runs out.
 	}
-	if err := e.turn.end(ctx, e.cfg.JS, e.cfg.Service.Name); err != nil {
-		e.cfg.Log.DebugContext(ctx, "turn not given up; it will run out", slog.Any("error", err))
+	if err := e.place.leave(ctx); err != nil {
+		e.cfg.Log.DebugContext(ctx, "place not given up; it will run out", slog.Any("error", err))
 	}
 }

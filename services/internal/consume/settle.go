@@ -62,7 +62,8 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 	case err == nil:
 		delete(e.retries, key)
 		return disposition{verdict: done}
-	case e.draining:
+	case e.draining || !e.place.ours():
+		delete(e.retries, key)
 		return disposition{verdict: handBack, err: err}
 	case fault.IsTerminal(err):
 		delete(e.retries, key)

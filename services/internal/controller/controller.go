@@ -10,6 +10,8 @@ import (
 	"context"
 	"log/slog"
 
+	"k8s.io/client-go/rest"
+
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -44,7 +46,10 @@ type Parts struct {
 
 // Open makes the parts of the service that rt bears the name of. It connects to nothing yet.
 func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
-	api, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
+	place := consume.NewPlace(rt.JS, rt.Name, rt.Log)
+	guarded := rest.CopyConfig(rt.Kube)
+	guarded.Wrap(place.Guard)
+	api, err := kube.New(guarded, cfg.Cluster, rt.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +58,11 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 		Announce: func(ctx context.Context, m *eventv1.StoreChanged) error { return publish.Announce(ctx, rt.JS, m) },
 	}
 	if needs.OpenFGA != nil {
-		if p.OpenFGA, err = fga.Dial(*needs.OpenFGA); err != nil {
+		if p.OpenFGA, err = fga.Dial(*needs.OpenFGA, place.GuardCalls()); err != nil {
 			return nil, err
 		}
 	}
-	shown := view.Config{JS: rt.JS, Fetch: api.Fetch, Log: rt.Log}
+	shown := view.Config{JS: rt.JS, Service: rt.Name, Fetch: api.Fetch, Log: rt.Log}
 	if needs.OneCluster {
 		shown.Cluster = cfg.Cluster
 	}
@@ -65,7 +70,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	p.Status = NewStatusWriter(api, p.View, rt.Log)
 	durable, _ := topology.ServiceNamed(rt.Name)
 	p.Engine = consume.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: durable, View: p.View, Workers: cfg.Workers, Resync: cfg.Resync,
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Service: durable, View: p.View, Place: place, Workers: cfg.Workers, Resync: cfg.Resync,
 	}
 	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))
 	return p, nil

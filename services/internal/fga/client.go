@@ -28,8 +28,9 @@ type Client struct {
 	maxTuples int
 }
 
-// Dial makes a client. It connects when first used, and again whenever needed.
-func Dial(cfg Config) (*Client, error) {
+// Dial makes a client. It connects when first used, and again whenever needed. More options come
+// after those of the configuration: what they intercept is the last to see a call.
+func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func Dial(cfg Config) (*Client, error) {
 	if token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer{token: token, plaintext: cfg.plaintext()}))
 	}
-	conn, err := grpc.NewClient(cfg.Target, append(options, cfg.DialOptions...)...)
+	conn, err := grpc.NewClient(cfg.Target, append(append(options, cfg.DialOptions...), more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
 	}

@@ -28,14 +28,24 @@ const (
 	announceAge      = 10 * time.Minute
 	deadLetterAge    = 30 * 24 * time.Hour
 	announceMessages = 100_000
-	// AckWait is the lease on a message; consumers renew it while they work.
-	AckWait = 30 * time.Second
+	// AckWait is the lease on a message; consumers renew it while they work. It bounds, with
+	// pinnedTTL, how long a frozen replica holds up what it was sent.
+	AckWait = 6 * time.Second
 	// pinnedTTL bounds how long a dead replica holds up the next one. It must exceed
 	// PullExpiry, which is how often a living one shows itself.
-	pinnedTTL = 5 * time.Second
+	pinnedTTL = 4 * time.Second
+	// SurelyActive is for how long a replica may be sure of its turn after it has sent a claim of it.
+	SurelyActive = 3 * time.Second
 	// MaxAckPending bounds how many messages one service works on or retries at a time: beyond,
 	// it is sent no more.
 	MaxAckPending = 4096
+)
+
+const (
+	// Settling is how long the calls of a replica that has lost its place may take to come to pass.
+	Settling = 10 * time.Second
+	// Lately is how long before it lost its place a replica may have begun what came to pass after.
+	Lately = time.Minute
 )
 
 // TombstoneTTL is how long the bus remembers a deletion unless the watcher is told otherwise.

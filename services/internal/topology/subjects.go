@@ -64,6 +64,19 @@ func DeadLettersFilter(service string) string {
 // in ENTAIL_CHANGES, so that the pinned replica, and only that one, receives it.
 func WakeSubject(service string) string { return wakePrefix + service }
 
+// BarrierSubject is where the view of a service makes a mark in ENTAIL_CHANGES: once it has read
+// that, it has read all that was there before. No durable receives it.
+func BarrierSubject(service string) string { return wakePrefix + "view-" + service }
+
+// WakeFilter matches what services tell themselves in ENTAIL_CHANGES: wakes, barriers and turns.
+func WakeFilter() string { return wakePrefix + "*" }
+
+// IsWake reports whether a subject is one of those.
+func IsWake(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
+
+// TurnSubject is where the active replica of a service says that it is, or that it has left.
+func TurnSubject(service string) string { return wakePrefix + "turn-" + service }
+
 // clusterToken matches every cluster when cluster is empty.
 func clusterToken(cluster string) string {
 	if cluster == "" {

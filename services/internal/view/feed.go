@@ -13,6 +13,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -30,6 +31,7 @@ func (v *View) feed(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return v.feedChanges(ctx, stream) })
 	group.Go(func() error { return v.feedMarkers(ctx) })
+	group.Go(func() error { return v.attend(ctx) })
 	return group.Wait()
 }
 
@@ -43,15 +45,17 @@ func (v *View) stream(ctx context.Context) (*jetstream.StreamInfo, error) {
 
 func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
 	filters := v.filters(func(k event.GroupResource) string { return topology.ChangesFilter(v.cfg.Cluster, k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, ordered(filters))
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, ordered(append(filters, topology.WakeFilter())))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
 	}
 	v.begin()
-	loaded := consumer.CachedInfo().NumPending == 0
-	if loaded {
-		v.finish(ctx, stream)
+	now := bootclock.Now()
+	last, err := v.barrier(ctx)
+	if err != nil {
+		return err
 	}
+	loaded := false
 	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		if err := v.take(ctx, msg); err != nil {
 			return err
@@ -59,9 +63,9 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 		v.mu.Lock()
 		v.position = meta.Sequence.Stream
 		v.mu.Unlock()
-		if !loaded && meta.NumPending == 0 {
+		if !loaded && meta.Sequence.Stream >= last {
 			loaded = true
-			v.finish(ctx, stream)
+			v.finish(ctx, stream, now)
 		}
 		return v.count(ctx)
 	})
@@ -70,6 +74,9 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 // take applies one message. What cannot be decoded is skipped here: the service's
 // consumer receives it too, and makes it a dead letter.
 func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
+	if topology.IsWake(msg.Subject()) {
+		return nil // It only tells how far we have read.
+	}
 	err := v.takeOnce(ctx, msg)
 	for err != nil && !fault.IsTerminal(err) {
 		if !backoff.Sleep(ctx, pause) {
@@ -100,13 +107,12 @@ func (v *View) begin() {
 	}
 }
 
-// finish makes what was loaded the view's content. Everything up to the last sequence
-// of that time has been seen, although no message of ours may bear it.
-func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo) {
+// finish makes what was loaded the view's content: all that the stream held at a time.
+func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, at time.Duration) {
 	v.mu.Lock()
 	again := v.incarnation != ""
 	v.incarnation, v.loading = topology.Incarnation(stream), false
-	v.position = max(v.position, stream.State.LastSeq)
+	v.heard = at
 	for _, t := range v.tables {
 		t.finish()
 		t.expire(time.Now().Add(-topology.TombstoneTTL))
@@ -189,6 +195,14 @@ func (v *View) filters(subject func(event.GroupResource) string) []string {
 	return filters
 }
 
+const (
+	// heartbeat is how often a server that feeds us shows that it lives: two that are missing, and
+	// another is asked.
+	heartbeat = time.Second
+	// pullExpiry is how long one request lasts.
+	pullExpiry = 30 * time.Second
+)
+
 // ordered reads all that filters match. A reset that fails ends it: what goes on then may
 // be another stream, in which sequences mean something else. The server soon forgets the
 // consumer of a feed that has ended.
@@ -198,7 +212,7 @@ func ordered(filters []string) jetstream.OrderedConsumerConfig {
 
 // each hands every message to f until f or the consumer fails.
 func each(ctx context.Context, consumer jetstream.Consumer, f func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
-	messages, err := consumer.Messages()
+	messages, err := consumer.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}

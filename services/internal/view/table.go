@@ -40,6 +40,7 @@ type table interface {
 	// decode does the costly part outside of the lock; the function it returns needs the lock.
 	decode(c event.Change) (commit func() (taken bool), err error)
 	appendKeys(keys []event.Key) []event.Key
+	appendChanged(keys []event.Key, since time.Time) []event.Key
 	size() int64
 	// begin starts a reload into an empty table, unseen by readers until finish.
 	begin()
@@ -216,6 +217,17 @@ func (t *Table[T]) expire(before time.Time) {
 func (t *Table[T]) appendKeys(keys []event.Key) []event.Key {
 	keys = slices.AppendSeq(keys, maps.Keys(t.shown.live.objects))
 	return slices.AppendSeq(keys, maps.Keys(t.shown.gone.objects))
+}
+
+func (t *Table[T]) appendChanged(keys []event.Key, since time.Time) []event.Key {
+	for _, s := range []*shelf[T]{t.shown.live, t.shown.gone} {
+		for k, o := range s.objects {
+			if o.ObservedAt.After(since) {
+				keys = append(keys, k)
+			}
+		}
+	}
+	return keys
 }
 
 func (t *Table[T]) size() int64 { return int64(len(t.shown.live.objects)) }

@@ -17,6 +17,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
@@ -27,6 +28,8 @@ var ErrIncomplete = errors.New("view is incomplete")
 // Config of a view. JS and Log are required, Fetch where objects may be too large for the bus.
 type Config struct {
 	JS jetstream.JetStream
+	// Service is whose view it is.
+	Service string
 	// Cluster is the one whose objects the view holds; empty means all.
 	Cluster string
 	// Fetch reads an object that the bus could not carry, as JSON; nil when it is gone.
@@ -46,8 +49,10 @@ type View struct {
 	tables map[event.GroupResource]table
 	// incarnation is the creation time of the stream that was loaded; "" before the first load.
 	incarnation string
-	// position is the last sequence seen of that stream.
+	// position is the last sequence seen of that stream, heard when the view was known to hold all
+	// that it did, by [bootclock.Now].
 	position uint64
+	heard    time.Duration
 	markers  map[event.GroupResource]marker
 	// loading is true until a feed has read all that the stream held when it began.
 	loading  bool
@@ -97,6 +102,9 @@ func (v *View) Complete() error {
 	if v.incarnation == "" || v.loading {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
+	if old := bootclock.Since(v.heard); old > deaf {
+		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
+	}
 	for kind := range v.tables {
 		switch m := v.markers[kind]; {
 		case m.message.GetStream() != v.incarnation:
@@ -115,6 +123,17 @@ func (v *View) Keys() []event.Key {
 	var keys []event.Key
 	for _, t := range v.tables {
 		keys = t.appendKeys(keys)
+	}
+	return keys
+}
+
+// ChangedSince lists the objects whose newest change is from after a time, deletions included.
+func (v *View) ChangedSince(then time.Time) []event.Key {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var keys []event.Key
+	for _, t := range v.tables {
+		keys = t.appendChanged(keys, then)
 	}
 	return keys
 }

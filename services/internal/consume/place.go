@@ -1,0 +1,255 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// pinHeader tells a replica that it is the active one; it changes with every turn.
+const pinHeader = "Nats-Pin-Id"
+
+const (
+	// renewal is how often a replica makes sure of its place; renewalTimeout bounds one try.
+	renewal        = topology.SurelyActive / 4
+	renewalTimeout = 2 * time.Second
+)
+
+// ErrNotActive means that this replica may not be the active one of its service any more, so
+// that it must change nothing.
+var ErrNotActive = errors.New("another replica may be the active one by now")
+
+// Place is that of the active replica of a service. JetStream sends messages to one replica at a
+// time, by a pin; how sure a replica may be that it is the only one at work is decided here alone.
+//
+// A pin tells nothing to who stands still: when it runs out, and at every change of the leader,
+// another gets it. So the turn that a pin begins is claimed on the bus, by compare-and-swap, and
+// the claim renewed. A claim holds for [topology.SurelyActive] from when it was sent; whoever claims
+// the turn after another waits for that time, unless that one has left in order. Every change of a
+// backend asks [Place.Left] as the last thing before the request leaves.
+type Place struct {
+	js      jetstream.JetStream
+	service string
+	log     *slog.Logger
+	// id is in our claims.
+	id string
+	// claiming is held while a claim is made.
+	claiming sync.Mutex
+
+	mu  sync.Mutex
+	pin string
+	// open means that the replica before us has stopped, and that ours knows all that that one knew.
+	open bool
+	// until is when the place may be another's, by [bootclock.Now].
+	until time.Duration
+	// claimed is the sequence of our last claim.
+	claimed uint64
+}
+
+// NewPlace makes one that nobody has yet.
+func NewPlace(js jetstream.JetStream, service string, log *slog.Logger) *Place {
+	return &Place{js: js, service: service, log: log, id: nuid.Next()}
+}
+
+// Left is for how long at least the place is ours; [ErrNotActive] when that is not sure.
+func (p *Place) Left() (time.Duration, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := p.until - bootclock.Now(); left > 0 && p.open {
+		return left, nil
+	}
+	return 0, ErrNotActive
+}
+
+// sure reports whether the place is surely ours.
+func (p *Place) sure() bool {
+	_, err := p.Left()
+	return err == nil
+}
+
+// ours reports whether the place is ours for all that is known, sure or not.
+func (p *Place) ours() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pin != ""
+}
+
+// has reports whether the turn of a pin is that of now.
+func (p *Place) has(pin string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return pin != "" && p.pin == pin
+}
+
+// begins takes the pin of a message, and reports whether a new turn begins with it.
+func (p *Place) begins(msg jetstream.Msg) (pin string, another bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pin = msg.Headers().Get(pinHeader)
+	if another = pin != p.pin; another {
+		p.pin, p.until, p.open = pin, 0, false
+	}
+	return pin, another
+}
+
+// opens lets the turn of a pin begin, unless it is over.
+func (p *Place) opens(pin string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = p.pin == pin
+	return p.open
+}
+
+// lose ends the turn of a pin.
+func (p *Place) lose(pin string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pin == pin {
+		p.pin, p.open = "", false
+	}
+}
+
+// hold renews the claim until ctx ends.
+func (p *Place) hold(ctx context.Context) {
+	next := time.NewTicker(renewal)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		p.mu.Lock()
+		pin, claimed := p.pin, p.until > 0
+		p.mu.Unlock()
+		if pin == "" || !claimed {
+			continue
+		}
+		switch before, err := p.claim(ctx, pin); {
+		case err != nil:
+			p.log.DebugContext(ctx, "turn not claimed again", slog.Any("error", err))
+		case before == another:
+			p.log.InfoContext(ctx, "another replica has taken over")
+		}
+	}
+}
+
+// predecessor is who made the claim before.
+type predecessor int
+
+const (
+	// nobody: there is no claim, or who made it has left in order.
+	nobody predecessor = iota
+	ourselves
+	another
+)
+
+// claim says on the bus that the turn of a pin is ours. It says so again only over our own last
+// claim: when another has made one since, the turn is over.
+func (p *Place) claim(ctx context.Context, pin string) (predecessor, error) {
+	p.claiming.Lock()
+	defer p.claiming.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
+	defer cancel()
+	p.mu.Lock()
+	claimed, again := p.claimed, p.until > 0
+	p.mu.Unlock()
+	last, before := claimed, ourselves
+	if !again {
+		var err error
+		if last, before, err = p.last(ctx); err != nil {
+			return before, err
+		}
+		if before == ourselves && last != claimed { // We do not know whom that one was made after.
+			before = another
+		}
+	}
+	sent := bootclock.Now()
+	claim, err := p.publish(ctx, p.id, last)
+	if overtaken(err) {
+		if last, before, err = p.last(ctx); err == nil && again && before != ourselves { // Else the answer to our own claim was lost.
+			p.lose(pin)
+			return another, nil
+		}
+		if err == nil {
+			sent = bootclock.Now()
+			claim, err = p.publish(ctx, p.id, last)
+		}
+	}
+	if err != nil {
+		return before, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pin == pin {
+		p.claimed, p.until = claim.Sequence, sent+topology.SurelyActive
+	}
+	return before, nil
+}
+
+// overtaken reports whether a claim was refused because there is another.
+func overtaken(err error) bool {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+func (p *Place) publish(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {
+	ack, err := p.js.Publish(ctx, topology.TurnSubject(p.service), []byte(text), jetstream.WithExpectLastSequencePerSubject(last))
+	if err != nil {
+		return nil, fmt.Errorf("claim the turn: %w", err)
+	}
+	return ack, nil
+}
+
+// last looks up the newest claim. What it finds may be old: then the next claim is refused.
+func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err error) {
+	stream, err := p.js.Stream(ctx, topology.Changes)
+	if err != nil {
+		return 0, nobody, fmt.Errorf("look up stream: %w", err)
+	}
+	msg, err := stream.GetLastMsgForSubject(ctx, topology.TurnSubject(p.service))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, nobody, nil
+	case err != nil:
+		return 0, nobody, fmt.Errorf("read the last claim: %w", err)
+	case string(msg.Data) == p.id:
+		by = ourselves
+	case len(msg.Data) > 0:
+		by = another
+	}
+	return msg.Sequence, by, nil
+}
+
+// leave gives up the place if it is ours, so that another replica need not wait for it to run out.
+func (p *Place) leave(ctx context.Context) error {
+	p.claiming.Lock()
+	defer p.claiming.Unlock()
+	p.mu.Lock()
+	ours, claimed := p.pin != "" && p.until > 0, p.claimed
+	p.pin, p.open = "", false
+	p.mu.Unlock()
+	if !ours || !p.js.Conn().IsConnected() {
+		return nil
+	}
+	if _, err := p.publish(ctx, "", claimed); err != nil {
+		return err
+	}
+	stream, err := p.js.Stream(ctx, topology.Changes)
+	if err != nil {
+		return fmt.Errorf("look up stream: %w", err)
+	}
+	if err := stream.UnpinConsumer(ctx, p.service, topology.Group); err != nil {
+		return fmt.Errorf("unpin: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package consume_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// placed starts a replica whose place is looked at.
+func (b *bus) placed() (*service, *consume.Place) {
+	js := b.connect()
+	place := consume.NewPlace(js, "test", slog.New(slog.DiscardHandler))
+	return b.start(js, func(c *consume.Config) { c.Place = place }), place
+}
+
+func held(place *consume.Place) error {
+	_, err := place.Left()
+	return err
+}
+
+func TestOneReplicaAtMostIsSureOfItsPlace(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	first, mine := b.placed()
+	eventually(t, func() error { return held(mine) })
+	_, other := b.placed()
+	if left, err := mine.Left(); err != nil || left > topology.SurelyActive {
+		t.Errorf("%s left, %v", left, err)
+	}
+	if held(other) == nil {
+		t.Error("both are sure")
+	}
+	first.stop()
+	if held(mine) == nil {
+		t.Error("who has left is sure")
+	}
+	b.publish("a", "g", 1)
+	eventually(t, func() error { return held(other) })
+}
+
+func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	replica, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	overtaken := errors.New("overtaken")
+	replica.set(func(ctx context.Context, _ *consume.Pass[string]) error {
+		if _, err := b.js.Publish(ctx, topology.TurnSubject("test"), []byte("another")); err != nil {
+			return err
+		}
+		for held(place) == nil {
+			time.Sleep(time.Millisecond)
+		}
+		replica.set(nil)
+		return overtaken
+	})
+	b.publish("a", "g", 1)
+	eventually(t, func() error { return replica.ran("g", 1) })
+	eventually(t, func() error {
+		if held(place) == nil {
+			return errors.New("it is sure although another has claimed the turn")
+		}
+		return nil
+	})
+	if err := replica.ran("g", 2); err == nil {
+		t.Error("it went on")
+	}
+	eventually(t, func() error { // The server sends it messages all the same, so the turn is its own again in the end.
+		if got := replica.holds("g"); got != "a@1 " {
+			return fmt.Errorf("it holds %q", got)
+		}
+		return held(place)
+	})
+}
+
+func TestATurnWaitsForWhoMayStillBeSureOfTheLast(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	claimed := time.Now()
+	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte("one that was killed")); err != nil {
+		t.Fatal(err)
+	}
+	_, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	if waited := time.Since(claimed); waited < topology.SurelyActive {
+		t.Errorf("it waited for %s only", waited)
+	}
+}
+
+func TestAStandbyActsOnNothing(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	b.snapshot(1)
+	active, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	eventually(t, func() error { return active.ran("g", 1) })
+	standby, _ := b.placed()
+	eventually(t, func() error { return standby.view.Complete() })
+	b.snapshot(7) // The view differs in number, and is read again.
+	eventually(t, func() error {
+		if standby.reloads.Load() == 0 {
+			return errors.New("not read again")
+		}
+		return nil
+	})
+	b.publish("b", "h", 2)
+	eventually(t, func() error { return active.ran("h", 1) })
+	if err := standby.ran("g", 1); err == nil {
+		t.Error("the standby has made a pass")
+	}
+}
+
+// A standby whose view has stopped must not decide from it: the old model would come back.
+func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "old", 1)
+	b.snapshot(1)
+	active, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	standby, _ := b.placed()
+	eventually(t, func() error { return standby.view.Complete() })
+	resume := make(chan struct{})
+	standby.hold(resume)
+	b.publish("b", "b", 2) // It is held up by this one.
+	eventually(t, func() error { return active.ran("b", 1) })
+	b.publish("a", "new", 3)
+	eventually(t, func() error {
+		if got := active.holds("new"); got != "a@3 " {
+			return fmt.Errorf("the active one holds %q", got)
+		}
+		return nil
+	})
+	active.stop()
+	b.publish("c", "c", 4)
+	eventually(t, func() error {
+		info, err := b.js.Consumer(t.Context(), topology.Changes, "test")
+		if err == nil && info.CachedInfo().NumAckPending == 0 {
+			err = errors.New("the standby has not been sent anything")
+		}
+		return err
+	})
+	if err := standby.ran("old", 1); err == nil {
+		t.Error("it decided from an old view")
+	}
+	close(resume)
+	eventually(t, func() error {
+		if got := standby.holds("new"); got != "a@3 " {
+			return fmt.Errorf("the standby holds %q", got)
+		}
+		return nil
+	})
+	if got := standby.holds("old"); got != "" {
+		t.Errorf("under the old group it wrote %q", got)
+	}
+}
+
+func TestChangesLeaveOnlyWhileThePlaceIsOurs(t *testing.T) {
+	b := newBus(t)
+	nobody := consume.NewPlace(b.js, "test", slog.New(slog.DiscardHandler))
+	reached := 0
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	defer api.Close()
+	for method, leaves := range map[string]bool{
+		http.MethodGet: true, http.MethodHead: true, http.MethodPost: false, http.MethodPut: false, http.MethodPatch: false, http.MethodDelete: false,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), method, api.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := nobody.Guard(http.DefaultTransport).RoundTrip(r)
+		if (err == nil) != leaves || !leaves && !errors.Is(err, consume.ErrNotActive) {
+			t.Errorf("%s: %v", method, err)
+		}
+		if answer != nil {
+			_ = answer.Body.Close()
+		}
+	}
+	if reached != 2 {
+		t.Errorf("%d requests left", reached)
+	}
+	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()), nobody.GuardCalls(),
+		grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+			return status.Error(codes.Aborted, method)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for call, leaves := range map[string]bool{
+		"Check": true, "Read": true, "ReadAuthorizationModel": true, "ListStores": true, "GetStore": true,
+		"Write": false, "WriteAuthorizationModel": false, "CreateStore": false, "DeleteStore": false, "UpdateStore": false, "WhateverComesNext": false,
+	} {
+		err := conn.Invoke(t.Context(), "/openfga.v1.OpenFGAService/"+call, nil, nil)
+		if left := status.Code(err) == codes.Aborted; left != leaves {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+// hold makes the view stop at the next change until resume is closed.
+func (s *service) hold(resume chan struct{}) {
+	s.held.Store(&resume)
+}
+
+func (s *service) heldUp(event.Key) {
+	if resume := s.held.Load(); resume != nil {
+		<-*resume
+	}
+}
+
+// ran reports whether there were passes of a group, some at least.
+func (g *groups) ran(group string, some int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := g.passes[group]; n < some {
+		return fmt.Errorf("%d passes of %s", n, group)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	// attention is how often the view makes sure that it holds what the stream does, patience how
+	// long it waits for what is missing.
+	attention = 2 * time.Second
+	patience  = 3 * time.Second
+	// deaf is after how long without that a view counts as incomplete.
+	deaf = 6 * time.Second
+)
+
+// barrier makes a mark in the stream, behind all that it holds by now. What a consumer has read
+// tells nothing of what there is: it may read from a server that lags behind. But a mark that it has
+// read comes after all else.
+func (v *View) barrier(ctx context.Context) (sequence uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	mark, err := v.cfg.JS.Publish(ctx, topology.BarrierSubject(v.cfg.Service), nil)
+	if err != nil {
+		return 0, fault.Unavailable(fmt.Errorf("marking the end of stream %s: %w", topology.Changes, err))
+	}
+	return mark.Sequence, nil
+}
+
+// CatchUp waits until the view holds all that the stream holds now. Its error is
+// [fault.Unavailable] when that takes too long.
+func (v *View) CatchUp(ctx context.Context) error {
+	now := bootclock.Now()
+	sequence, err := v.barrier(ctx)
+	if err != nil {
+		return err
+	}
+	stream, err := v.stream(ctx)
+	if err != nil {
+		return fault.Unavailable(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for !v.reached(topology.Incarnation(stream), sequence, now) {
+		if !backoff.Sleep(ctx, attention/1000) {
+			return fault.Unavailable(fmt.Errorf("the view has not read stream %s up to %d: %w", topology.Changes, sequence, ctx.Err()))
+		}
+	}
+	return nil
+}
+
+// reached notes that the view holds all up to a sequence of a life of the stream, as it was at a time.
+func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.loading || v.incarnation != incarnation || v.position < sequence {
+		return false
+	}
+	v.heard = max(v.heard, at)
+	return true
+}
+
+// attend makes sure again and again that nothing is missing, at no cost while nothing happens.
+func (v *View) attend(ctx context.Context) error {
+	for backoff.Sleep(ctx, attention) {
+		now := bootclock.Now()
+		stream, err := v.stream(ctx)
+		if err == nil && !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now) {
+			err = v.CatchUp(ctx)
+		}
+		if err != nil {
+			v.cfg.Log.DebugContext(ctx, "the view may be old", slog.Any("error", err))
+		}
+	}
+	return nil
+}
