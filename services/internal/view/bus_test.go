@@ -115,7 +115,7 @@ type fed struct {
 
 func (b *bus) feed(edit ...func(*view.Config)) *fed {
 	b.t.Helper()
-	cfg := view.Config{JS: b.js, Log: slog.New(slog.DiscardHandler)}
+	cfg := view.Config{JS: b.js, Service: "test", Log: slog.New(slog.DiscardHandler)}
 	for _, f := range edit {
 		f(&cfg)
 	}

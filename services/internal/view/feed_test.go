@@ -3,6 +3,8 @@ package view_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,22 +23,41 @@ func TestAnAbsenceMeansNothingBeforeTheMarkerOfEveryKind(t *testing.T) {
 	f.incomplete(t, "b")
 	b.mark(kinds.Roles(), 0, last) // Of a kind that this view does not hold.
 	b.mark(kinds.Stores(), 2, last, func(m *eventv1.SnapshotMarker) { m.Stream = "another life of the stream" })
-	b.put(change("c", 3))
+	last = b.put(change("c", 3))
 	f.incomplete(t, "c")
-	b.mark(kinds.Stores(), 3, last+1)
+	b.mark(kinds.Stores(), 3, last)
 	f.await(t, "a b c ")
 	if f.reloads.Load() != 0 {
 		t.Error("the first load is no reload")
 	}
 }
 
+// wait waits until a channel is closed.
+func wait(ctx context.Context, closed <-chan struct{}) error {
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func TestAMarkerSpeaksOfWhatTheViewMayNotHaveReadYet(t *testing.T) {
 	b := newBus(t)
-	last := b.put(change("a", 1))
-	f := b.feed()
-	b.mark(kinds.Stores(), 2, last+1)
+	b.put(change("a", 1))
+	read := make(chan struct{})
+	f := b.feed(func(c *view.Config) {
+		c.Fetch = func(ctx context.Context, _ event.Key) ([]byte, error) { return []byte(`{}`), wait(ctx, read) }
+	})
 	f.incomplete(t, "a")
-	b.put(change("b", 2))
+	b.mark(kinds.Stores(), 2, b.put(change("b", 2, func(c *event.Change) { c.Omitted, c.Object = true, nil })))
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "read up to") {
+			return fmt.Errorf("it says %w", err)
+		}
+		return nil
+	})
+	close(read)
 	f.await(t, "a b ")
 }
 
@@ -104,12 +125,11 @@ func TestALargeObjectIsWaitedForAsLongAsItCannotBeRead(t *testing.T) {
 func TestReadersSeeTheOldContentUntilTheNewOneIsWhole(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("gone", 2)))
-	reading, whole := make(chan struct{}), make(chan struct{})
+	reading, whole := make(chan struct{}, 100), make(chan struct{})
 	f := b.feed(func(c *view.Config) {
-		c.Fetch = func(context.Context, event.Key) ([]byte, error) {
+		c.Fetch = func(ctx context.Context, _ event.Key) ([]byte, error) {
 			reading <- struct{}{}
-			<-whole
-			return []byte(`{}`), nil
+			return []byte(`{}`), wait(ctx, whole)
 		}
 	})
 	f.await(t, "a gone ")
