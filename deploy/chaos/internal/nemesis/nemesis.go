@@ -27,6 +27,9 @@ type Target struct {
 	Before func(workload.Operation)
 	// Calm tells whether no other blow is in force.
 	Calm func() bool
+
+	// handled is what each replica had done when that was last observed.
+	handled map[string]float64
 }
 
 // Strike is one blow, drawn.
