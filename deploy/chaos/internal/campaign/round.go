@@ -47,7 +47,7 @@ func (e *episode) round(ctx context.Context, number int) error {
 // strikeAll strikes, each blow amid a burst of changes: most that goes wrong does so then.
 func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (lasting []func() error, err error) {
 	e.target.Observe(ctx)
-	if err := e.operate(ctx, 1+e.plan.IntN(6), time.Second); err != nil {
+	if err := e.operate(ctx, 1+e.plan.IntN(6), 200*time.Millisecond); err != nil {
 		return nil, err
 	}
 	for _, s := range strikes {
@@ -64,23 +64,32 @@ func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (last
 		} else {
 			e.afflicts.Go(func() { e.healAfter(ctx, s.For, heal) })
 		}
-		if err := e.operate(ctx, 4+e.plan.IntN(10), 3*time.Second); err != nil {
+		if err := e.operateUnder(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return lasting, e.healed(ctx)
 }
 
-// operate does a number of operations, with a pause after each: short ones, and now and then a lull
-// in which what was done is digested. Most is what lulls are about.
-func (e *episode) operate(ctx context.Context, n int, most time.Duration) error {
+// operateUnder operates under a blow: another burst, a lull in which it is digested or not, and
+// more, not so fast.
+func (e *episode) operateUnder(ctx context.Context) error {
+	if err := e.operate(ctx, 2+e.plan.IntN(6), 150*time.Millisecond); err != nil {
+		return err
+	}
+	wait(ctx, upTo(e.plan, 2500*time.Millisecond))
+	return e.operate(ctx, 2+e.plan.IntN(6), time.Second)
+}
+
+// operate does a number of operations, with a pause after each of that at most.
+func (e *episode) operate(ctx context.Context, n int, pause time.Duration) error {
 	for range n {
 		o := e.workload.Next()
 		e.begin(o)
 		if err := e.world.Driver.Do(ctx, o); err != nil {
 			return err
 		}
-		wait(ctx, pause(e.plan, most))
+		wait(ctx, upTo(e.plan, pause))
 	}
 	return nil
 }
@@ -183,14 +192,6 @@ func (e *episode) replay(ctx context.Context) error {
 		return fmt.Errorf("a replay of everything, at rest, wrote: %w", err)
 	}
 	return nil
-}
-
-// pause draws a time: short, or in one of five cases a lull.
-func pause(r *rand.Rand, lull time.Duration) time.Duration {
-	if r.IntN(5) == 0 {
-		return upTo(r, lull)
-	}
-	return upTo(r, lull/8)
 }
 
 func upTo(r *rand.Rand, most time.Duration) time.Duration {

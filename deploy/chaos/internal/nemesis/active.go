@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -50,27 +51,33 @@ func (t *Target) killActive(ctx context.Context, services []string) []*system.Pr
 	for _, p := range struck {
 		p.Kill()
 	}
+	t.Tell("killed " + strings.Join(names, ", "))
 	return struck
 }
 
-// idle finds the NATS server that leads fewest of the groups which a change goes through: the
-// stream of changes and its consumers. While nobody can tell, it is the other.
-func (t *Target) idle(ctx context.Context, other *system.Process) *system.Process {
+// reader finds the NATS server from which most is read of what others write: it serves many who
+// follow the stream of changes, and leads few of the groups that a change goes through. While nobody
+// can tell, it is the other.
+func (t *Target) reader(ctx context.Context, other *system.Process) *system.Process {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
 	stream, err := t.Bus.JS.Stream(ctx, changes)
 	if err != nil {
 		return other
 	}
-	leads := map[string]int{leader(stream.CachedInfo().Cluster): 1}
-	for _, durable := range t.Bus.Durables {
-		if consumer, err := stream.Consumer(ctx, durable); err == nil {
-			leads[leader(consumer.CachedInfo().Cluster)]++
+	score := map[string]int{leader(stream.CachedInfo().Cluster): -1}
+	for c := range stream.ListConsumers(ctx).Info() {
+		switch {
+		case c.Config.Durable != "":
+			score[leader(c.Cluster)]--
+		case c.NumWaiting > 0: // Else whoever made it is gone.
+			score[leader(c.Cluster)]++
 		}
 	}
-	return slices.MinFunc(t.System.Nodes, func(a, b *system.Process) int { return leads[a.Name] - leads[b.Name] })
+	return slices.MaxFunc(t.System.Nodes, func(a, b *system.Process) int { return score[a.Name] - score[b.Name] })
 }
 
+// leader names the server of a stream or consumer that others write or read it through.
 func leader(c *jetstream.ClusterInfo) string {
 	if c == nil {
 		return ""

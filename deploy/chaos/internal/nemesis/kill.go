@@ -135,14 +135,14 @@ func drawRestart(r *rand.Rand, s Shape) Strike {
 // drawMachine: a NATS server, and after a while the active replica of a service, or of each. They
 // stay away until the others have come to rest.
 func drawMachine(r *rand.Rand, s Shape) Strike {
-	dead, idle := r.IntN(s.Nodes), r.IntN(3) > 0
+	dead, reader := r.IntN(s.Nodes), r.IntN(4) > 0
 	node := node(dead)
-	if idle {
-		node = "the NATS server that leads least"
+	if reader {
+		node = "the NATS server that most read from"
 	}
 	all := system.Services()
 	services := []string{all[r.IntN(len(all))].Name}
-	if r.IntN(2) == 0 {
+	if r.IntN(3) > 0 {
 		services = nil
 		for _, service := range all[1:] { // The watcher goes on: there is something to miss.
 			services = append(services, service.Name)
@@ -153,10 +153,11 @@ func drawMachine(r *rand.Rand, s Shape) Strike {
 		Text: fmt.Sprintf("%s, and after %s the active replica of %s", node, gap, strings.Join(services, ", ")),
 		Do: func(ctx context.Context, t *Target) (func() error, error) {
 			struck := t.System.Nodes[dead]
-			if idle {
-				struck = t.idle(ctx, struck)
+			if reader {
+				struck = t.reader(ctx, struck)
 			}
 			struck.Kill()
+			t.Tell("killed " + struck.Name)
 			gone := make(chan []*system.Process, 1)
 			time.AfterFunc(gap, func() { gone <- append(t.killActive(ctx, services), struck) })
 			return func() error { return startAll(<-gone) }, nil

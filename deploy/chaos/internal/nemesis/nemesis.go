@@ -27,6 +27,8 @@ type Target struct {
 	Before func(workload.Operation)
 	// Calm tells whether no other blow is in force.
 	Calm func() bool
+	// Tell writes down what was chosen when a blow fell.
+	Tell func(text string)
 
 	// handled is what each replica had done when that was last observed.
 	handled map[string]float64
