@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -55,9 +56,9 @@ func (t *Target) killActive(ctx context.Context, services []string) []*system.Pr
 	return struck
 }
 
-// reader finds the NATS server from which most is read of what others write: it serves many who
-// follow the stream of changes, and leads few of the groups that a change goes through. While nobody
-// can tell, it is the other.
+// reader finds the NATS server by whose death those who read lose most, and those who write least:
+// it leads few of the groups that a change goes through, and serves many who follow the stream of
+// changes. While nobody can tell, it is the other.
 func (t *Target) reader(ctx context.Context, other *system.Process) *system.Process {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
@@ -65,16 +66,18 @@ func (t *Target) reader(ctx context.Context, other *system.Process) *system.Proc
 	if err != nil {
 		return other
 	}
-	score := map[string]int{leader(stream.CachedInfo().Cluster): -1}
+	serves, leads := map[string]int{}, map[string]int{leader(stream.CachedInfo().Cluster): 1}
 	for c := range stream.ListConsumers(ctx).Info() {
 		switch {
 		case c.Config.Durable != "":
-			score[leader(c.Cluster)]--
+			leads[leader(c.Cluster)]++
 		case c.NumWaiting > 0: // Else whoever made it is gone.
-			score[leader(c.Cluster)]++
+			serves[leader(c.Cluster)]++
 		}
 	}
-	return slices.MaxFunc(t.System.Nodes, func(a, b *system.Process) int { return score[a.Name] - score[b.Name] })
+	return slices.MinFunc(t.System.Nodes, func(a, b *system.Process) int {
+		return cmp.Or(leads[a.Name]-leads[b.Name], serves[b.Name]-serves[a.Name])
+	})
 }
 
 // leader names the server of a stream or consumer that others write or read it through.

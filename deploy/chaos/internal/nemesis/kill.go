@@ -33,7 +33,7 @@ func kills() []Blow {
 		{Name: KillServers, Weight: 3, Nodes: 1, Replicas: 1, draw: drawKillServers},
 		{Name: Restart, Weight: 2, Nodes: 1, Replicas: 1, draw: drawRestart},
 		{
-			Name: Machine, Weight: 6, Nodes: 3, Replicas: 2, Lasting: true, draw: drawMachine,
+			Name: Machine, Weight: 20, Nodes: 3, Replicas: 2, Lasting: true, draw: drawMachine,
 			Known: "a standby takes over with a view that has stopped, and writes the old model back",
 		},
 		{Name: Wipe, Weight: 1, Nodes: 1, Replicas: 1, draw: drawWipe},
@@ -133,12 +133,12 @@ func drawRestart(r *rand.Rand, s Shape) Strike {
 }
 
 // drawMachine: a NATS server, and after a while the active replica of a service, or of each. They
-// stay away until the others have come to rest.
+// stay away until the others have come to rest, and come back in the same order.
 func drawMachine(r *rand.Rand, s Shape) Strike {
 	dead, reader := r.IntN(s.Nodes), r.IntN(4) > 0
 	node := node(dead)
 	if reader {
-		node = "the NATS server that most read from"
+		node = "the NATS server that leads least"
 	}
 	all := system.Services()
 	services := []string{all[r.IntN(len(all))].Name}
@@ -148,7 +148,7 @@ func drawMachine(r *rand.Rand, s Shape) Strike {
 			services = append(services, service.Name)
 		}
 	}
-	gap := between(r, 0, 4*time.Second)
+	gap, later := between(r, 0, 4*time.Second), between(r, 0, 3*time.Second)
 	return Strike{
 		Text: fmt.Sprintf("%s, and after %s the active replica of %s", node, gap, strings.Join(services, ", ")),
 		Do: func(ctx context.Context, t *Target) (func() error, error) {
@@ -159,8 +159,12 @@ func drawMachine(r *rand.Rand, s Shape) Strike {
 			struck.Kill()
 			t.Tell("killed " + struck.Name)
 			gone := make(chan []*system.Process, 1)
-			time.AfterFunc(gap, func() { gone <- append(t.killActive(ctx, services), struck) })
-			return func() error { return startAll(<-gone) }, nil
+			time.AfterFunc(gap, func() { gone <- t.killActive(ctx, services) })
+			return func() error {
+				err := struck.Start()
+				<-time.After(later)
+				return errors.Join(err, startAll(<-gone))
+			}, nil
 		},
 	}
 }
