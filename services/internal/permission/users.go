@@ -39,6 +39,7 @@ func watcher() User {
 			may("The watcher alone makes streams, and gives them their configuration back.", slices.Concat(
 				each(streamAPI+"CREATE.", topology.Streams()...), each(streamAPI+"UPDATE.", topology.Streams()...))...),
 			may("What is published: changes, and markers.", "entail.changes.>", "entail.sync.>"),
+			may("Does the bus take anything?", topology.BarrierSubject(topology.Watcher)),
 			may("A sweep reads what the stream holds.", read(changes, "entail.changes.>")...),
 			may("One message is read: a change, a marker, a result, a dead letter.",
 				direct+changes, direct+changes+".entail.changes.>", direct+sync+".entail.sync.>", direct+results+".entail.results.>", direct+letters),

@@ -25,6 +25,8 @@ const (
 	pulseTimeout  = 2 * time.Second
 	// silence is how long JetStream may give none before another server is tried.
 	silence = 5 * time.Second
+	// clusterUnavailable is what a server says that does not know the others' leader.
+	clusterUnavailable jetstream.ErrorCode = 10008
 )
 
 // pulse tells whether JetStream answers. A server may answer pings and yet have lost the others of
@@ -32,14 +34,16 @@ const (
 type pulse struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
-	log  *slog.Logger
+	// service is whose connection it is.
+	service string
+	log     *slog.Logger
 	// heard is when JetStream last answered, in nanoseconds since begun.
 	heard atomic.Int64
 	begun time.Time
 }
 
-func newPulse(conn *nats.Conn, js jetstream.JetStream, log *slog.Logger) *pulse {
-	return &pulse{conn: conn, js: js, log: log, begun: time.Now()}
+func newPulse(conn *nats.Conn, js jetstream.JetStream, service string, log *slog.Logger) *pulse {
+	return &pulse{conn: conn, js: js, service: service, log: log, begun: time.Now()}
 }
 
 // Run asks until ctx ends.
@@ -61,12 +65,18 @@ func (p *pulse) Run(ctx context.Context) error {
 	return nil
 }
 
-// ask reports whether JetStream answers, whatever it says.
+// ask reports whether JetStream answers, whatever it says. It publishes: a server that has lost the
+// others goes on telling what it knows, but acknowledges nothing.
 func (p *pulse) ask(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
-	_, err := p.js.Stream(ctx, topology.Changes)
-	return err == nil || errors.Is(err, jetstream.ErrStreamNotFound)
+	_, err := p.js.Publish(ctx, topology.BarrierSubject(p.service), nil)
+	if errors.Is(err, jetstream.ErrNoStreamResponse) { // Perhaps there is no such stream.
+		_, err = p.js.Stream(ctx, topology.Changes)
+		return errors.Is(err, jetstream.ErrStreamNotFound)
+	}
+	refusal, refused := errors.AsType[*jetstream.APIError](err)
+	return err == nil || refused && refusal.ErrorCode != clusterUnavailable
 }
 
 // silent is for how long JetStream has not answered.

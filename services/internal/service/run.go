@@ -124,7 +124,7 @@ func (p *process) open(ctx context.Context, fail func(error)) error {
 	if err := p.server.Mount(p.app.Handlers...); err != nil {
 		return err
 	}
-	pulse := newPulse(p.bus.conn, p.bus.js, p.rt.Log)
+	pulse := newPulse(p.bus.conn, p.bus.js, p.rt.Name, p.rt.Log)
 	p.tasks = start(ctx, fail, append(p.app.Tasks, pulse.Run)...)
 	checks := append([]Check{connected(p.bus.conn), pulse.check()}, p.app.Ready...)
 	p.ready.checks.Store(&checks)

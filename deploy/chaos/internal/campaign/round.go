@@ -46,6 +46,7 @@ func (e *episode) round(ctx context.Context, number int) error {
 
 // strikeAll strikes, each blow amid a burst of changes: most that goes wrong does so then.
 func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (lasting []func() error, err error) {
+	e.target.Observe(ctx)
 	if err := e.operate(ctx, 1+e.plan.IntN(6), 200*time.Millisecond); err != nil {
 		return nil, err
 	}
@@ -63,11 +64,21 @@ func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (last
 		} else {
 			e.afflicts.Go(func() { e.healAfter(ctx, s.For, heal) })
 		}
-		if err := e.operate(ctx, 4+e.plan.IntN(10), 500*time.Millisecond); err != nil {
+		if err := e.operateUnder(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return lasting, e.healed(ctx)
+}
+
+// operateUnder operates under a blow: another burst, a lull in which it is digested or not, and
+// more, not so fast.
+func (e *episode) operateUnder(ctx context.Context) error {
+	if err := e.operate(ctx, 2+e.plan.IntN(6), 150*time.Millisecond); err != nil {
+		return err
+	}
+	wait(ctx, upTo(e.plan, 2500*time.Millisecond))
+	return e.operate(ctx, 2+e.plan.IntN(6), time.Second)
 }
 
 // operate does a number of operations, with a pause after each of that at most.

@@ -52,7 +52,7 @@ func checkBus(ctx context.Context, w *World) error {
 	for _, name := range Streams() {
 		stream, err := w.Bus.JS.Stream(ctx, name)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("stream %s: %w", name, err))
+			errs = append(errs, w.Bus.unanswered(fmt.Errorf("stream %s: %w", name, err)))
 			continue
 		}
 		if n := stream.CachedInfo().State.Msgs; name == deadLetters && n > 0 {
@@ -68,7 +68,7 @@ func (b *Bus) CaughtUp(ctx context.Context) error {
 	for _, name := range b.Durables {
 		consumer, err := b.JS.Consumer(ctx, changes, name)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("durable %s: %w", name, err))
+			errs = append(errs, b.unanswered(fmt.Errorf("durable %s: %w", name, err)))
 			continue
 		}
 		if info := consumer.CachedInfo(); info.AckFloor.Consumer == 0 || info.NumPending+uint64(info.NumAckPending) > 0 {
@@ -76,6 +76,15 @@ func (b *Bus) CaughtUp(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// unanswered returns the error of a request. Unless that is an answer about what was asked for,
+// another server is tried: this one may have lost the others, and they know better.
+func (b *Bus) unanswered(err error) error {
+	if !errors.Is(err, jetstream.ErrStreamNotFound) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		_ = b.conn.ForceReconnect() // Fails only while it reconnects anyway.
+	}
+	return err
 }
 
 // Replay has every service look at everything anew: its durable goes, and it is told to compare

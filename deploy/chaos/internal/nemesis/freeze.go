@@ -28,7 +28,7 @@ func freezes() []Blow {
 		{Name: FreezeServers, Weight: 1, Nodes: 1, Replicas: 1, draw: drawFreezeServers},
 		{
 			Name: FreezeNode, Weight: 1, Nodes: 3, Replicas: 1, Lasting: true, draw: drawFreezeNode,
-			Known: "nobody looks for another NATS server when one is silent",
+			Known: "an announcement whose answer is lost holds a store up for two minutes",
 		},
 	}
 }

@@ -19,7 +19,7 @@ const (
 	KillServers = "kill-servers"
 	// Restart is an end in order and a new start.
 	Restart = "restart"
-	// Machine is a NATS server and a replica that die together, as on one machine.
+	// Machine is a NATS server and active replicas that die together, as on one machine, for good.
 	Machine = "machine"
 	// Wipe takes away all that NATS has on disk.
 	Wipe = "wipe"
@@ -33,7 +33,7 @@ func kills() []Blow {
 		{Name: KillServers, Weight: 3, Nodes: 1, Replicas: 1, draw: drawKillServers},
 		{Name: Restart, Weight: 2, Nodes: 1, Replicas: 1, draw: drawRestart},
 		{
-			Name: Machine, Weight: 6, Nodes: 3, Replicas: 2, draw: drawMachine,
+			Name: Machine, Weight: 20, Nodes: 3, Replicas: 2, Lasting: true, draw: drawMachine,
 			Known: "a standby takes over with a view that has stopped, and writes the old model back",
 		},
 		{Name: Wipe, Weight: 1, Nodes: 1, Replicas: 1, draw: drawWipe},
@@ -132,30 +132,39 @@ func drawRestart(r *rand.Rand, s Shape) Strike {
 	}
 }
 
-// drawMachine: the NATS server first, and while it is down a replica of a service, or one of each.
+// drawMachine: a NATS server, and after a while the active replica of a service, or of each. They
+// stay away until the others have come to rest, and come back in the same order.
 func drawMachine(r *rand.Rand, s Shape) Strike {
-	dead, names := node(r.IntN(s.Nodes)), replicas(r, s, 1)
-	if r.IntN(2) == 0 {
-		names, dead = nil, node(r.IntN(s.Nodes))
-		index := r.IntN(s.Replicas)
-		for _, service := range system.Services()[1:] { // The watcher goes on: there is something to miss.
-			names = append(names, fmt.Sprintf("%s-%d", service.Name, index))
+	dead, reader := r.IntN(s.Nodes), r.IntN(4) > 0
+	node := node(dead)
+	if reader {
+		node = "the NATS server that leads least"
+	}
+	all := system.Services()
+	services := []string{all[r.IntN(len(all))].Name}
+	if r.IntN(3) > 0 {
+		services = nil
+		for _, service := range all[1:] { // The watcher goes on: there is something to miss.
+			services = append(services, service.Name)
 		}
 	}
-	gap, down := between(r, 0, 3*time.Second), between(r, 5*time.Second, 10*time.Second)
+	gap, later := between(r, 0, 4*time.Second), between(r, 0, 3*time.Second)
 	return Strike{
-		Text: fmt.Sprintf("%s, and after %s %s, for %s", dead, gap, strings.Join(names, ", "), down), For: down,
-		Do: func(_ context.Context, t *Target) (func() error, error) {
-			all := append(processes(t, []string{dead}), processes(t, names)...)
-			all[0].Kill()
-			gone := make(chan struct{})
-			time.AfterFunc(gap, func() {
-				defer close(gone)
-				for _, p := range all[1:] {
-					p.Kill()
-				}
-			})
-			return func() error { <-gone; return startAll(all) }, nil
+		Text: fmt.Sprintf("%s, and after %s the active replica of %s", node, gap, strings.Join(services, ", ")),
+		Do: func(ctx context.Context, t *Target) (func() error, error) {
+			struck := t.System.Nodes[dead]
+			if reader {
+				struck = t.reader(ctx, struck)
+			}
+			struck.Kill()
+			t.Tell("killed " + struck.Name)
+			gone := make(chan []*system.Process, 1)
+			time.AfterFunc(gap, func() { gone <- t.killActive(ctx, services) })
+			return func() error {
+				err := struck.Start()
+				<-time.After(later)
+				return errors.Join(err, startAll(<-gone))
+			}, nil
 		},
 	}
 }

@@ -25,6 +25,11 @@ type Target struct {
 	Force func() workload.Operation
 	// Before hears of such an operation.
 	Before func(workload.Operation)
+	// Tell writes down what was chosen when a blow fell.
+	Tell func(text string)
+
+	// handled is what each replica had done when that was last observed.
+	handled map[string]float64
 }
 
 // Strike is one blow, drawn.

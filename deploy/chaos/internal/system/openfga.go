@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,10 @@ func (s *System) startOpenFGA(ctx context.Context) error {
 	if err := s.OpenFGA.Start(); err != nil {
 		return err
 	}
-	return poll(ctx, func(ctx context.Context) error { return get(ctx, s.OpenFGAMetrics()) })
+	return poll(ctx, func(ctx context.Context) error {
+		_, err := get(ctx, s.OpenFGAMetrics())
+		return err
+	})
 }
 
 // OpenFGATarget is its gRPC address, past every proxy.
@@ -34,19 +38,20 @@ func (s *System) OpenFGAMetrics() string {
 	return "http://" + address(s.ports.openFGAMetrics) + "/metrics"
 }
 
-// get wants an answer of 200.
-func get(ctx context.Context, url string) error {
+// get wants an answer of 200, and returns what is in it.
+func get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return "", err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+		return "", fmt.Errorf("%s answers %s", url, response.Status)
 	}
-	return nil
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
 }

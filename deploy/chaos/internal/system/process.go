@@ -97,6 +97,13 @@ func cmpErr(err error) error {
 	return err
 }
 
+// Runs reports whether the process runs, frozen or not.
+func (p *Process) Runs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running != nil
+}
+
 // end marks the life that runs as one whose end is asked for, and returns it.
 func (p *Process) end() *life {
 	p.mu.Lock()

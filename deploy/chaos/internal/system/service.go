@@ -58,7 +58,26 @@ func (r *Replica) Links() []*Proxy {
 func (r *Replica) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return get(ctx, r.url+"/readyz")
+	_, err := get(ctx, r.url+"/readyz")
+	return err
+}
+
+// Handled is how many messages the replica has handled since it was started.
+func (r *Replica) Handled(ctx context.Context) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	text, err := get(ctx, r.url+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "entail_messages_handled_total{") {
+			n, _ := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]), 64)
+			sum += n
+		}
+	}
+	return sum, nil
 }
 
 func (s *System) addServices() error {

@@ -104,9 +104,12 @@ func (s *System) start(ctx context.Context) error {
 	})
 }
 
-// Ready is nil when every replica of every service says that it is ready.
+// Ready is nil when every replica of every service that runs says that it is ready.
 func (s *System) Ready(ctx context.Context) error {
 	for _, r := range s.Services {
+		if !r.Process.Runs() {
+			continue // It was killed; of those that end by themselves [System.Failures] tells.
+		}
 		if err := r.Ready(ctx); err != nil {
 			return fmt.Errorf("%s: %w", r.Process.Name, err)
 		}

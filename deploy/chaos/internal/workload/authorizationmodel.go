@@ -14,13 +14,16 @@ func AuthorizationModels() schema.GroupVersionResource {
 }
 
 // authorizationModels each bring a type of their own, so that none ever conflicts with another;
-// now and then one is broken, and now and then one moves to another Store.
+// now and then one is broken, and now and then one is away from its usual Store.
 func authorizationModels() Kind {
-	return Kind{Resource: AuthorizationModels(), Weight: 6, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+	return Kind{Resource: AuthorizationModels(), Weight: 8, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 		n := r.IntN(partNames)
 		o := object(AuthorizationModels(), "AuthorizationModel", "", fmt.Sprintf("part-%d", n))
 		own := fmt.Sprintf("part_%d", n)
-		store := numbered(r, "store-", storeNames)
+		store := fmt.Sprintf("store-%d", n%storeNames)
+		if r.IntN(4) == 0 {
+			store = numbered(r, "store-", storeNames)
+		}
 		variant := r.IntN(len(viewers))
 		text, what := "module "+own+"\n"+viewable(own, variant), fmt.Sprintf("variant %d", variant)
 		if r.IntN(7) == 0 {

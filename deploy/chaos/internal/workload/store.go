@@ -10,8 +10,8 @@ import (
 
 // How many objects of each kind there are, and how much they share.
 const (
-	storeNames = 3
-	partNames  = 5
+	storeNames = 5
+	partNames  = 8
 	users      = 3
 	numbers    = 3
 	// bulk is how many tuples an object has now and then: several calls of OpenFGA.
@@ -36,12 +36,13 @@ func stores() Kind {
 	}}
 }
 
-// viewers are the ways in which a type may say who views: the second gives more than the first,
-// and the third takes a relation along.
+// viewers are the ways in which a type may say who views: the second gives more than the first, the
+// third takes a relation along, and the fourth could be given to everybody at once.
 var viewers = []string{ //nolint:gochecknoglobals // It never changes.
 	"    define viewer: [user]\n",
 	"    define viewer: [user] or editor\n",
 	"    define viewer: [user]\n    define auditor: [user]\n",
+	"    define viewer: [user, user:*]\n",
 }
 
 // core is a core module.
@@ -80,7 +81,7 @@ func drawTuples(r *rand.Rand, own string) []any {
 	if r.IntN(8) == 0 {
 		add("doc:1", "unknown", "user:1")
 	}
-	if r.IntN(2) == 0 {
+	if r.IntN(4) == 0 {
 		for i := range bulkLeast + r.IntN(bulkMost-bulkLeast) {
 			add(fmt.Sprintf("doc:bulk%d", r.IntN(numbers)), "editor", fmt.Sprintf("user:b%d", i))
 		}

@@ -81,6 +81,9 @@ type Workload struct {
 	random *rand.Rand
 	kinds  []Kind
 	total  int
+	// favourite is the kind that people are busy with, for so many more operations.
+	favourite Kind
+	spell     int
 	// has are the objects that were asked for and not taken back.
 	has map[string]*unstructured.Unstructured
 }
@@ -128,7 +131,21 @@ func (w *Workload) Force() Operation {
 	return o
 }
 
+// longest is how many operations people are busy with one kind at most.
+const longest = 16
+
+// kind draws one. People do one sort of thing for a while, and others beside it.
 func (w *Workload) kind() Kind {
+	if w.spell--; w.spell < 0 {
+		w.favourite, w.spell = w.any(), w.random.IntN(longest)
+	}
+	if w.random.IntN(2) == 0 {
+		return w.favourite
+	}
+	return w.any()
+}
+
+func (w *Workload) any() Kind {
 	n := w.random.IntN(w.total)
 	for _, k := range w.kinds {
 		if n -= k.Weight; n < 0 {

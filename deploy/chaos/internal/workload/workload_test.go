@@ -51,6 +51,24 @@ func TestEveryKindIsCreatedChangedAndDeleted(t *testing.T) {
 	}
 }
 
+func TestPeopleAreBusyWithOneKindForAWhile(t *testing.T) {
+	w := New(rand.New(rand.NewPCG(1, 0)))
+	most, last := map[string]int{}, []string{}
+	for range 2000 {
+		last = append(last, w.Next().Resource.Resource)
+		counts := map[string]int{}
+		for _, resource := range last[max(0, len(last)-12):] {
+			counts[resource]++
+			most[resource] = max(most[resource], counts[resource])
+		}
+	}
+	for _, k := range Kinds() {
+		if resource := k.Resource.Resource; k.Weight > 1 && most[resource] < 8 {
+			t.Errorf("of 12 operations at most %d are on %s", most[resource], resource)
+		}
+	}
+}
+
 func TestForceStripsOnlyWhatHasFinalizers(t *testing.T) {
 	w := New(rand.New(rand.NewPCG(1, 0)))
 	for range 200 {
