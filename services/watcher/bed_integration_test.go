@@ -208,6 +208,9 @@ func (b *bed) order() {
 	}
 	newest := map[string]event.Change{}
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
+		if topology.IsWake(msg.Subject()) {
+			return
+		}
 		c, err := topology.DecodeChange(msg)
 		if err != nil {
 			b.t.Errorf("message on %s: %v", msg.Subject(), err)

@@ -178,7 +178,12 @@ func TestDeletionsAreForgottenWhenTheBusForgetsThem(t *testing.T) {
 	at := func(age time.Duration) func(*event.Change) {
 		return func(c *event.Change) { c.Deleted, c.ObservedAt = true, time.Now().Add(-age) }
 	}
-	last := b.put(change("young", 1, at(time.Hour)), change("old", 2, at(topology.TombstoneTTL+time.Hour)), change("a", 3))
+	for _, c := range []event.Change{change("young", 1, at(time.Hour)), change("old", 2, at(topology.TombstoneTTL+time.Hour))} {
+		data, err := c.Marshal()
+		b.must(err)
+		b.raw(topology.ChangeSubject(c.Key), string(data)) // Without a time to live.
+	}
+	last := b.put(change("a", 3))
 	b.mark(kinds.Stores(), 1, last)
 	f := b.feed()
 	f.await(t, "a ")

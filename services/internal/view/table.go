@@ -201,8 +201,10 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	switch {
 	case !o.Deleted:
 		c.replace(was, o)
-	case was != nil && was.UID == o.UID && o.NewerThan(was.Change):
-		c.live.remove(o.Key)
+	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.NewerThan(was.Change):
+		if c.live.remove(o.Key); was.UID != o.UID { // It went before the one that is deleted came.
+			c.gone.bury(was, o.ObservedAt)
+		}
 		fallthrough
 	default:
 		c.gone.put(o)

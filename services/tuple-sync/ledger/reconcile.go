@@ -112,7 +112,7 @@ type snapshot struct {
 func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	storeID := p.key.StoreID
 	s := &snapshot{input: plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.strays(storeID)}, objects: map[string]*object{}, begun: r.now()}
-	modelID, declared, thorough, first := "", false, p.resync || len(s.input.Strays) > 0, r.records.firstPass(storeID)
+	modelID, declared, thorough, first := "", false, p.resync, r.records.firstPass(storeID)
 	for _, o := range r.objects(p) {
 		_, o.Unwritable = p.unwritable[o.UID]
 		if o.TargetStoreID == storeID && o.modelID != "" {
