@@ -159,6 +159,27 @@ func TestWhatTheServerRefusesIsIsolatedAndAskedOnce(t *testing.T) {
 	}
 }
 
+func TestNothingIsGrantedOnTheWordOfTheBusAlone(t *testing.T) {
+	s := newFixture(t)
+	s.reconcile()
+	m := s.newThing(kinds.AuthorizationModels(), "m")
+	m.ref, m.tuples = "a", []corev1alpha1.Tuple{one}
+	m.status.Conditions = []metav1.Condition{{Type: corev1alpha1.Merged, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	forged := s.changed(m)
+	fake := *m
+	fake.tuples = []corev1alpha1.Tuple{one, two}
+	forged.Object = fake.change(t, false).Object
+	s.receive(forged)
+	s.disturb = func(string) error {
+		if _, granted := s.contents["S1"][tuple.Of(&openfgav1.TupleKey{Object: two.Object, Relation: two.Relation, User: two.User}).ID]; granted {
+			t.Error("what the API server does not say is granted")
+		}
+		return nil
+	}
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+}
+
 func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
 	s := newFixture(t, one)
 	s.module("bad", two)

@@ -122,9 +122,9 @@ func quoted(text string) int {
 	return len(text) + strings.Count(text, "\n") + strings.Count(text, `"`) + strings.Count(text, "\t") + strings.Count(text, `\`)
 }
 
-// sameFor means that a plan made for one state holds for the other, also if the bus has told of the
-// first what the API server does not say of the second: so nothing is granted on the bus's word alone. Nobody but us writes our
-// condition: another one is that of a predecessor, who may have been at work since.
+// sameFor means that a plan made for one state holds for the other. Nobody but us writes our
+// condition: another one is that of a predecessor, who may have been at work since. What is declared
+// is compared, too: the bus may have told what the API server does not say.
 func sameFor(was, now object) bool {
 	return was.UID == now.UID && was.Generation == now.Generation && was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition &&
 		was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&
