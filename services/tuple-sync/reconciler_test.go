@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -161,10 +162,9 @@ func TestWhatTheServerRefusesIsIsolatedAndAskedOnce(t *testing.T) {
 
 func TestNothingIsGrantedOnTheWordOfTheBusAlone(t *testing.T) {
 	s := newFixture(t)
+	m := s.module("m", one)
 	s.reconcile()
-	m := s.newThing(kinds.AuthorizationModels(), "m")
-	m.ref, m.tuples = "a", []corev1alpha1.Tuple{one}
-	m.status.Conditions = []metav1.Condition{{Type: corev1alpha1.Merged, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	m.meta.Generation++
 	forged := s.changed(m)
 	fake := *m
 	fake.tuples = []corev1alpha1.Tuple{one, two}
