@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -22,6 +23,8 @@ import (
 
 // cluster is what is needed of the API server to carry actions out.
 type cluster interface {
+	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
+	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error)
 	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
@@ -40,6 +43,9 @@ type applier struct {
 
 // applied is what became of plans.
 type applied struct {
+	// witness confirms what gives; nil before there is anything to give.
+	witness *witness
+
 	mu sync.Mutex
 	// undone sources are to be planned for again: at once if what was planned from is stale, or
 	// if something more urgent interrupted.
@@ -72,6 +78,7 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, p
 	}
 	first, then, last := infer.Schedule(actions)
 	a.all(ctx, p, n, first, done)
+	done.witness = a.witness(ctx, n.name, then)
 	for len(then) > 0 && (len(done.writes) == 0 || !urgent()) {
 		next := then[:min(chunk, len(then))]
 		a.all(ctx, p, n, next, done)
@@ -100,7 +107,10 @@ func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, act
 		a.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-a.writers }()
-			err := a.one(ctx, p, n, action)
+			err := done.witness.confirm(ctx, action)
+			if err == nil {
+				err = a.one(ctx, p, n, action)
+			}
 			a.metrics.wrote(action.Verb, err)
 			if done.note(action, err) {
 				a.log.WarnContext(ctx, "the API server refuses a change of a RoleBinding", slog.String("verb", action.Verb.String()),
@@ -128,7 +138,7 @@ func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, act
 		now, err = a.kube.Apply(ctx, kinds.RoleBindings(), seen.Change, action.Object())
 	}
 	if errors.Is(err, kube.ErrConflict) {
-		return a.refresh(ctx, seen.Change)
+		return a.refresh(ctx, kinds.RoleBindings(), seen.Change)
 	}
 	if err != nil {
 		return err
@@ -146,8 +156,8 @@ func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, act
 func same(seen, planned *infer.Binding) bool { return seen.Generated() && seen.UID == planned.UID }
 
 // refresh takes in what the view did not know yet, so that it is planned for anew.
-func (a *applier) refresh(ctx context.Context, seen event.Change) error {
-	now, err := a.kube.Newest(ctx, kinds.RoleBindings(), seen)
+func (a *applier) refresh(ctx context.Context, kind kinds.Kind, seen event.Change) error {
+	now, err := a.kube.Newest(ctx, kind, seen)
 	if err == nil && now.UID != "" {
 		err = a.view.Apply(ctx, a.view.Dated(now))
 	}

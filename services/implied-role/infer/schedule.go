@@ -58,6 +58,9 @@ func gainsOf(actions []Action) map[grant]int {
 	return gains
 }
 
+// Gives reports whether somebody has a role afterwards that they did not have by this binding.
+func (a Action) Gives() bool { return len(a.gained()) > 0 }
+
 func (a Action) gained() []rbacv1.Subject { return missing(a.Subjects, a.had()) }
 
 func (a Action) lost() []rbacv1.Subject { return missing(a.had(), a.Subjects) }

@@ -21,15 +21,9 @@ const (
 
 func freezes() []Blow {
 	return []Blow{
-		{
-			Name: Pause, Weight: 6, Nodes: 1, Replicas: 2, draw: drawPause,
-			Known: "a replica of tuple-sync that goes on after another has taken over writes tuples that nobody declares",
-		},
+		{Name: Pause, Weight: 6, Nodes: 1, Replicas: 2, draw: drawPause},
 		{Name: FreezeServers, Weight: 1, Nodes: 1, Replicas: 1, draw: drawFreezeServers},
-		{
-			Name: FreezeNode, Weight: 1, Nodes: 3, Replicas: 1, Lasting: true, draw: drawFreezeNode,
-			Known: "an announcement whose answer is lost holds a store up for two minutes",
-		},
+		{Name: FreezeNode, Weight: 1, Nodes: 3, Replicas: 1, Lasting: true, draw: drawFreezeNode},
 	}
 }
 

@@ -1,0 +1,139 @@
+package impliedrole
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+)
+
+// maxReads is for how many sources RoleBindings are read one by one; beyond, all of the namespace.
+const maxReads = 50
+
+// witness is what the API server itself says of a namespace, read before anything is given: nobody
+// gets a role on the word of the bus alone.
+type witness struct {
+	applier   *applier
+	namespace string
+	// err is why nothing may be given: the rules are not what the view holds, or cannot be read.
+	err error
+	// bindings are all of the namespace; nil when each source is read for itself.
+	bindings map[string]*infer.Binding
+
+	mu sync.Mutex
+	// told finds out about sources, each once.
+	told map[string]func() error
+}
+
+// witness reads what actions give by.
+func (a *applier) witness(ctx context.Context, namespace string, actions []infer.Action) *witness {
+	w := &witness{applier: a, namespace: namespace, told: map[string]func() error{}}
+	sources := map[string]struct{}{}
+	for _, action := range actions {
+		if action.Gives() {
+			sources[action.Source] = struct{}{}
+		}
+	}
+	if len(sources) == 0 {
+		return w
+	}
+	if w.err = w.confirmRules(ctx); w.err == nil && len(sources) > maxReads {
+		w.bindings = map[string]*infer.Binding{}
+		w.err = each(a.kube.List(ctx, kinds.RoleBindings(), namespace), func(b *infer.Binding) { w.bindings[b.Name] = b })
+	}
+	return w
+}
+
+// confirm is nil when an action gives nothing, or the API server says of its source and of the rules
+// what the view does. [reconcile.ErrStale] asks to plan anew.
+func (w *witness) confirm(ctx context.Context, action infer.Action) error {
+	if w == nil || !action.Gives() {
+		return nil
+	}
+	if w.err != nil {
+		return w.err
+	}
+	w.mu.Lock()
+	told, known := w.told[action.Source]
+	if !known {
+		told = sync.OnceValue(func() error { return w.confirmSource(ctx, action.Source) })
+		w.told[action.Source] = told
+	}
+	w.mu.Unlock()
+	return told()
+}
+
+func (w *witness) confirmSource(ctx context.Context, name string) error {
+	key := w.applier.state.BindingKey(w.namespace, name)
+	held, live := w.applier.state.Bindings.Get(key)
+	if !live {
+		return nil // What follows from it will be taken back.
+	}
+	is := w.bindings[name]
+	if w.bindings == nil {
+		now, err := w.applier.kube.Get(ctx, kinds.RoleBindings(), w.namespace, name)
+		if err != nil && !errors.Is(err, kube.ErrNotFound) {
+			return err
+		}
+		if err == nil {
+			is = new(infer.Binding)
+			if err := decode(now, is); err != nil {
+				return err
+			}
+		}
+	}
+	if is != nil && is.UID == held.Value.UID && is.Role == held.Value.Role && slices.Equal(is.Subjects, held.Value.Subjects) {
+		return nil
+	}
+	return w.applier.refresh(ctx, kinds.RoleBindings(), held.Change)
+}
+
+func (w *witness) confirmRules(ctx context.Context) error {
+	_, held := w.applier.state.RuleSet(w.namespace)
+	rules := map[string]*rolev1alpha1.ImpliedRoles{}
+	err := each(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(held, func(r state.Rule) bool {
+		is := rules[r.Key.Name]
+		return is == nil || string(is.UID) != r.UID || !equality.Semantic.DeepEqual(is.Spec, r.Value.Spec)
+	})
+	if i < 0 {
+		return nil
+	}
+	return w.applier.refresh(ctx, kinds.ImpliedRoles(), held[i].Change)
+}
+
+func decode(c event.Change, into any) error {
+	if err := json.Unmarshal(c.Object, into); err != nil {
+		return fmt.Errorf("decoding %s: %w", c.Key, err)
+	}
+	return nil
+}
+
+// each decodes what is listed.
+func each[T any](objects func(yield func(event.Change, error) bool), take func(*T)) error {
+	for change, err := range objects {
+		if err != nil {
+			return err
+		}
+		value := new(T)
+		if err := decode(change, value); err != nil {
+			return err
+		}
+		take(value)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// forge puts a newer state of an object on the bus that the API server knows nothing of.
+func (b *bed) forge(kind event.GroupResource, name string, change func(object map[string]any)) {
+	b.T.Helper()
+	key := event.Key{Cluster: "local", GroupResource: kind, Namespace: b.namespace, Name: name}
+	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	last, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ChangeSubject(key))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	c, err := event.Unmarshal(key, last.Data)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	object := map[string]any{}
+	if err := json.Unmarshal(c.Object, &object); err != nil {
+		b.T.Fatal(err)
+	}
+	change(object)
+	c.ResourceVersion += "0"
+	c.Generation++
+	if c.Object, err = json.Marshal(object); err != nil {
+		b.T.Fatal(err)
+	}
+	data, err := c.Marshal()
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if _, err := b.JS.Publish(b.T.Context(), topology.ChangeSubject(key), data); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func TestNobodyIsBoundOnTheWordOfTheBusAlone(t *testing.T) {
+	for what, forge := range map[string]func(b *bed){
+		"a binding": func(b *bed) {
+			b.forge(kinds.RoleBindings().GroupResource, "B1", func(o map[string]any) {
+				o["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": rbacv1.GroupName, "name": "mallory"}}
+			})
+		},
+		"a rule": func(b *bed) {
+			b.forge(kinds.ImpliedRoles().GroupResource, ruleName("x>y"), func(o map[string]any) {
+				o["spec"].(map[string]any)["inference_rule"].(map[string]any)["parent_role"] = "a"
+			})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBed(t)
+			b.Reflector()
+			b.serve()
+			b.do("a>b x>y B1=a{u} B2=x{v}")
+			b.becomes("B1:b{u} B2:y{v}")
+			b.Settled()
+			forge(b)
+			b.do("B3=a{w}") // The service has seen what was forged when it has done this, or would have.
+			b.Settled()
+			list, err := b.typed.RbacV1().RoleBindings(b.namespace).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, binding := range list.Items {
+				for _, s := range binding.Subjects {
+					if s.Name == "mallory" || s.Name == "u" && strings.HasPrefix(binding.RoleRef.Name, "y") {
+						t.Errorf("%s binds %s to %s", binding.Name, s.Name, binding.RoleRef.Name)
+					}
+				}
+			}
+		})
+	}
+}
