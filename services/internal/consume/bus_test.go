@@ -30,6 +30,8 @@ type bus struct {
 	js      jetstream.JetStream
 	server  *server.Server
 	options server.Options
+	// place is that of the replica that was started last.
+	place *consume.Place
 }
 
 func newBus(t *testing.T) *bus {
@@ -255,9 +257,11 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconcile
 		JS: js, Log: log, View: v, MinDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, MaxAttempts: 3,
 		Service: topology.Service{Name: "test", Kinds: []event.GroupResource{kinds.Stores().GroupResource}},
 	}
+	cfg.Place = consume.NewPlace(js, cfg.Service.Name, log)
 	for _, f := range edit {
 		f(&cfg)
 	}
+	b.place = cfg.Place
 	var reloads atomic.Int32
 	v.OnReload(func() { reloads.Add(1) })
 	s := &service{groups: g, view: v, reloads: &reloads}
@@ -308,8 +312,10 @@ func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.Consumer
 	return info
 }
 
-// awake waits until the service has had its first wake.
+// awake waits until the service has had its first wake, and its turn has begun.
 func (b *bus) awake() {
+	b.t.Helper()
+	eventually(b.t, func() error { return held(b.place) })
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.AckFloor.Consumer > 0 })
 }
 

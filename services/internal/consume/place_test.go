@@ -22,9 +22,8 @@ import (
 
 // placed starts a replica whose place is looked at.
 func (b *bus) placed() (*service, *consume.Place) {
-	js := b.connect()
-	place := consume.NewPlace(js, "test", slog.New(slog.DiscardHandler))
-	return b.start(js, func(c *consume.Config) { c.Place = place }), place
+	s := b.start(b.connect())
+	return s, b.place
 }
 
 func held(place *consume.Place) error {
