@@ -46,6 +46,8 @@ type Place struct {
 	id string
 	// claiming is held while a claim is made.
 	claiming sync.Mutex
+	// life is the one of the stream that was seen last; claims of another are gone with it.
+	life string
 
 	mu  sync.Mutex
 	pin string
@@ -126,6 +128,7 @@ func (p *Place) lose(pin string) {
 
 // hold renews the claim until ctx ends.
 func (p *Place) hold(ctx context.Context) {
+	p.look(ctx)
 	next := time.NewTicker(renewal)
 	defer next.Stop()
 	for {
@@ -146,6 +149,15 @@ func (p *Place) hold(ctx context.Context) {
 		case before == another:
 			p.log.InfoContext(ctx, "another replica has taken over")
 		}
+	}
+}
+
+// look remembers which life of the stream this replica has begun in.
+func (p *Place) look(ctx context.Context) {
+	p.claiming.Lock()
+	defer p.claiming.Unlock()
+	if stream, err := p.js.Stream(ctx, topology.Changes); err == nil && p.life == "" {
+		p.life = topology.Incarnation(stream.CachedInfo())
 	}
 }
 
@@ -222,8 +234,12 @@ func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err 
 	if err != nil {
 		return 0, nobody, fmt.Errorf("look up stream: %w", err)
 	}
+	before := p.life
+	p.life = topology.Incarnation(stream.CachedInfo())
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.TurnSubject(p.service))
 	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound) && before != "" && before != p.life:
+		return 0, another, nil // Whoever claimed the turn in the last life may still be sure of it.
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return 0, nobody, nil
 	case err != nil:

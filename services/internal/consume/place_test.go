@@ -100,6 +100,26 @@ func TestATurnWaitsForWhoMayStillBeSureOfTheLast(t *testing.T) {
 	}
 }
 
+func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	replica, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
+		t.Fatal(err)
+	}
+	gone := time.Now()
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.publish("a", "g", 1)
+	b.snapshot(1)
+	eventually(t, func() error { return replica.ran("g", 1) })
+	if waited := time.Since(gone); waited < topology.SurelyActive {
+		t.Errorf("it went on after %s", waited)
+	}
+}
+
 func TestAStandbyActsOnNothing(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1)
