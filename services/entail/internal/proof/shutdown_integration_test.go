@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -111,18 +110,25 @@ type paths struct{ nats, openFGA, kube *path }
 func startOnPaths(t *testing.T) (*testbed.KubeServer, paths, []*process) {
 	t.Helper()
 	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
-	server, err := url.Parse(kube.Admin().Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := paths{newPath(t, strings.TrimPrefix(bus.URL(), "nats://")), newPath(t, openFGA.Config().Target), newPath(t, server.Host)}
+	p := paths{newPath(t, parsed(t, bus.URL()).Host), newPath(t, openFGA.Config().Target), newPath(t, parsed(t, kube.Admin().Host).Host)}
 	var services []*process
 	for _, name := range []string{topology.Watcher, topology.StoreSync, topology.TupleSync} {
+		toBus := parsed(t, bus.URLOf(name))
+		toBus.Host = p.nats.address()
 		services = append(services, spawn(t, name, surroundings{
-			nats: "nats://" + p.nats.address(), openFGA: fga.Config{Target: p.openFGA.address()}, kubeconfig: by(t, p.kube, kube.Kubeconfig(name)),
+			nats: toBus.String(), openFGA: fga.Config{Target: p.openFGA.address()}, kubeconfig: by(t, p.kube, kube.Kubeconfig(name)),
 		}))
 	}
 	return kube, p, services
+}
+
+func parsed(t *testing.T, address string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 // by is a kubeconfig that leads by a path.
