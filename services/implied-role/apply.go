@@ -78,7 +78,7 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, p
 	}
 	first, then, last := infer.Schedule(actions)
 	a.all(ctx, p, n, first, done)
-	done.witness = a.witness(ctx, n.name, then)
+	done.witness = a.witness(ctx, n, plans, then)
 	for len(then) > 0 && (len(done.writes) == 0 || !urgent()) {
 		next := then[:min(chunk, len(then))]
 		a.all(ctx, p, n, next, done)

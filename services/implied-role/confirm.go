@@ -16,6 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
 // maxReads is for how many sources RoleBindings are read one by one; beyond, all of the namespace.
@@ -26,6 +27,8 @@ const maxReads = 50
 type witness struct {
 	applier   *applier
 	namespace string
+	// planned are the sources as they were when it was planned what is to be given.
+	planned map[string]*infer.Binding
 	// err is why nothing may be given: the rules are not what the view holds, or cannot be read.
 	err error
 	// bindings are all of the namespace; nil when each source is read for itself.
@@ -36,9 +39,12 @@ type witness struct {
 	told map[string]func() error
 }
 
-// witness reads what actions give by.
-func (a *applier) witness(ctx context.Context, namespace string, actions []infer.Action) *witness {
-	w := &witness{applier: a, namespace: namespace, told: map[string]func() error{}}
+// witness reads what actions give by, which are of plans.
+func (a *applier) witness(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *witness {
+	w := &witness{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
+	for _, plan := range plans {
+		w.planned[plan.Name] = plan.Source
+	}
 	sources := map[string]struct{}{}
 	for _, action := range actions {
 		if action.Gives() {
@@ -48,15 +54,15 @@ func (a *applier) witness(ctx context.Context, namespace string, actions []infer
 	if len(sources) == 0 {
 		return w
 	}
-	if w.err = w.confirmRules(ctx); w.err == nil && len(sources) > maxReads {
+	if w.err = w.confirmRules(ctx, n.ruleSet); w.err == nil && len(sources) > maxReads {
 		w.bindings = map[string]*infer.Binding{}
-		w.err = each(a.kube.List(ctx, kinds.RoleBindings(), namespace), func(b *infer.Binding) { w.bindings[b.Name] = b })
+		w.err = each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) { w.bindings[b.Name] = b })
 	}
 	return w
 }
 
 // confirm is nil when an action gives nothing, or the API server says of its source and of the rules
-// what the view does. [reconcile.ErrStale] asks to plan anew.
+// what it was planned from. [reconcile.ErrStale] asks to plan anew.
 func (w *witness) confirm(ctx context.Context, action infer.Action) error {
 	if w == nil || !action.Gives() {
 		return nil
@@ -77,8 +83,9 @@ func (w *witness) confirm(ctx context.Context, action infer.Action) error {
 func (w *witness) confirmSource(ctx context.Context, name string) error {
 	key := w.applier.state.BindingKey(w.namespace, name)
 	held, live := w.applier.state.Bindings.Get(key)
-	if !live {
-		return nil // What follows from it will be taken back.
+	planned := w.planned[name]
+	if !live || planned == nil {
+		return reconcile.ErrStale
 	}
 	is := w.bindings[name]
 	if w.bindings == nil {
@@ -93,14 +100,17 @@ func (w *witness) confirmSource(ctx context.Context, name string) error {
 			}
 		}
 	}
-	if is != nil && is.UID == held.Value.UID && is.Role == held.Value.Role && slices.Equal(is.Subjects, held.Value.Subjects) {
+	if is != nil && is.UID == planned.UID && is.Role == planned.Role && slices.Equal(is.Subjects, planned.Subjects) {
 		return nil
 	}
 	return w.applier.refresh(ctx, kinds.RoleBindings(), held.Change)
 }
 
-func (w *witness) confirmRules(ctx context.Context) error {
-	_, held := w.applier.state.RuleSet(w.namespace)
+func (w *witness) confirmRules(ctx context.Context, planned *infer.RuleSet) error {
+	now, held := w.applier.state.RuleSet(w.namespace)
+	if !now.Same(planned) {
+		return reconcile.ErrStale
+	}
 	rules := map[string]*rolev1alpha1.ImpliedRoles{}
 	err := each(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
 	if err != nil {

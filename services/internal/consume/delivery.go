@@ -31,8 +31,8 @@ type delivery struct {
 
 // receive takes one message: what it says goes into the view, what it touches into the queue.
 func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
-	if pin, another := e.place.begins(msg); another {
-		e.observing.Go(func() { e.takeOver(ctx, pin) })
+	if turn, another := e.place.begins(msg); another {
+		e.observing.Go(func() { e.takeOver(ctx, turn) })
 	}
 	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
 	e.unsettled.take(d)
@@ -56,32 +56,29 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 // takeOver opens a turn once the view holds all that the stream does, for what the replica before
 // us was told of it will not be told to us, and once that one has surely stopped. Looking at
 // everything finds what it left half-done.
-func (e *engine[K]) takeOver(ctx context.Context, pin string) {
-	for err := e.prepare(ctx, pin); err != nil; err = e.prepare(ctx, pin) {
+func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
+	for err := e.prepare(ctx, turn); err != nil; err = e.prepare(ctx, turn) {
 		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
-		if !backoff.Sleep(ctx, rebind) || !e.place.has(pin) {
+		if !backoff.Sleep(ctx, rebind) || !e.place.has(turn) {
 			return
 		}
 	}
-	if !e.place.opens(pin) {
+	if !e.place.opens(turn) {
 		return
 	}
 	e.everything(false)
 	// What the replica before us had sent when it lost its place may still have come to pass.
-	if backoff.Sleep(ctx, topology.Settling) && e.place.has(pin) {
+	if backoff.Sleep(ctx, topology.Settling) && e.place.has(turn) {
 		e.lately(topology.Lately)
 	}
 }
 
 // prepare claims a turn, and waits until the replica before has stopped and the view is as new.
-func (e *engine[K]) prepare(ctx context.Context, pin string) error {
-	before, err := e.place.claim(ctx, pin)
-	if err != nil {
+func (e *engine[K]) prepare(ctx context.Context, turn uint64) error {
+	if _, err := e.place.claim(ctx, turn); err != nil {
 		return err
 	}
-	if before == another {
-		backoff.Sleep(ctx, topology.SurelyActive)
-	}
+	e.place.await(ctx)
 	return e.cfg.View.CatchUp(ctx)
 }
 

@@ -240,7 +240,7 @@ const maxLinks = 16
 const gateDelay = 100 * time.Millisecond
 
 func (e *engine[K]) reconcile(ctx context.Context, key K) {
-	ours := e.place.ours()
+	turn, ours := e.place.current()
 	if ours && (!e.place.sure() || e.cfg.View.Complete() != nil) {
 		e.queue.keys.AddAfter(key, gateDelay)
 		return
@@ -263,7 +263,7 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	}
 	p := NewPass(e.cfg.View, key, r.resync)
 	p.engine = e
-	err := e.attempt(ctx, p, others)
+	err := e.attempt(during(ctx, turn), p, others)
 	e.conclude(ctx, p, r, err)
 }
 

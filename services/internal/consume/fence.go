@@ -23,8 +23,20 @@ func reads(method string) bool {
 	})
 }
 
+// turnKey is that of the turn in the context of a pass.
+type turnKey struct{}
+
+// during binds what is done with a context to a turn: a pass that outlives its turn decided from what
+// was before the next.
+func during(ctx context.Context, turn uint64) context.Context {
+	return context.WithValue(ctx, turnKey{}, turn)
+}
+
 // within gives a change no more time than the place is ours for. Its end must be called.
 func (p *Place) within(ctx context.Context) (_ context.Context, end func(), err error) {
+	if turn, ok := ctx.Value(turnKey{}).(uint64); ok && !p.has(turn) {
+		return nil, nil, ErrNotActive
+	}
 	left, err := p.Left()
 	if err != nil {
 		return nil, nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -51,12 +52,16 @@ type Place struct {
 
 	mu  sync.Mutex
 	pin string
+	// turn counts the turns that have begun here: one that is lost may begin again with the same pin.
+	turn uint64
 	// open means that the replica before us has stopped, and that ours knows all that it knew.
 	open bool
 	// until is when the place may be another's, by [bootclock.Now].
 	until time.Duration
 	// claimed is the sequence of our last claim.
 	claimed uint64
+	// clear is when nobody whom we have claimed a turn after can be sure any more.
+	clear time.Duration
 }
 
 // NewPlace makes one that nobody has yet.
@@ -84,45 +89,64 @@ func (p *Place) sure() bool {
 	return err == nil
 }
 
-// ours reports whether the place is ours for all that is known, sure or not.
-func (p *Place) ours() bool {
+// current is the turn of now, and whether the place is ours for all that is known, sure or not.
+func (p *Place) current() (turn uint64, ours bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pin != ""
+	return p.turn, p.pin != ""
 }
 
-// has reports whether the turn of a pin is that of now.
-func (p *Place) has(pin string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return pin != "" && p.pin == pin
+// ours reports whether the place is ours for all that is known, sure or not.
+func (p *Place) ours() bool {
+	_, ours := p.current()
+	return ours
+}
+
+// has reports whether a turn is that of now.
+func (p *Place) has(turn uint64) bool {
+	now, ours := p.current()
+	return ours && now == turn
 }
 
 // begins takes the pin of a message, and reports whether a new turn begins with it.
-func (p *Place) begins(msg jetstream.Msg) (pin string, another bool) {
+func (p *Place) begins(msg jetstream.Msg) (turn uint64, another bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pin = msg.Headers().Get(pinHeader)
+	pin := msg.Headers().Get(pinHeader)
 	if another = pin != p.pin; another {
 		p.pin, p.until, p.open = pin, 0, false
+		p.turn++
 	}
-	return pin, another
+	return p.turn, another
 }
 
-// opens lets the turn of a pin begin, unless it is over.
-func (p *Place) opens(pin string) bool {
+// opens lets a turn begin, unless it is over.
+func (p *Place) opens(turn uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open = p.pin == pin
-	return p.open
+	if p.pin == "" || p.turn != turn {
+		return false
+	}
+	p.open = true
+	return true
 }
 
-// lose ends the turn of a pin.
-func (p *Place) lose(pin string) {
+// lose ends a turn.
+func (p *Place) lose(turn uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pin == pin {
+	if p.turn == turn {
 		p.pin, p.open = "", false
+	}
+}
+
+// await waits until nobody whom we have claimed a turn after can be sure any more.
+func (p *Place) await(ctx context.Context) {
+	p.mu.Lock()
+	left := p.clear - bootclock.Now()
+	p.mu.Unlock()
+	if left > 0 {
+		backoff.Sleep(ctx, left)
 	}
 }
 
@@ -138,12 +162,12 @@ func (p *Place) hold(ctx context.Context) {
 		case <-next.C:
 		}
 		p.mu.Lock()
-		pin, claimed := p.pin, p.until > 0
+		turn, claimed := p.turn, p.pin != "" && p.until > 0
 		p.mu.Unlock()
-		if pin == "" || !claimed {
+		if !claimed {
 			continue
 		}
-		switch before, err := p.claim(ctx, pin); {
+		switch before, err := p.claim(ctx, turn); {
 		case err != nil:
 			p.log.DebugContext(ctx, "turn not claimed again", slog.Any("error", err))
 		case before == another:
@@ -171,9 +195,9 @@ const (
 	another
 )
 
-// claim says on the bus that the turn of a pin is ours. It says so again only over our own last
-// claim: when another has made one since, the turn is over.
-func (p *Place) claim(ctx context.Context, pin string) (predecessor, error) {
+// claim says on the bus that a turn is ours. It says so again only over our own last claim: when
+// another has made one since, the turn is over.
+func (p *Place) claim(ctx context.Context, turn uint64) (predecessor, error) {
 	p.claiming.Lock()
 	defer p.claiming.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
@@ -182,20 +206,23 @@ func (p *Place) claim(ctx context.Context, pin string) (predecessor, error) {
 	claimed, again := p.claimed, p.until > 0
 	p.mu.Unlock()
 	last, before := claimed, ourselves
-	if !again {
-		var err error
-		if last, before, err = p.last(ctx); err != nil {
-			return before, err
-		}
-		if before == ourselves && last != claimed { // We do not know whom that one was made after.
+	look := func() (err error) {
+		last, before, err = p.last(ctx)
+		if !again && before == ourselves && last != claimed { // We do not know whom that one was made after.
 			before = another
+		}
+		return err
+	}
+	if !again {
+		if err := look(); err != nil {
+			return before, err
 		}
 	}
 	sent := bootclock.Now()
 	claim, err := p.publish(ctx, p.id, last)
 	if overtaken(err) {
-		if last, before, err = p.last(ctx); err == nil && again && before != ourselves { // Else the answer to our own claim was lost.
-			p.lose(pin)
+		if err = look(); err == nil && again && before != ourselves { // Else the answer to our own claim was lost.
+			p.lose(turn)
 			return another, nil
 		}
 		if err == nil {
@@ -208,8 +235,11 @@ func (p *Place) claim(ctx context.Context, pin string) (predecessor, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pin == pin {
-		p.claimed, p.until = claim.Sequence, sent+topology.SurelyActive
+	if p.claimed = claim.Sequence; before == another {
+		p.clear = bootclock.Now() + topology.SurelyActive
+	}
+	if p.pin != "" && p.turn == turn {
+		p.until = sent + topology.SurelyActive
 	}
 	return before, nil
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -19,7 +20,12 @@ const (
 	patience  = 3 * time.Second
 	// deaf is after how long without that a view counts as incomplete.
 	deaf = 6 * time.Second
+	// maxStuck is how often what is missing is waited for in vain while nothing at all comes.
+	maxStuck = 2
 )
+
+// errBehind means that the stream holds what the feed has not brought.
+var errBehind = errors.New("the view has not read all of the stream")
 
 // barrier makes a mark in the stream, behind all that it holds by now. What a consumer has read
 // tells nothing of what there is: it may read from a server that lags behind. But a mark that it has
@@ -50,7 +56,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 	defer cancel()
 	for !v.reached(topology.Incarnation(stream), sequence, now) {
 		if !backoff.Sleep(ctx, attention/1000) {
-			return fault.Unavailable(fmt.Errorf("the view has not read stream %s up to %d: %w", topology.Changes, sequence, ctx.Err()))
+			return fault.Unavailable(fmt.Errorf("%w %s up to %d: %w", errBehind, topology.Changes, sequence, ctx.Err()))
 		}
 	}
 	return nil
@@ -67,16 +73,23 @@ func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bo
 	return true
 }
 
-// attend makes sure again and again that nothing is missing, at no cost while nothing happens.
+// attend makes sure again and again that nothing is missing, at no cost while nothing happens. It ends
+// a feed that brings nothing although there is something: another may come from another server.
 func (v *View) attend(ctx context.Context) error {
-	for backoff.Sleep(ctx, attention) {
-		now := bootclock.Now()
+	for stuck := 0; backoff.Sleep(ctx, attention); {
+		now, brought := bootclock.Now(), v.brought.Load()
 		stream, err := v.stream(ctx)
 		if err == nil && !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now) {
 			err = v.CatchUp(ctx)
 		}
 		if err != nil {
 			v.cfg.Log.DebugContext(ctx, "the view may be old", slog.Any("error", err))
+		}
+		if stuck++; !errors.Is(err, errBehind) || v.brought.Load() != brought {
+			stuck = 0
+		}
+		if stuck == maxStuck {
+			return err
 		}
 	}
 	return nil

@@ -76,6 +76,7 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 // take applies one message. What cannot be decoded is skipped here: the service's
 // consumer receives it too, and makes it a dead letter.
 func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
+	v.brought.Add(1)
 	if topology.IsWake(msg.Subject()) {
 		return nil // It only tells how far we have read.
 	}
@@ -84,6 +85,7 @@ func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 		if !backoff.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
+		v.brought.Add(1)
 		err = v.takeOnce(ctx, msg)
 	}
 	if err != nil {

@@ -224,3 +224,24 @@ func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
 		t.Errorf("%s, %s, %s", first, second, third)
 	}
 }
+
+// A server that feeds us may live and yet lag behind the others for ever.
+func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ")
+	stream, err := b.js.Stream(t.Context(), topology.Changes)
+	b.must(err)
+	feeding := stream.ConsumerNames(t.Context())
+	for name := range feeding.Name() {
+		_, err := b.js.PauseConsumer(t.Context(), topology.Changes, name, time.Now().Add(time.Hour))
+		b.must(err)
+	}
+	b.must(feeding.Err())
+	b.mark(kinds.Stores(), 2, b.put(change("b", 2)))
+	for end := time.Now().Add(3 * soon); f.reloads.Load() == 0 && time.Now().Before(end); { // It takes longer than what else has to come.
+		<-time.After(5 * time.Millisecond)
+	}
+	f.await(t, "a b ")
+}

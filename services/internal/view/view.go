@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -53,6 +54,8 @@ type View struct {
 	read time.Time
 	// position is the last sequence seen of that stream, changed that of the last change.
 	position, changed uint64
+	// brought counts what the feed has brought, or tried to take in once more.
+	brought atomic.Uint64
 	// heard is when the view was known to hold all that the stream did, by [bootclock.Now].
 	heard   time.Duration
 	markers map[event.GroupResource]marker

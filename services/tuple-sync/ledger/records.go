@@ -29,7 +29,7 @@ type records struct {
 	// contests by store and UID of the object.
 	contests map[string]map[string]contest
 	// written are tuples, by store, that were written and are perhaps in nobody's record.
-	written map[string][]tuple.Tuple
+	written map[string]map[tuple.ID]tuple.Tuple
 	// cleaned is what has been removed of objects that were deleted past us, by UID. What is forgotten
 	// is removed once more, which changes nothing.
 	cleaned *cache.LRUExpireCache
@@ -60,7 +60,7 @@ type contest struct {
 func newRecords() *records {
 	return &records{
 		kept: map[string]map[string]kept{}, passed: map[string]struct{}{}, contests: map[string]map[string]contest{},
-		written: map[string][]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxCleaned),
+		written: map[string]map[tuple.ID]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxCleaned),
 	}
 }
 
@@ -120,14 +120,19 @@ func (r *records) doubt(storeID string, o *object, first bool, now time.Duration
 func (r *records) wrote(storeID string, tuples []tuple.Tuple) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.written[storeID] = append(r.written[storeID], tuples...)
+	if r.written[storeID] == nil {
+		r.written[storeID] = map[tuple.ID]tuple.Tuple{}
+	}
+	for _, t := range tuples {
+		r.written[storeID][t.ID] = t
+	}
 }
 
 // strays are tuples that this process wrote for a plan that it could not carry out to the end.
 func (r *records) strays(storeID string) []tuple.Tuple {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.written[storeID])
+	return slices.Collect(maps.Values(r.written[storeID]))
 }
 
 // finish ends the matter of what was written, and of who is not contested any more.

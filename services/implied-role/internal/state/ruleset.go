@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
 
 // cachedRuleSet is a rule set with the rules that it was made of.
@@ -12,10 +13,12 @@ type cachedRuleSet struct {
 	versions []ruleVersion
 }
 
-// ruleVersion tells whether a rule is still the same.
+// ruleVersion tells whether a rule is still the same. What it says is part of that: the bus may have
+// told something else of the same generation.
 type ruleVersion struct {
 	name, uid  string
 	generation int64
+	spec       rolev1alpha1.ImpliedRolesSpec
 }
 
 // RuleSet is what the rules of a namespace say together, and those rules, by name. One
@@ -29,7 +32,7 @@ func (s *State) RuleSet(namespace string) (*infer.RuleSet, []Rule) {
 func (s *State) cached(namespace string, rules []Rule) *infer.RuleSet {
 	versions := make([]ruleVersion, len(rules))
 	for i, r := range rules {
-		versions[i] = ruleVersion{r.Key.Name, r.UID, r.Generation}
+		versions[i] = ruleVersion{r.Key.Name, r.UID, r.Generation, r.Value.Spec}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

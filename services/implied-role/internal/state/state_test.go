@@ -190,3 +190,23 @@ func TestARuleSetIsMadeAnewOnlyWhenItsRulesAreOthers(t *testing.T) {
 		t.Errorf("without rules there are %d, and %d sets are kept", len(rules), len(f.ruleSets))
 	}
 }
+
+func TestARuleThatSaysSomethingElseMakesAnotherRuleSetWhateverItsGeneration(t *testing.T) {
+	f := newFixture(t)
+	f.rule("ns", "a", "b")
+	before, rules := f.RuleSet("ns")
+	says := rules[0].Value.DeepCopy()
+	says.Spec.InferenceRule.ParentRole = "x"
+	object, err := json.Marshal(says)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := rules[0].Change
+	now.ResourceVersion, now.Object = "99", object
+	if err := f.view.Apply(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := f.RuleSet("ns"); after.Same(before) {
+		t.Error("it is still that of before")
+	}
+}

@@ -1,0 +1,121 @@
+package consume_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// repin makes the server pin a replica anew, as a change of the consumer's leader does.
+func (b *bus) repin() {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := stream.UnpinConsumer(b.t.Context(), "test", topology.Group); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// claim is the newest claim of the turn.
+func (b *bus) claim() (text string, err error) {
+	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
+	if err != nil {
+		return "", err
+	}
+	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.TurnSubject("test"))
+	if err != nil {
+		return "", err
+	}
+	return string(msg.Data), nil
+}
+
+func TestATurnThatBeginsWhileTheLastIsPreparedWaitsAsLong(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	const killed = "one that was killed"
+	before := time.Now()
+	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte(killed)); err != nil {
+		t.Fatal(err)
+	}
+	_, place := b.placed()
+	eventually(t, func() error {
+		by, err := b.claim()
+		if err == nil && by == killed {
+			err = errors.New("not claimed yet")
+		}
+		return err
+	})
+	b.repin()
+	b.publish("a", "g", 1)
+	eventually(t, func() error { return held(place) })
+	if waited := time.Since(before); waited < topology.SurelyActive {
+		t.Errorf("it waited for %s only", waited)
+	}
+	for until := time.Now().Add(topology.SurelyActive); time.Now().Before(until); <-time.After(time.Millisecond) {
+		if err := held(place); err != nil {
+			t.Fatalf("the turn ended with the preparation of the one before: %v", err)
+		}
+	}
+}
+
+func TestAPassChangesNothingInALaterTurn(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	reached := 0
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	defer api.Close()
+	replica, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	refused := make(chan error, 1)
+	replica.set(func(ctx context.Context, _ *consume.Pass[string]) error {
+		replica.set(nil)
+		b.repin()
+		b.publish("b", "h", 2)
+		eventually(t, func() error { return replica.ran("h", 1) }) // In the turn that began with it.
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
+		if err != nil {
+			return err
+		}
+		answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		refused <- err
+		return err
+	})
+	b.publish("a", "g", 1)
+	if err := <-refused; !errors.Is(err, consume.ErrNotActive) || reached > 0 {
+		t.Errorf("%v, %d requests left", err, reached)
+	}
+}
+
+func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	log := slog.New(slog.DiscardHandler)
+	replica := b.start(b.connect(), func(c *consume.Config) { c.Grace, c.Log = 50*time.Millisecond, log })
+	place := b.place
+	eventually(t, func() error { return held(place) })
+	begun, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	replica.set(func(context.Context, *consume.Pass[string]) error {
+		close(begun)
+		<-end
+		return nil
+	})
+	b.publish("a", "g", 1)
+	<-begun
+	replica.stop()
+	if by, err := b.claim(); err != nil || by == "" {
+		t.Errorf("claim %q, %v; want that of who is still at work", by, err)
+	}
+}
