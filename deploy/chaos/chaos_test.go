@@ -38,7 +38,13 @@ func configured(t *testing.T) campaign.Config {
 
 func TestWhateverStrikesEverythingEndsUpAsDeclared(t *testing.T) {
 	cfg := configured(t)
-	cfg.Blows = nemesis.Safe()
+	var unknown []string
+	cfg.Blows, unknown = nemesis.Named([]string{
+		nemesis.KillServices, nemesis.KillServers, nemesis.Restart, nemesis.Pause, nemesis.Hold, nemesis.Cut,
+	})
+	if len(unknown) > 0 {
+		t.Fatal(unknown)
+	}
 	cfg.For = 3 * time.Minute
 	report, err := campaign.Run(t.Context(), cfg)
 	if err != nil {
