@@ -28,9 +28,10 @@ func (v *View) feed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	v.begin()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return v.feedChanges(ctx, stream) })
-	group.Go(func() error { return v.feedMarkers(ctx) })
+	group.Go(func() error { return v.feedMarkers(ctx, topology.Incarnation(stream)) })
 	group.Go(func() error { return v.attend(ctx) })
 	return group.Wait()
 }
@@ -49,7 +50,6 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
 	}
-	v.begin()
 	now := bootclock.Now()
 	last, err := v.barrier(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, at time
 	}
 }
 
-func (v *View) feedMarkers(ctx context.Context) error {
+func (v *View) feedMarkers(ctx context.Context, life string) error {
 	filters := v.filters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
 	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, ordered(filters))
 	if err != nil {
@@ -143,25 +143,24 @@ func (v *View) feedMarkers(ctx context.Context) error {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
 			return nil
 		}
-		return v.mark(ctx, marker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
+		return v.mark(ctx, life, marker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
 	})
 }
 
-// mark takes a marker. One of another incarnation is either old news, or news that
-// the stream was replaced under us.
-func (v *View) mark(ctx context.Context, m marker) error {
+// mark takes a marker. One of another life of the stream than that which is being read is either
+// old news, or news that the stream was replaced under us.
+func (v *View) mark(ctx context.Context, life string, m marker) error {
 	kind := event.GroupResource{Group: m.message.GetGroup(), Resource: m.message.GetResource()}
 	v.mu.Lock()
 	m.counted = v.markers[kind].counted && v.markers[kind].sequence == m.sequence
 	v.markers[kind] = m
-	loaded := v.incarnation
 	v.mu.Unlock()
-	if loaded != "" && m.message.GetStream() != loaded {
+	if m.message.GetStream() != life {
 		stream, err := v.stream(ctx)
 		if err != nil {
 			return err
 		}
-		if topology.Incarnation(stream) != loaded {
+		if topology.Incarnation(stream) != life {
 			return errReplaced
 		}
 	}
