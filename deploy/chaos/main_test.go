@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/entail-dev/entail/deploy/chaos/internal/nemesis"
 )
 
 func TestWhatCannotBeDoneIsSaidAtOnce(t *testing.T) {
@@ -25,12 +27,19 @@ func TestWhatCannotBeDoneIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheListTellsWhatIsNotSurvived(t *testing.T) {
+func TestTheListTellsOfEveryBlowWhetherItIsSurvived(t *testing.T) {
 	var out strings.Builder
 	if _, list, err := parse([]string{"-list"}, &out); err != nil || !list {
 		t.Fatal(list, err)
 	}
-	if text := out.String(); !strings.Contains(text, "kill-services") || !strings.Contains(text, "NOT survived yet") {
-		t.Errorf("listed is\n%s", text)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, blow := range nemesis.Blows() {
+		told := "; survived"
+		if blow.Known != "" {
+			told = "; NOT survived yet: " + blow.Known
+		}
+		if len(lines) <= i || !strings.HasPrefix(lines[i], blow.Name+" ") || !strings.HasSuffix(lines[i], told) {
+			t.Errorf("of %s is told\n%s", blow.Name, out.String())
+		}
 	}
 }

@@ -27,8 +27,8 @@ func mutants() map[string]mutant {
 	return map[string]mutant{
 		"a dropped deletion": {
 			service: "implied-role", file: "internal/topology/streams.go",
-			before: []string{"\treturn change, fault.Terminal(err)\n"},
-			after:  []string{"\tchange.Deleted = change.Deleted && change.Key.Resource != \"impliedroles\"\n\treturn change, fault.Terminal(err)\n"},
+			before: []string{"\tchange.ExpiresAt = expiry(msg)\n"},
+			after:  []string{"\tchange.Deleted = change.Deleted && change.Key.Resource != \"impliedroles\"\n"},
 		},
 		"a forgotten tuple": {
 			service: "tuple-sync", file: "internal/fga/write.go",
