@@ -75,7 +75,7 @@ func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
 
 // prepare claims a turn, and waits until the replica before has stopped and the view is as new.
 func (e *engine[K]) prepare(ctx context.Context, turn uint64) error {
-	if _, err := e.place.claim(ctx, turn); err != nil {
+	if err := e.place.claim(ctx, turn); err != nil {
 		return err
 	}
 	e.place.await(ctx)

@@ -3,7 +3,6 @@ package consume
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -47,8 +46,6 @@ type Place struct {
 	id string
 	// claiming is held while a claim is made.
 	claiming sync.Mutex
-	// life is the one of the stream that was seen last; claims of another are gone with it.
-	life string
 
 	mu  sync.Mutex
 	pin string
@@ -60,6 +57,8 @@ type Place struct {
 	until time.Duration
 	// claimed is the sequence of our last claim.
 	claimed uint64
+	// life is that of the stream that was seen last.
+	life string
 	// clear is when nobody whom we have claimed a turn after can be sure any more.
 	clear time.Duration
 }
@@ -152,7 +151,7 @@ func (p *Place) await(ctx context.Context) {
 
 // hold renews the claim until ctx ends.
 func (p *Place) hold(ctx context.Context) {
-	p.look(ctx)
+	_, _ = p.stream(ctx) // So that it is known should another take its place.
 	next := time.NewTicker(renewal)
 	defer next.Stop()
 	for {
@@ -167,141 +166,9 @@ func (p *Place) hold(ctx context.Context) {
 		if !claimed {
 			continue
 		}
-		switch before, err := p.claim(ctx, turn); {
-		case err != nil:
+		if err := p.claim(ctx, turn); err != nil {
 			p.log.DebugContext(ctx, "turn not claimed again", slog.Any("error", err))
-		case before == another:
-			p.log.InfoContext(ctx, "another replica has taken over")
 		}
 	}
 }
 
-// look remembers which life of the stream this replica has begun in.
-func (p *Place) look(ctx context.Context) {
-	p.claiming.Lock()
-	defer p.claiming.Unlock()
-	if stream, err := p.js.Stream(ctx, topology.Changes); err == nil && p.life == "" {
-		p.life = topology.Incarnation(stream.CachedInfo())
-	}
-}
-
-// predecessor is who made the claim before.
-type predecessor int
-
-const (
-	// nobody: there is no claim, or who made it has left in order.
-	nobody predecessor = iota
-	ourselves
-	another
-)
-
-// claim says on the bus that a turn is ours. It says so again only over our own last claim: when
-// another has made one since, the turn is over.
-func (p *Place) claim(ctx context.Context, turn uint64) (predecessor, error) {
-	p.claiming.Lock()
-	defer p.claiming.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
-	defer cancel()
-	p.mu.Lock()
-	claimed, again := p.claimed, p.until > 0
-	p.mu.Unlock()
-	last, before := claimed, ourselves
-	look := func() (err error) {
-		last, before, err = p.last(ctx)
-		if !again && before == ourselves && last != claimed { // We do not know whom that one was made after.
-			before = another
-		}
-		return err
-	}
-	if !again {
-		if err := look(); err != nil {
-			return before, err
-		}
-	}
-	sent := bootclock.Now()
-	claim, err := p.publish(ctx, p.id, last)
-	if overtaken(err) {
-		if err = look(); err == nil && again && before != ourselves { // Else the answer to our own claim was lost.
-			p.lose(turn)
-			return another, nil
-		}
-		if err == nil {
-			sent = bootclock.Now()
-			claim, err = p.publish(ctx, p.id, last)
-		}
-	}
-	if err != nil {
-		return before, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.claimed = claim.Sequence; before == another {
-		p.clear = bootclock.Now() + topology.SurelyActive
-	}
-	if p.pin != "" && p.turn == turn {
-		p.until = sent + topology.SurelyActive
-	}
-	return before, nil
-}
-
-// overtaken reports whether a claim was refused because there is another.
-func overtaken(err error) bool {
-	refusal, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
-}
-
-func (p *Place) publish(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {
-	ack, err := p.js.Publish(ctx, topology.TurnSubject(p.service), []byte(text), jetstream.WithExpectLastSequencePerSubject(last))
-	if err != nil {
-		return nil, fmt.Errorf("claim the turn: %w", err)
-	}
-	return ack, nil
-}
-
-// last looks up the newest claim. What it finds may be old: then the next claim is refused.
-func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err error) {
-	stream, err := p.js.Stream(ctx, topology.Changes)
-	if err != nil {
-		return 0, nobody, fmt.Errorf("look up stream: %w", err)
-	}
-	before := p.life
-	p.life = topology.Incarnation(stream.CachedInfo())
-	msg, err := stream.GetLastMsgForSubject(ctx, topology.TurnSubject(p.service))
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound) && before != "" && before != p.life:
-		return 0, another, nil // Whoever claimed the turn in the last life may still be sure of it.
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, nobody, nil
-	case err != nil:
-		return 0, nobody, fmt.Errorf("read the last claim: %w", err)
-	case string(msg.Data) == p.id:
-		by = ourselves
-	case len(msg.Data) > 0:
-		by = another
-	}
-	return msg.Sequence, by, nil
-}
-
-// leave gives up the place if it is ours, so that another replica need not wait for it to run out.
-func (p *Place) leave(ctx context.Context) error {
-	p.claiming.Lock()
-	defer p.claiming.Unlock()
-	p.mu.Lock()
-	ours, claimed := p.pin != "" && p.until > 0, p.claimed
-	p.pin, p.open = "", false
-	p.mu.Unlock()
-	if !ours || !p.js.Conn().IsConnected() {
-		return nil
-	}
-	if _, err := p.publish(ctx, "", claimed); err != nil {
-		return err
-	}
-	stream, err := p.js.Stream(ctx, topology.Changes)
-	if err != nil {
-		return fmt.Errorf("look up stream: %w", err)
-	}
-	if err := stream.UnpinConsumer(ctx, p.service, topology.Group); err != nil {
-		return fmt.Errorf("unpin: %w", err)
-	}
-	return nil
-}

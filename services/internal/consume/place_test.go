@@ -101,22 +101,35 @@ func TestATurnWaitsForWhoMayStillBeSureOfTheLast(t *testing.T) {
 }
 
 func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
-	b := newBus(t)
-	b.snapshot(0)
-	replica, place := b.placed()
-	eventually(t, func() error { return held(place) })
-	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
-		t.Fatal(err)
-	}
-	gone := time.Now()
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
-		t.Fatal(err)
-	}
-	b.publish("a", "g", 1)
-	b.snapshot(1)
-	eventually(t, func() error { return replica.ran("g", 1) })
-	if waited := time.Since(gone); waited < topology.SurelyActive {
-		t.Errorf("it went on after %s", waited)
+	for name, meanwhile := range map[string]func(*consume.Place) error{
+		"at once": func(*consume.Place) error { return nil },
+		"after the last claim was refused": func(p *consume.Place) error {
+			if held(p) == nil {
+				return errors.New("it is sure of a turn that nobody knows")
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.snapshot(0)
+			replica, place := b.placed()
+			eventually(t, func() error { return held(place) })
+			if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
+				t.Fatal(err)
+			}
+			gone := time.Now()
+			if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func() error { return meanwhile(place) })
+			b.publish("a", "g", 1)
+			b.snapshot(1)
+			eventually(t, func() error { return replica.ran("g", 1) })
+			if waited := time.Since(gone); waited < topology.SurelyActive {
+				t.Errorf("it went on after %s", waited)
+			}
+		})
 	}
 }
 

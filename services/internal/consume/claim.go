@@ -1,0 +1,147 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// predecessor is who made the claim before.
+type predecessor int
+
+const (
+	// nobody: there is no claim, or who made it has left in order.
+	nobody predecessor = iota
+	ourselves
+	another
+)
+
+// claim says on the bus that a turn is ours. It says so again only over our own last claim: when
+// another has made one since, the turn is over.
+func (p *Place) claim(ctx context.Context, turn uint64) error {
+	p.claiming.Lock()
+	defer p.claiming.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
+	defer cancel()
+	p.mu.Lock()
+	claimed, again := p.claimed, p.until > 0
+	p.mu.Unlock()
+	last, before := claimed, ourselves
+	look := func() (err error) {
+		last, before, err = p.last(ctx)
+		if !again && before == ourselves && last != claimed { // We do not know whom that one was made after.
+			before = another
+		}
+		return err
+	}
+	if !again {
+		if err := look(); err != nil {
+			return err
+		}
+	}
+	sent := bootclock.Now()
+	claim, err := p.publish(ctx, p.id, last)
+	if overtaken(err) {
+		if err = look(); err == nil && again && before != ourselves { // Else the answer to our own claim was lost.
+			p.lose(turn)
+			p.log.InfoContext(ctx, "another replica has taken over")
+			return nil
+		}
+		if err == nil {
+			sent = bootclock.Now()
+			claim, err = p.publish(ctx, p.id, last)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.claimed = claim.Sequence; before == another {
+		p.clear = bootclock.Now() + topology.SurelyActive
+	}
+	if p.pin != "" && p.turn == turn {
+		p.until = sent + topology.SurelyActive
+	}
+	return nil
+}
+
+// overtaken reports whether a claim was refused because there is another.
+func overtaken(err error) bool {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+func (p *Place) publish(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {
+	ack, err := p.js.Publish(ctx, topology.TurnSubject(p.service), []byte(text), jetstream.WithExpectLastSequencePerSubject(last))
+	if err != nil {
+		return nil, fmt.Errorf("claim the turn: %w", err)
+	}
+	return ack, nil
+}
+
+// last looks up the newest claim. What it finds may be old: then the next claim is refused.
+func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err error) {
+	stream, err := p.stream(ctx)
+	if err != nil {
+		return 0, nobody, err
+	}
+	msg, err := stream.GetLastMsgForSubject(ctx, topology.TurnSubject(p.service))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, nobody, nil
+	case err != nil:
+		return 0, nobody, fmt.Errorf("read the last claim: %w", err)
+	case string(msg.Data) == p.id:
+		by = ourselves
+	case len(msg.Data) > 0:
+		by = another
+	}
+	return msg.Sequence, by, nil
+}
+
+// stream looks up the stream of claims. When it was made anew, claims are gone with the old one, and
+// whoever made the last of them may still be sure of the turn.
+func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
+	stream, err := p.js.Stream(ctx, topology.Changes)
+	if err != nil {
+		return nil, fmt.Errorf("look up stream: %w", err)
+	}
+	life := topology.Incarnation(stream.CachedInfo())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life != "" && p.life != life {
+		p.clear = bootclock.Now() + topology.SurelyActive
+	}
+	p.life = life
+	return stream, nil
+}
+
+// leave gives up the place if it is ours, so that another replica need not wait for it to run out.
+func (p *Place) leave(ctx context.Context) error {
+	p.claiming.Lock()
+	defer p.claiming.Unlock()
+	p.mu.Lock()
+	ours, claimed := p.pin != "" && p.until > 0, p.claimed
+	p.pin, p.open = "", false
+	p.mu.Unlock()
+	if !ours || !p.js.Conn().IsConnected() {
+		return nil
+	}
+	if _, err := p.publish(ctx, "", claimed); err != nil {
+		return err
+	}
+	stream, err := p.stream(ctx)
+	if err != nil {
+		return err
+	}
+	if err := stream.UnpinConsumer(ctx, p.service, topology.Group); err != nil {
+		return fmt.Errorf("unpin: %w", err)
+	}
+	return nil
+}
