@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
 const (
@@ -131,6 +133,13 @@ func (b *bed) happen() {
 	}
 }
 
+// concluded reports whether a status says what became of the tuples. That may take a while after
+// OpenFGA is right: what another replica announced, it may still do.
+func concluded(conditions []metav1.Condition) bool {
+	c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced)
+	return c != nil && c.Reason != plan.Syncing
+}
+
 // asDeclared compares both stores with what the objects come to.
 func (b *bed) asDeclared(ids map[string]string) error {
 	b.T.Helper()
@@ -145,12 +154,18 @@ func (b *bed) asDeclared(ids map[string]string) error {
 	}
 	for _, u := range b.List(stores).Items {
 		s := decode[corev1alpha1.Store](b, u)
+		if !concluded(s.Status.Conditions) {
+			return fmt.Errorf("%s is still being written", s.Name)
+		}
 		each(s.Name, s.Spec.Tuples)
 	}
 	for _, u := range b.List(models).Items {
 		m := decode[corev1alpha1.AuthorizationModel](b, u)
 		if m.DeletionTimestamp != nil {
 			return fmt.Errorf("%s is still being deleted", m.Name)
+		}
+		if !concluded(m.Status.Conditions) {
+			return fmt.Errorf("%s is still being written", m.Name)
 		}
 		each(m.Spec.StoreRef.Name, m.Spec.Tuples)
 	}

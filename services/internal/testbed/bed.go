@@ -67,12 +67,22 @@ func (b *Bed) Settled() {
 // Quiet runs what should change nothing, waits, and wants no write to have happened.
 func (b *Bed) Quiet(what string, do func()) {
 	b.T.Helper()
-	openFGA, kube := b.OpenFGA.Writes(), b.Kube.Writes()
+	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
 	do()
 	b.Settled()
-	if n, k := b.OpenFGA.Writes()-openFGA, b.Kube.Writes()-kube; n != 0 || k != 0 {
-		b.T.Errorf("%s made %d writes to OpenFGA and %d to the API server (%v)", what, n, k, b.Kube.WritesByOp())
+	if f, k := added(openFGA, b.OpenFGA.WritesByOp()), added(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
+		b.T.Errorf("%s made writes to OpenFGA (%v) and to the API server (%v)", what, f, k)
 	}
+}
+
+// added is what was counted after before.
+func added(before, now map[string]int) map[string]int {
+	for op, n := range before {
+		if now[op] -= n; now[op] == 0 {
+			delete(now, op)
+		}
+	}
+	return now
 }
 
 // Resync makes a service compare everything with its backends.
