@@ -3,11 +3,15 @@ package consume_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -118,4 +122,75 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 	if by, err := b.claim(); err != nil || by == "" {
 		t.Errorf("claim %q, %v; want that of who is still at work", by, err)
 	}
+}
+
+// unsure makes the place of a service one that it is given and cannot claim.
+func (b *bus) unsure(c *consume.Config) {
+	away := b.connect()
+	away.Conn().Close()
+	c.Place = consume.NewPlace(away, c.Service.Name, c.Log)
+}
+
+// asked counts how often keys come into the queue.
+type asked struct {
+	*groups
+	times *atomic.Int32
+}
+
+func (a asked) Priority(string) int {
+	a.times.Add(1)
+	return 0
+}
+
+func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	var times atomic.Int32
+	replica := b.startAs(b.connect(), func(g *groups) consume.Reconciler[string] { return asked{g, &times} }, b.unsure)
+	const keys = 50
+	for i := range keys {
+		b.publish(fmt.Sprint("n", i), fmt.Sprint("g", i), i+1)
+	}
+	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending >= keys })
+	before := times.Load()
+	<-time.After(time.Second)
+	if n := times.Load() - before; n > 4*keys { // By the messages and by a wake, perhaps.
+		t.Errorf("keys came into the queue %d times while little happened", n)
+	}
+	if err := replica.ran("g0", 1); err == nil {
+		t.Error("a pass was made in a turn that is not sure")
+	}
+	begun := time.Now()
+	replica.stop()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the shutdown took %s", took)
+	}
+	b.start(b.connect()).becomes(t, "g0", "n0@1 ")
+}
+
+func TestWhoeverIsLongInDoubtOfItsTurnSaysSo(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	b.start(b.connect(), b.unsure)
+	place := b.place
+	if err := place.Err(); err != nil {
+		t.Errorf("before its turn: %v", err)
+	}
+	eventually(t, func() error {
+		if place.Err() == nil {
+			return errors.New("it has its turn and cannot claim it, and says nothing")
+		}
+		return nil
+	})
+	if held(place) == nil {
+		t.Error("it is sure")
+	}
+}
+
+func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	_, active := b.placed()
+	_, standby := b.placed()
+	eventually(t, func() error { return errors.Join(held(active), active.Err(), standby.Err()) })
 }
