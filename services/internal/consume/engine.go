@@ -99,9 +99,17 @@ func (e *engine[K]) everything(resync bool) {
 	}
 }
 
-// lately looks thoroughly at what has changed within a time.
-func (e *engine[K]) lately(within time.Duration) {
-	for _, object := range e.cfg.View.ChangedSince(time.Now().Add(-within)) {
+// slack is for how long a view may lag behind, and what a replica sent may take, both before and after the
+// turn of another began; and for clocks that differ.
+const slack = time.Minute
+
+// lately looks thoroughly, once calls of the replica before us are over, at all that we may have decided
+// before these came to pass. What such a call does was planned within the last pass, from what was on
+// the bus by then: of what has not changed since, whether by others or by us, it does what we would.
+//
+// What the replica before us reported last is no such bound: of a pass that still lasts it says nothing.
+func (e *engine[K]) lately() {
+	for _, object := range e.cfg.View.PublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
 		touched := e.route(object)
 		e.mu.Lock()
 		e.askAll(touched, true)

@@ -14,7 +14,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
 )
 
 // repin makes the server pin a replica anew, as a change of the consumer's leader does.
@@ -193,4 +196,43 @@ func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
 	_, active := b.placed()
 	_, standby := b.placed()
 	eventually(t, func() error { return errors.Join(held(active), active.Err(), standby.Err()) })
+}
+
+// What matters is when others could know of a change, not when it was observed: the bus may have been away.
+func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1, func(c *event.Change) { c.ObservedAt = time.Now().Add(-time.Hour) })
+	b.snapshot(1)
+	replica := b.start(b.connect())
+	var thorough atomic.Bool
+	replica.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Resync {
+			thorough.Store(true)
+		}
+		return nil
+	})
+	eventually(t, func() error { return held(b.place) })
+	began := time.Now()
+	eventually(t, func() error {
+		if !thorough.Load() {
+			return errors.New("a late call of the replica before could have undone what was done")
+		}
+		return nil
+	})
+	if waited := time.Since(began); waited < topology.Settling/2 {
+		t.Errorf("it was looked at after %s, when such calls may still be on their way", waited)
+	}
+}
+
+func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
+	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
+	view.Register[object](v, kinds.Stores(), nil)
+	now := event.Change{Key: storeKey("a"), UID: "u", ResourceVersion: "1", Object: []byte(`{}`)}
+	before := time.Now()
+	if err := consume.NewPass(v, "g", false).Wrote(t.Context(), now, now); err != nil {
+		t.Fatal(err)
+	}
+	if got := v.PublishedSince(before.Add(-time.Second)); len(got) != 1 {
+		t.Errorf("new are %v", got)
+	}
 }
