@@ -84,7 +84,9 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handler) service.App {
 	app := service.App{
 		Handlers: handlers,
-		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}},
+		Ready: []service.Check{
+			{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}, {Name: "turn", Err: p.Engine.Place.Err},
+		},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
 			p.Announcer.Run,

@@ -32,8 +32,9 @@ type Change struct {
 	Epoch       string
 	ObservedAt  time.Time
 	Traceparent string
-	// ExpiresAt is when the bus forgets a deletion. It does not travel; zero when unknown.
-	ExpiresAt time.Time
+	// PublishedAt is when the bus took the change, or this process wrote it; ExpiresAt is when the bus
+	// forgets a deletion. They do not travel; zero when unknown.
+	PublishedAt, ExpiresAt time.Time
 }
 
 var errIncomplete = errors.New("change lacks a mandatory field")

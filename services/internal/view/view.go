@@ -155,13 +155,14 @@ func (v *View) Dated(answer event.Change) event.Change {
 	return answer
 }
 
-// ChangedSince lists the objects whose newest change is from after a time, deletions included.
-func (v *View) ChangedSince(then time.Time) []event.Key {
+// PublishedSince lists the objects whose newest change came on the bus, or was written here, after a
+// time, deletions included.
+func (v *View) PublishedSince(then time.Time) []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var keys []event.Key
 	for _, t := range v.tables {
-		keys = t.appendChanged(keys, then)
+		keys = t.appendPublished(keys, then)
 	}
 	return keys
 }

@@ -64,16 +64,16 @@ func modelObject(o view.Object[corev1alpha1.AuthorizationModel], target string) 
 	return out
 }
 
-// deletedObject is one that was deleted past us.
-func deletedObject(last event.Change, r plan.Record) object {
+// deletedObject is one that was deleted past us, with the condition that we wrote last.
+func deletedObject(last event.Change, r plan.Record, c plan.Condition) object {
 	kind, _ := kinds.Of(last.Key.GroupResource)
-	return object{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r}}
+	return object{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r, Condition: c}}
 }
 
 // formerObject is what a living object was before its cluster went back in time. It is an owner of
 // its own, which wants nothing any more.
-func formerObject(last event.Change, r plan.Record) object {
-	o := deletedObject(last, r)
+func formerObject(last event.Change, r plan.Record, c plan.Condition) object {
+	o := deletedObject(last, r, c)
 	o.UID, o.former = last.UID+"@"+last.Epoch, true
 	return o
 }
@@ -85,9 +85,7 @@ func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, condit
 		Key: change.Key, UID: change.UID, Generation: change.Generation, Created: m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil, HasFinalizer: slices.Contains(m.Finalizers, corev1alpha1.TuplesFinalizer), Size: baseSize,
 	}}
-	if c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced); c != nil {
-		out.Condition = plan.Condition{OK: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
-	}
+	out.Condition = conditionIn(conditions)
 	if c := meta.FindStatusCondition(conditions, module); c != nil && c.ObservedGeneration == change.Generation {
 		out.ModuleJudged, out.ModuleLive = true, c.Status == metav1.ConditionTrue
 	}
@@ -95,6 +93,15 @@ func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, condit
 		out.Size += quoted(text)
 	}
 	return out
+}
+
+// conditionIn is the condition that we wrote last.
+func conditionIn(conditions []metav1.Condition) plan.Condition {
+	c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced)
+	if c == nil {
+		return plan.Condition{}
+	}
+	return plan.Condition{OK: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
 }
 
 func recordOfStore(s *corev1alpha1.Store) plan.Record {

@@ -97,11 +97,12 @@ func (r *records) contest(storeID string, o object, until time.Duration) {
 }
 
 // doubt reports whether the store must be read before the record of an object is believed. Of the
-// first look at a store only what may still be carried out by another is doubted.
+// first look at a store only what may still be carried out by another is doubted, be the object there
+// or gone.
 func (r *records) doubt(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
 	if o.Record.StoreID == storeID && !r.trusts(*o) {
 		thorough = o.Deleted || !first
-		if o.Condition.Reason == plan.Syncing && !o.Deleted {
+		if o.Condition.Reason == plan.Syncing {
 			r.contest(storeID, *o, now+topology.Settling)
 		}
 		if first && !o.Deleted {
@@ -206,7 +207,7 @@ func (r *records) orphans(s *State, storeID string, live []object) []object {
 			r.drop(storeID, uid)
 			continue
 		}
-		orphans = append(orphans, deletedObject(k.change, plan.Record{StoreID: storeID, Tuples: k.tuples}))
+		orphans = append(orphans, deletedObject(k.change, plan.Record{StoreID: storeID, Tuples: k.tuples}, plan.Condition{}))
 	}
 	return orphans
 }
