@@ -44,6 +44,7 @@ func (r request) field(path ...string) any {
 
 // wire is an API server that answers as a test says, with the identity of a cluster beside.
 type wire struct {
+	t        *testing.T
 	mu       sync.Mutex
 	requests []request
 	epochs   int
@@ -71,13 +72,15 @@ func (w *wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	}
 	out.Header().Set("Content-Type", "application/json")
 	out.WriteHeader(code)
-	_ = json.NewEncoder(out).Encode(body)
+	if err := json.NewEncoder(out).Encode(body); err != nil {
+		w.t.Error(err)
+	}
 }
 
 // dial makes a client of an API server that answers so.
 func dial(t *testing.T, answer func(request) (int, any)) (*Client, *wire) {
 	t.Helper()
-	w := &wire{answer: answer}
+	w := &wire{t: t, answer: answer}
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	c, err := New(&rest.Config{Host: server.URL}, "local", "tester")
@@ -97,7 +100,7 @@ func object(name, uid, version string, finalizers ...string) map[string]any {
 
 func terminating(o map[string]any) map[string]any {
 	o = maps.Clone(o)
-	metadata := maps.Clone(o["metadata"].(map[string]any)) //nolint:forcetypeassert // It was made by object.
+	metadata := maps.Clone(o["metadata"].(map[string]any))
 	metadata["deletionTimestamp"], o["metadata"] = "2026-01-01T00:00:00Z", metadata
 	return o
 }
@@ -111,7 +114,10 @@ func failure(code int, reason metav1.StatusReason) (int, any) {
 
 // seen is the state of a Store as a service has it.
 func seen(o map[string]any) event.Change {
-	data, _ := json.Marshal(o)
+	data, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
 	return event.Change{
 		Key: event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"}, Version: "v1alpha1", Kind: "Store",
 		UID: "u1", ResourceVersion: "5", Object: data,
@@ -438,7 +444,9 @@ func TestTheClusterIsAskedForAgainUntilItIsKnown(t *testing.T) {
 			code, body = failure(http.StatusForbidden, metav1.StatusReasonForbidden)
 		}
 		out.WriteHeader(code)
-		_ = json.NewEncoder(out).Encode(body)
+		if err := json.NewEncoder(out).Encode(body); err != nil {
+			t.Error(err)
+		}
 	}))
 	defer server.Close()
 	c, err := New(&rest.Config{Host: server.URL}, "local", "tester")
