@@ -113,10 +113,11 @@ func failure(code int, reason metav1.StatusReason) (int, any) {
 }
 
 // seen is the state of a Store as a service has it.
-func seen(o map[string]any) event.Change {
+func seen(t *testing.T, o map[string]any) event.Change {
+	t.Helper()
 	data, err := json.Marshal(o)
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	return event.Change{
 		Key: event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"}, Version: "v1alpha1", Kind: "Store",
@@ -190,7 +191,7 @@ func TestAFinalizerIsWrittenByWhoSawTheNewestState(t *testing.T) {
 				n++
 				return test.answers[min(n, len(test.answers))-1]()
 			})
-			state := seen(test.seen)
+			state := seen(t, test.seen)
 			if test.seen == nil {
 				state.Object = nil
 			}
@@ -233,11 +234,11 @@ func missing() (int, any) { return failure(http.StatusNotFound, metav1.StatusRea
 
 func TestWhatIsAppliedIsForTheStateThatWasSeen(t *testing.T) {
 	c, w := dial(t, func(request) (int, any) { return http.StatusOK, object("demo", "u1", "6") })
-	now, err := c.Apply(t.Context(), kinds.Stores(), seen(nil), map[string]any{"spec": map[string]any{"a": 1}})
+	now, err := c.Apply(t.Context(), kinds.Stores(), seen(t, nil), map[string]any{"spec": map[string]any{"a": 1}})
 	if err != nil || now.ResourceVersion != "6" || now.Epoch != "cluster-1" || now.ObservedAt.IsZero() {
 		t.Fatalf("got %+v, %v", now, err)
 	}
-	fresh := event.Change{Key: seen(nil).Key}
+	fresh := event.Change{Key: seen(t, nil).Key}
 	if _, err := c.Apply(t.Context(), kinds.Stores(), fresh, map[string]any{}); err != nil {
 		t.Fatal(err)
 	}
@@ -269,14 +270,14 @@ func TestAStatusIsAppliedToTheStatusAlone(t *testing.T) {
 		}
 		return http.StatusOK, object("demo", "u1", "6")
 	})
-	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), seen(nil), map[string]any{"storeId": "01"}); err != nil {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), seen(t, nil), map[string]any{"storeId": "01"}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.requests[0]
 	if r.path != "/apis/core.platform-mesh.io/v1alpha1/stores/demo/status" || r.field("metadata", "resourceVersion") != "5" || r.field("spec") != nil || r.field("status", "storeId") != "01" {
 		t.Errorf("asked %s with %v", r.path, r.body)
 	}
-	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), seen(nil), make(chan int)); err == nil || len(w.requests) != 1 {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), seen(t, nil), make(chan int)); err == nil || len(w.requests) != 1 {
 		t.Errorf("what cannot be encoded: %v", err)
 	}
 }
@@ -292,7 +293,7 @@ func TestOnlyTheStateThatWasSeenIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, w := dial(t, func(request) (int, any) { return test.answer() })
-			if err := c.Delete(t.Context(), kinds.Stores(), seen(nil)); !errors.Is(err, test.want) {
+			if err := c.Delete(t.Context(), kinds.Stores(), seen(t, nil)); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 			if r := w.requests[0]; r.field("preconditions", "uid") != "u1" || r.field("preconditions", "resourceVersion") != "5" {
@@ -341,7 +342,7 @@ func TestWhatWasTooLargeForTheBusIsReadOfItsOwnClusterOnly(t *testing.T) {
 		}
 		return http.StatusOK, object("demo", "u1", "6")
 	})
-	key := seen(nil).Key
+	key := seen(t, nil).Key
 	if data, err := c.Fetch(t.Context(), key); err != nil || !strings.Contains(string(data), `"resourceVersion":"6"`) {
 		t.Errorf("got %s, %v", data, err)
 	}
@@ -362,7 +363,7 @@ func TestWhatWasTooLargeForTheBusIsReadOfItsOwnClusterOnly(t *testing.T) {
 
 func TestWhatIsGoneIsItsLastStateDeleted(t *testing.T) {
 	c, _ := dial(t, func(request) (int, any) { return missing() })
-	before := seen(object("demo", "u1", "5"))
+	before := seen(t, object("demo", "u1", "5"))
 	now, err := c.Newest(t.Context(), kinds.Stores(), before)
 	if err != nil || !now.Deleted || now.UID != "u1" || string(now.Object) != string(before.Object) || now.ObservedAt.IsZero() {
 		t.Errorf("got %+v, %v", now, err)
@@ -377,12 +378,12 @@ func TestANoteNamesItsObjectAndIsBounded(t *testing.T) {
 	c, w := dial(t, func(request) (int, any) {
 		return http.StatusCreated, map[string]any{"kind": "Event", "apiVersion": "v1"}
 	})
-	long := seen(nil)
+	long := seen(t, nil)
 	long.Key.Name = strings.Repeat("n", 253)
 	if err := c.Event(t.Context(), long, condition.Note{Warning: true, Reason: "Refused", Message: strings.Repeat("m", 5000)}); err != nil {
 		t.Fatal(err)
 	}
-	spaced := seen(nil)
+	spaced := seen(t, nil)
 	spaced.Key.Namespace = "team-a"
 	if err := c.Event(t.Context(), spaced, condition.Note{Reason: "Done", Message: "well"}); err != nil {
 		t.Fatal(err)
