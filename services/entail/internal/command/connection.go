@@ -15,8 +15,12 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/entail/internal/allinone"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
@@ -28,14 +32,17 @@ type api struct {
 	port      int
 }
 
-func syncAPI() api { return api{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher} }
-
-func inferenceAPI() api {
-	return api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
+func syncQuestion(cmd *cobra.Command, around Surroundings) *question[syncv1connect.SyncServiceClient] {
+	return newQuestion(cmd, around, api{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher}, syncv1connect.NewSyncServiceClient)
 }
 
-func storeAPI() api {
-	return api{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
+func inferenceQuestion(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
+	of := api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
+	return newQuestion(cmd, around, of, inferencev1connect.NewInferenceServiceClient)
+}
+
+func storeQuestion(cmd *cobra.Command, around Surroundings) *question[storev1connect.StoreServiceClient] {
+	return newQuestion(cmd, around, api{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}, storev1connect.NewStoreServiceClient)
 }
 
 func (a api) defaultServer() string { return fmt.Sprintf("http://127.0.0.1:%d", a.port) }
@@ -70,14 +77,14 @@ func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one question may take")
 }
 
-// dial makes a client of the API by one of the generated functions.
-func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
-	var none Client
+// dial makes a client of the API.
+func (q *question[Client]) dial() (Client, error) {
+	c := &q.connection
 	transport, err := c.open()
 	if err != nil {
-		return none, err
+		return *new(Client), err
 	}
-	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, connect.WithReadMaxBytes(maxAnswer)), nil
+	return q.client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, connect.WithReadMaxBytes(maxAnswer)), nil
 }
 
 // open checks the connection's settings.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/input"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/syntax"
@@ -57,9 +58,9 @@ func policyFiles(in io.Reader, paths []string) ([]syntax.File, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			content, err := readSome(in, name, budget)
+			content, err := input.Read(in, name, budget)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("read file: %w", err)
 			}
 			budget -= int64(len(content))
 			if files = append(files, syntax.File{Name: name, Content: content}); len(files) > maxPolicyFiles || budget <= 0 {
@@ -95,23 +96,6 @@ func policyNames(path string) ([]string, error) {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
 	return names, nil
-}
-
-// readSome reads a file, or standard input for -, but no more than most bytes.
-func readSome(in io.Reader, name string, most int64) ([]byte, error) {
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("read file: %w", err)
-		}
-		defer file.Close()
-		in = file
-	}
-	content, err := io.ReadAll(io.LimitReader(in, most))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return content, nil
 }
 
 // errFindings tells scripts that something was found.

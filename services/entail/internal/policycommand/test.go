@@ -11,6 +11,7 @@ import (
 
 	"github.com/entail-dev/entail/services/entail/internal/assertion"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/input"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/openfga"
@@ -92,9 +93,9 @@ func readScenarios(in io.Reader, files []string) ([]assertion.Scenario, error) {
 	}
 	var all []assertion.Scenario
 	for _, file := range files {
-		content, err := readSome(in, file, assertion.MaxBytes+1)
+		content, err := input.Read(in, file, assertion.MaxBytes+1)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read file: %w", err)
 		}
 		scenarios, err := assertion.Parse(file, content)
 		if err != nil {
