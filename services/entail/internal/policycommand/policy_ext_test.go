@@ -68,6 +68,30 @@ func TestPolicyReadsManifestsOfPolicyDocuments(t *testing.T) {
 	}
 }
 
+func TestFilesBecomeManifestsThatPass(t *testing.T) {
+	if got := run(t, "fmt", fixture(t), "--as", "manifest"); got.code != 2 || !strings.Contains(got.err, "--store") {
+		t.Errorf("without a store: %+v", got)
+	}
+	got := run(t, "fmt", filepath.Join(fixture(t), "a.yaml"), "--as", "manifest", "--store", "demo", "--name", "tenant-api")
+	if got.code != 0 || !strings.Contains(got.out, "kind: PolicyDocument\n") || !strings.Contains(got.out, "targetTypes:") {
+		t.Fatalf("fmt: %+v", got)
+	}
+	file := put(t, filepath.Join(t.TempDir(), "manifest.yaml"), got.out)
+	if got := run(t, "check", file); got.code != 0 {
+		t.Errorf("check: %+v", got)
+	}
+	put(t, file, strings.Replace(got.out, "targetTypes:", "targettypes:", 1))
+	if got := run(t, "check", file); got.code != 1 || !strings.Contains(got.out, "E-MANIFEST") || !strings.Contains(got.out, "write targetTypes") {
+		t.Errorf("check of what kubectl would prune: %+v", got)
+	}
+	if got := run(t, "fmt", "-w", file); got.code != 0 {
+		t.Errorf("fmt: %+v", got)
+	}
+	if got := run(t, "check", file); got.code != 0 {
+		t.Errorf("check of what fmt mended: %+v", got)
+	}
+}
+
 const brokenPolicy = `resourceTypes:
   - name: tenant
     idPrefix: idntten
