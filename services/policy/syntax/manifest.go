@@ -56,7 +56,8 @@ func (d *decoder) metadata(n, manifest tree.Node) {
 		d.report(manifest, policy.CodeMissing, "the manifest has no name", "add `metadata: {name: ...}`")
 	}
 	namespace := cmp.Or(child(n, "namespace").Text, "default")
-	d.document.Source.Owner = ObjectOwner(namespace + "/" + child(n, "name").Text)
+	d.document.Object = namespace + "/" + child(n, "name").Text
+	d.document.Source.Owner = ObjectOwner(d.document.Object)
 }
 
 func (d *decoder) storeRef(n, spec tree.Node) {
