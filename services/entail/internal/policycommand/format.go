@@ -46,7 +46,7 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 		}
 		files, err := policyFiles(cmd.InOrStdin(), args)
 		if err != nil {
-			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			return err
 		}
 		var errs []error
 		for _, file := range files {

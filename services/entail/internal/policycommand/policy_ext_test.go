@@ -68,6 +68,25 @@ func TestPolicyReadsManifestsOfPolicyDocuments(t *testing.T) {
 	}
 }
 
+func TestADocumentIsCheckedBesideOthers(t *testing.T) {
+	dir := fixture(t)
+	mine := filepath.Join(dir, "c.yaml")
+	if got := run(t, "check", mine); got.code != 1 || !strings.Contains(got.out, "E-UNKNOWN-TYPE") {
+		t.Errorf("alone: %+v", got)
+	}
+	if got := run(t, "check", mine, "--with", filepath.Join(dir, "a.yaml")+","+dir); got.code != 0 || got.out+got.err != "" {
+		t.Errorf("beside the others: %+v", got)
+	}
+	put(t, filepath.Join(dir, "b.yaml"), "resourceTypes: [{name: unused, idPrefix: unused}]\n")
+	if got := run(t, "check", filepath.Join(dir, "a.yaml"), "--with", filepath.Join(dir, "b.yaml")); got.code != 0 || strings.Contains(got.out, "unused") {
+		t.Errorf("what others are warned of: %+v", got)
+	}
+	sample := filepath.Join("..", "..", "..", "..", "deploy", "samples", "policy", "documents.yaml")
+	if got := run(t, "check", sample, "--with", sample); got.code != 0 {
+		t.Errorf("manifests in the place of themselves: %+v", got)
+	}
+}
+
 func TestFilesBecomeManifestsThatPass(t *testing.T) {
 	if got := run(t, "fmt", fixture(t), "--as", "manifest"); got.code != 2 || !strings.Contains(got.err, "--store") {
 		t.Errorf("without a store: %+v", got)
