@@ -39,7 +39,7 @@ func ask[Client, Request any, Answer proto.Message](
 	cmd *cobra.Command, q *question[Client], method func(Client, context.Context, Request) (Answer, error), request Request,
 	table func(report.Page, Answer),
 ) (Answer, error) {
-	client, err := q.dial()
+	client, err := dial(&q.connection, q.client)
 	if err != nil {
 		return *new(Answer), err
 	}

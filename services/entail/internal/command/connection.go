@@ -42,7 +42,12 @@ func inferenceQuestion(cmd *cobra.Command, around Surroundings) *question[infere
 }
 
 func storeQuestion(cmd *cobra.Command, around Surroundings) *question[storev1connect.StoreServiceClient] {
-	return newQuestion(cmd, around, api{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}, storev1connect.NewStoreServiceClient)
+	return newQuestion(cmd, around, storeAPI(), storev1connect.NewStoreServiceClient)
+}
+
+// storeAPI is the StoreService, and the PolicyService beside it.
+func storeAPI() api {
+	return api{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
 }
 
 func (a api) defaultServer() string { return fmt.Sprintf("http://127.0.0.1:%d", a.port) }
@@ -77,14 +82,13 @@ func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one question may take")
 }
 
-// dial makes a client of the API.
-func (q *question[Client]) dial() (Client, error) {
-	c := &q.connection
+// dial makes a client of an API.
+func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
 	transport, err := c.open()
 	if err != nil {
 		return *new(Client), err
 	}
-	return q.client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, connect.WithReadMaxBytes(maxAnswer)), nil
+	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, connect.WithReadMaxBytes(maxAnswer)), nil
 }
 
 // open checks the connection's settings.

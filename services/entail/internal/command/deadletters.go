@@ -44,7 +44,7 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 		if limit < 1 {
 			return fmt.Errorf("%w: --limit %d: at least one", exit.ErrUsage, limit)
 		}
-		client, err := q.dial()
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}

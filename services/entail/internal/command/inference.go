@@ -31,7 +31,7 @@ func newInferences(around Surroundings) *cobra.Command {
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	cmd.Flags().BoolVar(&tree, "tree", false, "draw which role implies which by a rule of its own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := q.dial()
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func newWhoHas(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := q.dial()
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}

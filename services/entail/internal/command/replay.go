@@ -25,7 +25,7 @@ by itself. It never brings back an older state.`,
 	q := syncQuestion(cmd, around)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := q.dial()
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}

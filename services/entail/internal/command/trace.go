@@ -39,7 +39,7 @@ func newTrace(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := q.dial()
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
