@@ -61,39 +61,28 @@ func TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot(t *testing.T) {
 	b.becomes("B1:b{u}")
 }
 
-func TestAGeneratedBindingThatSomebodyAdoptsIsTheirs(t *testing.T) {
-	for what, c := range map[string]struct{ adopt, back string }{
-		"without our label": {`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"me"}}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"implied-role"}}}`},
-		"without its owner": {`{"metadata":{"ownerReferences":null}}`, ""},
-	} {
-		t.Run(what, func(t *testing.T) {
-			b := newBed(t)
-			b.Reflector()
-			b.serve()
-			b.do("a>b b>c B=a{x}")
-			b.becomes("B:b{x} B:c{x}")
-			mine := name("B", "b")
-			b.patch(mine, c.adopt)
-			b.condition("a>b", "Synced", "NameConflict")
-			b.reported(mine, "NameConflict")
-			b.generates("B:c{x} " + mine + ":c{x}")
-			b.Settled()
-			was := b.get(mine)
-			b.do("-a>b")
-			b.generates(mine + ":c{x}")
-			b.Settled()
-			if now := b.get(mine); now == nil || now.ResourceVersion != was.ResourceVersion {
-				t.Errorf("the adopted binding became %+v", now)
-			}
-			if c.back == "" {
-				b.do("a>b -" + mine)
-			} else {
-				b.do("a>b")
-				b.patch(mine, c.back)
-			}
-			b.becomes("B:b{x} B:c{x}")
-		})
+func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	b.do("a>b b>c B=a{x}")
+	b.becomes("B:b{x} B:c{x}")
+	mine := name("B", "b")
+	b.patch(mine, `{"metadata":{"labels":{"role.k8s.com/independent":"true"}}}`)
+	b.condition("a>b", "Synced", "NameConflict")
+	b.reported(mine, "NameConflict")
+	b.generates("B:c{x} " + mine + ":c{x}")
+	b.Settled()
+	was := b.get(mine)
+	b.do("-a>b")
+	b.generates(mine + ":c{x}")
+	b.Settled()
+	if now := b.get(mine); now == nil || now.ResourceVersion != was.ResourceVersion {
+		t.Errorf("the independent binding became %+v", now)
 	}
+	b.do("a>b")
+	b.patch(mine, `{"metadata":{"labels":{"role.k8s.com/independent":null}}}`)
+	b.becomes("B:b{x} B:c{x}")
 }
 
 func TestWhatIsBeingDeletedImpliesNothingAnyMore(t *testing.T) {

@@ -188,6 +188,7 @@ func (r *reconciler) concern(n *namespace, ruleSet, before *infer.RuleSet, chang
 		return
 	}
 	changes.add(n.waitingFor(changes.bindings)...)
+	changes.add(r.state.Orphans(n.name, ruleSet)...)
 	if ruleSet.Same(before) {
 		return
 	}

@@ -172,7 +172,7 @@ func (r *reconciler) warn(ctx context.Context, namespace, source string, taken [
 		})
 	}
 	uid := ""
-	if b := r.state.Binding(namespace, source); b != nil && b.Labelled && b.Grants() {
+	if b := r.state.Binding(namespace, source); b != nil && b.Labelled && !b.Generated() {
 		uid = string(b.UID)
 	}
 	if r.memory.of(namespace).isNews(source, uid) {

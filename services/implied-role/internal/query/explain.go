@@ -9,6 +9,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
@@ -33,9 +34,9 @@ func (s *Server) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleReques
 	return response, nil
 }
 
-// granting lists the bindings that people made to a role or to one that implies it.
+// granting lists the bindings to a role, and those that people made to one that implies it.
 func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.RuleSet) []*infer.Binding {
-	list := s.cfg.State.BindingsTo(namespace, role)
+	list := append(s.cfg.State.BindingsTo(namespace, role), s.cfg.State.GeneratedTo(namespace, role)...)
 	for _, parent := range ruleSet.Implying(role) {
 		list = append(list, s.cfg.State.BindingsTo(namespace, parent)...)
 	}
@@ -46,6 +47,9 @@ func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet)
 	m := &inferencev1.Reason{
 		Binding: r.Source.Name, Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
 		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
+	}
+	if r.Source.Generated() {
+		m.State = inferencev1.BindingState_BINDING_STATE_PENDING // It is to go.
 	}
 	m.Path, m.Truncated = steps(r.Path, ruleSet)
 	if len(r.Path) > 1 {
@@ -105,7 +109,7 @@ func (s *Server) ExplainBinding(_ context.Context, r *inferencev1.ExplainBinding
 
 // explainGenerated tells why a generated binding is there.
 func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
-	m.State = s.progress(b.Namespace, m.GetSource(), ruleSet).of(b.Name)
+	m.State = s.progress(b.Namespace, state.SourceOf(b), ruleSet).of(b.Name)
 	source, role := s.cfg.State.Binding(b.Namespace, m.GetSource()), b.Role
 	if source == nil || !source.IsSource() {
 		return

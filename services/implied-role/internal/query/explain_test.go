@@ -157,7 +157,7 @@ func TestSyncStatusCountsWhatIsLeft(t *testing.T) {
 	if len(got) != 2 || got[0].GetNamespace() != "other" {
 		t.Fatalf("namespaces %v", got)
 	}
-	if n := got[1]; n.GetRules() != 2 || n.GetWanted() != 2 || n.GetPending() != 1 || n.GetConflicts() != 1 || len(n.GetNotSynced()) != 2 || n.GetLastPass().GetSeconds() != 7 {
+	if n := got[1]; n.GetRules() != 2 || n.GetWanted() != 2 || n.GetPending() != 2 || n.GetConflicts() != 1 || len(n.GetNotSynced()) != 2 || n.GetLastPass().GetSeconds() != 7 {
 		t.Errorf("team: %v", n)
 	}
 }
