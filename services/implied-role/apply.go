@@ -38,7 +38,8 @@ type applier struct {
 	kube    cluster
 	metrics *metrics
 	log     *slog.Logger
-	// writers has room for the changes that are made at a time, whatever the namespace.
+	// writers has room for the changes that are made at a time, whatever the namespace. Statuses
+	// have room of their own.
 	writers chan struct{}
 }
 

@@ -95,6 +95,7 @@ func TestWhatIsBeingDeletedImpliesNothingAnyMore(t *testing.T) {
 	b.patch("B1", held)
 	b.do("-a>c -B1")
 	b.generates("B2:b{y}")
+	b.Settled()
 	b.Quiet("a resync while they are held", func() { b.Resync(topology.ImpliedRole) })
 	b.patchRule("a>c", unheld)
 	b.patch("B1", unheld)
@@ -214,7 +215,7 @@ func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
-	const roles = 400
+	const roles = 150
 	long := func(i int) infer.Role {
 		text := fmt.Sprintf("%04d", i)
 		return infer.Role{Name: text + strings.Repeat(`"`, 250-len(text))}
@@ -231,7 +232,7 @@ func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
 			continue
 		}
 		listed := len(r.Status.Inferences.ChildRoles)
-		if listed == 0 || listed >= roles-1 || c.Message != fmt.Sprintf("%d further child roles follow and are not listed here: ask entail inferences", roles-1-listed) {
+		if listed == 0 || listed >= roles-1 || !strings.HasPrefix(c.Message, "more child roles follow") {
 			t.Errorf("%d of %d are listed, and it says %q", listed, roles-1, c.Message)
 		}
 	}

@@ -53,6 +53,8 @@ type reconciler struct {
 	memory  *memory
 	applier *applier
 	status  statusWriter
+	// writers has room for the statuses that are written at a time.
+	writers chan struct{}
 	// projection is nil unless rules are to be in OpenFGA, too.
 	projection *projection.Projection
 	log        *slog.Logger

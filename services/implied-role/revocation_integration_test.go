@@ -3,9 +3,11 @@
 package impliedrole_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -194,6 +196,47 @@ func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
 		}
 	}
 	t.Error("it was not deleted")
+}
+
+// TestStatusesHoldUpNoRevocation lets no status through until somebody has lost their role: all
+// that can be written are under way by then.
+func TestStatusesHoldUpNoRevocation(t *testing.T) {
+	const rules = 200
+	b := newBed(t)
+	b.Reflector()
+	b.do("a>b B=a{x,y}")
+	for i := range rules {
+		b.do(fmt.Sprintf("c%d>d%d", i, i))
+	}
+	revoked := make(chan struct{})
+	var waiting atomic.Int32
+	b.Kube.FailBefore(func(ctx context.Context, op string) error {
+		if !strings.HasSuffix(op, "/status") {
+			return nil
+		}
+		waiting.Add(1)
+		select {
+		case <-revoked:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	b.serve()
+	b.generates("B:b{x,y}")
+	testbed.Eventually(t, soon, func() error {
+		if waiting.Load() < 8 {
+			return errors.New("no statuses are being written")
+		}
+		return nil
+	})
+	b.do("B=a{x}")
+	b.generates("B:b{x}")
+	if n := waiting.Load(); n > rules/4 {
+		t.Errorf("%d statuses were let through before", n)
+	}
+	close(revoked)
+	b.becomes("B:b{x}")
 }
 
 // drifts is an error as long as nothing is told of what is being deleted.
