@@ -71,6 +71,9 @@ func (r *reconciler) Keys(k event.Key) []Key {
 	case kinds.ImpliedRoles().GroupResource:
 		return []Key{{Namespace: k.Namespace}, {Namespace: k.Namespace, Statuses: true}}
 	}
+	if k.GroupResource == kinds.ClusterRoleBindings().GroupResource {
+		return nil // Nothing follows from these.
+	}
 	var keys []Key // Statuses tell whether a Role or ClusterRole exists.
 	for _, namespace := range r.state.NamespacesWithChild(k.Namespace, k.Name) {
 		keys = append(keys, Key{Namespace: namespace, Statuses: true})

@@ -36,7 +36,7 @@ func (s *Server) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleReques
 
 // granting lists the bindings to a role, and those that people made to one that implies it.
 func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.RuleSet) []*infer.Binding {
-	list := append(s.cfg.State.BindingsTo(namespace, role), s.cfg.State.GeneratedTo(namespace, role)...)
+	list := slices.Concat(s.cfg.State.BindingsTo(namespace, role), s.cfg.State.GeneratedTo(namespace, role), s.cfg.State.BindingsEverywhereTo(role))
 	for _, parent := range ruleSet.Implying(role) {
 		list = append(list, s.cfg.State.BindingsTo(namespace, parent)...)
 	}
@@ -45,7 +45,7 @@ func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.Rule
 
 func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet) *inferencev1.Reason {
 	m := &inferencev1.Reason{
-		Binding: r.Source.Name, Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
+		Binding: r.Source.String(), Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
 		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
 	}
 	if r.Source.Generated() {
@@ -186,7 +186,7 @@ func (s *Server) ListEffectiveRoles(
 	}
 	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
 	who := infer.Identify(subjectOf(r.GetSubject(), r.GetNamespace()), r.GetGroups())
-	roles := ruleSet.Effective(who, s.cfg.State.BindingsIn(r.GetNamespace()))
+	roles := ruleSet.Effective(who, append(s.cfg.State.BindingsIn(r.GetNamespace()), s.cfg.State.BindingsEverywhere()...))
 	response := &inferencev1.ListEffectiveRolesResponse{Total: int64(len(roles)), Revision: revision, Synced: true}
 	response.Roles = fit(roles, maxAnswer, func(h infer.Holding) *inferencev1.EffectiveRole {
 		return &inferencev1.EffectiveRole{

@@ -121,6 +121,7 @@ func requested(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *inf
 // compare adds to a comparison the bindings of the namespace.
 func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 	touched := c.After.Changed(c.Before)
+	c.Others = s.cfg.State.BindingsEverywhere()
 	for _, b := range s.cfg.State.BindingsIn(namespace) {
 		_, matters := slices.BinarySearchFunc(touched, b.Role, infer.Role.Compare)
 		switch {

@@ -36,7 +36,7 @@ const (
 type (
 	// Rule is an ImpliedRoles.
 	Rule = view.Object[rolev1alpha1.ImpliedRoles]
-	// Binding is a RoleBinding.
+	// Binding is a RoleBinding or ClusterRoleBinding.
 	Binding = view.Object[infer.Binding]
 )
 
@@ -47,6 +47,7 @@ type State struct {
 	Rules    *view.Table[rolev1alpha1.ImpliedRoles]
 	Bindings *view.Table[infer.Binding]
 
+	clusterBindings     *view.Table[infer.Binding]
 	roles, clusterRoles *view.Table[metav1.PartialObjectMetadata]
 
 	mu       sync.Mutex
@@ -81,6 +82,9 @@ func New(v *view.View, cluster string, policy infer.Policy) *State {
 			byOrphan: func(b *infer.Binding) []string {
 				return only(b.Generated() && b.Source == "", b.Namespace)
 			},
+		}),
+		clusterBindings: view.Register(v, kinds.ClusterRoleBindings(), map[string]func(*infer.Binding) []string{
+			byRole: func(b *infer.Binding) []string { return []string{b.Role.String()} },
 		}),
 		roles:        view.Register[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
 		clusterRoles: view.Register[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
@@ -180,6 +184,14 @@ func (s *State) Empty(namespace string) bool { return s.Bindings.Count(byNamespa
 // BindingsTo lists those that people made to a role.
 func (s *State) BindingsTo(namespace string, r infer.Role) []*infer.Binding {
 	return values(s.Bindings.By(byRole, in(namespace, r)))
+}
+
+// BindingsEverywhere lists the ClusterRoleBindings, BindingsEverywhereTo those to a role.
+func (s *State) BindingsEverywhere() []*infer.Binding { return values(s.clusterBindings.All()) }
+
+// BindingsEverywhereTo is a part of [State.BindingsEverywhere].
+func (s *State) BindingsEverywhereTo(r infer.Role) []*infer.Binding {
+	return values(s.clusterBindings.By(byRole, r.String()))
 }
 
 // GeneratedTo lists those that were generated to a role.
