@@ -126,11 +126,8 @@ func (p Page) Binding(m *inferencev1.ExplainBindingResponse) error {
 		return err
 	}
 	for _, reason := range m.GetReasons() {
-		for _, step := range reason.GetPath() {
-			if err := p.line("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
-				andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal())); err != nil {
-				return err
-			}
+		if err := p.steps(reason.GetPath()); err != nil {
+			return err
 		}
 	}
 	return p.more(m.GetTruncated())
@@ -172,11 +169,10 @@ func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) error {
 	}
 	rows := make([]row, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
-		origin := strings.ToLower(strings.TrimPrefix(h.GetOrigin().String(), "ORIGIN_"))
 		bindings := andMore(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
-		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin, bindings}}
+		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin(h.GetOrigin()), bindings}}
 	}
-	return p.table([]string{"SUBJECT", "HOW", "BY ROLEBINDING"}, rows)
+	return p.table([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
 }
 
 // Preview tells what a change would do.
