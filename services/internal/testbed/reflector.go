@@ -19,6 +19,9 @@ import (
 // retryPause is the wait before the bus or the API server is tried again.
 const retryPause = 50 * time.Millisecond
 
+// signInterval is how often the watcher gives a sign of life.
+const signInterval = time.Second
+
 // Reflector publishes what is in Kubernetes and what becomes of it, as the watcher does,
 // for tests of other services: they cannot import it. It can be held still, and made to
 // publish everything again.
@@ -46,12 +49,26 @@ func (b *Bed) Reflector() *Reflector {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	var following sync.WaitGroup
 	b.T.Cleanup(func() { cancel(); following.Wait() })
+	following.Go(func() { r.live(ctx) })
 	for _, kind := range r.kinds {
 		if version, served := r.sweep(kind, false); served {
 			following.Go(func() { r.follow(ctx, kind, version) })
 		}
 	}
 	return r
+}
+
+// live gives the watcher's sign of life, unless it is held still.
+func (r *Reflector) live(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.gate.Lock()
+		_, _ = r.bed.JS.Publish(ctx, topology.BarrierSubject(topology.Watcher), nil) // The next comes soon.
+		r.gate.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(signInterval):
+		}
+	}
 }
 
 // Replay publishes every object again, to be processed anew.

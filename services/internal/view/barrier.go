@@ -20,6 +20,8 @@ const (
 	patience  = 3 * time.Second
 	// deaf is after how long without that a view counts as incomplete.
 	deaf = 6 * time.Second
+	// vouched is for how long the watcher's sign of life, which comes every second, vouches for the stream.
+	vouched = 2 * time.Second
 	// maxStuck is how often what is missing is waited for in vain while nothing at all comes.
 	maxStuck = 2
 )
@@ -58,6 +60,23 @@ func (v *View) CatchUp(ctx context.Context) error {
 		if !backoff.Sleep(ctx, attention/1000) {
 			return fault.Unavailable(fmt.Errorf("%w %s up to %d: %w", errBehind, topology.Changes, sequence, ctx.Err()))
 		}
+	}
+	return nil
+}
+
+// Current is nil when the view is complete, holds all that the stream's leader has by now, and the
+// watcher has just given a sign of life. It is for who must not decide by what was.
+func (v *View) Current(ctx context.Context) error {
+	if err := v.Complete(); err != nil {
+		return err
+	}
+	if err := v.CatchUp(ctx); err != nil {
+		return err
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if silent := v.newest.Sub(v.watched); silent > vouched {
+		return fault.Unavailable(fmt.Errorf("nothing was heard of the watcher for %s", silent.Round(time.Second)))
 	}
 	return nil
 }

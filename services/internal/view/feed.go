@@ -61,8 +61,11 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 			return err
 		}
 		v.mu.Lock()
-		if v.position = meta.Sequence.Stream; !topology.IsWake(msg.Subject()) {
+		switch v.position, v.newest = meta.Sequence.Stream, meta.Timestamp; {
+		case !topology.IsWake(msg.Subject()):
 			v.changed = v.position
+		case msg.Subject() == topology.BarrierSubject(topology.Watcher):
+			v.watched = v.newest
 		}
 		v.mu.Unlock()
 		if !loaded && meta.Sequence.Stream >= last {

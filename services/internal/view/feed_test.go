@@ -245,3 +245,34 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	}
 	f.await(t, "a b ")
 }
+
+func TestAViewIsCurrentOnlyWhileTheWatcherLives(t *testing.T) {
+	b := newBus(t)
+	at := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, at)
+	f := b.feed()
+	f.await(t, "a ")
+	current := func() error { return f.Current(t.Context()) }
+	if err := current(); err == nil {
+		t.Error("it is, though there is no watcher")
+	}
+	for range 2 {
+		b.raw(topology.BarrierSubject(topology.Watcher), "")
+		f.eventually(t, current)
+		f.eventually(t, func() error { // It says nothing more.
+			if current() == nil {
+				return errors.New("it still is")
+			}
+			return nil
+		})
+	}
+	b.raw(topology.BarrierSubject(topology.Watcher), "")
+	f.eventually(t, current)
+	b.put(change("b", 2))
+	if err := current(); err != nil {
+		t.Error(err)
+	}
+	if _, ok := f.stores.Get(key("b")); !ok {
+		t.Error("it is current, and lacks what the stream has")
+	}
+}

@@ -57,7 +57,11 @@ type View struct {
 	// brought counts what the feed has brought, or tried to take in once more.
 	brought atomic.Uint64
 	// heard is when the view was known to hold all that the stream did, by [bootclock.Now].
-	heard   time.Duration
+	heard time.Duration
+	// newest is when the server took what is at position, watched when it last took a sign of life of
+	// the watcher.
+	newest, watched time.Time
+
 	markers map[event.GroupResource]marker
 	// epochs are the newest of each cluster.
 	epochs map[string]string
