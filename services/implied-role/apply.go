@@ -39,6 +39,8 @@ type applier struct {
 	log     *slog.Logger
 	// writers has room for the changes that are made at a time, whatever the namespace.
 	writers chan struct{}
+	// guard tells why nobody may be given anything; nil if nothing speaks against it.
+	guard func() error
 }
 
 // applied is what became of plans.
