@@ -39,8 +39,8 @@ type applier struct {
 	log     *slog.Logger
 	// writers has room for the changes that are made at a time, whatever the namespace.
 	writers chan struct{}
-	// guard tells why nobody may be given anything; nil if nothing speaks against it.
-	guard func() error
+	// guard tells why nobody in a namespace may be given anything; nil if nothing speaks against it.
+	guard func(ctx context.Context, namespace string) error
 }
 
 // applied is what became of plans.

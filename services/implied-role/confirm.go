@@ -55,7 +55,7 @@ func (a *applier) witness(ctx context.Context, n *namespace, plans []infer.Plan,
 		return w
 	}
 	if a.guard != nil {
-		w.err = a.guard()
+		w.err = a.guard(ctx, n.name)
 	}
 	if w.err == nil {
 		w.err = w.confirmRules(ctx, n.ruleSet)

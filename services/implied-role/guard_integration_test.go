@@ -292,6 +292,54 @@ func TestWithoutTheGuardOnlyAdministratorsMayGive(t *testing.T) {
 	b.do("x=lead{alice}")
 }
 
+// TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard binds in a namespace without rules, then with
+// the first.
+func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	running := b.guarded()
+	other, third := b.in("other"), b.in("third")
+	for _, b := range []*bed{other, third} {
+		b.roles("p")
+		b.role("q", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+		b.role(mallory,
+			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create"}},
+			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{"p"}, Verbs: []string{"bind"}},
+		)
+		b.do(mallory + "=" + mallory + "{" + mallory + "}")
+		testbed.Eventually(t, soon, func() error { return b.as(mallory).binds("x", "p", mallory) })
+	}
+	b.NATS.Stop()
+	other.do("p>q")
+	judged(t, other.as(mallory).binds("x", "p", mallory), "Role p implies Role q")
+	b.NATS.Start(t)
+	other.do("B=p{x}")
+	other.generates("B:q{x}")
+	configurations := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	c, err := configurations.Get(t.Context(), guard.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := c.Webhooks[1].NamespaceSelector.MatchExpressions[0]
+	if got := fmt.Sprint(named.Operator, named.Values); got != "In[other team]" {
+		t.Errorf("covered is %s", got)
+	}
+	named.Values = nil
+	c.Webhooks[1].NamespaceSelector.MatchExpressions[0] = metav1.LabelSelectorRequirement{Key: named.Key, Operator: metav1.LabelSelectorOpDoesNotExist}
+	if _, err := configurations.Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, soon, func() error {
+		if other.as(mallory).binds("x", "p", mallory) == nil {
+			return errors.New("what somebody took out has not been put back")
+		}
+		return nil
+	})
+	running.Stop()
+	judged(t, other.as(mallory).binds("x", "p", mallory), "rolebindings.role.k8s.com")
+	judged(t, third.as(mallory).binds("x", "p", mallory))
+}
+
 func TestNoRuleHoldsWhereNobodyJudges(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

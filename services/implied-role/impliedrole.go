@@ -54,7 +54,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 		state: s, memory: memory, status: parts.Status, log: rt.Log,
 		applier: &applier{
 			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
-			guard: w.inForce,
+			guard: w.cover,
 		},
 	}
 	if parts.OpenFGA != nil {

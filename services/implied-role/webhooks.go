@@ -36,6 +36,7 @@ func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error
 	if err != nil {
 		return nil, fmt.Errorf("opening the webhooks: %w", err)
 	}
+	w.guard.Extend(w.server.Refresh)
 	return w.server.Run, nil
 }
 
@@ -46,7 +47,19 @@ func (w *webhooks) follow(v *view.View, s *state.State) {
 	}
 }
 
-// inForce is nil while nobody gets round them, or there are none.
+// cover is nil while nobody in a namespace gets round them, or there are none.
+func (w *webhooks) cover(ctx context.Context, namespace string) error {
+	if w.server == nil {
+		return nil
+	}
+	err := w.server.InForce()
+	if err == nil {
+		err = w.guard.Cover(ctx, namespace)
+	}
+	return fault.Unavailable(err)
+}
+
+// inForce is nil while they are registered, or there are none.
 func (w *webhooks) inForce() error {
 	if w.server == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/bootclock"
@@ -35,18 +37,26 @@ const (
 // keep makes round after round until ctx ends.
 func (s *Server) keep(ctx context.Context) {
 	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
-		began := bootclock.Now()
-		err := s.round(ctx)
+		err := s.Refresh(ctx)
 		if wait = roundInterval; err != nil && ctx.Err() == nil {
 			wait = retryInterval
 			s.options.Log.WarnContext(ctx, "the webhooks could not be registered; trying again", slog.Any("error", err))
 		}
-		s.mu.Lock()
-		if s.failure = err; err == nil {
-			s.registered = began
-		}
-		s.mu.Unlock()
 	}
+}
+
+// Refresh makes a round at once, for a scope that has changed.
+func (s *Server) Refresh(ctx context.Context) error {
+	s.rounds.Lock()
+	defer s.rounds.Unlock()
+	began := bootclock.Now()
+	err := s.round(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure = err; err == nil {
+		s.registered = began
+	}
+	return err
 }
 
 // round brings certificate and registration to what they must be. Another certificate is shown
@@ -62,7 +72,7 @@ func (s *Server) round(ctx context.Context) error {
 		s.serving.Store(next)
 		s.metrics.expiry.Set(float64(next.pair.Leaf.NotAfter.Unix()))
 	}
-	if err := s.register(ctx, next); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return s.register(ctx, next) }); err != nil {
 		return err
 	}
 	s.announced = next
@@ -119,23 +129,32 @@ func (s *Server) register(ctx context.Context, c *certificate) error {
 		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
 	}
 	var before []byte
-	if !missing && len(is.Webhooks) > 0 {
+	if len(is.Webhooks) > 0 {
 		before = is.Webhooks[0].ClientConfig.CABundle
 	}
-	want := s.webhooks(c.bundle(before, time.Now()))
+	want, err := s.webhooks(ctx, c.bundle(before, time.Now()), is.Webhooks)
+	if err != nil {
+		return err
+	}
+	changed := !equality.Semantic.DeepEqual(is.Webhooks, want)
 	switch {
 	case missing:
 		err = s.create(ctx, want)
-	case equality.Semantic.DeepEqual(is.Webhooks, want):
-		return nil
-	default:
+	case changed:
 		is.Webhooks = want
 		_, err = configurations.Update(ctx, is, metav1.UpdateOptions{FieldManager: s.options.Name})
 	}
 	if err != nil {
 		return fmt.Errorf("keeping ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
 	}
-	s.options.Log.InfoContext(ctx, "the webhooks were registered", slog.String("configuration", s.options.Name))
+	if changed {
+		s.options.Log.InfoContext(ctx, "the webhooks were registered", slog.String("configuration", s.options.Name))
+	}
+	for i, webhook := range s.options.Webhooks {
+		if webhook.Scope != nil {
+			webhook.Scope.Registered(want[i].NamespaceSelector, changed)
+		}
+	}
 	return nil
 }
 
@@ -159,23 +178,39 @@ func (s *Server) applying() metav1.PatchOptions {
 
 func (s *Server) secret() string { return s.options.Name + "-admission" }
 
-// webhooks are those of the options with all that the API server would else fill in.
-func (s *Server) webhooks(bundle []byte) []admissionregistrationv1.ValidatingWebhook {
+// webhooks are those of the options with all that the API server would else fill in, in place of
+// those that are registered.
+func (s *Server) webhooks(
+	ctx context.Context, bundle []byte, registered []admissionregistrationv1.ValidatingWebhook,
+) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	all := make([]admissionregistrationv1.ValidatingWebhook, len(s.options.Webhooks))
 	for i, webhook := range s.options.Webhooks {
 		w := webhook.DeepCopy()
+		if webhook.Scope != nil {
+			var is *metav1.LabelSelector
+			if at := slices.IndexFunc(registered, func(r admissionregistrationv1.ValidatingWebhook) bool { return r.Name == w.Name }); at >= 0 {
+				is = registered[at].NamespaceSelector
+			}
+			var err error
+			if w.NamespaceSelector, err = webhook.Scope.Selector(ctx, is); err != nil {
+				return nil, err
+			}
+		}
 		complete(w)
 		w.ClientConfig = s.cfg.client(path(w.Name), bundle)
 		all[i] = *w
 	}
-	return all
+	return all, nil
 }
 
 // complete says of a webhook what holds for all: whatever cannot be asked about is refused.
 func complete(w *admissionregistrationv1.ValidatingWebhook) {
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
 	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope
-	w.FailurePolicy, w.MatchPolicy, w.SideEffects, w.TimeoutSeconds = &fail, &equivalent, &none, &seconds
+	w.FailurePolicy, w.MatchPolicy, w.TimeoutSeconds = &fail, &equivalent, &seconds
+	if w.SideEffects == nil {
+		w.SideEffects = &none
+	}
 	w.AdmissionReviewVersions = []string{admissionv1.SchemeGroupVersion.Version}
 	if w.NamespaceSelector == nil {
 		w.NamespaceSelector = &metav1.LabelSelector{}

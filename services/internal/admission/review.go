@@ -63,8 +63,8 @@ func (s *Server) review(ctx context.Context, webhook Webhook, request *admission
 		s.options.Log.WarnContext(ctx, "a request could not be judged, and is refused", slog.String("webhook", webhook.Name), slog.Any("error", err))
 		response.Result = &metav1.Status{
 			Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
-			Message: "this cannot be judged now: try again, or let a member of system:masters do it, who is not asked about; " +
-				"the log of " + s.options.Name + " says why",
+			Message: "this cannot be judged now: try again; the log of " + s.options.Name + " says why, and while " +
+				"ValidatingWebhookConfiguration " + s.options.Name + " is deleted nothing is judged",
 		}
 	}
 	s.metrics.judged.WithLabelValues(webhook.Name, outcome).Inc()

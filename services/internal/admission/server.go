@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -44,6 +45,16 @@ type Webhook struct {
 	// server fills in the rest.
 	admissionregistrationv1.ValidatingWebhook
 	Judge Judge
+	// Scope is where the API server is to ask, unless NamespaceSelector says it once for all.
+	Scope Scope
+}
+
+// Scope decides in which namespaces the API server asks.
+type Scope interface {
+	// Selector is what is to be registered in place of what is; that is nil if there is nothing.
+	Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error)
+	// Registered tells what is registered now, and whether that was just changed.
+	Registered(selector *metav1.LabelSelector, changed bool)
 }
 
 // Options are what a [Server] is made of. All are required.
@@ -70,7 +81,9 @@ type Server struct {
 	serving atomic.Pointer[certificate]
 	// validity is that of new certificates.
 	validity time.Duration
-	// announced is the newest certificate whose authority has been registered.
+
+	// rounds is held during one, announced the newest certificate whose authority has been registered.
+	rounds    sync.Mutex
 	announced *certificate
 
 	mu sync.Mutex

@@ -26,9 +26,9 @@ import (
 
 // Guard judges.
 type Guard struct {
-	policy infer.Policy
 	rules  *rules
 	rights *rights
+	scope  *scope
 }
 
 // New makes a guard that asks the API server for everything; see [Guard.Follow].
@@ -43,18 +43,32 @@ func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client to judge by: %w", err)
 	}
-	return &Guard{policy: policy, rules: newRules(objects, policy), rights: &rights{typed}}, nil
+	rules := newRules(objects, policy)
+	return &Guard{rules: rules, rights: &rights{typed}, scope: newScope(rules.namespaces, policy)}, nil
 }
 
 // Webhooks are what the API server is to ask.
 func (g *Guard) Webhooks() []admission.Webhook {
 	return []admission.Webhook{
-		{ValidatingWebhook: rulesWebhook(g.policy), Judge: g.judgeRule},
-		{ValidatingWebhook: bindingsWebhook(g.policy), Judge: g.judgeBinding},
+		{ValidatingWebhook: rulesWebhook(), Judge: g.judgeRule},
+		{ValidatingWebhook: bindingsWebhook(), Judge: g.judgeBinding, Scope: g.scope},
 	}
 }
 
-// judgeRule judges who makes a rule or changes what it says.
+// Extend lets the guard have its webhooks registered anew by refresh.
+func (g *Guard) Extend(refresh func(context.Context) error) { g.scope.refresh = refresh }
+
+// Cover is nil when RoleBindings of a namespace are judged, and have been for long enough for the API
+// server to know. It extends the webhook to them if need be.
+func (g *Guard) Cover(ctx context.Context, namespace string) error {
+	if err := g.scope.cover(ctx, namespace); err != nil {
+		return err
+	}
+	return g.scope.settled(namespace)
+}
+
+// judgeRule judges who makes a rule or changes what it says. Before there is a rule, who binds roles
+// beside it is judged.
 func (g *Guard) judgeRule(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	var object rolev1alpha1.ImpliedRoles
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
@@ -64,6 +78,20 @@ func (g *Guard) judgeRule(ctx context.Context, request *admissionv1.AdmissionReq
 	if rule.Flaw != nil {
 		return admission.Refuse("%s: correct parent_role and child_role", rule.Flaw)
 	}
+	almighty, err := g.rights.almighty(ctx, request.UserInfo, request.Namespace)
+	if err == nil && !almighty {
+		err = g.judgeAuthor(ctx, request, rule)
+	}
+	if err != nil || request.DryRun != nil && *request.DryRun {
+		return err
+	}
+	if err := g.scope.cover(ctx, request.Namespace); err != nil {
+		return err
+	}
+	return g.scope.settle(ctx, request.Namespace)
+}
+
+func (g *Guard) judgeAuthor(ctx context.Context, request *admissionv1.AdmissionRequest, rule infer.Rule) error {
 	ruleSet, err := g.rules.of(ctx, request.Namespace)
 	if err != nil {
 		return err

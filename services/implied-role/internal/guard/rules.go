@@ -100,6 +100,21 @@ func (r *rules) of(ctx context.Context, namespace string) (*infer.RuleSet, error
 	return infer.NewRuleSet(namespace, list, r.policy), nil
 }
 
+// namespaces lists those with rules, by the API server's own word.
+func (r *rules) namespaces(ctx context.Context) (map[string]struct{}, error) {
+	all, page := map[string]struct{}{}, &unstructured.UnstructuredList{}
+	for more := true; more; more = page.GetContinue() != "" {
+		var err error
+		if page, err = r.page(ctx, "", metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			all[item.GetNamespace()] = struct{}{}
+		}
+	}
+	return all, nil
+}
+
 func (r *rules) page(ctx context.Context, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := r.objects.Resource(rolev1alpha1.GroupVersion.WithResource(rolev1alpha1.Resource)).Namespace(namespace).List(ctx, options)
 	if err != nil {

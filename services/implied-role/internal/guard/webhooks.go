@@ -1,13 +1,8 @@
 package guard
 
 import (
-	"slices"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -26,32 +21,31 @@ const somebodyGains = `oldObject == null || !has(oldObject.subjects) ||
 has(object.subjects) && object.subjects.exists(s, !(s in oldObject.subjects)) ||
 oldObject.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() && !object.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue()`
 
-func rulesWebhook(p infer.Policy) admissionregistrationv1.ValidatingWebhook {
-	return webhook(kinds.ImpliedRoles(), p, admissionregistrationv1.MatchCondition{
+// rulesWebhook covers all namespaces, and whoever writes: where a rule is made, the other webhook is
+// extended to before.
+func rulesWebhook() admissionregistrationv1.ValidatingWebhook {
+	w := webhook(kinds.ImpliedRoles(), admissionregistrationv1.MatchCondition{
 		Name: "the-rule-is-new", Expression: "oldObject == null || object.spec != oldObject.spec",
 	})
+	noneOnDryRun := admissionregistrationv1.SideEffectClassNoneOnDryRun
+	w.SideEffects = &noneOnDryRun
+	return w
 }
 
-func bindingsWebhook(p infer.Policy) admissionregistrationv1.ValidatingWebhook {
-	return webhook(kinds.RoleBindings(), p, admissionregistrationv1.MatchCondition{Name: "somebody-gains", Expression: somebodyGains})
+func bindingsWebhook() admissionregistrationv1.ValidatingWebhook {
+	return webhook(kinds.RoleBindings(), admissionregistrationv1.MatchCondition{Name: "somebody-gains", Expression: somebodyGains},
+		admissionregistrationv1.MatchCondition{Name: "not-whoever-may-bind-everything", Expression: notAlmighty})
 }
 
-// webhook covers a kind but in namespaces in which no rule holds.
-func webhook(kind kinds.Kind, p infer.Policy, condition admissionregistrationv1.MatchCondition) admissionregistrationv1.ValidatingWebhook {
-	w := admissionregistrationv1.ValidatingWebhook{
+func webhook(kind kinds.Kind, conditions ...admissionregistrationv1.MatchCondition) admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
 		Name: kind.Resource + "." + kinds.ImpliedRoles().Group,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{kind.Group}, APIVersions: []string{"*"}, Resources: []string{kind.Resource}},
 		}},
-		MatchConditions: []admissionregistrationv1.MatchCondition{condition, {Name: "not-whoever-may-bind-everything", Expression: notAlmighty}},
+		MatchConditions: conditions,
 	}
-	excluded := slices.Concat(p.Excluded, infer.Unguardable())
-	slices.Sort(excluded)
-	w.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: slices.Compact(excluded)},
-	}}
-	return w
 }
 
 // ruleResource is where rules are.
