@@ -41,6 +41,8 @@ type applier struct {
 	// writers has room for the changes that are made at a time, whatever the namespace. Statuses
 	// have room of their own.
 	writers chan struct{}
+	// guard tells why nobody in a namespace may be given anything; nil if nothing speaks against it.
+	guard func(ctx context.Context, namespace string) error
 }
 
 // applied is what became of plans.

@@ -78,6 +78,7 @@ func (b *bed) serve() *testbed.Running {
 func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
+	cfg.WithoutGuard = true // Tests of the guard turn it on.
 	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })

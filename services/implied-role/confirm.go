@@ -52,7 +52,13 @@ func (a *applier) witness(ctx context.Context, n *namespace, plans []infer.Plan,
 	if len(sources) == 0 {
 		return w
 	}
-	if w.err = w.confirmRules(ctx, n.ruleSet); w.err == nil && len(sources) > maxReads {
+	if a.guard != nil {
+		w.err = a.guard(ctx, n.name)
+	}
+	if w.err == nil {
+		w.err = w.confirmRules(ctx, n.ruleSet)
+	}
+	if w.err == nil && len(sources) > maxReads {
 		w.bindings = map[string]*infer.Binding{}
 		w.err = event.Each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) { w.bindings[b.Name] = b })
 	}

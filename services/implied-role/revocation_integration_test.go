@@ -14,25 +14,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
-
-// as is a client of the API server who is somebody else.
-func (b *bed) as(user string) kubernetes.Interface {
-	b.T.Helper()
-	cfg := b.Kube.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	return client
-}
 
 // secret makes Role boss, which permits nothing, and Role secret-admin, and lets mallory change
 // RoleBindings; she may bind neither.
@@ -55,7 +41,7 @@ func (b *bed) secret() {
 func (b *bed) strip(name, patch string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		_, err := b.as("mallory").RbacV1().RoleBindings(b.namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := b.as("mallory").typed.RbacV1().RoleBindings(b.namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	})
 }
@@ -64,7 +50,7 @@ func (b *bed) strip(name, patch string) {
 func (b *bed) reads(user string, want bool) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		review, err := b.as(user).AuthorizationV1().SelfSubjectAccessReviews().Create(b.T.Context(), &authorizationv1.SelfSubjectAccessReview{
+		review, err := b.as(user).typed.AuthorizationV1().SelfSubjectAccessReviews().Create(b.T.Context(), &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: b.namespace, Verb: "get", Resource: "secrets"},
 			},

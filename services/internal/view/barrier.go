@@ -20,6 +20,9 @@ const (
 	patience  = 3 * time.Second
 	// deaf is after how long without that a view counts as incomplete.
 	deaf = 6 * time.Second
+	// current is how old what a view holds may be for who must not decide by what was: the watcher tells
+	// every second how far the stream follows the API server.
+	current = 2 * time.Second
 	// maxStuck is how often what is missing is waited for in vain while nothing at all comes.
 	maxStuck = 2
 )
@@ -58,6 +61,21 @@ func (v *View) CatchUp(ctx context.Context) error {
 		if !backoff.Sleep(ctx, attention/1000) {
 			return fault.Unavailable(fmt.Errorf("%w %s up to %d: %w", errBehind, topology.Changes, sequence, ctx.Err()))
 		}
+	}
+	return nil
+}
+
+// Current is nil when the view is complete, holds all that the stream's leader has by now, and the
+// watcher has just told that the stream follows the API server. It is for who must not decide by what was.
+func (v *View) Current(ctx context.Context) error {
+	if err := v.Complete(); err != nil {
+		return err
+	}
+	if err := v.CatchUp(ctx); err != nil {
+		return err
+	}
+	if v.Age() > current {
+		return fault.Unavailable(fmt.Errorf("the watcher has not said for %s that the stream follows the API server", current))
 	}
 	return nil
 }

@@ -278,3 +278,36 @@ func TestTheAgeOfAViewIsThatOfTheLastHeartbeat(t *testing.T) {
 		})
 	}
 }
+
+func TestAViewIsCurrentOnlyWhileTheWatcherLives(t *testing.T) {
+	b := newBus(t)
+	at := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, at)
+	f := b.feed()
+	f.await(t, "a ")
+	current := func() error { return f.Current(t.Context()) }
+	if err := current(); err == nil {
+		t.Error("it is, though there is no watcher")
+	}
+	beat := func() error { // The first that it reads proves nothing: it may be old.
+		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c"}))
+		return current()
+	}
+	for range 2 {
+		f.eventually(t, beat)
+		f.eventually(t, func() error { // It says nothing more.
+			if current() == nil {
+				return errors.New("it still is")
+			}
+			return nil
+		})
+	}
+	f.eventually(t, beat)
+	b.put(change("b", 2))
+	if err := current(); err != nil {
+		t.Error(err)
+	}
+	if _, ok := f.stores.Get(key("b")); !ok {
+		t.Error("it is current, and lacks what the stream has")
+	}
+}

@@ -116,6 +116,12 @@ func RuleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 	return infer.Rule{Name: r.Name, Created: r.CreationTimestamp.Time, Parent: parent, Child: child, Flaw: cmp.Or(flaw, other)}
 }
 
+// RulesIn lists the rules of a namespace, those included that are being deleted.
+func (s *State) RulesIn(namespace string) []Rule { return s.Rules.By(byNamespace, namespace) }
+
+// RuleCount counts the rules of a namespace.
+func (s *State) RuleCount(namespace string) int { return s.Rules.Count(byNamespace, namespace) }
+
 // Namespaces lists those that have rules, in order.
 func (s *State) Namespaces() []string {
 	return namespacesOf(s.Rules.All())
