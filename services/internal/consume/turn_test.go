@@ -194,6 +194,7 @@ func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
 	_, active := b.placed()
+	eventually(t, func() error { return held(active) })
 	_, standby := b.placed()
 	eventually(t, func() error { return errors.Join(held(active), active.Err(), standby.Err()) })
 }
