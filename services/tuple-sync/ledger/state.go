@@ -88,7 +88,7 @@ func (s *State) model(o view.Object[corev1alpha1.AuthorizationModel]) object {
 	if ok {
 		target = of.Value.Status.StoreID
 	}
-	out := modelObject(o, target)
+	out := modelObject(o, of.Value, target)
 	out.StoreMissing = !ok
 	for _, other := range s.Stores.By(byStoreID, out.Record.StoreID) {
 		out.RecordedElsewhere = out.RecordedElsewhere || other.Key != store
