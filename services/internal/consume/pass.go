@@ -104,6 +104,18 @@ func (p *Pass[K]) Again(after time.Duration) {
 	p.again = after
 }
 
+// Outranked reports whether all workers are busy, and keys of a higher priority than that of this
+// one wait for them. A pass with much to do that may wait leaves the rest then, and enqueues its key.
+func (p *Pass[K]) Outranked() bool {
+	e := p.engine
+	if e == nil || !e.queue.outranks(e.priority(p.Key)) {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.running) >= e.cfg.Workers
+}
+
 // Report says what became of an object. What was reported last counts, at the end of the pass.
 func (p *Pass[K]) Report(c event.Change, outcome eventv1.Outcome, message string) {
 	p.mu.Lock()

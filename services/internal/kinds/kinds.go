@@ -37,7 +37,7 @@ func (k Kind) Served() schema.GroupVersionResource {
 // All lists every kind that some service consumes.
 func All() []Kind {
 	return []Kind{
-		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), Roles(), ClusterRoles(),
+		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
 		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
 	}
 }
@@ -82,6 +82,9 @@ func ImpliedRoles() Kind {
 
 // RoleBindings is the kind RoleBinding.
 func RoleBindings() Kind { return rbac("rolebindings", "RoleBinding") }
+
+// ClusterRoleBindings is the kind ClusterRoleBinding.
+func ClusterRoleBindings() Kind { return rbac("clusterrolebindings", "ClusterRoleBinding") }
 
 // Roles is the kind Role, of which only the existence matters.
 func Roles() Kind {

@@ -27,6 +27,7 @@ func newInferences(around Surroundings) *cobra.Command {
 		Example: "  entail inferences -n team-a\n  entail inferences --tree",
 		Args:    cobra.NoArgs,
 	}
+	cmd.AddCommand(newDrift(around), newWatch(around))
 	q := inferenceQuestion(cmd, around)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	cmd.Flags().BoolVar(&tree, "tree", false, "draw which role implies which by a rule of its own")
@@ -63,7 +64,7 @@ func listInferences(
 
 func newExplain(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "explain", Short: "Tell why something is as it is"}
-	cmd.AddCommand(newExplainRoleBinding(around))
+	cmd.AddCommand(newExplainRoleBinding(around), newExplainRole(around))
 	return cmd
 }
 
@@ -76,7 +77,7 @@ func newExplainRoleBinding(around Surroundings) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	q := inferenceQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the RoleBinding")
+	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace of the RoleBinding")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		_, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
 			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
@@ -90,12 +91,12 @@ func newWhoHas(around Surroundings) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "who-has ROLE",
-		Short:   "List who holds a role, by a RoleBinding to it or to a role that implies it",
+		Short:   "List who holds a role, by a binding to it or to a role that implies it",
 		Example: "  entail who-has writer -n team-a\n  entail who-has clusterrole/view -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
 	q := inferenceQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace in question")
+	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		role, err := parseRole(args[0])
 		if err != nil {

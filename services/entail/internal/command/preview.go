@@ -29,7 +29,7 @@ var errRefused = errors.New("some rules would not be accepted")
 
 func newPreview(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "preview", Short: "Tell what a change would do; nothing is written"}
-	cmd.AddCommand(newPreviewRules(around))
+	cmd.AddCommand(newPreviewRules(around), newPreviewBinding(around))
 	return cmd
 }
 

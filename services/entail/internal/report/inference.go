@@ -118,10 +118,7 @@ func (p Page) Binding(m *inferencev1.ExplainBindingResponse) {
 	}
 	p.linef("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState()))
 	for _, reason := range m.GetReasons() {
-		for _, step := range reason.GetPath() {
-			p.linef("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
-				andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
-		}
+		p.steps(reason.GetPath())
 	}
 	p.more(m.GetTruncated())
 }
@@ -161,11 +158,10 @@ func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) {
 	}
 	rows := make([]row, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
-		origin := strings.ToLower(strings.TrimPrefix(h.GetOrigin().String(), "ORIGIN_"))
 		bindings := andMore(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
-		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin, bindings}}
+		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin(h.GetOrigin()), bindings}}
 	}
-	p.table([]string{"SUBJECT", "HOW", "BY ROLEBINDING"}, rows)
+	p.table([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
 }
 
 // Preview tells what a change would do.

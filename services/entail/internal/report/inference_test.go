@@ -120,7 +120,7 @@ func TestHoldersAreListedWithTheBindingsBehindThem(t *testing.T) {
 		{Subject: &inferencev1.Subject{Kind: "User", Name: "alice"}, Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"b"}},
 	}}
 	same(t, write(t, func(p report.Page) { p.Holders(m) }), `
-SUBJECT      HOW       BY ROLEBINDING
+SUBJECT      HOW       BY BINDING
 group:team   both      b, c
 user:alice   implied   b
 `)
@@ -166,7 +166,7 @@ team-a
 		Subject: &inferencev1.Subject{Kind: "User", Name: "u"}, Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"B"}, BindingsTotal: 2,
 	}}}
 	same(t, write(t, func(p report.Page) { p.Holders(holders) }), `
-SUBJECT   HOW       BY ROLEBINDING
+SUBJECT   HOW       BY BINDING
 user:u    implied   B and 1 more
 `)
 }

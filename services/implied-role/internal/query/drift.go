@@ -81,10 +81,13 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 		return nil, err
 	}
 	m := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}
+	extra, altered := &differences{list: &m.Extra, total: &m.ExtraTotal}, &differences{list: &m.Altered, total: &m.AlteredTotal}
 	lists := map[inferencev1.BindingChange_Change]*differences{
 		inferencev1.BindingChange_CHANGE_CREATED:  {list: &m.Missing, total: &m.MissingTotal},
-		inferencev1.BindingChange_CHANGE_DELETED:  {list: &m.Extra, total: &m.ExtraTotal},
-		inferencev1.BindingChange_CHANGE_UPDATED:  {list: &m.Altered, total: &m.AlteredTotal},
+		inferencev1.BindingChange_CHANGE_DELETED:  extra,
+		inferencev1.BindingChange_CHANGE_EMPTIED:  extra,
+		inferencev1.BindingChange_CHANGE_UPDATED:  altered,
+		inferencev1.BindingChange_CHANGE_WAITING:  altered,
 		inferencev1.BindingChange_CHANGE_CONFLICT: {list: &m.Conflicts, total: &m.ConflictsTotal},
 	}
 	for plan := range infer.Evaluate(ns, s.cfg.State.Policy).Plans(ns.Bindings) {
