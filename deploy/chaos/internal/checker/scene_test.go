@@ -165,7 +165,7 @@ func atRest(t *testing.T) *calmWorld {
 	r.part("part", "store-0", partText, tuple("part:1", "viewer", "user:1"))
 	r.part("policydocument.default.door.x1", "store-0", doorText)
 	r.part("gears-store-0", "store-0", gearText)
-	model, err := transform(Module{"core", text}, Module{"part", partText}, Module{"door", doorText}, Module{"gears", gearText})
+	model, err := transform(Module{Name: "core", Text: text}, Module{Name: "part", Text: partText}, Module{Name: "door", Text: doorText}, Module{Name: "gears", Text: gearText})
 	if err != nil {
 		t.Fatal(err)
 	}
