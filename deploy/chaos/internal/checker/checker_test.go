@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -221,5 +222,26 @@ func TestAStoreThatIsBeingDeletedKeepsWhatItHad(t *testing.T) {
 	other.SetDeletionTimestamp(nil)
 	if m.Rest(snapshot(other)); m.possible.allows("store-0", q) {
 		t.Error("what was revoked is said to be possible at the next rest")
+	}
+}
+
+func TestASystemIsNotAtRestWhileARecordIsOpen(t *testing.T) {
+	open := func(reason, message string) error {
+		o := store(text)
+		now := metav1.Now()
+		o.SetDeletionTimestamp(&now)
+		conditions := []any{map[string]any{"type": "TuplesSynced", "status": "False", "reason": reason, "message": message}}
+		if err := unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions"); err != nil {
+			t.Fatal(err)
+		}
+		return checkRecords(t.Context(), &World{Snapshot: &Snapshot{
+			byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.Stores(): {o}},
+		}})
+	}
+	if open("Syncing", "Tuples are being written by a.") == nil {
+		t.Error("a Store that waits for its end may be written again, and nobody minds")
+	}
+	if err := errors.Join(open("Syncing", "Tuples can be written when the store has a model again."), open("Synced", "")); err != nil {
+		t.Error(err)
 	}
 }
