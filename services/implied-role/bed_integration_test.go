@@ -149,9 +149,11 @@ func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) error {
 		return err
 	}
 	force := true
-	_, err = b.Resource(kind).Namespace(b.namespace).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
-		metav1.PatchOptions{FieldManager: "test", Force: &force})
-	return err
+	return b.patient(func() error {
+		_, err := b.Resource(kind).Namespace(b.namespace).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
+			metav1.PatchOptions{FieldManager: "test", Force: &force})
+		return err
+	})
 }
 
 func (b *bed) bind(name string, r infer.Role, who []string) {

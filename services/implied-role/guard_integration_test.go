@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -101,34 +102,59 @@ func binding(name, roleName string, users ...string) *rbacv1.RoleBinding {
 
 func dry() []string { return []string{metav1.DryRunAll} }
 
-func (h hands) binds(name, role string, users ...string) error {
-	_, err := h.typed.RbacV1().RoleBindings(h.namespace).Create(h.T.Context(), binding(name, role, users...), metav1.CreateOptions{DryRun: dry()})
+// patient tries again what the API server, or who judges, had no time for.
+func (b *bed) patient(try func() error) error {
+	b.T.Helper()
+	var err error
+	testbed.Eventually(b.T, soon, func() error {
+		if err = try(); apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) {
+			return err
+		}
+		return nil
+	})
 	return err
+}
+
+func (h hands) binds(name, role string, users ...string) error {
+	return h.patient(func() error {
+		_, err := h.typed.RbacV1().RoleBindings(h.namespace).Create(h.T.Context(), binding(name, role, users...), metav1.CreateOptions{DryRun: dry()})
+		return err
+	})
 }
 
 func (h hands) rebinds(name, role string, users ...string) error {
-	_, err := h.typed.RbacV1().RoleBindings(h.namespace).Update(h.T.Context(), binding(name, role, users...), metav1.UpdateOptions{DryRun: dry()})
-	return err
+	return h.patient(func() error {
+		_, err := h.typed.RbacV1().RoleBindings(h.namespace).Update(h.T.Context(), binding(name, role, users...), metav1.UpdateOptions{DryRun: dry()})
+		return err
+	})
 }
 
 func (h hands) patchesBinding(name, patch string) error {
-	_, err := h.typed.RbacV1().RoleBindings(h.namespace).Patch(h.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dry()})
-	return err
+	return h.patient(func() error {
+		options := metav1.PatchOptions{DryRun: dry()}
+		_, err := h.typed.RbacV1().RoleBindings(h.namespace).Patch(h.T.Context(), name, types.MergePatchType, []byte(patch), options)
+		return err
+	})
 }
 
-// rule applies one without leaving it there.
+// implies applies a rule without leaving it there.
 func (h hands) implies(name, parent, child string) error {
 	p, c := role(parent), role(child)
 	patch := fmt.Sprintf(`{"apiVersion":%q,"kind":"ImpliedRoles","metadata":{"name":%q},"spec":{"inference_rule":`+
 		`{"parent_role":%q,"parent_kind":%q,"child_role":%q,"child_kind":%q}}}`, rolev1alpha1.GroupVersion.String(), name, p.Name, p.Kind(), c.Name, c.Kind())
 	force := true
-	_, err := h.rules.Patch(h.T.Context(), name, types.ApplyPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "test", Force: &force, DryRun: dry()})
-	return err
+	return h.patchesRule(name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "test", Force: &force, DryRun: dry()})
 }
 
 func (h hands) labels(name string) error {
-	_, err := h.rules.Patch(h.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`), metav1.PatchOptions{DryRun: dry()})
-	return err
+	return h.patchesRule(name, types.MergePatchType, `{"metadata":{"labels":{"team":"a"}}}`, metav1.PatchOptions{DryRun: dry()})
+}
+
+func (h hands) patchesRule(name string, kind types.PatchType, patch string, options metav1.PatchOptions) error {
+	return h.patient(func() error {
+		_, err := h.rules.Patch(h.T.Context(), name, kind, []byte(patch), options)
+		return err
+	})
 }
 
 // judged wants a refusal to say all of these words, and none without words.
@@ -154,6 +180,9 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 	if _, err := b.typed.RbacV1().RoleBindings(b.namespace).Create(t.Context(), standing, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		_ = b.typed.RbacV1().RoleBindings(b.namespace).Delete(context.WithoutCancel(t.Context()), standing.Name, metav1.DeleteOptions{})
+	})
 	h := b.as(mallory)
 	two := []string{"Role lead implies Role secret-admin by way of Role dev", mallory + " may not bind", `"bind" on roles/secret-admin`}
 	for name, c := range map[string]struct {
