@@ -74,7 +74,7 @@ func (p *Pass[K]) Watch(objects ...event.Key) (again bool) {
 // the new one: what somebody else changed meanwhile would be overlooked.
 func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
 	now = p.view.Dated(now)
-	now.Traceparent = cause.Traceparent
+	now.Traceparent, now.PublishedAt = cause.Traceparent, time.Now()
 	if !now.Deleted {
 		now.ObservedAt = cause.ObservedAt
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
@@ -26,6 +27,11 @@ type Kind struct {
 	Older string
 	// Optional kinds are missing in many clusters, for good.
 	Optional bool
+}
+
+// Served is the kind as the API server serves it.
+func (k Kind) Served() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
 }
 
 // All lists every kind that some service consumes.

@@ -73,7 +73,8 @@ func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bo
 	return true
 }
 
-// attend makes sure again and again that nothing is missing, at no cost while nothing happens. It ends
+// attend makes sure again and again that nothing is missing. While something comes, it costs a look at
+// the stream: every replica makes marks there (see package service), which the feed brings, too. It ends
 // a feed that brings nothing although there is something: another may come from another server.
 func (v *View) attend(ctx context.Context) error {
 	for stuck := 0; backoff.Sleep(ctx, attention); {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -162,10 +163,8 @@ func (w *worker) awaitReady(ctx context.Context) error {
 		if ok {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, readyPoll) {
 			return fmt.Errorf("wait for %s: %w (it says: %s)", w.name, context.Cause(ctx), answer)
-		case <-time.After(readyPoll):
 		}
 	}
 }

@@ -26,7 +26,7 @@ func newExplainRole(around Surroundings) *cobra.Command {
 		Example: "  entail explain role writer --for alice -n team-a\n  entail explain role clusterrole/view --for serviceaccount:bot",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
 	cmd.Flags().StringVar(&who, "for", "", "`subject` in question")
 	// The flag was defined one line above, so this cannot fail.
@@ -41,17 +41,10 @@ func newExplainRole(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
-		if err != nil {
-			return err
-		}
-		why, err := client.ExplainRole(cmd.Context(), &inferencev1.ExplainRoleRequest{
+		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, &inferencev1.ExplainRoleRequest{
 			Namespace: namespace, Subject: subject, Groups: groups, Role: role, MaxPaths: maxReasons,
-		})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), why, func(p report.Page) error { return p.Role(why) })
+		}, report.Page.Role)
+		return err
 	}
 	return cmd
 }
@@ -68,7 +61,7 @@ func newWhatHas(around Surroundings) *cobra.Command {
 		Example: "  entail what-has alice -n team-a --group developers\n  entail what-has serviceaccount:bot -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` that the subject is in: Kubernetes does not know them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -76,17 +69,10 @@ func newWhatHas(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
-		if err != nil {
-			return err
-		}
-		roles, err := client.ListEffectiveRoles(cmd.Context(), &inferencev1.ListEffectiveRolesRequest{
+		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, &inferencev1.ListEffectiveRolesRequest{
 			Namespace: namespace, Subject: subject, Groups: groups,
-		})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), roles, func(p report.Page) error { return p.EffectiveRoles(roles) })
+		}, report.Page.EffectiveRoles)
+		return err
 	}
 	return cmd
 }
@@ -104,7 +90,7 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 		Example: "  entail preview binding alice -n team-a --role admin --subject alice\n  entail preview binding alice -n team-a --remove",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace of the RoleBinding")
 	cmd.Flags().StringVar(&role, "role", "", "`role` that it would grant")
 	cmd.Flags().StringSliceVar(&subjects, "subject", nil, "`subjects` that it would have")
@@ -116,16 +102,10 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
-		if err != nil {
-			return err
-		}
 		request.Namespace, request.Name, request.Remove = namespace, args[0], remove
-		answer, err := client.PreviewBinding(cmd.Context(), request)
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), answer, func(p report.Page) error { return p.Preview(answer.GetPreview()) })
+		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
+			func(p report.Page, m *inferencev1.PreviewBindingResponse) { p.Preview(m.GetPreview()) })
+		return err
 	}
 	return cmd
 }

@@ -21,20 +21,12 @@ func newDrift(around Surroundings) *cobra.Command {
 		Example: "  entail inferences drift -n team-a",
 		Args:    cobra.NoArgs,
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
-		if err != nil {
-			return err
-		}
-		drift, err := client.CheckDrift(cmd.Context(), &inferencev1.CheckDriftRequest{Namespace: namespace})
-		if err != nil {
-			return err
-		}
-		err = q.write(cmd.OutOrStdout(), drift, func(p report.Page) error { return p.Drift(drift) })
-		if !drift.GetInStep() {
-			err = errors.Join(err, errDrift)
+		drift, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift, &inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.Drift)
+		if err == nil && !drift.GetInStep() {
+			err = errDrift
 		}
 		return err
 	}
@@ -49,12 +41,12 @@ func newWatch(around Surroundings) *cobra.Command {
 		Example: "  entail inferences watch -n team-a",
 		Args:    cobra.NoArgs,
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	cmd.Flags().StringVar(&token, "resume", "", "go on after the `token` of an earlier message (-o json has it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		q.connection.timeout = 0 // It has no end of its own.
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -65,7 +57,7 @@ func newWatch(around Surroundings) *cobra.Command {
 		defer stream.Close()
 		for stream.Receive() {
 			m := stream.Msg()
-			if err := q.write(cmd.OutOrStdout(), m, func(p report.Page) error { return p.Watched(m) }); err != nil {
+			if err := q.write(cmd.OutOrStdout(), m, func(p report.Page) { p.Watched(m) }); err != nil {
 				return err
 			}
 		}

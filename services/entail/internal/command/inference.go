@@ -28,11 +28,11 @@ func newInferences(around Surroundings) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	cmd.AddCommand(newDrift(around), newWatch(around))
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	cmd.Flags().BoolVar(&tree, "tree", false, "draw which role implies which by a rule of its own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -40,12 +40,11 @@ func newInferences(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) error {
-			if tree {
-				return p.InferenceTree(all)
-			}
-			return p.Inferences(all)
-		})
+		table := report.Page.Inferences
+		if tree {
+			table = report.Page.InferenceTree
+		}
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { table(p, all) })
 	}
 	return cmd
 }
@@ -77,20 +76,13 @@ func newExplainRoleBinding(around Surroundings) *cobra.Command {
 		Example: "  entail explain rolebinding alice-admin -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace of the RoleBinding")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
-		if err != nil {
-			return err
-		}
-		why, err := client.ExplainBinding(cmd.Context(), &inferencev1.ExplainBindingRequest{
+		_, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
 			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
-		})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), why, func(p report.Page) error { return p.Binding(why) })
+		}, report.Page.Binding)
+		return err
 	}
 	return cmd
 }
@@ -103,14 +95,14 @@ func newWhoHas(around Surroundings) *cobra.Command {
 		Example: "  entail who-has writer -n team-a\n  entail who-has clusterrole/view -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		role, err := parseRole(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -118,7 +110,7 @@ func newWhoHas(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) error { return p.Holders(all) })
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.Holders(all) })
 	}
 	return cmd
 }

@@ -7,23 +7,20 @@ import (
 )
 
 // Role tells why somebody holds a role.
-func (p Page) Role(m *inferencev1.ExplainRoleResponse) error {
+func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
 	if !m.GetHeld() {
-		return p.line("They do not hold it.")
+		p.linef("They do not hold it.")
+		return
 	}
 	for _, r := range m.GetReasons() {
 		by := "They hold it as %s by %s (%s)."
 		if len(r.GetPath()) > 0 {
 			by = "They hold it as %s by %s (%s), whose role implies it:"
 		}
-		if err := p.line(by, subjectName(r.GetSubject()), bindingName(r.GetBinding()), bindingState(r.GetState())); err != nil {
-			return err
-		}
-		if err := p.steps(r.GetPath()); err != nil {
-			return err
-		}
+		p.linef(by, subjectName(r.GetSubject()), bindingName(r.GetBinding()), bindingState(r.GetState()))
+		p.steps(r.GetPath())
 	}
-	return p.more(m.GetTruncated())
+	p.more(m.GetTruncated())
 }
 
 // bindingName says of what kind a binding is.
@@ -35,30 +32,26 @@ func bindingName(name string) string {
 }
 
 // steps lists the implications of a path.
-func (p Page) steps(path []*inferencev1.Step) error {
+func (p Page) steps(path []*inferencev1.Step) {
 	for _, step := range path {
-		if err := p.line("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
-			andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal())); err != nil {
-			return err
-		}
+		p.linef("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
+			andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
 	}
-	return nil
 }
 
 // EffectiveRoles lists what roles somebody holds.
-func (p Page) EffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) error {
+func (p Page) EffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
 	if len(m.GetRoles()) == 0 {
-		return p.line("They hold no role here.")
+		p.linef("They hold no role here.")
+		return
 	}
 	rows := make([]row, len(m.GetRoles()))
 	for i, r := range m.GetRoles() {
 		bindings := andMore(strings.Join(r.GetBindings(), ", "), len(r.GetBindings()), r.GetBindingsTotal())
 		rows[i] = row{cells: []string{roleName(r.GetRole()), origin(r.GetOrigin()), bindings}}
 	}
-	if err := p.table([]string{"ROLE", "HOW", "BY BINDING"}, rows); err != nil {
-		return err
-	}
-	return p.more(m.GetTruncated())
+	p.table([]string{"ROLE", "HOW", "BY BINDING"}, rows)
+	p.more(m.GetTruncated())
 }
 
 func origin(o inferencev1.Origin) string {
@@ -66,9 +59,10 @@ func origin(o inferencev1.Origin) string {
 }
 
 // Drift lists the RoleBindings that are not as they should be.
-func (p Page) Drift(m *inferencev1.CheckDriftResponse) error {
+func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 	if m.GetInStep() {
-		return p.line("All is as it should be.")
+		p.linef("All is as it should be.")
+		return
 	}
 	var rows []row
 	for _, d := range []struct {
@@ -85,26 +79,19 @@ func (p Page) Drift(m *inferencev1.CheckDriftResponse) error {
 			rows = append(rows, row{cells: []string{c.GetName(), source, roleName(c.GetRole()), d.what}, ink: bad})
 		}
 	}
-	if err := p.table([]string{"ROLEBINDING", "BECAUSE OF", "GRANTS", "IS"}, rows); err != nil {
-		return err
-	}
-	return p.more(m.GetTruncated())
+	p.table([]string{"ROLEBINDING", "BECAUSE OF", "GRANTS", "IS"}, rows)
+	p.more(m.GetTruncated())
 }
 
 // Watched tells of a message of a watch.
-func (p Page) Watched(m *inferencev1.WatchInferencesResponse) error {
+func (p Page) Watched(m *inferencev1.WatchInferencesResponse) {
 	for _, in := range m.GetUpserted() {
-		if err := p.line("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal())); err != nil {
-			return err
-		}
+		p.linef("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal()))
 	}
 	for _, k := range m.GetRemoved() {
-		if err := p.line("%s: %s implies nothing any more", k.GetNamespace(), roleName(k.GetParent())); err != nil {
-			return err
-		}
+		p.linef("%s: %s implies nothing any more", k.GetNamespace(), roleName(k.GetParent()))
 	}
 	if m.GetType() == inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END {
-		return p.line("That is all so far.")
+		p.linef("That is all so far.")
 	}
-	return nil
 }

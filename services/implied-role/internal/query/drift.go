@@ -2,8 +2,6 @@ package query
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -124,7 +122,7 @@ func (d *differences) add(change infer.BindingChange) (listed bool) {
 
 // readNamespace reads everything from the API server itself, and keeps what matters.
 func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
-	err := read(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
+	err := event.Each(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
 		if rule.DeletionTimestamp == nil {
 			ns.Rules = append(ns.Rules, state.RuleOf(rule))
 		}
@@ -132,19 +130,5 @@ func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
 	if err != nil {
 		return err
 	}
-	return read(s.cfg.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
-}
-
-func read[T any](objects iter.Seq2[event.Change, error], take func(*T)) error {
-	for change, err := range objects {
-		if err != nil {
-			return err
-		}
-		value := new(T)
-		if err := json.Unmarshal(change.Object, value); err != nil {
-			return fmt.Errorf("decoding %s: %w", change.Key, err)
-		}
-		take(value)
-	}
-	return nil
+	return event.Each(s.cfg.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
 }
