@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -327,4 +330,46 @@ func TestANamespaceGoesWithoutTrouble(t *testing.T) {
 	})
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
+}
+
+// TestARuleThatIsMadeAnewAtOnceFailsNoPass deletes rules and makes others of their names, while
+// their statuses are being written.
+func TestARuleThatIsMadeAnewAtOnceFailsNoPass(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	var log warnings
+	b.serveWith(func(c *impliedrole.Config) {
+		c.Embed.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	b.do("a>b B=a{x}")
+	b.becomes("B:b{x}")
+	for i := range 40 {
+		child := role([]string{"c", "b"}[i%2])
+		b.do("-a>b")
+		b.rule(ruleName("a>b"), role("a"), child, false)
+		if i%10 == 9 {
+			b.becomes("B:" + child.Name + "{x}")
+		}
+	}
+	if text := log.String(); strings.Contains(text, "failed") {
+		t.Error(text)
+	}
+}
+
+// warnings are what a service logs.
+type warnings struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *warnings) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(data)
+}
+
+func (w *warnings) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
 }

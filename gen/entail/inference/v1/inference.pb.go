@@ -4022,24 +4022,23 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x16BINDING_STATE_EXPLICIT\x10\x01\x12\x18\n" +
 	"\x14BINDING_STATE_SYNCED\x10\x02\x12\x19\n" +
 	"\x15BINDING_STATE_PENDING\x10\x03\x12\x1a\n" +
-	"\x16BINDING_STATE_CONFLICT\x10\x042\xdc\n" +
+	"\x16BINDING_STATE_CONFLICT\x10\x042\x98\v\n" +
+	"\x10InferenceService\x12_\n" +
+	"\tListRules\x12%.entail.inference.v1.ListRulesRequest\x1a&.entail.inference.v1.ListRulesResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\x0eListInferences\x12*.entail.inference.v1.ListInferencesRequest\x1a+.entail.inference.v1.ListInferencesResponse\"\x03\x90\x02\x01\x12h\n" +
+	"\fGetInference\x12(.entail.inference.v1.GetInferenceRequest\x1a).entail.inference.v1.GetInferenceResponse\"\x03\x90\x02\x01\x12w\n" +
+	"\x11ListImplyingRoles\x12-.entail.inference.v1.ListImplyingRolesRequest\x1a..entail.inference.v1.ListImplyingRolesResponse\"\x03\x90\x02\x01\x12e\n" +
+	"\vExplainRole\x12'.entail.inference.v1.ExplainRoleRequest\x1a(.entail.inference.v1.ExplainRoleResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\x0eExplainBinding\x12*.entail.inference.v1.ExplainBindingRequest\x1a+.entail.inference.v1.ExplainBindingResponse\"\x03\x90\x02\x01\x12b\n" +
 	"\n" +
-	"\x10InferenceService\x12Z\n" +
-	"\tListRules\x12%.entail.inference.v1.ListRulesRequest\x1a&.entail.inference.v1.ListRulesResponse\x12i\n" +
-	"\x0eListInferences\x12*.entail.inference.v1.ListInferencesRequest\x1a+.entail.inference.v1.ListInferencesResponse\x12c\n" +
-	"\fGetInference\x12(.entail.inference.v1.GetInferenceRequest\x1a).entail.inference.v1.GetInferenceResponse\x12r\n" +
-	"\x11ListImplyingRoles\x12-.entail.inference.v1.ListImplyingRolesRequest\x1a..entail.inference.v1.ListImplyingRolesResponse\x12`\n" +
-	"\vExplainRole\x12'.entail.inference.v1.ExplainRoleRequest\x1a(.entail.inference.v1.ExplainRoleResponse\x12i\n" +
-	"\x0eExplainBinding\x12*.entail.inference.v1.ExplainBindingRequest\x1a+.entail.inference.v1.ExplainBindingResponse\x12]\n" +
+	"WhoHasRole\x12&.entail.inference.v1.WhoHasRoleRequest\x1a'.entail.inference.v1.WhoHasRoleResponse\"\x03\x90\x02\x01\x12z\n" +
+	"\x12ListEffectiveRoles\x12..entail.inference.v1.ListEffectiveRolesRequest\x1a/.entail.inference.v1.ListEffectiveRolesResponse\"\x03\x90\x02\x01\x12h\n" +
+	"\fPreviewRules\x12(.entail.inference.v1.PreviewRulesRequest\x1a).entail.inference.v1.PreviewRulesResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\x0ePreviewBinding\x12*.entail.inference.v1.PreviewBindingRequest\x1a+.entail.inference.v1.PreviewBindingResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\x0fWatchInferences\x12+.entail.inference.v1.WatchInferencesRequest\x1a,.entail.inference.v1.WatchInferencesResponse0\x01\x12k\n" +
+	"\rGetSyncStatus\x12).entail.inference.v1.GetSyncStatusRequest\x1a*.entail.inference.v1.GetSyncStatusResponse\"\x03\x90\x02\x01\x12b\n" +
 	"\n" +
-	"WhoHasRole\x12&.entail.inference.v1.WhoHasRoleRequest\x1a'.entail.inference.v1.WhoHasRoleResponse\x12u\n" +
-	"\x12ListEffectiveRoles\x12..entail.inference.v1.ListEffectiveRolesRequest\x1a/.entail.inference.v1.ListEffectiveRolesResponse\x12c\n" +
-	"\fPreviewRules\x12(.entail.inference.v1.PreviewRulesRequest\x1a).entail.inference.v1.PreviewRulesResponse\x12i\n" +
-	"\x0ePreviewBinding\x12*.entail.inference.v1.PreviewBindingRequest\x1a+.entail.inference.v1.PreviewBindingResponse\x12n\n" +
-	"\x0fWatchInferences\x12+.entail.inference.v1.WatchInferencesRequest\x1a,.entail.inference.v1.WatchInferencesResponse0\x01\x12f\n" +
-	"\rGetSyncStatus\x12).entail.inference.v1.GetSyncStatusRequest\x1a*.entail.inference.v1.GetSyncStatusResponse\x12]\n" +
-	"\n" +
-	"CheckDrift\x12&.entail.inference.v1.CheckDriftRequest\x1a'.entail.inference.v1.CheckDriftResponseBBZ@github.com/entail-dev/entail/gen/entail/inference/v1;inferencev1b\x06proto3"
+	"CheckDrift\x12&.entail.inference.v1.CheckDriftRequest\x1a'.entail.inference.v1.CheckDriftResponse\"\x03\x90\x02\x01BBZ@github.com/entail-dev/entail/gen/entail/inference/v1;inferencev1b\x06proto3"
 
 var (
 	file_entail_inference_v1_inference_proto_rawDescOnce sync.Once
