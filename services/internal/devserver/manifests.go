@@ -121,9 +121,8 @@ func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstruct
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
-	force := true
 	for {
-		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: &force})
+		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: new(true)})
 		// Which of its errors this is depends on the release: Forbidden, or Invalid.
 		if err == nil || !strings.Contains(err.Error(), "failed to configure") {
 			return err

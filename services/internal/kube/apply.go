@@ -33,8 +33,8 @@ func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
 	}
-	force := true
-	u, err := c.of(kind, seen.Key.Namespace).Patch(ctx, seen.Key.Name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: c.manager, Force: &force})
+	options := metav1.PatchOptions{FieldManager: c.manager, Force: new(true)}
+	u, err := c.of(kind, seen.Key.Namespace).Patch(ctx, seen.Key.Name, types.ApplyPatchType, patch, options)
 	if err != nil {
 		return event.Change{}, fmt.Errorf("applying %s: %w", seen.Key, classify(err))
 	}

@@ -130,8 +130,7 @@ func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status a
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	force := true
-	options := metav1.PatchOptions{FieldManager: service, Force: &force}
+	options := metav1.PatchOptions{FieldManager: service, Force: new(true)}
 	if _, err := b.Resource(kind).Patch(b.T.Context(), name, types.ApplyPatchType, patch, options, "status"); err != nil {
 		b.T.Fatal(err)
 	}

@@ -94,8 +94,7 @@ func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any)
 	if err != nil {
 		t.Fatal(err)
 	}
-	force := true
-	options := metav1.PatchOptions{FieldManager: "test", Force: &force}
+	options := metav1.PatchOptions{FieldManager: "test", Force: new(true)}
 	if _, err := k.Objects(t).Resource(kind.Served()).Patch(t.Context(), name, types.ApplyPatchType, patch, options); err != nil {
 		t.Fatalf("applying %s %s: %v", kind.Kind, name, err)
 	}

@@ -73,8 +73,8 @@ func dial(t *testing.T, answers map[string]func(*http.Request) (int, any)) (*Sou
 	return s, w
 }
 
-func always(code int, body any) func(*http.Request) (int, any) {
-	return func(*http.Request) (int, any) { return code, body }
+func ok(body any) func(*http.Request) (int, any) {
+	return func(*http.Request) (int, any) { return http.StatusOK, body }
 }
 
 func failure(code int, reason metav1.StatusReason) (int, any) {
@@ -93,7 +93,7 @@ func served(versions ...string) func(*http.Request) (int, any) {
 	for _, v := range versions {
 		group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{Version: v})
 	}
-	return always(http.StatusOK, group)
+	return ok(group)
 }
 
 func lists(resources ...string) func(*http.Request) (int, any) {
@@ -101,7 +101,7 @@ func lists(resources ...string) func(*http.Request) (int, any) {
 	for _, r := range resources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: r, SingularName: strings.TrimSuffix(r, "s"), ShortNames: []string{r[:2]}})
 	}
-	return always(http.StatusOK, list)
+	return ok(list)
 }
 
 func TestAKindIsAbsentOnlyWhereTheAPIServerIsSure(t *testing.T) {
@@ -134,7 +134,7 @@ func TestAKindIsAbsentOnlyWhereTheAPIServerIsSure(t *testing.T) {
 			want:    "discovering versions of core.platform-mesh.io",
 		},
 		"a version cannot be read": {
-			answers: map[string]func(*http.Request) (int, any){groupPath: served("v1alpha1"), groupPath + "/v1alpha1": always(http.StatusOK, "no JSON")},
+			answers: map[string]func(*http.Request) (int, any){groupPath: served("v1alpha1"), groupPath + "/v1alpha1": ok("no JSON")},
 			want:    "discovering core.platform-mesh.io/v1alpha1",
 		},
 	} {
@@ -158,7 +158,7 @@ func TestTheOlderVersionIsAskedForOnceItIsKnownToBeThere(t *testing.T) {
 	const path = groupPath + "/v1alpha0/stores"
 	s, w := dial(t, map[string]func(*http.Request) (int, any){
 		groupPath: served("v1alpha0"), groupPath + "/v1alpha0": lists("stores"),
-		path: always(http.StatusOK, `{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"demo","uid":"u"}}]}`),
+		path: ok(`{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"demo","uid":"u"}}]}`),
 	})
 	if _, err := s.List(t.Context(), kind, ""); err == nil {
 		t.Fatal("the first list finds the newer version")
@@ -204,10 +204,10 @@ func TestAListIsReadPageByPage(t *testing.T) {
 
 func TestWhatMustNotTravelIsNotEvenAskedFor(t *testing.T) {
 	s, w := dial(t, map[string]func(*http.Request) (int, any){
-		"/api/v1/secrets":                        always(http.StatusOK, `{"metadata":{"resourceVersion":"9"},"items":[]}`),
-		"/api/v1/namespaces/team-a/secrets/pass": always(http.StatusOK, `{"metadata":{"name":"pass","namespace":"team-a","uid":"u"}}`),
-		system:                                   always(http.StatusOK, `{"metadata":{"uid":"e"}}`),
-		storesPath:                               always(http.StatusOK, `{"metadata":{"resourceVersion":"11"}}`),
+		"/api/v1/secrets":                        ok(`{"metadata":{"resourceVersion":"9"},"items":[]}`),
+		"/api/v1/namespaces/team-a/secrets/pass": ok(`{"metadata":{"name":"pass","namespace":"team-a","uid":"u"}}`),
+		system:                                   ok(`{"metadata":{"uid":"e"}}`),
+		storesPath:                               ok(`{"metadata":{"resourceVersion":"11"}}`),
 	})
 	if _, err := s.List(t.Context(), secrets(), ""); err != nil {
 		t.Fatal(err)
@@ -242,16 +242,16 @@ func TestOneObjectIsFoundOrSurelyNotThere(t *testing.T) {
 		want   error
 		text   string
 	}{
-		"there":            {name: "demo", answer: always(http.StatusOK, storeJSON)},
+		"there":            {name: "demo", answer: ok(storeJSON)},
 		"not there":        {name: "demo", answer: failing(http.StatusNotFound, metav1.StatusReasonNotFound), want: ErrNotFound, text: "reading Store demo"},
 		"a path":           {name: "../secrets", want: ErrNotFound, text: `"../secrets" may not contain '/'`},
 		"a dot":            {name: "..", want: ErrNotFound, text: "may not be '..'"},
 		"must not be read": {name: "demo", answer: failing(http.StatusForbidden, metav1.StatusReasonForbidden), text: "the server says Forbidden"},
-		"no object":        {name: "demo", answer: always(http.StatusOK, `{"metadata":7}`), text: "decoding metadata of an object"},
-		"no JSON":          {name: "demo", answer: always(http.StatusOK, `{`), text: "reading Store demo"},
+		"no object":        {name: "demo", answer: ok(`{"metadata":7}`), text: "decoding metadata of an object"},
+		"no JSON":          {name: "demo", answer: ok(`{`), text: "reading Store demo"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, w := dial(t, map[string]func(*http.Request) (int, any){system: always(http.StatusOK, `{"metadata":{"uid":"e"}}`), demo: test.answer})
+			s, w := dial(t, map[string]func(*http.Request) (int, any){system: ok(`{"metadata":{"uid":"e"}}`), demo: test.answer})
 			o, err := s.Get(t.Context(), kinds.Stores(), "", test.name)
 			switch {
 			case test.text == "" && (err != nil || o.UID != "u1"):
@@ -308,18 +308,18 @@ func TestAWatchTellsChangesInOrderAndHowItEnded(t *testing.T) {
 		text   string
 	}{
 		"changes": {
-			answer: always(http.StatusOK, frame("ADDED", store("8"))+frame("MODIFIED", store("9"))+frame("DELETED", store("10"))), told: "8 9 10-deleted",
+			answer: ok(frame("ADDED", store("8")) + frame("MODIFIED", store("9")) + frame("DELETED", store("10"))), told: "8 9 10-deleted",
 		},
-		"bookmarks":               {answer: always(http.StatusOK, frame("BOOKMARK", `{"metadata":{"resourceVersion":"12"}}`)+frame("ADDED", store("13"))), told: "12-bookmark 13"},
-		"it ends":                 {answer: always(http.StatusOK, "")},
-		"it is too old":           {answer: always(http.StatusOK, frame("ADDED", store("8"))+frame("ERROR", status(410, "Expired"))), told: "8", want: ErrExpired},
+		"bookmarks":               {answer: ok(frame("BOOKMARK", `{"metadata":{"resourceVersion":"12"}}`) + frame("ADDED", store("13"))), told: "12-bookmark 13"},
+		"it ends":                 {answer: ok("")},
+		"it is too old":           {answer: ok(frame("ADDED", store("8")) + frame("ERROR", status(410, "Expired"))), told: "8", want: ErrExpired},
 		"it is too old at once":   {answer: failing(http.StatusGone, metav1.StatusReasonExpired), want: ErrExpired},
 		"the kind is gone":        {answer: failing(http.StatusNotFound, metav1.StatusReasonNotFound), want: ErrExpired},
-		"another error":           {answer: always(http.StatusOK, frame("ERROR", status(500, "InternalError"))), text: "old"},
-		"an error that is none":   {answer: always(http.StatusOK, frame("ERROR", `7`)), text: "decoding an error of the API server"},
-		"a bookmark that is none": {answer: always(http.StatusOK, frame("BOOKMARK", `7`)), text: "decoding a bookmark"},
-		"an object that is none":  {answer: always(http.StatusOK, frame("ADDED", `7`)), text: "decoding an object"},
-		"it is cut":               {answer: always(http.StatusOK, frame("ADDED", store("8"))+`{"type":"ADD`), told: "8", text: "unexpected EOF"},
+		"another error":           {answer: ok(frame("ERROR", status(500, "InternalError"))), text: "old"},
+		"an error that is none":   {answer: ok(frame("ERROR", `7`)), text: "decoding an error of the API server"},
+		"a bookmark that is none": {answer: ok(frame("BOOKMARK", `7`)), text: "decoding a bookmark"},
+		"an object that is none":  {answer: ok(frame("ADDED", `7`)), text: "decoding an object"},
+		"it is cut":               {answer: ok(frame("ADDED", store("8")) + `{"type":"ADD`), told: "8", text: "unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, w := dial(t, map[string]func(*http.Request) (int, any){storesPath: test.answer})
@@ -349,7 +349,7 @@ func TestAWatchTellsChangesInOrderAndHowItEnded(t *testing.T) {
 
 func TestAReaderWhoHasSeenEnoughEndsAWatch(t *testing.T) {
 	s, _ := dial(t, map[string]func(*http.Request) (int, any){
-		storesPath: always(http.StatusOK, strings.Repeat(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}`, 5)),
+		storesPath: ok(strings.Repeat(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}`, 5)),
 	})
 	n := 0
 	for range s.Watch(t.Context(), kinds.Stores(), "1") {
