@@ -135,7 +135,7 @@ func BenchmarkChangeToRejection(b *testing.B) {
 			var m corev1alpha1.AuthorizationModel
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m)
 			c := meta.FindStatusCondition(m.Status.Conditions, corev1alpha1.Merged)
-			return c != nil && c.Reason == "Rejected" && c.ObservedGeneration == m.Generation, err
+			return c != nil && c.Reason == corev1alpha1.LastGoodLive && c.ObservedGeneration == m.Generation, err
 		}))
 		b.StopTimer()
 		s.apply(b, 30, s.texts[30])

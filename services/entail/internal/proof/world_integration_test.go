@@ -63,8 +63,11 @@ func (w *world) act() {
 
 // module is one that fits, or now and then one that is broken.
 func (w *world) module(part string) string {
-	if w.random.IntN(6) == 0 {
+	switch w.random.IntN(12) {
+	case 0:
 		return "module broken\ntype x\n  relations\n    define a: [nothing]\n"
+	case 1:
+		return "module broken\ntype x\n  relations\n    define a [user]\n"
 	}
 	name := strings.ReplaceAll(part, "-", "_")
 	return fmt.Sprintf("module %s\ntype %s\n  relations\n    define viewer: [user]\n    define editor: [user]\n", name, name)
@@ -188,8 +191,18 @@ func (w *world) storeSettled(ctx context.Context, store corev1alpha1.Store, part
 	declared := slices.Clone(store.Spec.Tuples)
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if p := parts[name]; p.Spec.StoreRef.Name == store.Name {
-			modules = append(modules, model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: name}, DSL: p.Spec.Model})
-			declared = append(declared, p.Spec.Tuples...)
+			m := model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: name}, DSL: p.Spec.Model, Created: p.CreationTimestamp.Time}
+			live := p.Status.Live
+			if live != nil && live.StoreUID == store.UID && p.DeletionTimestamp == nil {
+				m.Live = live.Model
+			}
+			modules = append(modules, m)
+			for _, t := range p.Spec.Tuples {
+				// What a text gives waits while an earlier one is live.
+				if m.Live == "" || m.Live == m.DSL || slices.Contains(p.Status.ManagedTuples, t) {
+					declared = append(declared, t)
+				}
+			}
 		}
 	}
 	merged, err := model.Merge(model.Module{DSL: store.Spec.CoreModule}, modules, model.Limits{})

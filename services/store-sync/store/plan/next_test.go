@@ -74,6 +74,12 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			},
 			alive: []string{"id1", "id2"},
 		},
+		"of a store that a person put into the status it is asked whether others bear the name": {
+			given:      []func(*world){inStep, exists("demo"), func(w *world) { w.store.Status.StoreID = w.fga[1].ID }},
+			steps:      []plan.Verb{plan.FindStores, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Recorded", "NameUnique=False/SeveralStores"},
+			alive:      []string{"id1", "id3"},
+		},
 		"another model in the store is replaced": {
 			given: []func(*world){inStep, func(w *world) { w.fga[0].models = append(w.fga[0].models, foreignModel()) }},
 			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteModel, plan.WriteStatus},

@@ -156,7 +156,7 @@ func (e *Evaluation) decide(model *Model, claims map[tuple.ID]claim) {
 			v.refuse(fmt.Errorf("%w by %s: change one of them", errOtherSays, other.by.Owner.Key))
 		case model == nil && !there:
 			v.State, v.Reason = Waiting, errNoModel.Error()
-		case e.Owner.Outdated && !there:
+		case e.Owner.Outdated && !there && !e.Owner.moved():
 			v.State, v.Reason = Waiting, errOutdated.Error()
 		case e.Owner.Deleting && !e.Owner.HasFinalizer && !there:
 			v.refuse(errDeleting)

@@ -69,6 +69,11 @@ func (o *Owner) inStep() bool {
 	return len(o.Record.Tuples) == 0
 }
 
+// moved says that the owner's tuples were in another store before: that none is recorded here does not mean that it is new.
+func (o *Owner) moved() bool {
+	return o.Condition.Reason == Syncing && o.StatusStoreID != o.TargetStoreID
+}
+
 // phase is what an owner is to one store.
 type phase int
 

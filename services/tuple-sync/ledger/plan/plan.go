@@ -180,6 +180,7 @@ func (d *draft) action(e *Evaluation) Action {
 		if !e.AbandonsRecord() {
 			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
 		}
+	case d.in.Model == nil && o.Outdated && o.moved(): // It stays known where its tuples come from.
 	case e.phase == deleting, !known && o.Condition.Reason != Syncing:
 	case next != o.Condition, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
