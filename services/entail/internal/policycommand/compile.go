@@ -149,8 +149,11 @@ func compare(path string, made []artifact) error {
 	return nil
 }
 
-// replaceFile writes a file in one step: whoever reads it meanwhile has the old one whole.
+// replaceFile writes a file in one step: whoever reads it meanwhile has the old one whole. A link stays one.
 func replaceFile(name string, content []byte) error {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

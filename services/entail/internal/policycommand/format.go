@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,8 @@ type formatting struct {
 	write, list bool
 	as          string
 	object      format.Object
+	// printed says that a file is on standard output already.
+	printed bool
 }
 
 func newFmt() *cobra.Command {
@@ -50,7 +53,10 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 		}
 		var errs []error
 		for _, file := range files {
-			errs = append(errs, f.format(cmd, file))
+			// That there are findings is said once.
+			if err := f.format(cmd, file); !errors.Is(err, errFindings) || !slices.Contains(errs, errFindings) {
+				errs = append(errs, err)
+			}
 		}
 		return errors.Join(errs...)
 	}
@@ -60,7 +66,7 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 // Forms of documents.
 const asFile, asManifest = "file", "manifest"
 
-func (f formatting) validate() error {
+func (f *formatting) validate() error {
 	switch {
 	case f.as != asFile && f.as != asManifest:
 		return fmt.Errorf("--as %q is none of file, manifest", f.as)
@@ -72,14 +78,14 @@ func (f formatting) validate() error {
 	return nil
 }
 
-func (f formatting) source(file syntax.File) ([]byte, policy.Diagnostics) {
+func (f *formatting) source(file syntax.File) ([]byte, policy.Diagnostics) {
 	if f.as == asManifest {
 		return format.Manifests(file, f.object)
 	}
 	return format.Source(file)
 }
 
-func (f formatting) format(cmd *cobra.Command, file syntax.File) error {
+func (f *formatting) format(cmd *cobra.Command, file syntax.File) error {
 	out, found := f.source(file)
 	if found.HasErrors() {
 		return (&findings{format: asText}).write(cmd.ErrOrStderr(), found)
@@ -96,6 +102,10 @@ func (f formatting) format(cmd *cobra.Command, file syntax.File) error {
 		}
 		return nil
 	}
+	if f.printed && !bytes.HasPrefix(out, []byte("---")) {
+		out = append([]byte("---\n"), out...)
+	}
+	f.printed = true
 	if _, err := cmd.OutOrStdout().Write(out); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
