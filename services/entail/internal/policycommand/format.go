@@ -2,9 +2,9 @@ package policycommand
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +22,9 @@ type formatting struct {
 	write, list bool
 	as          string
 	object      format.Object
+	findings    findings
+	// found are the findings in all files.
+	found policy.Diagnostics
 	// printed says that a file is on standard output already.
 	printed bool
 }
@@ -39,6 +42,7 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 	}
 	cmd.Flags().BoolVarP(&f.write, "write", "w", false, "write the files, in place of standard output")
 	cmd.Flags().BoolVarP(&f.list, "list", "l", false, "only list the files that would change, and fail if there are any")
+	f.findings.bindOutput(cmd)
 	cmd.Flags().StringVar(&f.as, "as", asFile, "file, or manifest: the custom resource of each document")
 	cmd.Flags().StringVar(&f.object.Store, "store", "", "`name` of the Store of a manifest")
 	cmd.Flags().StringVarP(&f.object.Namespace, "namespace", "n", "", "`namespace` of a manifest")
@@ -53,12 +57,13 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 		}
 		var errs []error
 		for _, file := range files {
-			// That there are findings is said once.
-			if err := f.format(cmd, file); !errors.Is(err, errFindings) || !slices.Contains(errs, errFindings) {
-				errs = append(errs, err)
-			}
+			errs = append(errs, f.format(cmd, file))
 		}
-		return errors.Join(errs...)
+		err = errors.Join(errs...)
+		if len(f.found) == 0 {
+			return err
+		}
+		return cmp.Or(err, f.findings.write(cmd.ErrOrStderr(), f.found))
 	}
 	return cmd
 }
@@ -88,7 +93,8 @@ func (f *formatting) source(file syntax.File) ([]byte, policy.Diagnostics) {
 func (f *formatting) format(cmd *cobra.Command, file syntax.File) error {
 	out, found := f.source(file)
 	if found.HasErrors() {
-		return (&findings{format: asText}).write(cmd.ErrOrStderr(), found)
+		f.found, f.findings.files = f.found.Join(found), append(f.findings.files, file)
+		return nil
 	}
 	same := bytes.Equal(out, file.Content)
 	switch {
