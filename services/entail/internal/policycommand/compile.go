@@ -59,7 +59,8 @@ func newCompile() *cobra.Command {
 	flags.BoolVar(&c.spicedb.Unprefixed, "no-prefix", false, "definitions in SpiceDB have no prefix")
 	flags.StringVar(&c.openfga.SchemaVersion, "schema-version", "1.1", "`version` of OpenFGA's schema in one file: 1.1 or 1.2; modules are always 1.2")
 	flags.IntVar(&c.openfga.MaxTypes, "max-types", 0, "types that the OpenFGA server takes (default 100)")
-	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "bytes that it takes (default 262144)")
+	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "bytes of a model that the OpenFGA server takes (default 262144)")
+	flags.IntVar(&c.spicedb.MaxBytes, "spicedb-max-bytes", 0, "bytes of a schema that SpiceDB takes, -1 without limit (default 4194304)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := f.policy(cmd, args)
 		if err != nil {
