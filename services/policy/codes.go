@@ -53,6 +53,7 @@ const (
 	CodeUnusedUnion     Code = "W-UNUSED-UNION"
 	CodeUnusedType      Code = "W-UNUSED-TYPE"
 	CodeUnderscore      Code = "W-UNDERSCORE"
+	CodeMoreWarnings    Code = "W-LIMIT"
 )
 
 // What a valid policy can be refused for by one engine.

@@ -2,6 +2,7 @@ package format
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -83,13 +84,16 @@ func is(n *yaml.Node, key string) bool {
 	return false
 }
 
+// plain are the texts that need no quotes wherever they stand.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
+
 // arrange puts a value, and what is in it, into block style, and spells its keys and sorts them.
 func arrange(n *yaml.Node, s shape) {
 	if n.Kind == yaml.AliasNode {
 		return
 	}
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" && !tree.IsText(n.Value) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" && (!tree.IsText(n.Value) || !plain.MatchString(n.Value)) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	if n.Kind == yaml.MappingNode {
@@ -115,8 +119,8 @@ func arrangeFields(n *yaml.Node, s shape) {
 		}
 		key.Value, key.Style = s[rank].key, 0
 		if s[rank].alias != "" && value.Kind == yaml.ScalarNode && value.ShortTag() != "!!null" {
-			only := &yaml.Node{Kind: yaml.ScalarNode, Value: value.Value, LineComment: value.LineComment}
-			*value = yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{only}}
+			only := &yaml.Node{Kind: yaml.ScalarNode, Tag: value.Tag, Value: value.Value, Anchor: value.Anchor, LineComment: value.LineComment}
+			*value = yaml.Node{Kind: yaml.SequenceNode, HeadComment: value.HeadComment, Content: []*yaml.Node{only}}
 		}
 		if !s[rank].verbatim {
 			arrange(value, s[rank].of)

@@ -67,6 +67,13 @@ func (d *decoder) unknownKey(key tree.Node, what string, keys []string) int {
 		d.report(key, policy.CodeUnknownKey, message, "write `"+what+": {}`")
 		return -1
 	}
+	if slices.Contains([]string{"rbac", "rolebindingv2", "subjectrelation", "subjectidentifier", "conditionsets"}, strings.ToLower(key.Text)) {
+		// What it would say is missing then: that would add to the errors.
+		d.document.incomplete = true
+		d.report(key, policy.CodeUnknownKey, message+": RBAC v2 of permissions-api is not supported",
+			"bind roles by `roleBinding: {}`; docs/permissions-api.md says how to move")
+		return -1
+	}
 	meant := nearest(keys, key.Text)
 	hint := "its keys are " + words.List(keys, "and")
 	if meant >= 0 {

@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -35,7 +36,9 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 		// Whatever cobra refuses before it runs a command is about the command line.
 		err = fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	_, _ = fmt.Fprintln(around.Err, "entail:", describe(err))
+	if !errors.Is(err, exit.ErrTold) {
+		_, _ = fmt.Fprintln(around.Err, "entail:", describe(err))
+	}
 	return exit.Code(err)
 }
 

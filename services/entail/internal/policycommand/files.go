@@ -25,21 +25,21 @@ func bindPolicyOptions(fs *pflag.FlagSet, o *policy.Options) {
 	fs.BoolVar(&o.Partial, "partial", false, "leave out the types of roles and subjects: something else defines them")
 }
 
-// checkPolicy reads files and folders as one policy, beside others. The policy is nil where there are errors.
-func checkPolicy(in io.Reader, paths, others []string, o policy.Options) (*policy.Policy, policy.Diagnostics, error) {
-	if err := o.Validate(); err != nil {
+// check reads files and folders as one policy, beside others. The policy is nil where there are errors.
+func (f *findings) check(in io.Reader, paths []string) (*policy.Policy, policy.Diagnostics, error) {
+	if err := f.options.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	r := newReader(in)
-	documents, unreadable, err := r.documents(paths)
+	documents, unreadable, err := f.documents(r, paths)
 	if err != nil {
 		return nil, nil, err
 	}
-	beside, unreadableBeside, err := r.documents(others)
+	beside, unreadableBeside, err := f.documents(r, f.with)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, wrong := check.Documents(append(documents, besides(documents, beside)...), o)
+	p, wrong := check.Documents(append(documents, besides(documents, beside)...), f.options)
 	found := withoutWarnings(unreadable.Join(unreadableBeside).Join(wrong), beside)
 	if found.HasErrors() {
 		return nil, found, nil
@@ -47,11 +47,12 @@ func checkPolicy(in io.Reader, paths, others []string, o policy.Options) (*polic
 	return p, found, nil
 }
 
-func (r *reader) documents(paths []string) ([]*syntax.Document, policy.Diagnostics, error) {
+func (f *findings) documents(r *reader, paths []string) ([]*syntax.Document, policy.Diagnostics, error) {
 	found, err := r.read(paths)
 	if err != nil {
 		return nil, nil, err
 	}
+	f.files = append(f.files, found.policies...)
 	documents, wrong := syntax.Parse(found.policies, syntax.Limits{})
 	return documents, wrong, nil
 }

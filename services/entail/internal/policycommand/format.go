@@ -2,6 +2,7 @@ package policycommand
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -21,6 +22,11 @@ type formatting struct {
 	write, list bool
 	as          string
 	object      format.Object
+	findings    findings
+	// found are the findings in all files.
+	found policy.Diagnostics
+	// printed says that a file is on standard output already.
+	printed bool
 }
 
 func newFmt() *cobra.Command {
@@ -36,6 +42,7 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 	}
 	cmd.Flags().BoolVarP(&f.write, "write", "w", false, "write the files, in place of standard output")
 	cmd.Flags().BoolVarP(&f.list, "list", "l", false, "only list the files that would change, and fail if there are any")
+	f.findings.bindOutput(cmd)
 	cmd.Flags().StringVar(&f.as, "as", asFile, "file, or manifest: the custom resource of each document")
 	cmd.Flags().StringVar(&f.object.Store, "store", "", "`name` of the Store of a manifest")
 	cmd.Flags().StringVarP(&f.object.Namespace, "namespace", "n", "", "`namespace` of a manifest")
@@ -52,7 +59,11 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 		for _, file := range files {
 			errs = append(errs, f.format(cmd, file))
 		}
-		return errors.Join(errs...)
+		err = errors.Join(errs...)
+		if len(f.found) == 0 {
+			return err
+		}
+		return cmp.Or(err, f.findings.write(cmd.ErrOrStderr(), f.found))
 	}
 	return cmd
 }
@@ -60,7 +71,7 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 // Forms of documents.
 const asFile, asManifest = "file", "manifest"
 
-func (f formatting) validate() error {
+func (f *formatting) validate() error {
 	switch {
 	case f.as != asFile && f.as != asManifest:
 		return fmt.Errorf("--as %q is none of file, manifest", f.as)
@@ -72,17 +83,18 @@ func (f formatting) validate() error {
 	return nil
 }
 
-func (f formatting) source(file syntax.File) ([]byte, policy.Diagnostics) {
+func (f *formatting) source(file syntax.File) ([]byte, policy.Diagnostics) {
 	if f.as == asManifest {
 		return format.Manifests(file, f.object)
 	}
 	return format.Source(file)
 }
 
-func (f formatting) format(cmd *cobra.Command, file syntax.File) error {
+func (f *formatting) format(cmd *cobra.Command, file syntax.File) error {
 	out, found := f.source(file)
 	if found.HasErrors() {
-		return (&findings{format: asText}).write(cmd.ErrOrStderr(), found)
+		f.found, f.findings.files = f.found.Join(found), append(f.findings.files, file)
+		return nil
 	}
 	same := bytes.Equal(out, file.Content)
 	switch {
@@ -96,6 +108,10 @@ func (f formatting) format(cmd *cobra.Command, file syntax.File) error {
 		}
 		return nil
 	}
+	if f.printed && !bytes.HasPrefix(out, []byte("---")) {
+		out = append([]byte("---\n"), out...)
+	}
+	f.printed = true
 	if _, err := cmd.OutOrStdout().Write(out); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}

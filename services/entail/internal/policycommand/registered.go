@@ -8,6 +8,7 @@ import (
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // Server binds the flags of the connection to the PolicyService, and returns how to ask it.
@@ -31,11 +32,11 @@ func newRegistered(cmd *cobra.Command, server Server) *registered {
 	return r
 }
 
-// check sends the files to the service, and returns what it found.
-func (r *registered) check(cmd *cobra.Command, paths []string, o policy.Options) (policy.Diagnostics, error) {
+// check sends the files to the service, and returns what it found in them.
+func (r *registered) check(cmd *cobra.Command, paths []string, o policy.Options) (policy.Diagnostics, []syntax.File, error) {
 	files, err := policyFiles(cmd.InOrStdin(), paths)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sent := &policyv1.Files{}
 	for _, f := range files {
@@ -50,13 +51,13 @@ func (r *registered) check(cmd *cobra.Command, paths []string, o policy.Options)
 	}
 	answer, err := r.ask(cmd.Context(), &policyv1.CheckPolicyRequest{Policy: request})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var found policy.Diagnostics
 	for _, d := range answer.GetFindings().GetDiagnostics() {
 		found = append(found, diagnostic(d))
 	}
-	return found, nil
+	return found, files, nil
 }
 
 // chosen reports whether a flag asks for options other than those of the Store.

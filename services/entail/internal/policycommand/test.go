@@ -51,7 +51,7 @@ is in them; those are asked unless --assertions names others.`,
 	format.Bind(cmd)
 	cmd.Flags().StringSliceVarP(&assertions, "assertions", "a", nil, "`file` of assertions; several separated by commas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, err := compiled(cmd, args, options)
+		subject, err := compiled(cmd, args, findingsOf(format, options))
 		if err != nil {
 			return err
 		}
@@ -75,15 +75,14 @@ is in them; those are asked unless --assertions names others.`,
 }
 
 // compiled is the policy in the files with its model.
-func compiled(cmd *cobra.Command, paths []string, options policy.Options) (assertion.Subject, error) {
-	f := &findings{format: asText, options: options}
+func compiled(cmd *cobra.Command, paths []string, f *findings) (assertion.Subject, error) {
 	p, err := f.policy(cmd, paths)
 	if err != nil {
 		return assertion.Subject{}, err
 	}
 	document, found := openfga.JSON(p, openfga.Options{MaxTypes: -1, MaxBytes: -1})
 	if found.HasErrors() {
-		return assertion.Subject{}, f.write(cmd.ErrOrStderr(), found)
+		return assertion.Subject{}, f.write(f.output(cmd, found), found)
 	}
 	model := &openfgav1.AuthorizationModel{}
 	if err := protojson.Unmarshal(document, model); err != nil {
