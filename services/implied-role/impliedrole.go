@@ -37,6 +37,9 @@ func Run(ctx context.Context, cfg Config) error {
 // deadline bounds one pass over a namespace, which may have to make many bindings.
 const deadline = 10 * time.Minute
 
+// statusShare is how many writers of RoleBindings there are for one of statuses.
+const statusShare = 4
+
 func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	needs := controller.Needs{OneCluster: true}
 	if cfg.ProjectStore != "" {
@@ -51,7 +54,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	s, v := state.New(parts.View, cfg.Cluster, cfg.Policy), parts.View
 	memory, watchCache := newMemory(s), query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
 	r := &reconciler{
-		state: s, memory: memory, status: parts.Status, log: rt.Log,
+		state: s, memory: memory, status: parts.Status, log: rt.Log, writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
 		applier: &applier{
 			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
 			guard: w.cover,

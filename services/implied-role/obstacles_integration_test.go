@@ -100,8 +100,9 @@ func TestX3ATakenNameIsReportedAndUsedWhenItIsFree(t *testing.T) {
 	b.Reflector()
 	b.serve()
 	taken := name("B", "b")
-	b.do("a>b b>c " + taken + "=b{mallory}")
-	b.Settled()
+	b.do("a>b b>c")
+	b.independent(taken, "b", "mallory")
+	b.generates(taken + ":c{mallory}")
 	was := b.get(taken)
 	b.do("B=a{x}")
 	if c := b.condition("a>b", "Synced", "NameConflict"); !strings.Contains(c.Message, taken) {
@@ -117,6 +118,17 @@ func TestX3ATakenNameIsReportedAndUsedWhenItIsFree(t *testing.T) {
 	b.condition("a>b", "Synced", "NameConflict")
 	b.do("-" + taken)
 	b.becomes("B:b{x} B:c{x}")
+}
+
+// independent makes a binding with a reserved name, as who may bind can.
+func (b *bed) independent(name, r, who string) {
+	b.T.Helper()
+	if err := b.create(b.T.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{infer.IndependentLabel: "true"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role(r).Kind(), Name: role(r).Name}, Subjects: []rbacv1.Subject{subject(who)},
+	}); err != nil {
+		b.T.Fatal(err)
+	}
 }
 
 func TestX4AGeneratedBindingImpliesNothing(t *testing.T) {

@@ -11,6 +11,7 @@ const (
 	CodeKind       Code = "E-KIND"
 	CodeUnknownKey Code = "E-UNKNOWN-KEY"
 	CodeDupKey     Code = "E-DUP-KEY"
+	CodeManifest   Code = "E-MANIFEST"
 	CodeFormat     Code = "E-FORMAT"
 )
 

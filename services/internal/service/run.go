@@ -72,7 +72,7 @@ type process struct {
 	server *rpc.Server
 	bus    *bus
 	app    App
-	tasks  *crew
+	tasks  *tasks
 }
 
 func (p *process) run(ctx context.Context) error {

@@ -19,8 +19,8 @@ import (
 // retryPause is the wait before the bus or the API server is tried again.
 const retryPause = 50 * time.Millisecond
 
-// signInterval is how often the watcher gives a sign of life.
-const signInterval = time.Second
+// heartbeatInterval is that of the watcher.
+const heartbeatInterval = time.Second
 
 // Reflector publishes what is in Kubernetes and what becomes of it, as the watcher does,
 // for tests of other services: they cannot import it. It can be held still, and made to
@@ -58,15 +58,15 @@ func (b *Bed) Reflector() *Reflector {
 	return r
 }
 
-// live gives the watcher's sign of life, unless it is held still.
+// live makes the watcher's heartbeats, unless it is held still.
 func (r *Reflector) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.gate.Lock()
-		_, _ = r.bed.JS.Publish(ctx, topology.BarrierSubject(topology.Watcher), nil) // The next comes soon.
+		_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: "local"}) // The next comes soon.
 		r.gate.Unlock()
 		select {
 		case <-ctx.Done():
-		case <-time.After(signInterval):
+		case <-time.After(heartbeatInterval):
 		}
 	}
 }

@@ -20,7 +20,7 @@ const (
 	patience  = 3 * time.Second
 	// deaf is after how long without that a view counts as incomplete.
 	deaf = 6 * time.Second
-	// vouched is for how long the watcher's sign of life, which comes every second, vouches for the stream.
+	// vouched is how old the view may be by the watcher's heartbeats, which come every second.
 	vouched = 2 * time.Second
 	// maxStuck is how often what is missing is waited for in vain while nothing at all comes.
 	maxStuck = 2
@@ -65,7 +65,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 }
 
 // Current is nil when the view is complete, holds all that the stream's leader has by now, and the
-// watcher has just given a sign of life. It is for who must not decide by what was.
+// watcher has just vouched for that. It is for who must not decide by what was.
 func (v *View) Current(ctx context.Context) error {
 	if err := v.Complete(); err != nil {
 		return err
@@ -73,10 +73,8 @@ func (v *View) Current(ctx context.Context) error {
 	if err := v.CatchUp(ctx); err != nil {
 		return err
 	}
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if silent := v.newest.Sub(v.watched); silent > vouched {
-		return fault.Unavailable(fmt.Errorf("nothing was heard of the watcher for %s", silent.Round(time.Second)))
+	if age := v.Age(); age > vouched {
+		return fault.Unavailable(fmt.Errorf("the watcher vouches for what was %s ago", age.Round(time.Second)))
 	}
 	return nil
 }
@@ -92,7 +90,8 @@ func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bo
 	return true
 }
 
-// attend makes sure again and again that nothing is missing, at no cost while nothing happens. It ends
+// attend makes sure again and again that nothing is missing. While something comes, it costs a look at
+// the stream: every replica makes marks there (see package service), which the feed brings, too. It ends
 // a feed that brings nothing although there is something: another may come from another server.
 func (v *View) attend(ctx context.Context) error {
 	for stuck := 0; backoff.Sleep(ctx, attention); {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -18,6 +19,11 @@ const maxBytes = 4 << 20
 // Source formats one file: keys as the language spells them and in its order, block style, two spaces of
 // indentation. Documents, items and comments stay where they are. There is a text unless the findings have errors.
 func Source(file syntax.File) ([]byte, policy.Diagnostics) {
+	return write(file, func(*syntax.Document, *yaml.Node) error { return nil })
+}
+
+// write formats a file whose documents were made something else of.
+func write(file syntax.File, change func(*syntax.Document, *yaml.Node) error) ([]byte, policy.Diagnostics) {
 	before, found := documents(file.Name, file.Content)
 	if found.HasErrors() {
 		return nil, found
@@ -25,7 +31,13 @@ func Source(file syntax.File) ([]byte, policy.Diagnostics) {
 	if len(before) == 0 {
 		return file.Content, found
 	}
-	out, err := rewrite(file.Content)
+	number := 0
+	out, err := rewrite(file.Content, func(root *yaml.Node) error {
+		if number++; number > len(before) {
+			return errors.New("its documents cannot be told apart")
+		}
+		return change(before[number-1], root)
+	})
 	if err == nil {
 		err = verify(before, out)
 	}
@@ -38,8 +50,10 @@ func Source(file syntax.File) ([]byte, policy.Diagnostics) {
 	return out, found
 }
 
+// documents reads a file. That a manifest has not the one form is no reason to refuse it: formatting mends it.
 func documents(name string, content []byte) ([]*syntax.Document, policy.Diagnostics) {
-	return syntax.Parse([]syntax.File{{Name: name, Content: content}}, syntax.Limits{Bytes: maxBytes, GeneralBytes: maxBytes})
+	all, found := syntax.Parse([]syntax.File{{Name: name, Content: content}}, syntax.Limits{Bytes: maxBytes, GeneralBytes: maxBytes})
+	return all, slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Code == policy.CodeManifest })
 }
 
 // verify sees to it that what was written says the same, and would be written so again: the library
@@ -49,7 +63,7 @@ func verify(before []*syntax.Document, out []byte) error {
 	if found.HasErrors() || !same(before, after) {
 		return errors.New("it would not say the same")
 	}
-	again, err := rewrite(out)
+	again, err := rewrite(out, func(*yaml.Node) error { return nil })
 	if err == nil && !bytes.Equal(out, again) {
 		err = errors.New("its comments would move")
 	}
@@ -57,7 +71,7 @@ func verify(before []*syntax.Document, out []byte) error {
 }
 
 // rewrite formats each document by itself, so that no comment gets from one to the other.
-func rewrite(content []byte) ([]byte, error) {
+func rewrite(content []byte, change func(root *yaml.Node) error) ([]byte, error) {
 	var out bytes.Buffer
 	for part := range tree.Split(string(content)) {
 		text, err := keepComments(part.Text)
@@ -72,6 +86,9 @@ func rewrite(content []byte) ([]byte, error) {
 			continue
 		}
 		arrangeDocument(document.Content[0])
+		if err := change(document.Content[0]); err != nil {
+			return nil, err
+		}
 		if out.Len() > 0 {
 			out.WriteString("---\n")
 		}

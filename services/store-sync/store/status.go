@@ -53,6 +53,27 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 	return nil
 }
 
+// recordLive writes down what is live from now on, of all whom the next model takes something from. Nothing is reported:
+// the pass goes on.
+func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.Input) error {
+	store, modules := plan.LiveRecords(in)
+	if store != nil {
+		if _, err := w.writer.Apply(ctx, p, kinds.Stores(), in.Change, store); err != nil {
+			return err
+		}
+	}
+	for _, m := range in.Modules {
+		status, takes := modules[m.Key.Name]
+		if !takes || m.Key.Cluster != w.cluster {
+			continue
+		}
+		if _, err := w.writer.Apply(ctx, p, kinds.AuthorizationModels(), m.Change, status); err != nil && !errors.Is(err, kube.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeStore announces a model that the Store's status does not name yet, and names it.
 func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed) error {
 	fields := plan.StoreStatus(in, obs)

@@ -78,9 +78,33 @@ func TestABrokenModuleIsLeftOutAndItsTuplesWithIt(t *testing.T) {
 	}
 }
 
+func TestOfABrokenModuleTheLastTextOfThisStoreStaysAndItsNewTuplesWait(t *testing.T) {
+	of := store(text)
+	of.SetUID("this")
+	for uid, want := range map[string]map[string]bool{"this": {"part:1#viewer@user:1": true}, "another": {}} {
+		m := object("AuthorizationModel", "", "part", map[string]any{
+			"spec": map[string]any{
+				"storeRef": map[string]any{"name": "store-0"}, "model": "module part\ntype part\n  relations\n    define viewer [user]\n",
+				"tuples": []any{tuple("part:1", "viewer", "user:1"), tuple("part:2", "viewer", "user:1")},
+			},
+			"status": map[string]any{
+				"managedTuples": []any{tuple("part:1", "viewer", "user:1")},
+				"live":          map[string]any{"storeUID": uid, "model": "module part\ntype part\n  relations\n    define viewer: [user]\n"},
+			},
+		})
+		d, err := declare(&Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.AuthorizationModels(): {m}}}, of)
+		if err != nil || d.broken["part"] == nil {
+			t.Fatalf("broken are %v: %v", d.broken, err)
+		}
+		if err := differ("tuples", d.tuples, want); err != nil {
+			t.Errorf("in %s: %v", uid, err)
+		}
+	}
+}
+
 func TestModelsAreComparedByWhatTheySay(t *testing.T) {
 	model := func(text string) map[string]string {
-		m, err := transform(Module{"core", text})
+		m, err := transform(Module{Name: "core", Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}

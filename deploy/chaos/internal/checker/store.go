@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,16 +36,20 @@ func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
 	owners := []unstructured.Unstructured{store}
 	for _, m := range s.Live(workload.AuthorizationModels()) {
 		if field(m, "spec", "storeRef", "name") == store.GetName() {
-			modules = append(modules, Module{m.GetName(), field(m, "spec", "model")})
+			modules = append(modules, Module{m.GetName(), field(m, "spec", "model"), lastLive(m, store)})
 			owners = append(owners, m)
 		}
 	}
 	var err error
-	if d.model, d.broken, err = merge(Module{"core", field(store, "spec", "coreModule")}, modules); err != nil {
+	if d.model, d.broken, err = merge(Module{Name: "core", Text: field(store, "spec", "coreModule")}, modules); err != nil {
 		return nil, fmt.Errorf("the objects make no model: %w", err)
 	}
 	for _, o := range owners {
+		waits, recorded := d.broken[o.GetName()] != nil && lastLive(o, store) != "", tuplesOf(o, "status", "managedTuples")
 		for _, t := range tuplesOf(o, "spec", "tuples") {
+			if waits && !slices.Contains(recorded, t) {
+				continue // What a text gives that is not live is not given yet.
+			}
 			if !holds(d.model, t) {
 				d.invalid[o.GetName()] = true
 				continue
@@ -54,6 +59,14 @@ func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
 		}
 	}
 	return d, nil
+}
+
+// lastLive is the text of an AuthorizationModel that was last live in this very Store.
+func lastLive(m, store unstructured.Unstructured) string {
+	if field(m, "status", "live", "storeUID") != string(store.GetUID()) {
+		return ""
+	}
+	return field(m, "status", "live", "model")
 }
 
 func tuplesOf(o unstructured.Unstructured, path ...string) []Tuple {

@@ -17,6 +17,7 @@ import (
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/internal/admission"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -185,10 +186,8 @@ func (w *worker) awaitReady(ctx context.Context) error {
 		if ok {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, readyPoll) {
 			return fmt.Errorf("wait for %s: %w (it says: %s)", w.name, context.Cause(ctx), answer)
-		case <-time.After(readyPoll):
 		}
 	}
 }

@@ -53,7 +53,8 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.SetErr(around.Err)
 	root.AddCommand(
 		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
-		newInferences(around), newExplain(around), newWhoHas(around), newPreview(around), newModel(around), policycommand.New(), newVersion(),
+		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newPreview(around), newModel(around),
+		policycommand.New(policyServer(around)), newVersion(),
 	)
 	return root
 }

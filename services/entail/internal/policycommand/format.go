@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/format"
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
@@ -16,22 +17,36 @@ import (
 var errUnformatted = errors.New("not formatted")
 
 // formatting is what flags say about it.
-type formatting struct{ write, list bool }
+type formatting struct {
+	write, list bool
+	as          string
+	object      format.Object
+}
 
 func newFmt() *cobra.Command {
 	var f formatting
 	cmd := &cobra.Command{
-		Use:     "fmt FILE...",
-		Short:   "Write policies in one form",
-		Example: "  entail policy fmt -w policies/\n  entail policy fmt -l policies/   # fails when a file would change",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "fmt FILE...",
+		Short: "Write policies in one form",
+		Long: `fmt writes policies in one form. With --as manifest each document becomes the PolicyDocument
+that kubectl applies; it is named for who provides it ("# Provided by NAME" at its beginning).`,
+		Example: "  entail policy fmt -w policies/\n  entail policy fmt -l policies/   # fails when a file would change\n" +
+			"  entail policy fmt policies/ --as manifest --store demo | kubectl apply -f -",
+		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().BoolVarP(&f.write, "write", "w", false, "write the files, in place of standard output")
 	cmd.Flags().BoolVarP(&f.list, "list", "l", false, "only list the files that would change, and fail if there are any")
+	cmd.Flags().StringVar(&f.as, "as", asFile, "file, or manifest: the custom resource of each document")
+	cmd.Flags().StringVar(&f.object.Store, "store", "", "`name` of the Store of a manifest")
+	cmd.Flags().StringVarP(&f.object.Namespace, "namespace", "n", "", "`namespace` of a manifest")
+	cmd.Flags().StringVar(&f.object.Name, "name", "", "`name` of the manifest of the only document of a file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.validate(); err != nil {
+			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		}
 		files, err := policyFiles(cmd.InOrStdin(), args)
 		if err != nil {
-			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			return err
 		}
 		var errs []error
 		for _, file := range files {
@@ -42,8 +57,30 @@ func newFmt() *cobra.Command {
 	return cmd
 }
 
+// Forms of documents.
+const asFile, asManifest = "file", "manifest"
+
+func (f formatting) validate() error {
+	switch {
+	case f.as != asFile && f.as != asManifest:
+		return fmt.Errorf("--as %q is none of file, manifest", f.as)
+	case f.as == asFile && f.object != (format.Object{}):
+		return errors.New("--store, --namespace and --name are of manifests: add --as manifest")
+	case f.as == asManifest && f.object.Store == "":
+		return errors.New("a manifest names its Store: add --store NAME")
+	}
+	return nil
+}
+
+func (f formatting) source(file syntax.File) ([]byte, policy.Diagnostics) {
+	if f.as == asManifest {
+		return format.Manifests(file, f.object)
+	}
+	return format.Source(file)
+}
+
 func (f formatting) format(cmd *cobra.Command, file syntax.File) error {
-	out, found := format.Source(file)
+	out, found := f.source(file)
 	if found.HasErrors() {
 		return (&findings{format: asText}).write(cmd.ErrOrStderr(), found)
 	}

@@ -16,15 +16,15 @@ import (
 )
 
 // New is the command with all that it has below.
-func New() *cobra.Command {
+func New(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, compile, test and compare authorization policies",
-		Long: `policy works on the files and folders of an authorization policy; no server is needed.
+		Long: `policy works on the files and folders of an authorization policy; only check --store needs a server.
 - stands for standard input. All of a command's files are one policy.`,
 	}
 	cmd.AddCommand(
-		newCheck(), newCompile(), newTest(), newDiff(),
+		newCheck(server), newCompile(), newTest(), newDiff(),
 		newLint(), newFmt(), newGraph(), newExplain(),
 	)
 	return cmd
@@ -37,12 +37,15 @@ const asText = "text"
 type findings struct {
 	format  string
 	options policy.Options
+	// with are files and folders that belong to the policy, and that nobody asked about.
+	with []string
 }
 
 func newFindings(cmd *cobra.Command) *findings {
 	f := &findings{}
 	bindPolicyOptions(cmd.Flags(), &f.options)
 	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "how to write findings: text, json or sarif")
+	cmd.Flags().StringSliceVar(&f.with, "with", nil, "`file` or folder of other services that belongs to the policy; several separated by commas")
 	return f
 }
 
@@ -70,7 +73,7 @@ func (f *findings) write(w io.Writer, found policy.Diagnostics) error {
 
 // policy checks files for a command that has something to do with the policy then; findings go to standard error.
 func (f *findings) policy(cmd *cobra.Command, paths []string) (*policy.Policy, error) {
-	p, found, err := checkPolicy(cmd.InOrStdin(), paths, f.options)
+	p, found, err := checkPolicy(cmd.InOrStdin(), paths, f.with, f.options)
 	if err != nil {
 		return nil, err
 	}
@@ -80,16 +83,29 @@ func (f *findings) policy(cmd *cobra.Command, paths []string) (*policy.Policy, e
 	return p, err
 }
 
-func newCheck() *cobra.Command {
+func newCheck(server Server) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "check FILE...",
-		Short:   "Find every error in a policy",
-		Example: "  entail policy check policies/\n  entail policy check a.yaml b.yaml -o sarif",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "check FILE...",
+		Short: "Find every error in a policy",
+		Long: `check finds every error in a policy. A document that refers to what other services declare is
+checked beside their files (--with), or beside the PolicyDocuments of a Store as they are
+registered now (--store), before it is applied. There, a manifest takes the place of the
+object that it names.`,
+		Example: "  entail policy check policies/\n  entail policy check a.yaml b.yaml -o sarif\n" +
+			"  entail policy check mine.yaml --with others/\n  entail policy check mine.yaml --store demo",
+		Args: cobra.MinimumNArgs(1),
 	}
 	f := newFindings(cmd)
+	r := newRegistered(cmd, server)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, found, err := checkPolicy(cmd.InOrStdin(), args, f.options)
+		if r.store != "" {
+			found, err := r.check(cmd, append(args, f.with...), f.options)
+			if err != nil {
+				return err
+			}
+			return f.write(cmd.OutOrStdout(), found)
+		}
+		_, found, err := checkPolicy(cmd.InOrStdin(), args, f.with, f.options)
 		if err != nil {
 			return err
 		}
@@ -106,7 +122,7 @@ func newLint() *cobra.Command {
 	}
 	f := newFindings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, found, err := checkPolicy(cmd.InOrStdin(), args, f.options)
+		p, found, err := checkPolicy(cmd.InOrStdin(), args, f.with, f.options)
 		if err != nil {
 			return err
 		}

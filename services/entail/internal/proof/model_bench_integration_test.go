@@ -128,7 +128,7 @@ func BenchmarkChangeToRejection(b *testing.B) {
 	for b.Loop() {
 		s.apply(b, 30, "module broken\n\ntype broken\n  relations\n    define reader [user]\n")
 		took = append(took, until(b, func() (bool, error) {
-			u, err := s.objects.Resource(resource(kinds.AuthorizationModels())).Get(b.Context(), "part30", metav1.GetOptions{})
+			u, err := s.objects.Resource(kinds.AuthorizationModels().Served()).Get(b.Context(), "part30", metav1.GetOptions{})
 			if err != nil {
 				return false, err
 			}

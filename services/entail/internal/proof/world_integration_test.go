@@ -16,7 +16,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -41,10 +40,6 @@ type world struct {
 	kube    *testbed.KubeServer
 	objects dynamic.Interface
 	openFGA *fga.Client
-}
-
-func resource(kind kinds.Kind) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 }
 
 // act does one random thing that a person might do.
@@ -102,7 +97,7 @@ func (w *world) apply(kind kinds.Kind, name string, spec any) {
 
 func (w *world) remove(kind kinds.Kind, name string) {
 	w.t.Helper()
-	err := w.objects.Resource(resource(kind)).Delete(w.t.Context(), name, metav1.DeleteOptions{})
+	err := w.objects.Resource(kind.Served()).Delete(w.t.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		w.t.Fatal(err)
 	}
@@ -167,7 +162,7 @@ func (w *world) quiet() error {
 func (w *world) versions() (map[string]string, error) {
 	versions := map[string]string{}
 	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels()} {
-		found, err := w.objects.Resource(resource(kind)).List(w.t.Context(), metav1.ListOptions{})
+		found, err := w.objects.Resource(kind.Served()).List(w.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -233,7 +228,7 @@ func (w *world) storeSettled(ctx context.Context, store corev1alpha1.Store, part
 }
 
 func list[T any](ctx context.Context, objects dynamic.Interface, kind kinds.Kind) (map[string]T, error) {
-	found, err := objects.Resource(resource(kind)).List(ctx, metav1.ListOptions{})
+	found, err := objects.Resource(kind.Served()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

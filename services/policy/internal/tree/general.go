@@ -66,7 +66,7 @@ func (g *general) node(from *yaml.Node, depth int) (Node, error) {
 		return g.mapping(n, from.Content, depth)
 	default:
 		if from.ShortTag() != "!!null" {
-			n.Kind, n.Text = Scalar, from.Value
+			n.Kind, n.Text, n.Plain = Scalar, from.Value, from.Style == 0
 		}
 		return n, nil
 	}

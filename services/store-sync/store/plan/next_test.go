@@ -119,9 +119,15 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			steps:      []plan.Verb{plan.WriteStatus},
 			conditions: []string{"StoreSynced=False/InvalidName", "ModelSynced=False/NoStore", "Ready=False/InvalidName", "m00:Merged=False/NoStore"},
 		},
-		"a core module that does not validate leaves the last good model": {
-			given:      []func(*world){inStep, edit(broken)},
+		"a core module that cannot be read leaves the last good model": {
+			given:      []func(*world){inStep, edit(typo)},
 			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive", "Ready=False/InvalidCore"},
+			alive:      []string{"id1"},
+		},
+		"what a core module that does not validate no longer has leaves the model": {
+			given:      []func(*world){inStep, edit(broken)},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "Ready=False/InvalidCore"},
 			alive:      []string{"id1"},
 		},
@@ -146,10 +152,16 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			},
 			alive: []string{"id1"},
 		},
-		"a model with too many types is not written": {
+		"a module that there is no room for waits": {
 			given:      []func(*world){inStep, withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
 			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
-			conditions: []string{"ModelSynced=False/LimitExceeded", "m00:Merged=False/LimitExceeded"},
+			conditions: []string{"ModelSynced=True/ModulesRejected", "ModulesInSync=False/Rejected", "m00:Merged=False/LimitExceeded", "Ready=True/Ready"},
+			alive:      []string{"id1"},
+		},
+		"a core module that there is no room for leaves the one before": {
+			given:      []func(*world){inStep, edit(core + "\ntype more\n"), func(w *world) { w.limits = model.Limits{Types: 2} }},
+			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive"},
 			alive:      []string{"id1"},
 		},
 		"a model that OpenFGA refuses after all is told": {

@@ -30,7 +30,11 @@ type document
     define owner: [user]
 `
 
-const broken = "module core\n\ntype user\n  relations\n    define owner: [nobody]\n"
+// broken can be read, and cannot live; typo cannot be read.
+const (
+	typo   = "module core\n\ntype user\n  relations\n    define owner [user]\n"
+	broken = "module core\n\ntype user\n  relations\n    define owner: [nobody]\n"
+)
 
 // dsl is a module with a type of the given name, which refers to the core module.
 func dsl(name string) string {
@@ -74,7 +78,7 @@ func newWorld(arrange ...func(*world)) *world {
 	w := &world{
 		name: "demo", noRename: errors.New("not supported by this OpenFGA server"),
 		store: &corev1alpha1.Store{
-			ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1},
+			ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1, UID: "first"},
 			Spec:       corev1alpha1.StoreSpec{CoreModule: core},
 		},
 	}
@@ -214,6 +218,16 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 		s.deleted, obs.Deleted, obs.Absent = true, a.StoreID, append(obs.Absent, a.StoreID)
 	case plan.Record:
 		w.write(*obs)
+	case plan.RecordLive:
+		store, modules := plan.LiveRecords(w.input())
+		if store != nil {
+			w.store.Status.Live = store.Live
+		}
+		for _, m := range w.modules {
+			if status, ok := modules[m.Key.Name]; ok {
+				m.Value.Status.Live = status.Live
+			}
+		}
 	case plan.WriteStatus:
 		wrote = false
 		w.writeStatuses(*obs)

@@ -47,6 +47,9 @@ type Owner struct {
 	// ModuleJudged means that store-sync has decided on this generation of the object's module,
 	// ModuleLive that the module is part of the live model.
 	ModuleJudged, ModuleLive bool
+	// Outdated means that an earlier text of the object's module is live in its place: what this
+	// generation gives waits for its own.
+	Outdated bool
 	// Size is about that of the object without any tuple, in bytes.
 	Size int
 }

@@ -3,6 +3,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +17,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store"
-	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // Server implements StoreService.
@@ -107,15 +107,23 @@ func remark(conditions []metav1.Condition) string {
 		return "waiting for its first pass"
 	}
 	if ready.Status != metav1.ConditionTrue {
-		return ready.Message
+		return since(ready)
 	}
 	for _, kind := range []string{corev1alpha1.NameUnique, corev1alpha1.NameInSync} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 			return c.Message
 		}
 	}
-	if c := meta.FindStatusCondition(conditions, corev1alpha1.ModelSynced); c != nil && c.Reason == plan.ReasonModulesRejected {
-		return c.Message
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.ModulesInSync); c != nil && c.Status == metav1.ConditionFalse {
+		return since(c)
 	}
 	return ""
+}
+
+// since is what a condition says, and since when.
+func since(c *metav1.Condition) string {
+	if c.LastTransitionTime.IsZero() {
+		return c.Message
+	}
+	return c.Message + ", since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
 }
