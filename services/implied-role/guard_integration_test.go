@@ -41,10 +41,10 @@ func (b *bed) guarded() *testbed.Running {
 	b.do(mallory + "=" + mallory + "{" + mallory + "} lead>dev dev>secret-admin")
 	running := b.serveGuard()
 	testbed.Eventually(b.T, soon, func() error {
-		if err := b.as(mallory).binds("probe", "dev", mallory); err == nil || !strings.Contains(err.Error(), "implies") {
+		if err := b.hands(mallory).binds("probe", "dev", mallory); err == nil || !strings.Contains(err.Error(), "implies") {
 			return fmt.Errorf("the guard is not in force: %w", err)
 		}
-		return b.as(mallory).binds("probe", "free", mallory)
+		return b.hands(mallory).binds("probe", "free", mallory)
 	})
 	return running
 }
@@ -80,7 +80,7 @@ type hands struct {
 	rules dynamic.ResourceInterface
 }
 
-func (b *bed) as(user string) hands {
+func (b *bed) hands(user string) hands {
 	b.T.Helper()
 	cfg := b.Kube.Admin()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
@@ -183,7 +183,7 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 	t.Cleanup(func() {
 		_ = b.typed.RbacV1().RoleBindings(b.namespace).Delete(context.WithoutCancel(t.Context()), standing.Name, metav1.DeleteOptions{})
 	})
-	h := b.as(mallory)
+	h := b.hands(mallory)
 	two := []string{"Role lead implies Role secret-admin by way of Role dev", mallory + " may not bind", `"bind" on roles/secret-admin`}
 	for name, c := range map[string]struct {
 		err  error
@@ -208,7 +208,7 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.guarded()
-	h, admin := b.as(mallory), b.as("system:admin")
+	h, admin := b.hands(mallory), b.hands("system:admin")
 	admin.rules = b.rules()
 	for name, c := range map[string]struct {
 		err  error
@@ -224,7 +224,7 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 		"a label on somebody's rule":        {h.labels("dev.to.secret-admin"), nil},
 		"a prohibited one":                  {admin.implies("x", "p", "ClusterRole/cluster-admin"), []string{"must not follow from a rule"}},
 		"an administrator's":                {admin.implies("x", "p", "ClusterRole/view"), nil},
-		"an administrator's in kube-system": {b.in("kube-system").as("x").admin().implies("x", "p", "free"), []string{"no rule holds in namespace kube-system"}},
+		"an administrator's in kube-system": {b.in("kube-system").hands("x").admin().implies("x", "p", "free"), []string{"no rule holds in namespace kube-system"}},
 	} {
 		t.Run(name, func(t *testing.T) { judged(t, c.err, c.want...) })
 	}
@@ -241,7 +241,7 @@ func TestWhoHoldsAllThatARolePermitsMayBindWhatImpliesIt(t *testing.T) {
 	b.guarded()
 	b.role("nodes", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}})
 	b.do("boss=ClusterRole/admin{nina} ClusterRole/edit>ClusterRole/view bob=ClusterRole/edit{bob}")
-	nina := b.as("nina")
+	nina := b.hands("nina")
 	judged(t, nina.binds("carl", "ClusterRole/edit", "carl"))
 	judged(t, nina.rebinds("bob", "ClusterRole/edit", "bob", "carl"))
 	b.do("ClusterRole/view>nodes")
@@ -263,8 +263,8 @@ func TestMoreRolesThanCanBeLookedAtAreRefused(t *testing.T) {
 	for i := range 70 {
 		b.rule(fmt.Sprintf("many-%d", i), role("p"), role(fmt.Sprintf("many-%d", i)), false)
 	}
-	judged(t, b.as(mallory).binds("x", "p", mallory), "Role p implies Role many-", "69 further roles", `"bind" on all roles`)
-	judged(t, b.as(mallory).binds("x", "free", mallory))
+	judged(t, b.hands(mallory).binds("x", "p", mallory), "Role p implies Role many-", "69 further roles", `"bind" on all roles`)
+	judged(t, b.hands(mallory).binds("x", "free", mallory))
 }
 
 // TestARuleIsKnownToTheGuardAtOnce adds rules beside many others, and binds at once what implies more by
@@ -277,7 +277,7 @@ func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
 		b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role("free"), false)
 	}
 	b.Settled()
-	h := b.as(mallory)
+	h := b.hands(mallory)
 	known := func(t *testing.T) {
 		for range 10 {
 			judged(t, h.binds("x", "p", mallory))
@@ -316,8 +316,8 @@ func TestWithoutTheGuardOnlyAdministratorsMayGive(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.guarded().Stop()
-	judged(t, b.as(mallory).binds("x", "free", mallory), "rolebindings.role.k8s.com")
-	judged(t, b.as(mallory).implies("x", "p", "free"), "impliedroles.role.k8s.com")
+	judged(t, b.hands(mallory).binds("x", "free", mallory), "rolebindings.role.k8s.com")
+	judged(t, b.hands(mallory).implies("x", "p", "free"), "impliedroles.role.k8s.com")
 	b.do("x=lead{alice}")
 }
 
@@ -336,11 +336,11 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{"p"}, Verbs: []string{"bind"}},
 		)
 		b.do(mallory + "=" + mallory + "{" + mallory + "}")
-		testbed.Eventually(t, soon, func() error { return b.as(mallory).binds("x", "p", mallory) })
+		testbed.Eventually(t, soon, func() error { return b.hands(mallory).binds("x", "p", mallory) })
 	}
 	b.NATS.Stop()
 	other.do("p>q")
-	judged(t, other.as(mallory).binds("x", "p", mallory), "Role p implies Role q")
+	judged(t, other.hands(mallory).binds("x", "p", mallory), "Role p implies Role q")
 	b.NATS.Start(t)
 	other.do("B=p{x}")
 	other.generates("B:q{x}")
@@ -359,14 +359,14 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	testbed.Eventually(t, soon, func() error {
-		if other.as(mallory).binds("x", "p", mallory) == nil {
+		if other.hands(mallory).binds("x", "p", mallory) == nil {
 			return errors.New("what somebody took out has not been put back")
 		}
 		return nil
 	})
 	running.Stop()
-	judged(t, other.as(mallory).binds("x", "p", mallory), "rolebindings.role.k8s.com")
-	judged(t, third.as(mallory).binds("x", "p", mallory))
+	judged(t, other.hands(mallory).binds("x", "p", mallory), "rolebindings.role.k8s.com")
+	judged(t, third.hands(mallory).binds("x", "p", mallory))
 }
 
 func TestNoRuleHoldsWhereNobodyJudges(t *testing.T) {
@@ -395,7 +395,7 @@ func BenchmarkBinding(bench *testing.B) {
 				b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role(fmt.Sprintf("filled-%d", i)), false)
 			}
 			b.Settled()
-			h := b.as(mallory)
+			h := b.hands(mallory)
 			for bench.Loop() {
 				if err := h.binds("x", "free", mallory); err != nil {
 					bench.Fatal(err)
