@@ -152,13 +152,13 @@ func (d *draft) takeOut(t tuple.Tuple) {
 	}
 }
 
-// handOver makes the other claimant answer for a tuple that e lets go.
+// handOver makes the other claimant answer for a tuple that e lets go: not before e's record can be closed.
 func (d *draft) handOver(e *Evaluation, other claim) {
-	if e.phase == deleted {
+	if e.phase == deleted || e.Owner.Contested > 0 {
 		return
 	}
 	d.touched[other.by] = true
-	if d.in.Model != nil {
+	if d.in.Model != nil && d.in.Observed[other.ID] != other.Tuple {
 		d.write[other.ID] = other.Tuple
 	}
 }
@@ -184,7 +184,18 @@ func (d *draft) action(e *Evaluation) Action {
 	case next != o.Condition, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
 	}
+	if o.Contested > 0 {
+		a.Commit, a.RemoveFinalizer, a.NextCondition = nil, false, e.syncing(d.in.Writer)
+	}
+	if a.Intent != nil && len(d.write)+len(d.remove) == 0 && a.Intent.isOf(o) {
+		a.Intent = nil // It was announced before, and nothing is left to do.
+	}
 	return a
+}
+
+// isOf reports whether the status of o is u.
+func (u *StatusUpdate) isOf(o *Owner) bool {
+	return u.Condition == o.Condition && u.StoreID == o.StatusStoreID && u.Record.StoreID == o.Record.StoreID && slices.Equal(u.Record.Tuples, o.Record.Tuples)
 }
 
 func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {
