@@ -319,53 +319,6 @@ func TestAWriteThatComesToPassWhenItsObjectIsGoneIsUndone(t *testing.T) {
 	}
 }
 
-// Two objects had the same tuple, and the one before died while it took it off the first: the other is to answer for it.
-func TestWhileAnotherMayStillWriteNothingIsDoneTwice(t *testing.T) {
-	s := newFixture(t, one, two)
-	m := s.module("m", one)
-	s.reconcile()
-	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
-	store.tuples = nil
-	store.meta.Generation++
-	s.publish(store)
-	calls := 0
-	s.disturb = func(string) error {
-		if calls++; calls == 1 {
-			return nil
-		}
-		return fault.Unavailable(errCrash) // The record is open, and that is all.
-	}
-	key := Key{Ledger: ledger.Key{StoreID: "S1"}}
-	if _, err := s.process.reconcile(key, false); !errors.Is(err, errCrash) {
-		t.Fatalf("got %v", err)
-	}
-	s.disturb = nil
-	s.restart()
-	s.reconcile()
-	s.expect("doc:1#viewer@user:1")
-	if n := len(store.status.ManagedTuples); n != 2 {
-		t.Errorf("%d of 2 tuples are still recorded", n)
-	}
-	for _, then := range []struct {
-		when          string
-		status, write int
-	}{{when: "while the other may still write"}, {when: "when that is over", status: 3}, {when: "at rest"}} {
-		clear(s.calls)
-		s.dirty[key] = true
-		if got := s.reconcile()["a"].Outcome; (got == eventv1.Outcome_OUTCOME_PENDING) != (then.when == "while the other may still write") {
-			t.Errorf("%s the outcome is %v", then.when, got)
-		}
-		if s.calls["status"] != then.status || s.calls["write"] != then.write {
-			t.Errorf("%s, calls are %v", then.when, s.calls)
-		}
-		s.wait(s.world)
-	}
-	s.expect("doc:1#viewer@user:1")
-	if len(store.status.ManagedTuples) != 0 || len(m.status.ManagedTuples) != 1 {
-		t.Errorf("recorded are %v and %v", store.status.ManagedTuples, m.status.ManagedTuples)
-	}
-}
-
 func TestWithoutItsModelNothingIsLost(t *testing.T) {
 	s := newFixture(t, one, two)
 	s.reconcile()

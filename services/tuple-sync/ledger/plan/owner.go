@@ -43,7 +43,7 @@ type Owner struct {
 	Unwritable bool
 
 	// Contested is for how long another replica may still write what the record speaks of: until then
-	// it answers for all of that, and is not closed.
+	// it answers for all of that, and is not closed; nobody else is told to have any of it.
 	Contested time.Duration
 
 	// Condition is the one that we wrote last.

@@ -69,6 +69,8 @@ type draft struct {
 	touched map[*Evaluation]bool
 	write   map[tuple.ID]tuple.Tuple
 	remove  map[tuple.ID]tuple.Tuple
+	// contested are what another replica may still write or remove.
+	contested map[tuple.ID]bool
 }
 
 // Make decides what to do in one store.
@@ -76,11 +78,16 @@ func Make(in Input) Plan {
 	evaluations, claims := evaluate(in.StoreID, in.Owners, in.Model)
 	d := draft{
 		in: in, claims: claims, touched: map[*Evaluation]bool{},
-		write: map[tuple.ID]tuple.Tuple{}, remove: map[tuple.ID]tuple.Tuple{},
+		write: map[tuple.ID]tuple.Tuple{}, remove: map[tuple.ID]tuple.Tuple{}, contested: map[tuple.ID]bool{},
 	}
 	for _, e := range evaluations {
 		d.add(e)
 		d.drop(e)
+		if e.Owner.Contested > 0 {
+			for _, t := range e.Owner.Record.Tuples {
+				d.contested[t.ID] = true
+			}
+		}
 	}
 	for _, t := range in.Strays {
 		if _, wanted := claims[t.ID]; !wanted {
@@ -184,7 +191,7 @@ func (d *draft) action(e *Evaluation) Action {
 	case next != o.Condition, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
 	}
-	if o.Contested > 0 {
+	if o.Contested > 0 || a.Commit != nil && slices.ContainsFunc(e.desired, func(t tuple.Tuple) bool { return d.contested[t.ID] }) {
 		a.Commit, a.RemoveFinalizer, a.NextCondition = nil, false, e.syncing(d.in.Writer)
 	}
 	if a.Intent != nil && len(d.write)+len(d.remove) == 0 && a.Intent.isOf(o) {
