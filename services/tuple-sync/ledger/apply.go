@@ -194,18 +194,14 @@ func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Ac
 	return a.writeStatus(ctx, p, o, action.Intent)
 }
 
-// commit records what is in the store. What another replica may still write there stays in the
-// record, to be removed when that is over.
+// commit records what is in the store.
 func (a *applier) commit(ctx context.Context, p *pass, o *object, action plan.Action) error {
-	if o.contested > 0 {
-		return nil
-	}
 	return a.writeStatus(ctx, p, o, action.Commit)
 }
 
 // removeFinalizer lets an object go.
 func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
-	if !action.RemoveFinalizer || o.contested > 0 {
+	if !action.RemoveFinalizer {
 		return nil
 	}
 	now, err := a.cluster.RemoveFinalizer(ctx, o.kind, o.change, corev1alpha1.TuplesFinalizer)

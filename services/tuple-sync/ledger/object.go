@@ -3,7 +3,6 @@ package ledger
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,9 +27,6 @@ type object struct {
 	conditions []metav1.Condition
 	// infos are the AccountInfos by which a Store declares more.
 	infos []event.Key
-	// contested is for how long another replica may still write what the record speaks of: until
-	// then it is kept.
-	contested time.Duration
 	// modelID is that of the model of a Store's OpenFGA store.
 	modelID string
 	// former means that the object lives, and this is a state from before its cluster went back in time.

@@ -120,7 +120,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		}
 		declared = declared || len(o.Declared) > 0
 		thorough = r.records.doubt(storeID, &o, first, s.begun) || thorough
-		s.wait = max(s.wait, o.contested)
+		s.wait = max(s.wait, o.Contested)
 		s.input.Owners = append(s.input.Owners, o.Owner)
 		s.objects[o.UID] = &o
 	}

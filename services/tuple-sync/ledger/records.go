@@ -110,7 +110,7 @@ func (r *records) doubt(storeID string, o *object, first bool, now time.Duration
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c, ok := r.contests[storeID][o.UID]; ok && !c.over {
-		o.contested, thorough = max(0, c.until-now), true
+		o.Contested, thorough = max(0, c.until-now), true
 	}
 	return thorough
 }

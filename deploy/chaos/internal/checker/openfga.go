@@ -61,6 +61,12 @@ func (o *OpenFGA) Model(ctx context.Context, store string) (*openfgav1.Authoriza
 	return page.GetAuthorizationModels()[0], nil
 }
 
+// ModelOf is a model of a store.
+func (o *OpenFGA) ModelOf(ctx context.Context, store, id string) (*openfgav1.AuthorizationModel, error) {
+	answer, err := o.api.ReadAuthorizationModel(ctx, &openfgav1.ReadAuthorizationModelRequest{StoreId: store, Id: id})
+	return answer.GetAuthorizationModel(), err
+}
+
 // Tuples are all tuples of a store.
 func (o *OpenFGA) Tuples(ctx context.Context, store string) ([]Tuple, error) {
 	var all []Tuple

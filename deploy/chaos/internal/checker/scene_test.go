@@ -57,6 +57,16 @@ func (b *backend) ReadAuthorizationModels(
 	return m, b.err
 }
 
+func (b *backend) ReadAuthorizationModel(
+	_ context.Context, r *openfgav1.ReadAuthorizationModelRequest, _ ...grpc.CallOption,
+) (*openfgav1.ReadAuthorizationModelResponse, error) {
+	model := b.models[r.GetStoreId()]
+	if model.GetId() != r.GetId() {
+		return nil, fmt.Errorf("there is no model %s", r.GetId())
+	}
+	return &openfgav1.ReadAuthorizationModelResponse{AuthorizationModel: model}, b.err
+}
+
 func (b *backend) Read(_ context.Context, r *openfgav1.ReadRequest, _ ...grpc.CallOption) (*openfgav1.ReadResponse, error) {
 	found, next := paged(b.tuples[r.GetStoreId()], r.GetContinuationToken())
 	m := &openfgav1.ReadResponse{ContinuationToken: next}

@@ -19,7 +19,6 @@ const (
 
 // declared is what the objects ask OpenFGA to hold for one Store.
 type declared struct {
-	store  unstructured.Unstructured
 	model  *openfgav1.AuthorizationModel
 	broken map[string]error
 	// owners are the objects that declare tuples in the store, and which of them it can hold.
@@ -31,23 +30,39 @@ type declared struct {
 
 // declare reads the objects: what must be in OpenFGA for a Store.
 func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
-	d := &declared{store: store, owners: map[string][]Tuple{}, invalid: map[string]bool{}, tuples: map[string]bool{}}
+	d, owners := &declared{}, ownersIn(s, store)
 	var modules []Module
-	owners := []unstructured.Unstructured{store}
-	for _, m := range s.Live(workload.AuthorizationModels()) {
-		if field(m, "spec", "storeRef", "name") == store.GetName() {
-			modules = append(modules, Module{m.GetName(), field(m, "spec", "model"), lastLive(m, store)})
-			owners = append(owners, m)
-		}
+	for _, m := range owners[1:] {
+		modules = append(modules, Module{m.GetName(), field(m, "spec", "model"), lastLive(m, store)})
 	}
 	var err error
 	if d.model, d.broken, err = merge(Module{Name: "core", Text: field(store, "spec", "coreModule")}, modules); err != nil {
 		return nil, fmt.Errorf("the objects make no model: %w", err)
 	}
+	d.judge(owners, func(o unstructured.Unstructured) bool {
+		return d.broken[o.GetName()] != nil && lastLive(o, store) != ""
+	})
+	return d, nil
+}
+
+// ownersIn are the objects that declare tuples in a Store: itself, and those that refer to it.
+func ownersIn(s *Snapshot, store unstructured.Unstructured) []unstructured.Unstructured {
+	owners := []unstructured.Unstructured{store}
+	for _, m := range s.Live(workload.AuthorizationModels()) {
+		if field(m, "spec", "storeRef", "name") == store.GetName() {
+			owners = append(owners, m)
+		}
+	}
+	return owners
+}
+
+// judge finds which tuples the model can hold, of owners of whom some wait with what they add.
+func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstructured.Unstructured) bool) {
+	d.owners, d.invalid, d.tuples = map[string][]Tuple{}, map[string]bool{}, map[string]bool{}
 	for _, o := range owners {
-		waits, recorded := d.broken[o.GetName()] != nil && lastLive(o, store) != "", tuplesOf(o, "status", "managedTuples")
+		waiting, recorded := waits(o), tuplesOf(o, "status", "managedTuples")
 		for _, t := range tuplesOf(o, "spec", "tuples") {
-			if waits && !slices.Contains(recorded, t) {
+			if waiting && !slices.Contains(recorded, t) {
 				continue // What a text gives that is not live is not given yet.
 			}
 			if !holds(d.model, t) {
@@ -58,7 +73,6 @@ func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
 			d.tuples[t.String()] = true
 		}
 	}
-	return d, nil
 }
 
 // lastLive is the text of an AuthorizationModel that was last live in this very Store.
@@ -96,6 +110,8 @@ func checkStores(ctx context.Context, w *World) error {
 		if store.GetDeletionTimestamp() != nil {
 			if !referred(w.Snapshot, name) {
 				errs = append(errs, fmt.Errorf("store %s is not gone, though nothing refers to it", name))
+			} else if err := checkLeaving(ctx, w, store); err != nil {
+				errs = append(errs, fmt.Errorf("store %s, which is being deleted: %w", name, err))
 			}
 			continue
 		}
@@ -129,17 +145,9 @@ func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) 
 	if err != nil {
 		return err
 	}
-	found, err := w.FGA.Tuples(ctx, id)
-	if err != nil {
-		return err
-	}
-	held := map[string]bool{}
-	for _, t := range found {
-		held[t.String()] = true
-	}
 	errs := []error{
 		differ("the live model", meaning(live), meaning(d.model)),
-		differ("tuples", held, d.tuples),
+		checkTuples(ctx, w, id, d),
 		wantFinalizers(store, storeFinalizer),
 		checkRecord(store, d), wantCondition(store, "Ready", !d.invalid[store.GetName()]),
 	}
@@ -154,6 +162,19 @@ func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkTuples compares the tuples of a store with those that are declared.
+func checkTuples(ctx context.Context, w *World, id string, d *declared) error {
+	found, err := w.FGA.Tuples(ctx, id)
+	if err != nil {
+		return err
+	}
+	held := map[string]bool{}
+	for _, t := range found {
+		held[t.String()] = true
+	}
+	return differ("tuples", held, d.tuples)
 }
 
 // checkRecord wants the record of an owner to list the tuples that are held for it, and the owner to

@@ -42,6 +42,10 @@ type Owner struct {
 	// Unwritable means that the API server refuses changes of it: it stays as it is.
 	Unwritable bool
 
+	// Contested is for how long another replica may still write what the record speaks of: until then
+	// it answers for all of that, and is not closed; nobody else is told to have any of it.
+	Contested time.Duration
+
 	// Condition is the one that we wrote last.
 	Condition Condition
 	// ModuleJudged means that store-sync has decided on this generation of the object's module,

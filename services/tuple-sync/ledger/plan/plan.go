@@ -69,6 +69,8 @@ type draft struct {
 	touched map[*Evaluation]bool
 	write   map[tuple.ID]tuple.Tuple
 	remove  map[tuple.ID]tuple.Tuple
+	// contested are what another replica may still write or remove.
+	contested map[tuple.ID]bool
 }
 
 // Make decides what to do in one store.
@@ -76,11 +78,16 @@ func Make(in Input) Plan {
 	evaluations, claims := evaluate(in.StoreID, in.Owners, in.Model)
 	d := draft{
 		in: in, claims: claims, touched: map[*Evaluation]bool{},
-		write: map[tuple.ID]tuple.Tuple{}, remove: map[tuple.ID]tuple.Tuple{},
+		write: map[tuple.ID]tuple.Tuple{}, remove: map[tuple.ID]tuple.Tuple{}, contested: map[tuple.ID]bool{},
 	}
 	for _, e := range evaluations {
 		d.add(e)
 		d.drop(e)
+		if e.Owner.Contested > 0 {
+			for _, t := range e.Owner.Record.Tuples {
+				d.contested[t.ID] = true
+			}
+		}
 	}
 	for _, t := range in.Strays {
 		if _, wanted := claims[t.ID]; !wanted {
@@ -152,13 +159,13 @@ func (d *draft) takeOut(t tuple.Tuple) {
 	}
 }
 
-// handOver makes the other claimant answer for a tuple that e lets go.
+// handOver makes the other claimant answer for a tuple that e lets go: not before e's record can be closed.
 func (d *draft) handOver(e *Evaluation, other claim) {
-	if e.phase == deleted {
+	if e.phase == deleted || e.Owner.Contested > 0 {
 		return
 	}
 	d.touched[other.by] = true
-	if d.in.Model != nil {
+	if d.in.Model != nil && d.in.Observed[other.ID] != other.Tuple {
 		d.write[other.ID] = other.Tuple
 	}
 }
@@ -185,7 +192,18 @@ func (d *draft) action(e *Evaluation) Action {
 	case next != o.Condition, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
 	}
+	if o.Contested > 0 || a.Commit != nil && slices.ContainsFunc(e.desired, func(t tuple.Tuple) bool { return d.contested[t.ID] }) {
+		a.Commit, a.RemoveFinalizer, a.NextCondition = nil, false, e.syncing(d.in.Writer)
+	}
+	if a.Intent != nil && len(d.write)+len(d.remove) == 0 && a.Intent.isOf(o) {
+		a.Intent = nil // It was announced before, and nothing is left to do.
+	}
 	return a
+}
+
+// isOf reports whether the status of o is u.
+func (u *StatusUpdate) isOf(o *Owner) bool {
+	return u.Condition == o.Condition && u.StoreID == o.StatusStoreID && u.Record.StoreID == o.Record.StoreID && slices.Equal(u.Record.Tuples, o.Record.Tuples)
 }
 
 func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {

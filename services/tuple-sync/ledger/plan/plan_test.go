@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -52,6 +53,8 @@ func free(o *Owner)      { o.HasFinalizer = false }
 func syncing(o *Owner)   { o.Condition = Condition{Reason: Syncing} }
 func homeless(o *Owner)  { o.TargetStoreID = "" }
 func stray(o *Owner)     { o.TargetStoreID, o.StoreMissing = "", true }
+func contested(o *Owner) { o.Contested = time.Second }
+func announced(o *Owner) { o.Condition = (&Evaluation{Owner: o}).syncing("") }
 func unjudged(o *Owner)  { o.ModuleJudged, o.ModuleLive = false, false }
 func elsewhere(o *Owner) { o.TargetStoreID = "R" }
 func synced(n int) func(*Owner) {
@@ -123,6 +126,28 @@ func TestThePlanForAStore(t *testing.T) {
 				"intend a S[doc:1#viewer@user:1] Syncing", "intend b S[doc:1#viewer@user:1] Syncing", "write doc:1#viewer@user:1",
 				"commit a [] Synced", "commit b S[doc:1#viewer@user:1] Synced",
 			},
+		},
+		"what is handed over is not written where it is seen to be": {
+			owners: []Owner{owner("a").recorded("S", t1), owner("b", t1).recorded("S", t1).with(synced(1))}, found: []tuple.Tuple{t1},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1] Syncing", "intend b S[doc:1#viewer@user:1] Syncing",
+				"commit a [] Synced", "commit b S[doc:1#viewer@user:1] Synced",
+			},
+		},
+		"while another may still write, the record stays open, and its owner answers for all that is in it": {
+			owners: []Owner{owner("a").recorded("S", t1, t2).with(contested), owner("b", t1).recorded("S", t1).with(synced(1))},
+			found:  []tuple.Tuple{t1, t2},
+			want:   []string{"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Syncing", "remove doc:2#viewer@user:1"},
+		},
+		"while another may still write, nobody who waits for that does anything again": {
+			owners: []Owner{owner("a").recorded("S", t1, t2).with(announced).with(contested), owner("b", t1).recorded("S", t1).with(synced(1))},
+			found:  []tuple.Tuple{t1},
+		},
+		"while another may still write, nobody is let go": {
+			owners: []Owner{owner("a").recorded("S", t1).with(announced).with(going).with(contested)}, found: []tuple.Tuple{},
+		},
+		"what was announced is not announced again where nothing is left to do": {
+			owners: []Owner{owner("a").recorded("S", t1).with(announced)}, found: []tuple.Tuple{}, want: []string{"commit a [] Synced"},
 		},
 		"a deleted owner's tuples go, then its record, then the finalizer": {
 			owners: []Owner{owner("a", t1).recorded("S", t1).with(going)},

@@ -1,0 +1,99 @@
+package tuplesync
+
+import (
+	"errors"
+	"testing"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+func TestWhatAnotherMayStillTakeAwayIsNotSaidToBeThere(t *testing.T) {
+	s := newFixture(t, one)
+	s.reconcile()
+	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
+	store.tuples = nil
+	store.meta.Generation++
+	s.publish(store)
+	var m *thing
+	var next *process
+	s.disturb = func(op string) error {
+		if op != "write" {
+			return nil
+		}
+		s.disturb = nil
+		frozen := s.process
+		s.restart() // Another takes over, and somebody wants what the one before removes.
+		m = s.module("m", one)
+		s.reconcile()
+		next, s.process = s.process, frozen
+		s.disturb = func(string) error { return fault.Unavailable(errCrash) }
+		return nil
+	}
+	if _, err := s.process.reconcile(Key{Ledger: ledger.Key{StoreID: "S1"}}, false); !errors.Is(err, errCrash) {
+		t.Fatalf("got %v", err)
+	}
+	s.expect()
+	says := func() string { return m.status.Conditions[len(m.status.Conditions)-1].Reason }
+	if got := says(); got != plan.Syncing {
+		t.Errorf("of a tuple that is gone the status says %s", got)
+	}
+	s.process, s.disturb = next, nil
+	s.wait(s.world)
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+	if got := says(); got != plan.Synced {
+		t.Errorf("in the end the status says %s", got)
+	}
+}
+
+// Two objects had the same tuple, and the one before died while it took it off the first: the other is to answer for it.
+func TestWhileAnotherMayStillWriteNothingIsDoneTwice(t *testing.T) {
+	s := newFixture(t, one, two)
+	m := s.module("m", one)
+	s.reconcile()
+	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
+	store.tuples = nil
+	store.meta.Generation++
+	s.publish(store)
+	calls := 0
+	s.disturb = func(string) error {
+		if calls++; calls == 1 {
+			return nil
+		}
+		return fault.Unavailable(errCrash) // The record is open, and that is all.
+	}
+	key := Key{Ledger: ledger.Key{StoreID: "S1"}}
+	if _, err := s.process.reconcile(key, false); !errors.Is(err, errCrash) {
+		t.Fatalf("got %v", err)
+	}
+	s.disturb = nil
+	s.restart()
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+	if n := len(store.status.ManagedTuples); n != 2 {
+		t.Errorf("%d of 2 tuples are still recorded", n)
+	}
+	for _, then := range []struct {
+		when          string
+		status, write int
+	}{{when: "while the other may still write"}, {when: "when that is over", status: 3}, {when: "at rest"}} {
+		clear(s.calls)
+		s.dirty[key] = true
+		if got := s.reconcile()["a"].Outcome; (got == eventv1.Outcome_OUTCOME_PENDING) != (then.when == "while the other may still write") {
+			t.Errorf("%s the outcome is %v", then.when, got)
+		}
+		if s.calls["status"] != then.status || s.calls["write"] != then.write {
+			t.Errorf("%s, calls are %v", then.when, s.calls)
+		}
+		s.wait(s.world)
+	}
+	s.expect("doc:1#viewer@user:1")
+	if len(store.status.ManagedTuples) != 0 || len(m.status.ManagedTuples) != 1 {
+		t.Errorf("recorded are %v and %v", store.status.ManagedTuples, m.status.ManagedTuples)
+	}
+}
