@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -24,9 +25,14 @@ type statuses struct {
 	announce func(*eventv1.StoreChanged)
 }
 
-// writeStatuses ends a pass: the Store first, because tuples wait for its model, then all objects
-// behind its modules. These are judged by what was decided from, not by what the view has got since.
+// writeStatuses ends a pass. The Store comes as early as can be, because tuples wait for its model.
+// Before it comes only who is no part of that model: whoever reads of the model in the Store's status
+// can find out what is live in it. These are judged by what was decided from, not by what the view has
+// got since.
 func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
+	if err := w.writeModules(ctx, p, in, obs, false); err != nil {
+		return err
+	}
 	switch {
 	case obs.Released || in.Store == nil && in.Gone != nil:
 		p.Report(in.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
@@ -35,13 +41,8 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 			return err
 		}
 	}
-	for _, m := range in.Modules {
-		if m.Value.DeletionTimestamp == nil && m.Key.Cluster == w.cluster {
-			status := plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key))
-			if _, err := w.write(ctx, p, kinds.AuthorizationModels(), m.Change, status); err != nil {
-				return err
-			}
-		}
+	if err := w.writeModules(ctx, p, in, obs, true); err != nil {
+		return err
 	}
 	for _, m := range members {
 		// One that has changed since has its own event coming, and that its pass.
@@ -51,6 +52,51 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 		}
 	}
 	return nil
+}
+
+// writeModules writes the statuses of the AuthorizationModels that are part of the model, or of those that are not.
+func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, merged bool) error {
+	for _, m := range in.Modules {
+		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
+			continue
+		}
+		verdict := plan.Verdict(in, obs, m.Key)
+		if verdict.Merged.Holds() != merged {
+			continue
+		}
+		if _, err := w.write(ctx, p, kinds.AuthorizationModels(), m.Change, plan.ModuleStatus(m.Value, verdict)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withdraw clears digests that the next model would make untrue, and changes nothing else.
+func (w *statuses) withdraw(ctx context.Context, p consume.Reporter, in plan.Input) error {
+	outdated := in.Outdated()
+	for _, m := range in.Modules {
+		if fields := plan.OwnModuleStatus(m.Value.Status); slices.Contains(outdated, m.Key) {
+			fields.ModelDigest = ""
+			if err := w.apply(ctx, p, kinds.AuthorizationModels(), m.Change, fields); err != nil {
+				return err
+			}
+		}
+	}
+	if !slices.Contains(outdated, in.Key) {
+		return nil
+	}
+	fields := plan.OwnStoreStatus(in.Store.Status)
+	fields.ModelDigest = ""
+	return w.apply(ctx, p, kinds.Stores(), in.Change, fields)
+}
+
+// apply writes fields of an object that the pass goes on with; it is stale without it.
+func (w *statuses) apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, o event.Change, fields any) error {
+	_, err := w.writer.Apply(ctx, p, kind, o, fields)
+	if errors.Is(err, kube.ErrNotFound) {
+		err = w.writer.Refresh(ctx, kind, o)
+	}
+	return err
 }
 
 // writeStore announces a model that the Store's status does not name yet, and names it.

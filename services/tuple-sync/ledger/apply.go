@@ -121,7 +121,7 @@ func (a *applier) forbidden(ctx context.Context, p *pass, o *object, why error) 
 	}
 	p.unwritable[o.UID] = why
 	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.Forbid(&o.Owner, why), StoreID: o.StatusStoreID}
-	if u.Condition == o.Condition {
+	if u.Ready = o.Sum(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
 		return
 	}
 	if err := a.writeStatus(ctx, p, o, u); err != nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -31,7 +32,8 @@ type object struct {
 	// contested is for how long another replica may still write what the record speaks of: until
 	// then it is kept.
 	contested time.Duration
-	// modelID is that of the model of a Store's OpenFGA store.
+	// modelID is that of the model of a Store's OpenFGA store; of an AuthorizationModel, of the first
+	// model that it is part of.
 	modelID string
 	// former means that the object lives, and this is a state from before its cluster went back in time.
 	former bool
@@ -42,7 +44,8 @@ const baseSize = 4096
 
 func storeObject(o view.Object[corev1alpha1.Store]) object {
 	s := o.Value
-	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions, corev1alpha1.ModelSynced)
+	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions)
+	out.judge(s.Status.ModelDigest, s.ModelDigest(), corev1alpha1.StoreSynced, corev1alpha1.ModelSynced)
 	out.IsStore, out.store = true, o.Key
 	out.TargetStoreID, out.modelID = s.Status.StoreID, s.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(s.Spec.Tuples)
@@ -55,8 +58,9 @@ func storeObject(o view.Object[corev1alpha1.Store]) object {
 // modelObject is an AuthorizationModel that belongs to a Store with the given OpenFGA store.
 func modelObject(o view.Object[corev1alpha1.AuthorizationModel], target string) object {
 	m := o.Value
-	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions, corev1alpha1.Merged)
-	out.TargetStoreID, out.store = target, m.Spec.StoreRef.Key(o.Key.Cluster)
+	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions)
+	out.judge(m.Status.ModelDigest, m.ModelDigest(target), corev1alpha1.Merged)
+	out.TargetStoreID, out.store, out.modelID = target, m.Spec.StoreRef.Key(o.Key.Cluster), m.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(m.Spec.Tuples)
 	out.StatusStoreID = m.Status.StoreID
 	out.Record = recordOfModel(m, target)
@@ -78,23 +82,46 @@ func formerObject(last event.Change, r plan.Record) object {
 	return o
 }
 
-// newObject sets what is alike for all kinds. The condition named by module is where
-// store-sync decides on the object's module.
-func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, conditions []metav1.Condition, module string) object {
+// newObject sets what is alike for all kinds.
+func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, conditions []metav1.Condition) object {
 	out := object{kind: kind, change: change, conditions: conditions, Owner: plan.Owner{
 		Key: change.Key, UID: change.UID, Generation: change.Generation, Created: m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil, HasFinalizer: slices.Contains(m.Finalizers, corev1alpha1.TuplesFinalizer), Size: baseSize,
+		Condition: written(conditions, corev1alpha1.TuplesSynced), Ready: written(conditions, corev1alpha1.Ready),
 	}}
-	if c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced); c != nil {
-		out.Condition = plan.Condition{OK: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
-	}
-	if c := meta.FindStatusCondition(conditions, module); c != nil && c.ObservedGeneration == change.Generation {
-		out.ModuleJudged, out.ModuleLive = true, c.Status == metav1.ConditionTrue
-	}
 	for _, text := range m.Annotations {
 		out.Size += quoted(text)
 	}
 	return out
+}
+
+// written is a condition that we wrote.
+func written(conditions []metav1.Condition, typ string) plan.Condition {
+	c := meta.FindStatusCondition(conditions, typ)
+	if c == nil {
+		return plan.Condition{}
+	}
+	return plan.Condition{OK: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
+}
+
+// judge takes in what store-sync says, in conditions of these types; the last is where it decides on
+// the object's module. What it found is true of this generation, too, if that asks for the same.
+func (o *object) judge(live, asked string, types ...string) {
+	for i, typ := range types {
+		c := meta.FindStatusCondition(o.conditions, typ)
+		if c == nil {
+			continue
+		}
+		holds := c.Status == metav1.ConditionTrue
+		if !holds && o.Obstacle.Type == "" {
+			o.Obstacle = condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
+		}
+		if i == len(types)-1 {
+			same, known := live == asked, holds && live != ""
+			o.ModuleJudged = known && same || !known && c.ObservedGeneration == o.Generation
+			o.ModuleLive = o.ModuleJudged && holds
+		}
+	}
 }
 
 func recordOfStore(s *corev1alpha1.Store) plan.Record {
@@ -127,6 +154,7 @@ func quoted(text string) int {
 // is compared, too: the bus may have told what the API server does not say.
 func sameFor(was, now object) bool {
 	return was.UID == now.UID && was.Generation == now.Generation && was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition &&
-		was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&
+		was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID && was.Ready == now.Ready && was.Obstacle == now.Obstacle &&
+		was.ModuleJudged == now.ModuleJudged && was.ModuleLive == now.ModuleLive &&
 		slices.Equal(was.Declared, now.Declared) && was.Record.StoreID == now.Record.StoreID && slices.Equal(was.Record.Tuples, now.Record.Tuples)
 }

@@ -23,13 +23,15 @@ type storeStatus struct {
 	ManagedTuples        []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
 	ManagedTuplesStoreID string               `json:"managedTuplesStoreId,omitempty"`
 	TupleCount           int                  `json:"tupleCount"`
+	ObservedGeneration   int64                `json:"observedGeneration"`
 	Conditions           []metav1.Condition   `json:"conditions"`
 }
 
 type modelStatus struct {
-	ManagedTuples []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
-	StoreID       string               `json:"storeId,omitempty"`
-	Conditions    []metav1.Condition   `json:"conditions"`
+	ManagedTuples      []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
+	StoreID            string               `json:"storeId,omitempty"`
+	ObservedGeneration int64                `json:"observedGeneration"`
+	Conditions         []metav1.Condition   `json:"conditions"`
 }
 
 // status is u as part of the object's status.
@@ -38,16 +40,24 @@ func (o *object) status(u *plan.StatusUpdate) any {
 	for i, t := range u.Record.Tuples {
 		tuples[i] = t.Declared()
 	}
-	// The message names tuples, and is bounded by package plan.
-	c := condition.New(corev1alpha1.TuplesSynced, u.Condition.OK, u.Condition.Reason, u.Condition.Message)
-	conditions := condition.Apply(o.conditions, []string{c.Type}, u.Condition.Generation, metav1.Now())
-	meta.SetStatusCondition(&conditions, metav1.Condition{
-		Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: u.Condition.Generation,
-	})
+	conditions := condition.Apply(o.conditions, []string{corev1alpha1.TuplesSynced, corev1alpha1.Ready}, 0, metav1.Time{})
+	set(&conditions, corev1alpha1.TuplesSynced, u.Condition)
+	set(&conditions, corev1alpha1.Ready, u.Ready)
 	if o.IsStore {
-		return storeStatus{ManagedTuples: tuples, ManagedTuplesStoreID: u.StoreID, TupleCount: len(tuples), Conditions: conditions}
+		return storeStatus{
+			ManagedTuples: tuples, ManagedTuplesStoreID: u.StoreID, TupleCount: len(tuples),
+			ObservedGeneration: u.Ready.Generation, Conditions: conditions,
+		}
 	}
-	return modelStatus{ManagedTuples: tuples, StoreID: u.StoreID, Conditions: conditions}
+	return modelStatus{ManagedTuples: tuples, StoreID: u.StoreID, ObservedGeneration: u.Ready.Generation, Conditions: conditions}
+}
+
+// set dates a condition. Its message is bounded by package plan: that of the tuples names many.
+func set(conditions *[]metav1.Condition, typ string, c plan.Condition) {
+	status := condition.New(typ, c.OK, c.Reason, c.Message)
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: typ, Status: status.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: c.Generation,
+	})
 }
 
 // writeStatus records by compare-and-swap, again if all that has changed does not concern the plan.
@@ -65,7 +75,7 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 			return err
 		}
 		if !stale {
-			o.Record, o.Condition = u.Record, u.Condition
+			o.Record, o.Condition, o.Ready = u.Record, u.Condition, u.Ready
 			a.records.keep(p.key.StoreID, *o)
 		}
 		if err := a.follow(o); err != nil || !stale {

@@ -30,8 +30,8 @@ func Ready(all ...condition.Condition) condition.Condition {
 type Verdict struct {
 	// Merged is the condition; it has no type when nothing carries the module.
 	Merged condition.Condition
-	// StoreID is the OpenFGA store, "" while there is none.
-	StoreID string
+	// StoreID is the OpenFGA store, and ModelID its model; "" while there is none.
+	StoreID, ModelID string
 	// Now dates conditions that change.
 	Now metav1.Time
 }

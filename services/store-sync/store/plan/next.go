@@ -29,6 +29,8 @@ const (
 	Record Verb = "record store"
 	// LatestModel asks for the newest model of StoreID.
 	LatestModel Verb = "read latest model"
+	// Withdraw takes back what statuses say of texts that the next model has no more.
+	Withdraw Verb = "withdraw digests"
 	// WriteModel makes Model the newest of StoreID.
 	WriteModel Verb = "write model"
 	// DeleteStore deletes StoreID with everything in it.
@@ -50,7 +52,7 @@ type Action struct {
 // Renews reports whether the view holds more after the action that [Next] must know.
 func (a Action) Renews() bool {
 	switch a.Verb {
-	case AddFinalizer, RemoveFinalizer, Record: // The Store itself has changed.
+	case AddFinalizer, RemoveFinalizer, Record, Withdraw: // The objects themselves have changed.
 		return true
 	default:
 		return a.Verb == FindStores // Other Stores may have those that were found.
@@ -109,6 +111,8 @@ func syncModel(in Input, obs Observed, id string) Action {
 		return Action{Verb: LatestModel, StoreID: id}
 	case (latest == nil || wanted) && !obs.exists(id):
 		return Action{Verb: GetStore, StoreID: id}
+	case wanted && len(in.Outdated()) > 0:
+		return Action{Verb: Withdraw}
 	case wanted:
 		return Action{Verb: WriteModel, StoreID: id, Model: in.Merged.Model}
 	}

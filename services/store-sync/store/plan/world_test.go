@@ -84,10 +84,8 @@ func newWorld(arrange ...func(*world)) *world {
 	return w
 }
 
-// inStep is a Store in step with OpenFGA, tuples included.
+// inStep is a Store in step with OpenFGA.
 func inStep(w *world) {
-	w.pass(1000)
-	w.tuplesSync()
 	w.pass(1000)
 	w.verbs, w.writes = nil, 0
 }
@@ -214,6 +212,8 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 		s.deleted, obs.Deleted, obs.Absent = true, a.StoreID, append(obs.Absent, a.StoreID)
 	case plan.Record:
 		w.write(*obs)
+	case plan.Withdraw:
+		w.withdraw()
 	case plan.WriteStatus:
 		wrote = false
 		w.writeStatuses(*obs)
@@ -261,8 +261,19 @@ func (w *world) writeStatuses(obs plan.Observed) {
 			w.writes++
 			fields := status.Fields.(corev1alpha1.AuthorizationModelStatus)
 			fields.StoreID = m.Value.Status.StoreID
-			fields.Conditions = keep(m.Value.Status.Conditions, fields.Conditions)
 			m.Value.Status = fields
+		}
+	}
+}
+
+func (w *world) withdraw() {
+	outdated := w.input().Outdated()
+	if slices.Contains(outdated, w.input().Key) {
+		w.store.Status.ModelDigest = ""
+	}
+	for _, m := range w.modules {
+		if slices.Contains(outdated, m.Key) {
+			m.Value.Status.ModelDigest = ""
 		}
 	}
 }
@@ -276,31 +287,8 @@ func (w *world) write(obs plan.Observed) {
 	}
 	w.writes++
 	w.notes = append(w.notes, w.toldStore.Notes...)
-	status.Conditions = keep(before.Conditions, status.Conditions)
 	status.ManagedTuplesStoreID = before.ManagedTuplesStoreID
 	w.store.Status = status
-}
-
-func keep(before, after []metav1.Condition) []metav1.Condition {
-	if c := meta.FindStatusCondition(before, corev1alpha1.TuplesSynced); c != nil {
-		return append(slices.Clone(after), *c)
-	}
-	return after
-}
-
-// tuplesSync is what tuple-sync does.
-func (w *world) tuplesSync() {
-	synced := metav1.Condition{Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionTrue, Reason: "Synced"}
-	if w.store != nil {
-		synced.ObservedGeneration = w.store.Generation
-		w.store.Status.ManagedTuplesStoreID = w.store.Status.StoreID
-		meta.SetStatusCondition(&w.store.Status.Conditions, synced)
-		for _, m := range w.modules {
-			synced.ObservedGeneration = m.Value.Generation
-			m.Value.Status.StoreID = w.store.Status.StoreID
-			meta.SetStatusCondition(&m.Value.Status.Conditions, synced)
-		}
-	}
 }
 
 // conditions are "Type=Status/Reason" of the Store, and of modules as "name:Type=…".

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/clip"
 )
 
-// Condition is what people read about an owner's tuples.
+// Condition is what people read about an owner's tuples, or about all of it.
 type Condition struct {
 	OK              bool
 	Reason, Message string
@@ -34,6 +34,16 @@ const (
 	Removed = "Removed"
 )
 
+// Reasons of Ready beside those of the tuples and of store-sync.
+const (
+	// Ready: all is well.
+	Ready = "Ready"
+	// ModelPending: store-sync has not decided on this generation yet.
+	ModelPending = "ModelPending"
+	// Deleting: the object goes as soon as nothing holds it.
+	Deleting = "Deleting"
+)
+
 const (
 	// maxListed is how many tuples a message names.
 	maxListed = 10
@@ -41,12 +51,34 @@ const (
 	maxReason = 300
 	// maxRefusal bounds what it says of the API server's refusal, in bytes.
 	maxRefusal = 1024
+	// maxSummary bounds the message of Ready, in bytes.
+	maxSummary = 1024
 )
 
 // Forbid is the condition of an owner that we may not change.
 func Forbid(o *Owner, why error) Condition {
 	message := clip.Line("The API server does not let tuple-sync change this object, which is tried again: "+why.Error(), maxRefusal)
 	return Condition{Reason: Forbidden, Message: message, Generation: o.Generation}
+}
+
+// Sum is Ready, when c is said of the owner's tuples: what this generation adds to the model is live,
+// and its tuples were judged by that model and are there.
+func (o *Owner) Sum(c Condition) Condition {
+	r := Condition{Generation: o.Generation}
+	switch {
+	case o.Deleting:
+		r.Reason, r.Message = Deleting, "The object is being deleted."
+	case !o.ModuleJudged:
+		r.Reason, r.Message = ModelPending, "store-sync has not decided yet on what this generation adds to the model."
+	case o.Obstacle.Type != "":
+		r.Reason, r.Message = o.Obstacle.Reason, o.Obstacle.Type+": "+o.Obstacle.Message
+	case !c.OK:
+		r.Reason, r.Message = c.Reason, corev1alpha1.TuplesSynced+": "+c.Message
+	default:
+		r.OK, r.Reason, r.Message = true, Ready, "Everything that this object asks for is live."
+	}
+	r.Message = clip.Text(r.Message, maxSummary)
+	return r
 }
 
 // syncing is the condition while tuples are being written. It names who writes, so that whoever

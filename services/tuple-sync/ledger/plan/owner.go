@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -42,11 +43,13 @@ type Owner struct {
 	// Unwritable means that the API server refuses changes of it: it stays as it is.
 	Unwritable bool
 
-	// Condition is the one that we wrote last.
-	Condition Condition
+	// Condition of its tuples, and Ready, are those that we wrote last.
+	Condition, Ready Condition
 	// ModuleJudged means that store-sync has decided on this generation of the object's module,
 	// ModuleLive that the module is part of the live model.
 	ModuleJudged, ModuleLive bool
+	// Obstacle is what store-sync says against the object being ready; it has no type if nothing.
+	Obstacle condition.Condition
 	// Size is about that of the object without any tuple, in bytes.
 	Size int
 }

@@ -47,8 +47,8 @@ type Action struct {
 
 // StatusUpdate is what is written to an owner's status.
 type StatusUpdate struct {
-	Record    Record
-	Condition Condition
+	Record           Record
+	Condition, Ready Condition
 	// StoreID is the store that the status is to name: the one that the condition speaks of.
 	StoreID string
 }
@@ -181,14 +181,14 @@ func (d *draft) action(e *Evaluation) Action {
 			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
 		}
 	case e.phase == deleting, !known && o.Condition.Reason != Syncing:
-	case next != o.Condition, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
+	case next != o.Condition, o.Sum(next) != o.Ready, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
 	}
 	return a
 }
 
 func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {
-	u := &StatusUpdate{Condition: c, StoreID: d.statusStore(e, tuples)}
+	u := &StatusUpdate{Condition: c, Ready: e.Owner.Sum(c), StoreID: d.statusStore(e, tuples)}
 	if len(tuples) > 0 {
 		u.Record = Record{StoreID: d.in.StoreID, Tuples: tuples}
 	}

@@ -59,7 +59,8 @@ const Roles = "roles"
 
 // Condition types.
 const (
-	// Ready sums up: everything that the object asks for is live.
+	// Ready sums up: what this generation of the object adds to the model is live, and its tuples were
+	// judged by that model and written (by tuple-sync).
 	Ready = "Ready"
 	// StoreSynced says that the OpenFGA store exists (Store; by store-sync).
 	StoreSynced = "StoreSynced"
