@@ -300,7 +300,7 @@ func TestAChangeOfManyObjectsIsAnnouncedBeforeItIsRecorded(t *testing.T) {
 		return nil
 	}
 	s.reconcile()
-	if got := strings.Join(order, " "); got != "model hold status write announce status" {
+	if got := strings.Join(order, " "); got != "model hold status store write announce status" {
 		t.Errorf("calls were %s", got)
 	}
 }

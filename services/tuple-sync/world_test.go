@@ -425,6 +425,11 @@ func (w *world) remove(storeID string, keys []*openfgav1.TupleKey) {
 	}
 }
 
+func (w *world) GetStore(_ context.Context, storeID string) (store fga.Store, found bool, err error) {
+	err = w.call("store", func() error { _, found = w.contents[storeID]; return nil })
+	return store, found, err
+}
+
 func (w *world) ReadTuples(_ context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {
 	return func(yield func(*openfgav1.Tuple, error) bool) {
 		if err := w.call("read", func() error { return nil }); err != nil {

@@ -90,6 +90,32 @@ func (w *statuses) withdraw(ctx context.Context, p consume.Reporter, in plan.Inp
 	return w.apply(ctx, p, kinds.Stores(), in.Change, fields)
 }
 
+// tellOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.
+func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage) error {
+	var errs []error
+	tell := func(kind kinds.Kind, o event.Change, fields any) {
+		err := why.Pace(ctx)
+		if err == nil {
+			err = w.apply(ctx, p, kind, o, fields)
+		}
+		errs = append(errs, err)
+	}
+	if in.Store != nil {
+		if fields, waits := plan.StoreOutage(in, why.Message()); waits {
+			tell(kinds.Stores(), in.Change, fields)
+		}
+	}
+	for _, m := range in.Modules {
+		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
+			continue
+		}
+		if fields, waits := plan.ModuleOutage(m.Value, in.Now, why.Message()); waits {
+			tell(kinds.AuthorizationModels(), m.Change, fields)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // apply writes fields of an object that the pass goes on with; it is stale without it.
 func (w *statuses) apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, o event.Change, fields any) error {
 	_, err := w.writer.Apply(ctx, p, kind, o, fields)

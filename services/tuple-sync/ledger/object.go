@@ -101,7 +101,10 @@ func written(conditions []metav1.Condition, typ string) plan.Condition {
 	if c == nil {
 		return plan.Condition{}
 	}
-	return plan.Condition{OK: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
+	return plan.Condition{
+		OK: c.Status == metav1.ConditionTrue, Unknown: c.Status == metav1.ConditionUnknown,
+		Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration,
+	}
 }
 
 // judge takes in what store-sync says, in conditions of these types; the last is where it decides on
@@ -118,7 +121,7 @@ func (o *object) judge(live, asked string, types ...string) {
 		}
 		if i == len(types)-1 {
 			same, known := live == asked, holds && live != ""
-			o.ModuleJudged = known && same || !known && c.ObservedGeneration == o.Generation
+			o.ModuleJudged = known && same || !known && c.ObservedGeneration == o.Generation && c.Status != metav1.ConditionUnknown
 			o.ModuleLive = o.ModuleJudged && holds
 		}
 	}

@@ -54,9 +54,12 @@ func (o *object) status(u *plan.StatusUpdate) any {
 
 // set dates a condition. Its message is bounded by package plan: that of the tuples names many.
 func set(conditions *[]metav1.Condition, typ string, c plan.Condition) {
-	status := condition.New(typ, c.OK, c.Reason, c.Message)
+	status := condition.New(typ, c.OK, c.Reason, c.Message).Status
+	if c.Unknown {
+		status = metav1.ConditionUnknown
+	}
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: typ, Status: status.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: c.Generation,
+		Type: typ, Status: status, Reason: c.Reason, Message: c.Message, ObservedGeneration: c.Generation,
 	})
 }
 

@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"slices"
+
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -109,7 +112,7 @@ func syncModel(in Input, obs Observed, id string) Action {
 	switch {
 	case !known:
 		return Action{Verb: LatestModel, StoreID: id}
-	case (latest == nil || wanted) && !obs.exists(id):
+	case (latest == nil || wanted || in.news()) && !obs.exists(id):
 		return Action{Verb: GetStore, StoreID: id}
 	case wanted && len(in.Outdated()) > 0:
 		return Action{Verb: Withdraw}
@@ -117,4 +120,16 @@ func syncModel(in Input, obs Observed, id string) Action {
 		return Action{Verb: WriteModel, StoreID: id, Model: in.Merged.Model}
 	}
 	return Action{Verb: WriteStatus}
+}
+
+// news reports whether an object has changed since something was said of it: then whatever is done about
+// that, here or by tuple-sync, goes into the store, which must be there.
+func (in Input) news() bool {
+	changed := func(o metav1.Object, conditions []metav1.Condition, typ string) bool {
+		c := meta.FindStatusCondition(conditions, typ)
+		return c == nil || c.ObservedGeneration != o.GetGeneration()
+	}
+	return changed(in.Store, in.Store.Status.Conditions, corev1alpha1.ModelSynced) || slices.ContainsFunc(in.Modules, func(m Module) bool {
+		return changed(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged)
+	})
 }

@@ -74,6 +74,12 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			},
 			alive: []string{"id1", "id2"},
 		},
+		"a store that is gone is noticed when tuples change": {
+			given:      []func(*world){inStep, deletedBehindOurBack, func(w *world) { w.store.Generation++ }},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Recreated", "ModelSynced=True/Merged"},
+			alive:      []string{"id3"},
+		},
 		"what a changed core says no more is withdrawn first": {
 			given: []func(*world){inStep, edit(core + "\ntype folder\n")},
 			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.Withdraw, plan.WriteModel, plan.WriteStatus},
@@ -136,7 +142,7 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		},
 		"a core module that does not validate leaves the last good model": {
 			given:      []func(*world){inStep, edit(broken)},
-			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore"},
 			alive:      []string{"id1"},
 		},
@@ -163,7 +169,7 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		},
 		"a model with too many types is not written": {
 			given:      []func(*world){inStep, withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
-			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
 			conditions: []string{"ModelSynced=False/LimitExceeded", "m00:Merged=False/LimitExceeded"},
 			alive:      []string{"id1"},
 		},

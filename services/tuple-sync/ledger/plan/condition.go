@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/clip"
 )
 
 // Condition is what people read about an owner's tuples, or about all of it.
 type Condition struct {
-	OK              bool
+	// OK means that it holds, Unknown that nobody can tell.
+	OK, Unknown     bool
 	Reason, Message string
 	// Generation that it speaks of.
 	Generation int64
@@ -68,6 +71,8 @@ func (o *Owner) Sum(c Condition) Condition {
 	switch {
 	case o.Deleting:
 		r.Reason, r.Message = Deleting, "The object is being deleted."
+	case o.waits():
+		r.Unknown, r.Reason, r.Message = true, o.Obstacle.Reason, o.Obstacle.Message
 	case !o.ModuleJudged:
 		r.Reason, r.Message = ModelPending, "store-sync has not decided yet on what this generation adds to the model."
 	case o.Obstacle.Type != "":
@@ -79,6 +84,25 @@ func (o *Owner) Sum(c Condition) Condition {
 	}
 	r.Message = clip.Text(r.Message, maxSummary)
 	return r
+}
+
+// waits reports whether store-sync gets no answer from OpenFGA.
+func (o *Owner) waits() bool {
+	return o.Obstacle.Type != "" && o.Obstacle.Status == metav1.ConditionUnknown
+}
+
+// Unavailable is what an owner says while OpenFGA gives no answer; nil if it is in step, or says so.
+func Unavailable(o *Owner, message string) *StatusUpdate {
+	unavailable := Condition{Unknown: true, Reason: corev1alpha1.BackendUnavailable, Message: clip.Text(message, maxSummary), Generation: o.Generation}
+	if o.Ready.Generation == o.Generation && o.Condition.Reason != Syncing ||
+		o.Ready.Generation == o.Generation && o.Ready.Reason == unavailable.Reason {
+		return nil
+	}
+	u := &StatusUpdate{Record: o.Record, Condition: o.Condition, StoreID: o.StatusStoreID, Ready: unavailable}
+	if u.Condition.Reason == "" {
+		u.Condition = unavailable
+	}
+	return u
 }
 
 // syncing is the condition while tuples are being written. It names who writes, so that whoever

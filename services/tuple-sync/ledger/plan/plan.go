@@ -58,6 +58,11 @@ func (p Plan) Idle() bool {
 	return len(p.Write) == 0 && len(p.Remove) == 0 && !slices.ContainsFunc(p.Actions, Action.works)
 }
 
+// Promises means that an object becomes ready by the plan.
+func (p Plan) Promises() bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Commit != nil && a.Commit.Ready.OK })
+}
+
 func (a Action) works() bool {
 	return a.AddFinalizer || a.Intent != nil || a.Commit != nil || a.RemoveFinalizer
 }
@@ -179,8 +184,11 @@ func (d *draft) action(e *Evaluation) Action {
 		a.Commit = d.update(e, e.desired, next)
 		if !e.AbandonsRecord() {
 			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
+			if o.Ready.Unknown { // Only what is done puts an end to that.
+				a.Intent.Ready = o.Ready
+			}
 		}
-	case e.phase == deleting, !known && o.Condition.Reason != Syncing:
+	case e.phase == deleting, !known && o.Condition.Reason != Syncing && !o.waits():
 	case next != o.Condition, o.Sum(next) != o.Ready, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
 	}

@@ -291,3 +291,29 @@ func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
 		})
 	}
 }
+
+func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
+	const down = "no answer since noon"
+	if u := Unavailable(new(owner("a", t1).recorded("S", t1)), down); u != nil {
+		t.Errorf("an owner in step says %+v", u)
+	}
+	o := owner("a", t1, t2).recorded("S", t1)
+	o.Generation = 2
+	u := Unavailable(&o, down)
+	if u == nil || !u.Ready.Unknown || u.Ready.Reason != "BackendUnavailable" || u.Ready.Generation != 2 || u.Condition != o.Condition || len(u.Record.Tuples) != 1 {
+		t.Fatalf("says %+v", u)
+	}
+	o.Ready = u.Ready
+	if again := Unavailable(&o, down+": still"); again != nil {
+		t.Errorf("says so once more: %+v", again)
+	}
+	action := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}).Actions[0]
+	if action.Intent.Ready != o.Ready || !action.Commit.Ready.OK {
+		t.Errorf("intends to say %+v, then %+v", action.Intent.Ready, action.Commit.Ready)
+	}
+	fresh := owner("a", t1).with(unjudged)
+	fresh.Obstacle = condition.Condition{Type: "Merged", Status: "Unknown", Reason: "BackendUnavailable", Message: down}
+	if c := Make(Input{StoreID: "S", Owners: []Owner{fresh}}).Actions[0].Commit; c == nil || !c.Ready.Unknown || c.Ready.Message != down {
+		t.Errorf("for store-sync says %+v", c)
+	}
+}

@@ -81,3 +81,6 @@ const (
 // Syncing is the reason of [TuplesSynced] while tuples are on their way: a stage of every
 // change, on which nothing but this condition depends.
 const Syncing = "Syncing"
+
+// BackendUnavailable is the reason of a condition that is unknown because OpenFGA gives no answer.
+const BackendUnavailable = "BackendUnavailable"
