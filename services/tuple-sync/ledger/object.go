@@ -35,6 +35,9 @@ type object struct {
 	// modelID is that of the model of a Store's OpenFGA store; of an AuthorizationModel, of the first
 	// model that it is part of.
 	modelID string
+	// recorded is where the record is from; unreadable says why it cannot be read.
+	recorded   recorded
+	unreadable error
 	// former means that the object lives, and this is a state from before its cluster went back in time.
 	former bool
 }
@@ -50,7 +53,7 @@ func storeObject(o view.Object[corev1alpha1.Store]) object {
 	out.TargetStoreID, out.modelID = s.Status.StoreID, s.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(s.Spec.Tuples)
 	out.StatusStoreID = s.Status.ManagedTuplesStoreID
-	out.Record = recordOfStore(s)
+	out.bear(recordedOfStore(s))
 	out.Size += quoted(s.Spec.CoreModule)
 	return out
 }
@@ -63,9 +66,15 @@ func modelObject(o view.Object[corev1alpha1.AuthorizationModel], target string) 
 	out.TargetStoreID, out.store, out.modelID = target, m.Spec.StoreRef.Key(o.Key.Cluster), m.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(m.Spec.Tuples)
 	out.StatusStoreID = m.Status.StoreID
-	out.Record = recordOfModel(m, target)
+	out.bear(recordedOfModel(m, target))
 	out.Size += quoted(m.Spec.Model)
 	return out
+}
+
+// bear takes in the record of an object.
+func (o *object) bear(r recorded) {
+	o.recorded = r
+	o.Record, o.unreadable = r.record()
 }
 
 // deletedObject is one that was deleted past us.
@@ -125,26 +134,6 @@ func (o *object) judge(live, asked string, types ...string) {
 			o.ModuleLive = o.ModuleJudged && holds
 		}
 	}
-}
-
-func recordOfStore(s *corev1alpha1.Store) plan.Record {
-	return record(s.Status.ManagedTuplesStoreID, s.Status.ManagedTuples, s.Status.StoreID)
-}
-
-func recordOfModel(m *corev1alpha1.AuthorizationModel, target string) plan.Record {
-	return record(m.Status.StoreID, m.Status.ManagedTuples, target)
-}
-
-// record reads one of a status. One without a store is from before there was such a field:
-// then it speaks of the store that the object belongs to.
-func record(storeID string, tuples []corev1alpha1.Tuple, target string) plan.Record {
-	switch {
-	case len(tuples) == 0:
-		return plan.Record{}
-	case storeID == "":
-		storeID = target
-	}
-	return plan.Record{StoreID: storeID, Tuples: tuple.ParseAll(tuples)}
 }
 
 // quoted is about what a text takes in JSON.

@@ -16,13 +16,17 @@ func (r *Reconciler) TellOutage(ctx context.Context, key Key, why controller.Out
 	var errs []error
 	for _, o := range r.state.under(key) {
 		u := plan.Unavailable(&o.Owner, why.Message())
-		if u == nil {
+		if u == nil || o.unreadable != nil {
 			continue
+		}
+		fields, err := o.status(u)
+		if err != nil {
+			return err
 		}
 		if err := why.Pace(ctx); err != nil {
 			return err
 		}
-		_, err := r.applier.status.Apply(ctx, p, o.kind, o.change, o.status(u))
+		_, err = r.applier.status.Apply(ctx, p, o.kind, o.change, fields)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -117,6 +117,9 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	objects := r.objects(p)
 	modelID := modelOf(storeID, objects)
 	for _, o := range objects {
+		if o.unreadable != nil { // Whatever were done to its tuples would be a guess.
+			p.unwritable[o.UID] = o.unreadable
+		}
 		_, o.Unwritable = p.unwritable[o.UID]
 		declared = declared || len(o.Declared) > 0
 		thorough = r.records.doubt(storeID, &o, first, s.begun) || thorough

@@ -35,11 +35,11 @@ func NewState(v *view.View, accountType string) *State {
 		accountType: accountType,
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
-			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordOfStore(s).StoreID} },
+			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordedOfStore(s).StoreID} },
 		}),
 		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreName: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
-			byRecord:    func(m *corev1alpha1.AuthorizationModel) []string { return []string{recordOfModel(m, "").StoreID} },
+			byRecord:    func(m *corev1alpha1.AuthorizationModel) []string { return []string{recordedOfModel(m, "").StoreID} },
 		}),
 		infos: view.Register(v, kinds.AccountInfos(), map[string]func(*corev1alpha1.AccountInfo) []string{
 			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
@@ -141,7 +141,8 @@ func (s *State) owners(storeID string) []object {
 // deleted lists the objects that were deleted although they had a record of a store.
 func (s *State) deleted(storeID string) []object {
 	var objects []object
-	add := func(last event.Change, r plan.Record) {
+	add := func(last event.Change, from recorded) {
+		r, _ := from.record() // Of what cannot be read there is nothing to remove.
 		if s.lives(last.Key, last.UID) {
 			objects = append(objects, formerObject(last, r))
 		} else {
@@ -149,10 +150,10 @@ func (s *State) deleted(storeID string) []object {
 		}
 	}
 	for _, o := range s.Stores.GoneBy(byRecord, storeID) {
-		add(o.Change, recordOfStore(o.Value))
+		add(o.Change, recordedOfStore(o.Value))
 	}
 	for _, m := range s.Models.GoneBy(byRecord, storeID) {
-		add(m.Change, recordOfModel(m.Value, ""))
+		add(m.Change, recordedOfModel(m.Value, ""))
 	}
 	return objects
 }
@@ -170,12 +171,12 @@ func (s *State) accountsForItself(key event.Key, uid string) bool {
 	}
 	for _, o := range s.Stores.Gone(key) {
 		if o.UID == uid {
-			return o.Value != nil && len(recordOfStore(o.Value).Tuples) == 0
+			return o.Value != nil && recordedOfStore(o.Value).empty()
 		}
 	}
 	for _, m := range s.Models.Gone(key) {
 		if m.UID == uid {
-			return m.Value != nil && len(recordOfModel(m.Value, "").Tuples) == 0
+			return m.Value != nil && recordedOfModel(m.Value, "").empty()
 		}
 	}
 	return false

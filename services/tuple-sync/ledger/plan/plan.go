@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -197,6 +198,9 @@ func (d *draft) action(e *Evaluation) Action {
 
 func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {
 	u := &StatusUpdate{Condition: c, Ready: e.Owner.Sum(c), StoreID: d.statusStore(e, tuples)}
+	if len(tuples) > corev1alpha1.LongRecord {
+		tuples = tuple.Sorted(tuples) // As it is read again.
+	}
 	if len(tuples) > 0 {
 		u.Record = Record{StoreID: d.in.StoreID, Tuples: tuples}
 	}

@@ -47,6 +47,12 @@ type AuthorizationModelStatus struct {
 	// +optional
 	// +listType=atomic
 	ManagedTuples []Tuple `json:"managedTuples,omitempty"`
+	// Ledger is in the place of managedTuples when these are many.
+	// +optional
+	Ledger *Ledger `json:"ledger,omitempty"`
+	// TupleCount is the number of managed tuples.
+	// +optional
+	TupleCount int32 `json:"tupleCount,omitempty"`
 	// StoreID is the store that managedTuples were written to.
 	// +optional
 	StoreID string `json:"storeId,omitempty"`

@@ -74,6 +74,9 @@ type StoreStatus struct {
 	// +optional
 	// +listType=atomic
 	ManagedTuples []Tuple `json:"managedTuples,omitempty"`
+	// Ledger is in the place of managedTuples when these are many.
+	// +optional
+	Ledger *Ledger `json:"ledger,omitempty"`
 	// ManagedTuplesStoreID is the store that managedTuples were written to.
 	// +optional
 	ManagedTuplesStoreID string `json:"managedTuplesStoreId,omitempty"`
