@@ -143,6 +143,10 @@ e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local ## Black-box tests of `enta
 chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what becomes of it (MINUTES, SEED, NODES, REPLICAS, BLOWS)
 	@bin/chaos -for $(MINUTES)m $(if $(SEED),-seed $(SEED)) -nodes $(NODES) -replicas $(REPLICAS) -blows $(BLOWS)
 
+.PHONY: mutants
+mutants: ## Put bugs into the compilers of the policy language, and see that its tests find each
+	cd services/policy/conformance && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+
 .PHONY: bench
 bench: kube-local bin/entail ## Measure what docs/benchmarks.md states
 	@scripts/bench.sh

@@ -10,7 +10,7 @@ for module in "$@"; do
 	echo "checking module $module"
 	# Kubernetes itself is compiled once: with the flags of deploy/local/build.sh.
 	[[ $module != deploy/local ]] || export CGO_ENABLED=0 GOFLAGS=-trimpath
-	(cd "$module" && go mod tidy -diff && go vet -tags integration,e2e ./...) || failed=1
+	(cd "$module" && go mod tidy -diff && go vet -tags integration,e2e,mutants ./...) || failed=1
 done
 
 # deploy/local is the Kubernetes release it runs, so it may differ.

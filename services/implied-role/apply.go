@@ -27,6 +27,7 @@ type cluster interface {
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error)
+	Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
 	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
@@ -37,8 +38,11 @@ type applier struct {
 	kube    cluster
 	metrics *metrics
 	log     *slog.Logger
-	// writers has room for the changes that are made at a time, whatever the namespace.
+	// writers has room for the changes that are made at a time, whatever the namespace. Statuses
+	// have room of their own.
 	writers chan struct{}
+	// guard tells why nobody in a namespace may be given anything; nil if nothing speaks against it.
+	guard func(ctx context.Context, namespace string) error
 }
 
 // applied is what became of plans.
@@ -121,22 +125,23 @@ func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, act
 	group.Wait()
 }
 
-// one makes one change and takes its result into the view.
+// one makes one change and takes its result into the view. What would go on granting after its
+// deletion grants nothing before.
 func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, action infer.Action) error {
 	seen, there := a.state.Bindings.Get(a.state.BindingKey(n.name, action.Name))
 	if there != (action.Observed != nil) || there && !same(seen.Value, action.Observed) {
 		return reconcile.ErrStale
 	}
-	var now event.Change
-	var err error
-	if action.Verb == infer.Delete {
-		now = seen.Change
-		now.Deleted, now.ObservedAt = true, time.Now()
-		err = a.kube.Delete(ctx, kinds.RoleBindings(), seen.Change)
-	} else {
-		seen.Key = a.state.BindingKey(n.name, action.Name)
-		now, err = a.kube.Apply(ctx, kinds.RoleBindings(), seen.Change, action.Object())
+	if action.Verb == infer.Delete && seen.Value.Delayed() {
+		first := action
+		first.Verb = infer.Empty
+		if err := a.one(ctx, p, n, first); err != nil {
+			return err
+		}
+		seen, _ = a.state.Bindings.Get(seen.Key)
 	}
+	seen.Key = a.state.BindingKey(n.name, action.Name)
+	now, err := a.call(ctx, seen.Change, action)
 	if errors.Is(err, kube.ErrConflict) {
 		return a.refresh(ctx, kinds.RoleBindings(), seen.Change)
 	}
@@ -149,6 +154,21 @@ func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, act
 		return nil
 	}
 	return n.ours(now, func() error { return p.Wrote(ctx, cause.Change, now) })
+}
+
+// call is one request, on the newest state or not at all.
+func (a *applier) call(ctx context.Context, seen event.Change, action infer.Action) (event.Change, error) {
+	kind := kinds.RoleBindings()
+	switch action.Verb {
+	case infer.Delete:
+		gone := seen
+		gone.Deleted, gone.ObservedAt = true, time.Now()
+		return gone, a.kube.Delete(ctx, kind, seen)
+	case infer.Empty:
+		return a.kube.Merge(ctx, kind, seen, map[string]any{"subjects": []any{}})
+	default:
+		return a.kube.Apply(ctx, kind, seen, action.Object())
+	}
 }
 
 // same reports whether the view holds what an action was planned from, or what an earlier

@@ -78,6 +78,7 @@ func (b *bed) serve() *testbed.Running {
 func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
+	cfg.WithoutGuard = true // Tests of the guard turn it on.
 	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
@@ -148,9 +149,11 @@ func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) error {
 		return err
 	}
 	force := true
-	_, err = b.Resource(kind).Namespace(b.namespace).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
-		metav1.PatchOptions{FieldManager: "test", Force: &force})
-	return err
+	return b.patient(func() error {
+		_, err := b.Resource(kind).Namespace(b.namespace).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
+			metav1.PatchOptions{FieldManager: "test", Force: &force})
+		return err
+	})
 }
 
 func (b *bed) bind(name string, r infer.Role, who []string) {

@@ -114,3 +114,42 @@ func (b *bed) countGenerated() int {
 	}
 	return len(list.Items)
 }
+
+// BenchmarkRevocationUnderStatuses takes a role from somebody while the statuses of 400 rules are
+// written because of another change.
+func BenchmarkRevocationUnderStatuses(b *testing.B) {
+	const rules = 400
+	bed := newBed(b)
+	bed.Reflector()
+	bed.serve()
+	for i := range rules {
+		bed.do(fmt.Sprintf("c%d>hub", i))
+	}
+	bed.do("a>b")
+	statuses := func(n int) {
+		b.Helper()
+		testbed.Eventually(b, time.Minute, func() error {
+			if got := bed.Kube.Writes(); got < n {
+				return fmt.Errorf("%d writes, want %d statuses", got, n)
+			}
+			return nil
+		})
+	}
+	var revoked time.Duration
+	for b.Loop() {
+		bed.do("B=a{x,y}")
+		bed.generates("B:b{x,y}")
+		bed.Settled()
+		written := bed.Kube.Writes()
+		bed.do("hub>last")
+		statuses(written + rules/8)
+		started := time.Now()
+		bed.do("B=a{x}")
+		bed.generates("B:b{x}")
+		revoked += time.Since(started)
+		statuses(written + rules)
+		bed.do("-hub>last")
+		statuses(written + 2*rules)
+	}
+	b.ReportMetric(float64(revoked.Milliseconds())/float64(b.N), "revoked-ms")
+}

@@ -58,9 +58,6 @@ func (m *memory) sourcesOf(k event.Key, b state.Binding) []string {
 		return []string{k.Name}
 	}
 	sources := []string{state.SourceOf(b.Value)}
-	if b.Value.Former != "" { // Somebody made it theirs; its source must know.
-		sources = append(sources, b.Value.Former)
-	}
 	if m.state.GeneratedFrom(k.Namespace, k.Name) > 0 {
 		sources = append(sources, k.Name)
 	}

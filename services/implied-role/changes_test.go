@@ -87,9 +87,9 @@ func (w *tracked) taken() string {
 
 func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 	ours := (&tracked{}).generated().Name
-	adopted := func(w *tracked) *rbacv1.RoleBinding {
+	stripped := func(w *tracked) *rbacv1.RoleBinding {
 		b := w.generated()
-		b.Labels = nil
+		b.Labels, b.OwnerReferences = nil, nil
 		return b
 	}
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 		"a binding that people made":   {func(w *tracked) { w.apply(w.next("C", w.source())) }, "C"},
 		"a generated one":              {func(w *tracked) { w.apply(w.next(ours, w.generated())) }, "B"},
 		"a generated one goes":         {func(w *tracked) { w.apply(w.next(ours, nil)) }, "B gone:" + ours},
-		"somebody makes it theirs":     {func(w *tracked) { w.apply(w.next(ours, adopted(w))) }, "B " + ours},
+		"somebody strips it":           {func(w *tracked) { w.apply(w.next(ours, stripped(w))) }, "B"},
 		"nothing that matters":         {func(w *tracked) { w.memory.Changed(event.Key{Namespace: "ns"}) }, ""},
 		"its own write":                {func(w *tracked) { w.own(ours, w.generated()) }, ""},
 		"its own deletion":             {func(w *tracked) { w.own(ours, nil) }, ""},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
+	"github.com/entail-dev/entail/services/internal/admission"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fga"
 )
@@ -22,6 +23,10 @@ type Config struct {
 	ProjectStore string
 	// ProjectRoles is the type of roles in its model and their relation to who has them.
 	ProjectRoles string
+	// Admission is where the API server asks who may write rules and bind roles. Without it no rule
+	// holds, unless WithoutGuard says that everybody who writes them is trusted.
+	Admission    admission.Config
+	WithoutGuard bool
 	// OpenFGA is where that store is.
 	OpenFGA fga.Config
 }
@@ -34,7 +39,10 @@ const (
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: controller.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters, ProjectRoles: "role#assignee"}
+	return Config{
+		Config: controller.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters, ProjectRoles: "role#assignee",
+		Admission: admission.Defaults(),
+	}
 }
 
 // BindFlags makes every setting a flag.
@@ -48,12 +56,18 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.ProjectStore, "project-store", c.ProjectStore, "`name` of an OpenFGA store in which checks shall see what roles imply")
 	fs.StringVar(&c.ProjectRoles, "project-roles", c.ProjectRoles, "`type#relation` of roles in its model: such a relation must take itself for its users")
 	c.OpenFGA.BindFlags(fs)
+	c.Admission.BindFlags(fs)
+	fs.BoolVar(&c.WithoutGuard, "without-guard", c.WithoutGuard,
+		"let rules hold although no webhook judges who writes them: whoever may write a rule may then give any role")
 	fs.IntVar(&c.Writers, "writers", c.Writers, "how many changes to make at the API server at a time")
 }
 
 // Validate says what is wrong and what to do about it.
 func (c *Config) Validate() error {
-	errs := []error{c.Config.Validate()}
+	errs := []error{c.Config.Validate(), c.Admission.Validate()}
+	if c.WithoutGuard && c.Admission.Enabled() {
+		errs = append(errs, errors.New("--without-guard: leave it out, or --admission-url and --admission-service"))
+	}
 	if c.Policy.MaxGenerated < 1 || c.Policy.MaxRules < 1 {
 		errs = append(errs, fmt.Errorf("--max-generated %d and --max-rules %d: use at least 1", c.Policy.MaxGenerated, c.Policy.MaxRules))
 	}

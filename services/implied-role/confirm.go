@@ -2,9 +2,7 @@ package impliedrole
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -54,9 +52,15 @@ func (a *applier) witness(ctx context.Context, n *namespace, plans []infer.Plan,
 	if len(sources) == 0 {
 		return w
 	}
-	if w.err = w.confirmRules(ctx, n.ruleSet); w.err == nil && len(sources) > maxReads {
+	if a.guard != nil {
+		w.err = a.guard(ctx, n.name)
+	}
+	if w.err == nil {
+		w.err = w.confirmRules(ctx, n.ruleSet)
+	}
+	if w.err == nil && len(sources) > maxReads {
 		w.bindings = map[string]*infer.Binding{}
-		w.err = each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) { w.bindings[b.Name] = b })
+		w.err = event.Each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) { w.bindings[b.Name] = b })
 	}
 	return w
 }
@@ -95,7 +99,7 @@ func (w *witness) confirmSource(ctx context.Context, name string) error {
 		}
 		if err == nil {
 			is = new(infer.Binding)
-			if err := decode(now, is); err != nil {
+			if err := now.Decode(is); err != nil {
 				return err
 			}
 		}
@@ -112,7 +116,7 @@ func (w *witness) confirmRules(ctx context.Context, planned *infer.RuleSet) erro
 		return reconcile.ErrStale
 	}
 	rules := map[string]*rolev1alpha1.ImpliedRoles{}
-	err := each(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
+	err := event.Each(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
 	if err != nil {
 		return err
 	}
@@ -124,26 +128,4 @@ func (w *witness) confirmRules(ctx context.Context, planned *infer.RuleSet) erro
 		return nil
 	}
 	return w.applier.refresh(ctx, kinds.ImpliedRoles(), held[i].Change)
-}
-
-func decode(c event.Change, into any) error {
-	if err := json.Unmarshal(c.Object, into); err != nil {
-		return fmt.Errorf("decoding %s: %w", c.Key, err)
-	}
-	return nil
-}
-
-// each decodes what is listed.
-func each[T any](objects func(yield func(event.Change, error) bool), take func(*T)) error {
-	for change, err := range objects {
-		if err != nil {
-			return err
-		}
-		value := new(T)
-		if err := decode(change, value); err != nil {
-			return err
-		}
-		take(value)
-	}
-	return nil
 }

@@ -61,39 +61,28 @@ func TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot(t *testing.T) {
 	b.becomes("B1:b{u}")
 }
 
-func TestAGeneratedBindingThatSomebodyAdoptsIsTheirs(t *testing.T) {
-	for what, c := range map[string]struct{ adopt, back string }{
-		"without our label": {`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"me"}}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"implied-role"}}}`},
-		"without its owner": {`{"metadata":{"ownerReferences":null}}`, ""},
-	} {
-		t.Run(what, func(t *testing.T) {
-			b := newBed(t)
-			b.Reflector()
-			b.serve()
-			b.do("a>b b>c B=a{x}")
-			b.becomes("B:b{x} B:c{x}")
-			mine := name("B", "b")
-			b.patch(mine, c.adopt)
-			b.condition("a>b", "Synced", "NameConflict")
-			b.reported(mine, "NameConflict")
-			b.generates("B:c{x} " + mine + ":c{x}")
-			b.Settled()
-			was := b.get(mine)
-			b.do("-a>b")
-			b.generates(mine + ":c{x}")
-			b.Settled()
-			if now := b.get(mine); now == nil || now.ResourceVersion != was.ResourceVersion {
-				t.Errorf("the adopted binding became %+v", now)
-			}
-			if c.back == "" {
-				b.do("a>b -" + mine)
-			} else {
-				b.do("a>b")
-				b.patch(mine, c.back)
-			}
-			b.becomes("B:b{x} B:c{x}")
-		})
+func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	b.do("a>b b>c B=a{x}")
+	b.becomes("B:b{x} B:c{x}")
+	mine := name("B", "b")
+	b.patch(mine, `{"metadata":{"labels":{"role.k8s.com/independent":"true"}}}`)
+	b.condition("a>b", "Synced", "NameConflict")
+	b.reported(mine, "NameConflict")
+	b.generates("B:c{x} " + mine + ":c{x}")
+	b.Settled()
+	was := b.get(mine)
+	b.do("-a>b")
+	b.generates(mine + ":c{x}")
+	b.Settled()
+	if now := b.get(mine); now == nil || now.ResourceVersion != was.ResourceVersion {
+		t.Errorf("the independent binding became %+v", now)
 	}
+	b.do("a>b")
+	b.patch(mine, `{"metadata":{"labels":{"role.k8s.com/independent":null}}}`)
+	b.becomes("B:b{x} B:c{x}")
 }
 
 func TestWhatIsBeingDeletedImpliesNothingAnyMore(t *testing.T) {
@@ -106,6 +95,7 @@ func TestWhatIsBeingDeletedImpliesNothingAnyMore(t *testing.T) {
 	b.patch("B1", held)
 	b.do("-a>c -B1")
 	b.generates("B2:b{y}")
+	b.Settled()
 	b.Quiet("a resync while they are held", func() { b.Resync(topology.ImpliedRole) })
 	b.patchRule("a>c", unheld)
 	b.patch("B1", unheld)
@@ -225,7 +215,7 @@ func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
-	const roles = 400
+	const roles = 150
 	long := func(i int) infer.Role {
 		text := fmt.Sprintf("%04d", i)
 		return infer.Role{Name: text + strings.Repeat(`"`, 250-len(text))}
@@ -242,7 +232,7 @@ func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
 			continue
 		}
 		listed := len(r.Status.Inferences.ChildRoles)
-		if listed == 0 || listed >= roles-1 || c.Message != fmt.Sprintf("%d further child roles follow and are not listed here: ask entail inferences", roles-1-listed) {
+		if listed == 0 || listed >= roles-1 || !strings.HasPrefix(c.Message, "more child roles follow") {
 			t.Errorf("%d of %d are listed, and it says %q", listed, roles-1, c.Message)
 		}
 	}

@@ -28,15 +28,19 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("configuration of %s: %w", topology.ImpliedRole, err)
 	}
+	w := &webhooks{cfg: cfg}
 	return service.Run(ctx, topology.ImpliedRole, cfg.Config.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
-		return build(cfg, rt)
-	})
+		return build(cfg, rt, w)
+	}, w.open)
 }
 
 // deadline bounds one pass over a namespace, which may have to make many bindings.
 const deadline = 10 * time.Minute
 
-func build(cfg Config, rt *service.Runtime) (service.App, error) {
+// statusShare is how many writers of RoleBindings there are for one of statuses.
+const statusShare = 4
+
+func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	needs := controller.Needs{OneCluster: true}
 	if cfg.ProjectStore != "" {
 		needs.OpenFGA = &cfg.OpenFGA
@@ -46,12 +50,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, err
 	}
 	parts.Engine.Deadline = deadline
+	cfg.Policy.Unguarded = !cfg.Admission.Enabled() && !cfg.WithoutGuard
 	s, v := state.New(parts.View, cfg.Cluster, cfg.Policy), parts.View
 	memory, watchCache := newMemory(s), query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
 	r := &reconciler{
-		state: s, memory: memory, status: parts.Status, log: rt.Log,
+		state: s, memory: memory, status: parts.Status, log: rt.Log, writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
 		applier: &applier{
 			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
+			guard: w.cover,
 		},
 	}
 	if parts.OpenFGA != nil {
@@ -71,5 +77,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	app := controller.App(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
 		inferencev1connect.InferenceServiceHandler(server), query.Access()))
 	app.Tasks = append(app.Tasks, watchCache.Run)
+	app.Ready = append(app.Ready, service.Check{Name: "admission", Err: w.inForce})
+	w.follow(v, s)
 	return app, nil
 }

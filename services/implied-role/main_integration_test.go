@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	cfg := impliedrole.Defaults()
 	cfg.NATS.URL, cfg.Kube.Kubeconfig = os.Getenv(natsEnv), os.Getenv(kubeEnv)
 	cfg.RPC.Listen, cfg.RPC.Auth = "127.0.0.1:0", rpc.None
-	cfg.LogLevel, cfg.Resync = slog.LevelWarn, time.Hour
+	cfg.LogLevel, cfg.Resync, cfg.WithoutGuard = slog.LevelWarn, time.Hour, true
 	if err := impliedrole.Run(context.Background(), cfg); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

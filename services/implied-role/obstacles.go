@@ -38,6 +38,8 @@ type namespace struct {
 	foreign map[string]string
 	// busy means that what statuses tell may change at any moment, due that they are then to be written.
 	busy, due bool
+	// rest is until when statuses are not written.
+	rest time.Time
 	// finished is when everything was last as it must be.
 	finished time.Time
 }
@@ -116,6 +118,23 @@ func (n *namespace) end(e ending) (statuses bool) {
 	statuses, n.due = n.due && !n.busy, n.due && n.busy
 	return statuses
 }
+
+// told notes that statuses were written for so long. They rest for as long, within bounds: whoever
+// changes much, rule by rule, is told what it comes to, not of each.
+func (n *namespace) told(took time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rest = time.Now().Add(min(took, maxRest))
+}
+
+// resting is for how long statuses are still not to be written.
+func (n *namespace) resting() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Until(n.rest)
+}
+
+const maxRest = 5 * time.Second
 
 // list is the obstacles of all sources in order, one of each kind between two roles: there may
 // be one for every binding. While that may change, or if other rules have come, it is not known,

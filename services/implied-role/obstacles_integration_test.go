@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -100,8 +103,9 @@ func TestX3ATakenNameIsReportedAndUsedWhenItIsFree(t *testing.T) {
 	b.Reflector()
 	b.serve()
 	taken := name("B", "b")
-	b.do("a>b b>c " + taken + "=b{mallory}")
-	b.Settled()
+	b.do("a>b b>c")
+	b.independent(taken, "b", "mallory")
+	b.generates(taken + ":c{mallory}")
 	was := b.get(taken)
 	b.do("B=a{x}")
 	if c := b.condition("a>b", "Synced", "NameConflict"); !strings.Contains(c.Message, taken) {
@@ -117,6 +121,17 @@ func TestX3ATakenNameIsReportedAndUsedWhenItIsFree(t *testing.T) {
 	b.condition("a>b", "Synced", "NameConflict")
 	b.do("-" + taken)
 	b.becomes("B:b{x} B:c{x}")
+}
+
+// independent makes a binding with a reserved name, as who may bind can.
+func (b *bed) independent(name, r, who string) {
+	b.T.Helper()
+	if err := b.create(b.T.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{infer.IndependentLabel: "true"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role(r).Kind(), Name: role(r).Name}, Subjects: []rbacv1.Subject{subject(who)},
+	}); err != nil {
+		b.T.Fatal(err)
+	}
 }
 
 func TestX4AGeneratedBindingImpliesNothing(t *testing.T) {
@@ -315,4 +330,46 @@ func TestANamespaceGoesWithoutTrouble(t *testing.T) {
 	})
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
+}
+
+// TestARuleThatIsMadeAnewAtOnceFailsNoPass deletes rules and makes others of their names, while
+// their statuses are being written.
+func TestARuleThatIsMadeAnewAtOnceFailsNoPass(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	var log warnings
+	b.serveWith(func(c *impliedrole.Config) {
+		c.Embed.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	b.do("a>b B=a{x}")
+	b.becomes("B:b{x}")
+	for i := range 40 {
+		child := role([]string{"c", "b"}[i%2])
+		b.do("-a>b")
+		b.rule(ruleName("a>b"), role("a"), child, false)
+		if i%10 == 9 {
+			b.becomes("B:" + child.Name + "{x}")
+		}
+	}
+	if text := log.String(); strings.Contains(text, "failed") {
+		t.Error(text)
+	}
+}
+
+// warnings are what a service logs.
+type warnings struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *warnings) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(data)
+}
+
+func (w *warnings) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
 }

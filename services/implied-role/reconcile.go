@@ -53,6 +53,8 @@ type reconciler struct {
 	memory  *memory
 	applier *applier
 	status  statusWriter
+	// writers has room for the statuses that are written at a time.
+	writers chan struct{}
 	// projection is nil unless rules are to be in OpenFGA, too.
 	projection *projection.Projection
 	log        *slog.Logger
@@ -68,6 +70,9 @@ func (r *reconciler) Keys(k event.Key) []Key {
 		return []Key{{Namespace: k.Namespace}}
 	case kinds.ImpliedRoles().GroupResource:
 		return []Key{{Namespace: k.Namespace}, {Namespace: k.Namespace, Statuses: true}}
+	}
+	if k.GroupResource == kinds.ClusterRoleBindings().GroupResource {
+		return nil // Nothing follows from these.
 	}
 	var keys []Key // Statuses tell whether a Role or ClusterRole exists.
 	for _, namespace := range r.state.NamespacesWithChild(k.Namespace, k.Name) {
@@ -188,6 +193,7 @@ func (r *reconciler) concern(n *namespace, ruleSet, before *infer.RuleSet, chang
 		return
 	}
 	changes.add(n.waitingFor(changes.bindings)...)
+	changes.add(r.state.Orphans(n.name, ruleSet)...)
 	if ruleSet.Same(before) {
 		return
 	}

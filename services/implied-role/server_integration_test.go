@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -296,5 +298,28 @@ func TestWhoMadeWhatIsExplained(t *testing.T) {
 	sync, err := client.GetSyncStatus(t.Context(), &inferencev1.GetSyncStatusRequest{})
 	if err != nil || len(sync.GetNamespaces()) != 1 || sync.GetNamespaces()[0].GetWanted() != 2 || sync.GetNamespaces()[0].GetPending() != 0 {
 		t.Errorf("sync %v, %v", sync, err)
+	}
+}
+
+func TestQuestionsMayBePutByGET(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.do("a>b")
+	r := b.serve()
+	b.table(b.client(r), "a: b")
+	question := r.URL + inferencev1connect.InferenceServiceListInferencesProcedure + "?connect=v1&encoding=json&message=" + url.QueryEscape(`{"namespace":"team"}`)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, question, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), `"a"`) {
+		t.Errorf("%s: %s, %v", response.Status, text, err)
 	}
 }

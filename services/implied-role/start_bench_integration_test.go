@@ -154,7 +154,8 @@ func (b *bed) publishInStep(namespaces, sources int) {
 	}
 	<-b.JS.PublishAsyncComplete()
 	b.mark(map[kinds.Kind]int{
-		kinds.ImpliedRoles(): namespaces * depth, kinds.RoleBindings(): namespaces * sources * (1 + depth), kinds.Roles(): 0, kinds.ClusterRoles(): 0,
+		kinds.ImpliedRoles(): namespaces * depth, kinds.RoleBindings(): namespaces * sources * (1 + depth), kinds.ClusterRoleBindings(): 0,
+		kinds.Roles(): 0, kinds.ClusterRoles(): 0,
 	})
 }
 

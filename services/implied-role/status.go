@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,16 +28,17 @@ import (
 )
 
 const (
-	// maxChildren and maxChildBytes bound the list of child roles in a status. The API server
-	// takes objects of 1.5 MiB, and writes each role down twice: whose field it is, too.
-	maxChildren   = 5000
-	maxChildBytes = 256 << 10
+	// maxChildren bounds the list of child roles in a status: a rule has the status of all that
+	// follows from it, and is written anew whenever that changes.
+	maxChildren = 100
+	// aFew is how many statuses may be written again and again.
+	aFew = 50
 	// maxCause bounds what is told of an error.
 	maxCause = 1024
 )
 
 // reconcileStatuses makes the status of every rule what it must be, unless bindings are being
-// made: then whoever makes them asks for statuses in the end.
+// made: then whoever makes them asks for statuses in the end. It gives way to all else.
 func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.known(p.Key.Namespace)
 	if n == nil {
@@ -48,11 +49,16 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 	if !known {
 		return nil
 	}
+	if rest := n.resting(); rest > 0 {
+		p.Again(rest)
+		return nil
+	}
 	var (
 		group    sync.WaitGroup
 		parent   infer.Role
 		children childList
 	)
+	started, written := time.Now(), 0
 	in, evaluated, errs := infer.StatusInput{Exists: r.state.Exists(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
 	for _, i := range byParent(evaluated) {
 		status := ruleSet.RuleStatus(evaluated[i], in)
@@ -64,13 +70,21 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 			p.Report(write.Object, write.Outcome, write.Message)
 			continue
 		}
-		r.applier.writers <- struct{}{}
+		if p.Outranked() {
+			p.Enqueue(statusesLast, p.Key)
+			break
+		}
+		written++
+		r.writers <- struct{}{}
 		group.Go(func() {
-			defer func() { <-r.applier.writers }()
+			defer func() { <-r.writers }()
 			_, errs[i] = r.status.Write(ctx, p, write)
 		})
 	}
 	group.Wait()
+	if written > aFew {
+		n.told(time.Since(started))
+	}
 	return r.refused(ctx, p, rules, errs)
 }
 
@@ -103,40 +117,25 @@ func byParent(rules []infer.EvaluatedRule) []int {
 	return order
 }
 
-// childList is child roles as a status lists them, sorted, and how many are left out.
+// childList is child roles as a status lists them, sorted, and whether some are left out.
 type childList struct {
 	names []string
-	more  int
+	more  bool
 }
 
 func newChildList(roles []infer.Role) childList {
-	names, bytes := make([]string, 0, min(len(roles), maxChildren)), 0
-	for _, r := range roles {
-		name := r.String()
-		if bytes += encoded(name); len(names) == maxChildren || bytes > maxChildBytes {
-			break
-		}
-		names = append(names, name)
+	names := make([]string, min(len(roles), maxChildren))
+	for i := range names {
+		names[i] = roles[i].String()
 	}
 	slices.Sort(names)
-	return childList{names, len(roles) - len(names)}
-}
-
-// encoded is about how long a text is in JSON: some letters are written as six.
-func encoded(text string) int {
-	n := len(text) + len(`"",`)
-	for _, letter := range []byte(text) {
-		if letter < ' ' || strings.IndexByte(`"\<>&`, letter) >= 0 {
-			n += len(`\u0000`) - 1
-		}
-	}
-	return n
+	return childList{names, len(roles) > maxChildren}
 }
 
 // statusOf is what is to be told of a rule. When a condition changed is as before unless it did.
 func statusOf(rule state.Rule, s infer.Status, children childList) controller.Status {
-	if children.more > 0 && s.Accepted.Holds() {
-		s.Accepted.Message = fmt.Sprintf("%d further child roles follow and are not listed here: ask entail inferences", children.more)
+	if children.more && s.Accepted.Holds() { // How many would have it written at each change of that.
+		s.Accepted.Message = fmt.Sprintf("more child roles follow than the %d that are listed here: ask entail inferences", maxChildren)
 	}
 	fields, has := rolev1alpha1.ImpliedRolesStatus{ObservedGeneration: rule.Generation}, rule.Value.Status
 	if s.Parent.Name != "" {
@@ -172,7 +171,7 @@ func (r *reconciler) warn(ctx context.Context, namespace, source string, taken [
 		})
 	}
 	uid := ""
-	if b := r.state.Binding(namespace, source); b != nil && b.Labelled && b.Grants() {
+	if b := r.state.Binding(namespace, source); b != nil && b.Labelled && !b.Generated() {
 		uid = string(b.UID)
 	}
 	if r.memory.of(namespace).isNews(source, uid) {

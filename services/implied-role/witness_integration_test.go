@@ -45,7 +45,7 @@ func (b *bed) wanted() grants {
 	}
 	all := grants{}
 	for _, binding := range ns.Bindings {
-		if binding.Grants() {
+		if !binding.Generated() && !binding.Deleting {
 			all.add(binding.Role, binding.Subjects)
 		}
 	}

@@ -11,6 +11,7 @@ const (
 	CodeKind       Code = "E-KIND"
 	CodeUnknownKey Code = "E-UNKNOWN-KEY"
 	CodeDupKey     Code = "E-DUP-KEY"
+	CodeManifest   Code = "E-MANIFEST"
 	CodeFormat     Code = "E-FORMAT"
 )
 
@@ -52,6 +53,7 @@ const (
 	CodeUnusedUnion     Code = "W-UNUSED-UNION"
 	CodeUnusedType      Code = "W-UNUSED-TYPE"
 	CodeUnderscore      Code = "W-UNDERSCORE"
+	CodeMoreWarnings    Code = "W-LIMIT"
 )
 
 // What a valid policy can be refused for by one engine.

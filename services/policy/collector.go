@@ -8,17 +8,32 @@ const MaxDiagnostics = 10_000
 // Collector collects diagnostics. The zero value is ready for use.
 type Collector struct {
 	found Diagnostics
-	full  bool
+	// more tells of the severities of which findings were left out. No warning takes the place of an error.
+	more map[Severity]bool
+	// errors is how many findings, from the first on, are known to be errors.
+	errors int
 }
 
 // Add reports a finding; its severity is that of the code. The result may be used until the next call.
 func (c *Collector) Add(place Place, code Code, message, hint string) *Diagnostic {
-	if len(c.found) == MaxDiagnostics {
-		c.full = true
-		return &Diagnostic{}
+	d := Diagnostic{Place: place, Code: code, Severity: code.Severity(), Message: message, Hint: hint}
+	if len(c.found) < MaxDiagnostics {
+		c.found = append(c.found, d)
+		return &c.found[len(c.found)-1]
 	}
-	c.found = append(c.found, Diagnostic{Place: place, Code: code, Severity: code.Severity(), Message: message, Hint: hint})
-	return &c.found[len(c.found)-1]
+	if c.more == nil {
+		c.more = map[Severity]bool{}
+	}
+	for d.Severity == Error && c.errors < MaxDiagnostics {
+		c.errors++
+		if at := &c.found[c.errors-1]; at.Severity == Warning {
+			c.more[Warning] = true
+			*at = d
+			return at
+		}
+	}
+	c.more[d.Severity] = true
+	return &Diagnostic{}
 }
 
 // Also names another place that the finding speaks of.
@@ -33,9 +48,13 @@ func (c *Collector) HasErrors() bool { return c.found.HasErrors() }
 // Diagnostics returns what was found.
 func (c *Collector) Diagnostics() Diagnostics {
 	found := Diagnostics{}.Join(c.found)
-	if c.full {
+	code := CodeMoreWarnings
+	if c.more[Error] {
+		code = CodeLimit
+	}
+	if len(c.more) > 0 {
 		found = append(found, Diagnostic{
-			Code: CodeLimit, Severity: Error,
+			Code: code, Severity: code.Severity(),
 			Message: fmt.Sprintf("there are more than %d findings", MaxDiagnostics),
 			Hint:    "mend those that are listed, then look again",
 		})

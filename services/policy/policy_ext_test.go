@@ -37,13 +37,36 @@ func TestFindingsAreSortedAndEachIsThereOnce(t *testing.T) {
 
 func TestNobodyIsShownMoreFindingsThanAnybodyReads(t *testing.T) {
 	t.Parallel()
-	var c policy.Collector
-	for i := range policy.MaxDiagnostics + 100 {
-		c.Add(policy.Place{File: "a", Line: i + 1}, policy.CodeUnusedType, "m", "h").Also(policy.Place{}, "x")
-	}
-	found := c.Diagnostics()
-	if len(found) != policy.MaxDiagnostics+1 || found[policy.MaxDiagnostics].Code != policy.CodeLimit || !found.HasErrors() {
-		t.Errorf("there are %d, the last is %v", len(found), found[len(found)-1])
+	for name, test := range map[string]struct {
+		warnings, errors, shown int
+		last                    policy.Code
+	}{
+		"warnings":                     {policy.MaxDiagnostics + 100, 0, 0, policy.CodeMoreWarnings},
+		"errors":                       {0, policy.MaxDiagnostics + 100, policy.MaxDiagnostics, policy.CodeLimit},
+		"an error after many warnings": {policy.MaxDiagnostics, 1, 1, policy.CodeMoreWarnings},
+		"both":                         {policy.MaxDiagnostics, policy.MaxDiagnostics + 1, policy.MaxDiagnostics, policy.CodeLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var c policy.Collector
+			for i := range test.warnings {
+				c.Add(policy.Place{File: "a", Line: i + 1}, policy.CodeUnusedType, "m", "h").Also(policy.Place{}, "x")
+			}
+			for i := range test.errors {
+				c.Add(policy.Place{File: "b", Line: i + 1}, policy.CodeName, "m", "h")
+			}
+			found := c.Diagnostics()
+			shown := 0
+			for _, d := range found[:policy.MaxDiagnostics] {
+				if d.Severity == policy.Error {
+					shown++
+				}
+			}
+			if last := found[policy.MaxDiagnostics]; len(found) != policy.MaxDiagnostics+1 || last.Code != test.last || shown != test.shown ||
+				found.HasErrors() != (test.errors > 0) {
+				t.Errorf("there are %d with %d errors, the last is %v", len(found), shown, last)
+			}
+		})
 	}
 }
 

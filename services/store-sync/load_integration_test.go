@@ -16,12 +16,13 @@ import (
 // part is the name of the i-th of many modules and of its type.
 func part(i int) string { return fmt.Sprintf("part%02d", i) }
 
-// brokenParts are modules that cannot live, each for a reason of its own.
-func brokenParts() map[int]struct{ text, says string } {
-	return map[int]struct{ text, says string }{
-		3:  {"module part03\n\ntype part03\n  relations\n    define reader [user]\n", "line 5:"},
-		30: {"module part30\n\ntype part29\n  relations\n    define writer: [user]\n", "type part29 is already defined by authorizationmodel/part29"},
-		59: {"module part59\n\ntype part59\n  relations\n    define reader: [nobody]\n", "type nobody, which no module defines"},
+// brokenParts are modules that cannot live, each for a reason of its own. Of the second nothing stays: it no longer has
+// what was live of it.
+func brokenParts() map[int]struct{ text, says, reason string } {
+	return map[int]struct{ text, says, reason string }{
+		3:  {"module part03\n\ntype part03\n  relations\n    define reader [user]\n", "line 5:", "LastGoodLive"},
+		30: {"module part30\n\ntype part29\n  relations\n    define writer: [user]\n", "type part29 is already defined by authorizationmodel/part29", "Rejected"},
+		59: {"module part59\n\ntype part59\n  relations\n    define reader: [nobody]\n", "type nobody, which no module defines", "LastGoodLive"},
 	}
 }
 
@@ -39,7 +40,7 @@ func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
 	b.Settled()
 	for i, broken := range brokenParts() {
 		b.applyModule(part(i), "demo", broken.text)
-		m := b.awaitModule(part(i), "Merged=False/Rejected")
+		m := b.awaitModule(part(i), "Merged=False/"+broken.reason)
 		if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, broken.says) {
 			t.Errorf("%s is rejected with %q, want %q", part(i), why, broken.says)
 		}
@@ -51,13 +52,13 @@ func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
 		live[typ] = true
 	}
 	for i := range 60 {
-		if _, broken := brokenParts()[i]; live[part(i)] == broken {
+		if gone := brokenParts()[i].reason == "Rejected"; live[part(i)] == gone {
 			t.Errorf("%s is live: %t", part(i), live[part(i)])
 		}
 	}
 	rejected := 0
 	for _, m := range s.Status.Modules {
-		if m.State == "Rejected" {
+		if m.State == "Rejected" || m.State == corev1alpha1.LastGoodLive {
 			rejected++
 		}
 	}
@@ -83,7 +84,7 @@ func wide(name string, bytes int) string {
 	return text.String()
 }
 
-func TestAModelOverTheLimitsIsToldAndTheLastGoodOneStays(t *testing.T) {
+func TestWhoIsOverTheLimitIsToldAndNobodyElseWaits(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.serve()
@@ -96,11 +97,16 @@ func TestAModelOverTheLimitsIsToldAndTheLastGoodOneStays(t *testing.T) {
 	b.Settled()
 	good := b.store("demo").Status.AuthorizationModelID
 	b.applyModule("straw", "demo", dsl("straw"))
-	s := b.await("demo", "ModelSynced=False/LimitExceeded")
-	if why := messageOf(s.Status.Conditions, corev1alpha1.ModelSynced); !strings.Contains(why, "101 types, of at most 100") || s.Status.AuthorizationModelID != good {
+	straw := b.awaitModule("straw", "Merged=False/LimitExceeded")
+	s := b.await("demo", "ModulesInSync=False/Rejected")
+	if why := messageOf(straw.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "101 types, of at most 100") || s.Status.AuthorizationModelID != good {
 		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
 	}
-	b.awaitModule("straw", "Merged=False/LimitExceeded")
+	b.applyModule(part(6), "demo", dsl(part(6))+"    define writer: [user]\n") // Nobody else waits.
+	b.awaitModule(part(6), "Merged=True/Merged")
+	if b.store("demo").Status.AuthorizationModelID == good {
+		t.Error("another's change is not live")
+	}
 	b.awaitModule(part(5), "Merged=True/Merged")
 	b.Delete(kinds.AuthorizationModels(), part(0))
 	b.awaitModule("straw", "Merged=True/Merged")
@@ -121,11 +127,11 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 	b.Settled()
 	good, sent := b.store("demo").Status.AuthorizationModelID, b.OpenFGA.CallsByOp()["WriteAuthorizationModel"]
 	b.applyModule("straw", "demo", wide("straw", 60<<10))
-	s := b.await("demo", "ModelSynced=False/LimitExceeded")
-	if why := messageOf(s.Status.Conditions, corev1alpha1.ModelSynced); !strings.Contains(why, "bytes, of at most 262144") || s.Status.AuthorizationModelID != good {
+	straw := b.awaitModule("straw", "Merged=False/LimitExceeded")
+	s := b.await("demo", "ModulesInSync=False/Rejected")
+	if why := messageOf(straw.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "bytes, of at most 262144") || s.Status.AuthorizationModelID != good {
 		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
 	}
-	b.awaitModule("straw", "Merged=False/LimitExceeded")
 	b.awaitModule(part(3), "Merged=True/Merged")
 	b.Settled()
 	if n := b.OpenFGA.CallsByOp()["WriteAuthorizationModel"] - sent; n != 0 {

@@ -46,6 +46,8 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	applier := &module.Applier{State: shared, Kube: parts.Kube, Log: rt.Log}
 	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
 	state, merges := store.NewState(shared, apis, policies), store.NewMergeCache(cfg.Limits)
+	policies.Within(state.RoomIn(merges))
+	rt.Metrics.MustRegister(store.NewMetrics(state))
 	syncer := store.New(parts, state, merges, rt.Log)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: syncer,

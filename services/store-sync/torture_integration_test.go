@@ -138,6 +138,14 @@ func (b *bed) remove(kind kinds.Kind, name string) {
 // asDeclared compares every OpenFGA store with what the objects come to.
 func (b *bed) asDeclared() error {
 	b.T.Helper()
+	declared := map[string]corev1alpha1.Store{}
+	for _, u := range b.List(kinds.Stores()).Items {
+		var s corev1alpha1.Store
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
+			return err
+		}
+		declared[s.Name] = s
+	}
 	modules, made := map[string][]model.Module{}, map[string]policies.Input{}
 	for _, u := range b.List(kinds.AuthorizationModels()).Items {
 		var m corev1alpha1.AuthorizationModel
@@ -151,7 +159,11 @@ func (b *bed) asDeclared() error {
 			policy.Has = append(policy.Has, &m)
 			made[m.Spec.StoreRef.Name] = policy
 		}
-		modules[m.Spec.StoreRef.Name] = append(modules[m.Spec.StoreRef.Name], model.Module{Origin: origin, DSL: m.Spec.Model})
+		module := model.Module{Origin: origin, DSL: m.Spec.Model, Created: m.CreationTimestamp.Time}
+		if live := m.Status.Live; live != nil && live.StoreUID == declared[m.Spec.StoreRef.Name].UID && m.DeletionTimestamp == nil {
+			module.Live = live.Model
+		}
+		modules[m.Spec.StoreRef.Name] = append(modules[m.Spec.StoreRef.Name], module)
 	}
 	for _, u := range b.List(kinds.PolicyDocuments()).Items {
 		var d iaplv1alpha1.PolicyDocument
@@ -163,14 +175,6 @@ func (b *bed) asDeclared() error {
 			Name: d.Namespace + "/" + d.Name, Present: &d.Spec.Policy, Created: d.CreationTimestamp.Time,
 		})
 		made[d.Spec.StoreRef.Name] = policy
-	}
-	declared := map[string]corev1alpha1.Store{}
-	for _, u := range b.List(kinds.Stores()).Items {
-		var s corev1alpha1.Store
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
-			return err
-		}
-		declared[s.Name] = s
 	}
 	for i := range tortureStores {
 		name := fmt.Sprintf("store-%d", i)
@@ -200,7 +204,11 @@ func (b *bed) storeAsDeclared(name string, s corev1alpha1.Store, declared bool, 
 	case !slices.Equal(ids, []string{s.Status.StoreID}):
 		return fmt.Errorf("OpenFGA has %v, the status names %q", ids, s.Status.StoreID)
 	}
-	want, err := model.Merge(model.Module{DSL: s.Spec.CoreModule}, modules, model.Limits{})
+	core := model.Module{DSL: s.Spec.CoreModule}
+	if s.Status.Live != nil {
+		core.Live = s.Status.Live.CoreModule
+	}
+	want, err := model.Merge(core, modules, model.Limits{})
 	if err != nil || len(want.Model.GetTypeDefinitions()) == 0 {
 		return lacking(s.Status.Conditions, s.Generation, []string{"ModelSynced=False/InvalidCore"})
 	}

@@ -114,9 +114,9 @@ func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	b.awaitModule("docs", "Merged=True/Merged")
 	good := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) {
-		s.CoreModule = "module core\n\ntype user\n  relations\n    define a: [nobody]\n"
+		s.CoreModule = "module core\n\ntype user\n  relations\n    define a [nobody]\n"
 	})
-	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore")
+	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive")
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_REJECTED)
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.expectTypes("user", "document", "folder")
@@ -149,7 +149,8 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 		t.Errorf("the message does not tell the rule: %q", m)
 	}
 	b.await("empty", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore")
-	m := messageOf(b.await("large", "ModelSynced=False/LimitExceeded").Status.Conditions, corev1alpha1.ModelSynced)
+	b.await("large", "ModulesInSync=False/Rejected")
+	m := messageOf(b.awaitModule("large-2", "Merged=False/LimitExceeded").Status.Conditions, corev1alpha1.Merged)
 	if !strings.Contains(m, "5 types, of at most 4") {
 		t.Errorf("the message does not name the counts: %q", m)
 	}

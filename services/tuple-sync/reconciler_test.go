@@ -292,6 +292,47 @@ func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
 	}
 }
 
+func TestAWriteThatComesToPassWhenItsObjectIsGoneIsUndone(t *testing.T) {
+	s := newFixture(t)
+	s.reconcile()
+	m := s.module("m", one)
+	var next *process
+	s.disturb = func(op string) error {
+		if op != "write" {
+			return nil
+		}
+		s.disturb = nil
+		now := metav1.NewTime(time.Unix(1, 0))
+		m.meta.Finalizers, m.meta.DeletionTimestamp = nil, &now
+		s.changed(m)
+		frozen := s.process
+		s.restart() // Another takes over.
+		s.reconcile()
+		s.expect()
+		next, s.process = s.process, frozen
+		s.disturb = func(string) error { return fault.Unavailable(errCrash) } // What comes to pass now nobody hears of.
+		return nil
+	}
+	for k := range s.dirty {
+		if _, err := s.process.reconcile(k, false); !errors.Is(err, errCrash) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	s.expect("doc:1#viewer@user:1")
+	s.process, s.disturb = next, nil
+	s.wait(s.world)
+	s.reconcile()
+	s.expect()
+	before := s.writes
+	s.restart()
+	s.reconcile()
+	s.wait(s.world)
+	s.reconcile()
+	if s.writes != before {
+		t.Errorf("%d writes by a process that finds all done", s.writes-before)
+	}
+}
+
 func TestWithoutItsModelNothingIsLost(t *testing.T) {
 	s := newFixture(t, one, two)
 	s.reconcile()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
@@ -21,12 +22,11 @@ type metrics struct {
 }
 
 func newMetrics(registerer prometheus.Registerer) metrics {
-	m := metrics{
-		leader:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "entail_watcher_leader", Help: "1 while this replica leads."}),
-		letters: prometheus.NewGauge(prometheus.GaugeOpts{Name: "entail_dead_letters", Help: "Messages that services have given up."}),
+	made := promauto.With(registerer)
+	return metrics{
+		leader:  made.NewGauge(prometheus.GaugeOpts{Name: "entail_watcher_leader", Help: "1 while this replica leads."}),
+		letters: made.NewGauge(prometheus.GaugeOpts{Name: "entail_dead_letters", Help: "Messages that services have given up."}),
 	}
-	registerer.MustRegister(m.leader, m.letters)
-	return m
 }
 
 // count counts dead letters until ctx ends. While the bus is away the last count stands.

@@ -14,35 +14,48 @@ type Holding struct {
 	Subject           rbacv1.Subject
 	Role              Role
 	Explicit, Implied bool
-	// Bindings are the explicit ones behind it, by name.
+	// Bindings are those that people made behind it, as [Binding.String] writes them, or generated
+	// ones that are still there although nothing brings them about any more.
 	Bindings []string
 }
 
 // Holders lists who has a role by the given bindings, sorted by subject.
 func (rs *RuleSet) Holders(role Role, bindings []*Binding) []Holding {
 	found := map[rbacv1.Subject]*Holding{}
-	for _, binding := range bindings {
-		explicit, implied := rs.gives(binding, role)
-		if !explicit && !implied {
+	add := func(s rbacv1.Subject, binding string, explicit bool) {
+		if found[s] == nil {
+			found[s] = &Holding{Subject: s, Role: role}
+		}
+		found[s].add(binding, explicit)
+	}
+	for _, b := range bindings {
+		if explicit, implied := rs.gives(b, role); explicit || implied {
+			for s := range b.subjects() {
+				add(s, b.String(), explicit)
+			}
+		}
+	}
+	for _, b := range bindings {
+		if !b.Generated() || b.Role != role {
 			continue
 		}
-		for _, subject := range binding.Subjects {
-			if found[subject] == nil {
-				found[subject] = &Holding{Subject: subject, Role: role}
+		for s := range b.subjects() {
+			if h := found[s]; h == nil || !h.by(b.Source) {
+				add(s, b.Name, false)
 			}
-			found[subject].add(binding.Name, explicit)
 		}
 	}
 	return sorted(found, func(x, y Holding) int { return CompareSubjects(x.Subject, y.Subject) })
 }
 
-// gives tells how a binding gives a role, if it does.
-func (rs *RuleSet) gives(binding *Binding, role Role) (explicit, implied bool) {
-	if !binding.Grants() {
+// gives tells how a binding that people made gives a role, if it does. Kubernetes honours what is
+// being deleted until it has gone.
+func (rs *RuleSet) gives(b *Binding, role Role) (explicit, implied bool) {
+	if b.Generated() {
 		return false, false
 	}
-	explicit = binding.Role == role
-	return explicit, !explicit && binding.IsSource() && rs.Implies(binding.Role, role)
+	explicit = b.Role == role
+	return explicit, !explicit && b.IsSource() && rs.Implies(b.Role, role)
 }
 
 // Effective lists what roles somebody has by the given bindings, sorted by role.
@@ -54,19 +67,34 @@ func (rs *RuleSet) Effective(who Identity, bindings []*Binding) []Holding {
 		}
 		found[role].add(name, explicit)
 	}
-	for _, binding := range bindings {
-		if _, ok := who.In(binding.Subjects); !ok || !binding.Grants() {
+	var generated []*Binding
+	for _, b := range bindings {
+		if _, ok := who.In(b); !ok {
 			continue
 		}
-		add(binding.Role, binding.Name, true)
-		if !binding.IsSource() {
+		if b.Generated() {
+			generated = append(generated, b)
 			continue
 		}
-		for _, role := range rs.Implied(binding.Role) {
-			add(role, binding.Name, false)
+		add(b.Role, b.String(), true)
+		if b.IsSource() {
+			for _, role := range rs.Implied(b.Role) {
+				add(role, b.Name, false)
+			}
+		}
+	}
+	for _, b := range generated {
+		if h := found[b.Role]; h == nil || !h.by(b.Source) {
+			add(b.Role, b.Name, false)
 		}
 	}
 	return sorted(found, func(x, y Holding) int { return x.Role.Compare(y.Role) })
+}
+
+// by reports whether a binding is behind it.
+func (h *Holding) by(binding string) bool {
+	_, has := slices.BinarySearch(h.Bindings, binding)
+	return has
 }
 
 func (h *Holding) add(binding string, explicit bool) {
@@ -92,53 +120,65 @@ func CompareSubjects(a, b rbacv1.Subject) int {
 		strings.Compare(a.Name, b.Name), strings.Compare(a.APIGroup, b.APIGroup))
 }
 
-// Identity is all that Kubernetes takes one subject for.
+// Identity is all that Kubernetes takes one subject for, by kind, namespace and name.
 type Identity map[rbacv1.Subject]struct{}
 
-const serviceAccountPrefix = "system:serviceaccount:"
+// What Kubernetes itself makes of users.
+const (
+	serviceAccountPrefix = "system:serviceaccount:"
+	allServiceAccounts   = "system:serviceaccounts"
+	allAuthenticated     = "system:authenticated"
+	allUnauthenticated   = "system:unauthenticated"
+	anonymous            = "system:anonymous"
+)
 
-// Identify is the identity of a subject that is in the given groups: Kubernetes does not
-// know who is in which, but for service accounts.
+// Identify is the identity of a subject that is in the given groups: Kubernetes does not know who
+// is in which, but for its own. Whoever is in a group is taken to be authenticated.
 func Identify(subject rbacv1.Subject, groups []string) Identity {
-	who := Identity{}
-	user := func(name string) rbacv1.Subject {
-		return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
-	}
-	account, name, _ := strings.Cut(strings.TrimPrefix(subject.Name, serviceAccountPrefix), ":")
-	switch {
-	case subject.Kind == rbacv1.ServiceAccountKind:
-		account, name = subject.Namespace, subject.Name
-	case subject.Kind == rbacv1.UserKind && strings.HasPrefix(subject.Name, serviceAccountPrefix):
+	who, name := Identity{}, subject.Name
+	groups = slices.Clone(groups)
+	switch subject.Kind {
+	case rbacv1.GroupKind:
+		if groups = append(groups, name); strings.HasPrefix(name, allServiceAccounts+":") {
+			groups = append(groups, allServiceAccounts)
+		}
+	case rbacv1.ServiceAccountKind:
+		name = serviceAccountPrefix + subject.Namespace + ":" + name
+		fallthrough
 	default:
-		account = ""
-		who[rbacv1.Subject{Kind: subject.Kind, APIGroup: rbacv1.GroupName, Name: subject.Name}] = struct{}{}
+		who[rbacv1.Subject{Kind: rbacv1.UserKind, Name: name}] = struct{}{}
+		if full, ok := strings.CutPrefix(name, serviceAccountPrefix); ok {
+			namespace, account, _ := strings.Cut(full, ":")
+			who[rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}] = struct{}{}
+			groups = append(groups, allServiceAccounts, allServiceAccounts+":"+namespace)
+		}
 	}
-	if account != "" {
-		who[rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account, Name: name}] = struct{}{}
-		who[user(serviceAccountPrefix+account+":"+name)] = struct{}{}
-		groups = append(slices.Clone(groups), "system:serviceaccounts", "system:serviceaccounts:"+account, "system:authenticated")
+	if name == anonymous && subject.Kind == rbacv1.UserKind {
+		groups = append(groups, allUnauthenticated)
+	}
+	if !slices.Contains(groups, allUnauthenticated) {
+		groups = append(groups, allAuthenticated)
 	}
 	for _, group := range groups {
-		who[rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}] = struct{}{}
+		who[rbacv1.Subject{Kind: rbacv1.GroupKind, Name: group}] = struct{}{}
 	}
 	return who
 }
 
-// In finds the first of subjects that the identity is.
-func (who Identity) In(subjects []rbacv1.Subject) (rbacv1.Subject, bool) {
-	i := slices.IndexFunc(subjects, func(s rbacv1.Subject) bool {
-		_, ok := who[s]
-		return ok
-	})
-	if i < 0 {
-		return rbacv1.Subject{}, false
+// In finds the first subject of a binding that the identity is.
+func (who Identity) In(b *Binding) (rbacv1.Subject, bool) {
+	for s := range b.subjects() {
+		if _, ok := who[rbacv1.Subject{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}]; ok {
+			return s, true
+		}
 	}
-	return subjects[i], true
+	return rbacv1.Subject{}, false
 }
 
 // Reason is one way in which somebody has a role.
 type Reason struct {
-	// Source is the explicit binding, Subject its entry.
+	// Source is the binding that people made, or a generated one that is still there although nothing
+	// brings it about any more; Subject its entry.
 	Source  *Binding
 	Subject rbacv1.Subject
 	// Path leads from the role of the binding to the one asked about; only that if the
@@ -173,7 +213,7 @@ func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit i
 			paths, others = rs.Paths(r, role, limit)
 		}
 		entries := byRole[r]
-		slices.SortFunc(entries, func(x, y Reason) int { return strings.Compare(x.Source.Name, y.Source.Name) })
+		slices.SortFunc(entries, func(x, y Reason) int { return strings.Compare(x.Source.String(), y.Source.String()) })
 		for _, path := range paths {
 			for _, e := range entries[:min(len(entries), limit+1)] {
 				reasons = append(reasons, Reason{e.Source, e.Subject, path})
@@ -187,13 +227,22 @@ func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit i
 
 // entries lists by their role the bindings that give somebody a role, without a path.
 func (rs *RuleSet) entries(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
-	byRole := map[Role][]Reason{}
-	for _, binding := range bindings {
-		if explicit, implied := rs.gives(binding, role); !explicit && !implied {
+	byRole, sources := map[Role][]Reason{}, map[string]struct{}{}
+	for _, b := range bindings {
+		if explicit, implied := rs.gives(b, role); !explicit && !implied {
 			continue
 		}
-		if subject, ok := who.In(binding.Subjects); ok {
-			byRole[binding.Role] = append(byRole[binding.Role], Reason{Source: binding, Subject: subject})
+		if subject, ok := who.In(b); ok {
+			byRole[b.Role] = append(byRole[b.Role], Reason{Source: b, Subject: subject})
+			sources[b.String()] = struct{}{}
+		}
+	}
+	for _, b := range bindings {
+		if _, due := sources[b.Source]; due || !b.Generated() || b.Role != role {
+			continue
+		}
+		if subject, ok := who.In(b); ok {
+			byRole[role] = append(byRole[role], Reason{Source: b, Subject: subject})
 		}
 	}
 	return byRole
@@ -201,5 +250,5 @@ func (rs *RuleSet) entries(who Identity, role Role, bindings []*Binding) map[Rol
 
 func (r Reason) compare(other Reason) int {
 	return cmp.Or(cmp.Compare(len(r.Path), len(other.Path)), slices.CompareFunc(r.Path, other.Path, Role.Compare),
-		strings.Compare(r.Source.Name, other.Source.Name))
+		strings.Compare(r.Source.String(), other.Source.String()))
 }

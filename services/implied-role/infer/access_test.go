@@ -26,36 +26,116 @@ func TestWhoHasARole(t *testing.T) {
 	for _, h := range o.Rules.Holders(role("c"), w.all()) {
 		got = append(got, fmt.Sprintf("%s %s %s", h.Subject.Name, origin(h), strings.Join(h.Bindings, "+")))
 	}
-	if text := strings.Join(got, "; "); text != "g implied B1; x both B1+B2+B3; y explicit B2" {
+	if text := strings.Join(got, "; "); text != "g implied B1; q explicit gone; x both B1+B2+B3; y explicit B2" {
 		t.Errorf("%q", text)
 	}
 }
 
 func TestWhatRolesSomebodyHas(t *testing.T) {
 	w := newWorld(t)
-	w.do("a>b b>c B1=a{x} B2=b{group:g} B3=d{sa:ns:bot} B4=e{group:system:serviceaccounts:ns} B5=f{x}")
+	w.do("a>b b>c B1=a{x} B2=b{group:g} B3=d{sa:ns:bot} B4=e{group:} B5=f{x} B6=h{sa::bot} B7=i{group:} B8=j{group:} B9=k{group:}")
 	w.bindings["B4"].Subjects[0].Name = "system:serviceaccounts:ns"
 	w.bindings["B5"].Subjects[0].Name = "system:serviceaccount:ns:bot"
+	w.bindings["B7"].Subjects[0].Name = "system:serviceaccounts"
+	w.bindings["B8"].Subjects[0].Name = "system:authenticated"
+	w.bindings["B9"].Subjects[0].Name = "system:unauthenticated"
 	o := w.settle()
 	for name, c := range map[string]struct {
 		subject string
 		groups  []string
 		want    string
 	}{
-		"alone":                         {subject: "x", want: "a explicit; b implied; c implied"},
-		"in a group":                    {subject: "x", groups: []string{"g"}, want: "a explicit; b both; c implied"},
-		"a group":                       {subject: "group:g", want: "b explicit; c implied"},
-		"a service account":             {subject: "sa:ns:bot", want: "d explicit; e explicit; f explicit"},
-		"a service account's user name": {subject: "system:serviceaccount:ns:bot", want: "d explicit; e explicit; f explicit"},
-		"nobody":                        {subject: "nobody"},
+		"alone":             {subject: "x", want: "a explicit; b implied; c implied; j explicit"},
+		"in a group":        {subject: "x", groups: []string{"g"}, want: "a explicit; b both; c implied; j explicit"},
+		"a group":           {subject: "group:g", want: "b explicit; c implied; j explicit"},
+		"a service account": {subject: "sa:ns:bot", want: "d explicit; e explicit; f explicit; h explicit; i explicit; j explicit"},
+		"a service account's user name": {
+			subject: "user:system:serviceaccount:ns:bot", want: "d explicit; e explicit; f explicit; h explicit; i explicit; j explicit",
+		},
+		"a service account elsewhere":    {subject: "sa:other:bot", want: "i explicit; j explicit"},
+		"service accounts of one":        {subject: "name:system:serviceaccounts:ns", want: "e explicit; i explicit; j explicit"},
+		"all service accounts":           {subject: "name:system:serviceaccounts", want: "i explicit; j explicit"},
+		"nobody in particular":           {subject: "nobody", want: "j explicit"},
+		"all who have logged in":         {subject: "name:system:authenticated", want: "j explicit"},
+		"nobody at all":                  {subject: "user:system:anonymous", want: "k explicit"},
+		"all who have not":               {subject: "name:system:unauthenticated", want: "k explicit"},
+		"somebody who says to be nobody": {subject: "x", groups: []string{"system:unauthenticated"}, want: "a explicit; b implied; c implied; k explicit"},
 	} {
 		var got []string
-		for _, h := range o.Rules.Effective(Identify(subject(c.subject), c.groups), w.all()) {
+		for _, h := range o.Rules.Effective(Identify(who(c.subject), c.groups), w.all()) {
 			got = append(got, h.Role.String()+" "+origin(h))
 		}
 		if text := strings.Join(got, "; "); text != c.want {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
+	}
+}
+
+// who is subject, and also reads "user:" and "name:" before the names of a user and of a group.
+func who(text string) rbacv1.Subject {
+	s := subject("x")
+	if name, is := strings.CutPrefix(text, "user:"); is {
+		s.Name = name
+		return s
+	}
+	if name, is := strings.CutPrefix(text, "name:"); is {
+		s.Kind, s.Name = rbacv1.GroupKind, name
+		return s
+	}
+	return subject(text)
+}
+
+// TestWhatIsStillThereStillGrants has generated bindings that nothing brings about any more, as
+// long as they have not gone.
+func TestWhatIsStillThereStillGrants(t *testing.T) {
+	w := newWorld(t)
+	w.do("a>b B1=a{x} B2=a{y}")
+	o := w.settle()
+	held := w.bindings[Name("B1", role("b"))]
+	held.Finalizers = []string{"example.com/held"}
+	deleting(held)
+	w.do("-B1")
+	var got []string
+	for _, h := range o.Rules.Holders(role("b"), w.all()) {
+		got = append(got, fmt.Sprintf("%s %s %s", h.Subject.Name, origin(h), strings.Join(h.Bindings, "+")))
+	}
+	if text := strings.Join(got, "; "); text != "x implied "+held.Name+"; y implied B2" {
+		t.Errorf("holders %q", text)
+	}
+	if roles := o.Rules.Effective(Identify(subject("x"), nil), w.all()); len(roles) != 1 || roles[0].Role != role("b") || roles[0].Bindings[0] != held.Name {
+		t.Errorf("effective %v", roles)
+	}
+	reasons, _ := o.Rules.Explain(Identify(subject("x"), nil), role("b"), w.all(), 5)
+	if len(reasons) != 1 || reasons[0].Source.Name != held.Name || len(reasons[0].Path) != 1 {
+		t.Errorf("reasons %v", reasons)
+	}
+	o = w.settle()
+	if holders := o.Rules.Holders(role("b"), w.all()); len(holders) != 1 {
+		t.Errorf("holders %v when it is empty", holders)
+	}
+}
+
+func TestAClusterRoleBindingGrantsAndImpliesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.do("ClusterRole/a>b B=ClusterRole/a{x}")
+	o := w.settle()
+	everywhere := &Binding{Name: "B", Cluster: true, Role: role("ClusterRole/a"), Subjects: []rbacv1.Subject{subject("y"), subject("x")}}
+	bindings := append(w.all(), everywhere)
+	if everywhere.IsSource() {
+		t.Error("it is a source")
+	}
+	holders := o.Rules.Holders(role("ClusterRole/a"), bindings)
+	if len(holders) != 2 || strings.Join(holders[0].Bindings, " ") != "B ClusterRoleBinding/B" || strings.Join(holders[1].Bindings, " ") != "ClusterRoleBinding/B" {
+		t.Errorf("holders %v", holders)
+	}
+	if roles := o.Rules.Effective(Identify(subject("y"), nil), bindings); len(roles) != 1 || roles[0].Role != role("ClusterRole/a") {
+		t.Errorf("effective %v", roles)
+	}
+	if reasons, _ := o.Rules.Explain(Identify(subject("x"), nil), role("ClusterRole/a"), bindings, 5); len(reasons) != 2 || reasons[1].Source != everywhere {
+		t.Errorf("reasons %v", reasons)
+	}
+	if reasons, _ := o.Rules.Explain(Identify(subject("y"), nil), role("b"), bindings, 5); len(reasons) != 0 {
+		t.Errorf("reasons %v", reasons)
 	}
 }
 
@@ -112,7 +192,7 @@ func TestReasonsAreTheFirstOfAll(t *testing.T) {
 		}
 		var naive []Reason
 		for _, b := range bindings {
-			subject, ok := who.In(b.Subjects)
+			subject, ok := who.In(b)
 			if explicit, implied := o.Rules.gives(b, role); ok && explicit {
 				naive = append(naive, Reason{b, subject, []Role{role}})
 			} else if ok && implied {

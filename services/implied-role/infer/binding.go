@@ -2,8 +2,8 @@ package infer
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
-	"strings"
 	"unique"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,11 +18,14 @@ type Binding struct {
 	UID             types.UID
 	Role            Role
 	Subjects        []rbacv1.Subject
-	// Source is the name of the binding that it was generated from; empty if people made it.
+	// Cluster means that it is a ClusterRoleBinding: it grants in every namespace, and implies nothing.
+	Cluster bool
+	// Reserved means that it is ours: its name has the form of those that this service gives, and
+	// nobody who may has made it independent. What else it bears makes no difference.
+	Reserved bool
+	// Source is the name of the binding that it was generated from, of which its own name is
+	// recomputed; empty if people made it, or if nothing tells any more.
 	Source string
-	// Former is the name of the source that it was, or could have been, generated from, if
-	// it is somebody else's now: it has the name, and an annotation or an owner still says so.
-	Former string
 	// Labelled means that it claims to be generated, as anybody can.
 	Labelled bool
 	// Deleting means that its deletion has begun, Finalized that something may hold that up.
@@ -67,25 +70,21 @@ func (b *Binding) UnmarshalJSON(data []byte) error {
 		s := &b.Subjects[i]
 		s.Kind, s.APIGroup, s.Namespace = shared(s.Kind), shared(s.APIGroup), shared(s.Namespace)
 	}
-	if owner, ours := owner(b, m.OwnerReferences); ours {
-		b.Source = shared(owner.Name)
-		b.metadata = metadataOf(m.Labels, m.Annotations, owner)
-	} else {
-		b.Former = former(b, m.Annotations[SourceAnnotation], m.OwnerReferences)
+	b.Cluster = m.Namespace == ""
+	if b.Reserved = !b.Cluster && IsReserved(m.Name) && m.Labels[IndependentLabel] != independent; b.Reserved {
+		b.Source = source(b, m.Annotations[SourceAnnotation], m.OwnerReferences)
+		b.metadata = metadataOf(m.Labels, m.Annotations, owner(b.Source, m.OwnerReferences))
 	}
 	return nil
 }
 
-// former finds the source whose generated binding would have the name of b.
-func former(b *Binding, annotation string, owners []metav1.OwnerReference) string {
-	if !strings.HasPrefix(b.Name, prefix) {
-		return ""
-	}
+// source finds the one whose generated binding would have the name of b.
+func source(b *Binding, annotation string, owners []metav1.OwnerReference) string {
 	sources := []string{annotation}
 	for _, o := range owners {
 		sources = append(sources, o.Name)
 	}
-	if i := slices.IndexFunc(sources, func(source string) bool { return b.Name == Name(source, b.Role) }); i >= 0 {
+	if i := slices.IndexFunc(sources, func(source string) bool { return source != "" && b.Name == Name(source, b.Role) }); i >= 0 {
 		return shared(sources[i])
 	}
 	return ""
@@ -94,27 +93,48 @@ func former(b *Binding, annotation string, owners []metav1.OwnerReference) strin
 // shared is text held once, however many have it.
 func shared(text string) string { return unique.Make(text).Value() }
 
-// owner finds the source that owns a binding which this service generated: it bears our
-// label, a source owns it, and its name is the one we would give it.
-func owner(b *Binding, owners []metav1.OwnerReference) (metav1.OwnerReference, bool) {
-	if !b.Labelled {
-		return metav1.OwnerReference{}, false
-	}
+// owner finds the reference to a source.
+func owner(source string, owners []metav1.OwnerReference) metav1.OwnerReference {
 	i := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool {
-		return o.Kind == kindRoleBinding && o.APIVersion == rbacv1.SchemeGroupVersion.String() && b.Name == Name(o.Name, b.Role)
+		return o.Kind == kindRoleBinding && o.APIVersion == rbacv1.SchemeGroupVersion.String() && o.Name == source
 	})
 	if i < 0 {
-		return metav1.OwnerReference{}, false
+		return metav1.OwnerReference{}
 	}
-	return owners[i], true
+	return owners[i]
 }
 
-// Generated reports whether this service made the binding.
-func (b *Binding) Generated() bool { return b.Source != "" }
+// String is its name, or "ClusterRoleBinding/name": no name holds a slash.
+func (b *Binding) String() string {
+	if b.Cluster {
+		return "ClusterRoleBinding/" + b.Name
+	}
+	return b.Name
+}
 
-// Grants reports whether people made the binding, and it is not being deleted. Generated
-// ones follow from these.
-func (b *Binding) Grants() bool { return !b.Generated() && !b.Deleting }
+// Generated reports whether the binding is this service's. Others are people's.
+func (b *Binding) Generated() bool { return b.Reserved }
 
 // IsSource reports whether others follow from the binding.
-func (b *Binding) IsSource() bool { return b.Grants() && !b.System && len(b.Subjects) > 0 }
+func (b *Binding) IsSource() bool {
+	return !b.Generated() && !b.Cluster && !b.Deleting && !b.System && len(b.Subjects) > 0
+}
+
+// Delayed reports whether the binding goes on granting for who knows how long when it is deleted:
+// Kubernetes honours it until the last finalizer has gone.
+func (b *Binding) Delayed() bool { return (b.Deleting || b.Finalized) && len(b.Subjects) > 0 }
+
+// subjects are those of the binding as Kubernetes reads them: a service account without a namespace
+// is one of the binding's.
+func (b *Binding) subjects() iter.Seq[rbacv1.Subject] {
+	return func(yield func(rbacv1.Subject) bool) {
+		for _, s := range b.Subjects {
+			if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "" {
+				s.Namespace = b.Namespace
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package infer
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +73,14 @@ func TestWhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {
 		"a label of ours differs":  func(w *world, name string) { w.bindings[name].Labels[SourceLabel] = "x" },
 		"an annotation differs":    func(w *world, name string) { w.bindings[name].Annotations[ViaAnnotation] = "x" },
 		"the owner's UID is other": func(w *world, name string) { w.bindings[name].OwnerReferences[0].UID = "x" },
+		"it has no owner":          func(w *world, name string) { w.bindings[name].OwnerReferences = nil },
+		"another owns it":          func(w *world, name string) { w.bindings[name].OwnerReferences[0].Name = "another" },
+		"it has no label":          func(w *world, name string) { w.bindings[name].Labels = nil },
+		"another label":            func(w *world, name string) { w.bindings[name].Labels[ManagedByLabel] = "me" },
+		"nothing tells of us": func(w *world, name string) {
+			b := w.bindings[name]
+			b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil
+		},
 	} {
 		w := newWorld(t)
 		w.do("a>b B=a{x}")
@@ -109,16 +119,14 @@ func TestForeignBindingsAreNeverTouched(t *testing.T) {
 			w.bindings["B"].Labels = map[string]string{ManagedByLabel: ManagedBy}
 			w.bindings["B"].OwnerReferences = []metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding", Name: "B"}}
 		}},
-		"X3: one with the name that we would give": {obstacle: NameConflict, harm: func(w *world) {
-			w.bind(Name("B", role("b")), role("other"), []string{"mallory"})
+		"X3: one with the name that we would give, made independent": {obstacle: NameConflict, harm: func(w *world) {
+			taken := Name("B", role("b"))
+			w.bind(taken, role("b"), []string{"mallory"})
+			w.bindings[taken].Labels = map[string]string{IndependentLabel: "true"}
 		}},
-		"ours without its label": {obstacle: NameConflict, harm: func(w *world) {
+		"one of ours, made independent": {obstacle: NameConflict, harm: func(w *world) {
 			w.settle()
-			delete(w.bindings[Name("B", role("b"))].Labels, ManagedByLabel)
-		}},
-		"ours without its owner": {obstacle: NameConflict, harm: func(w *world) {
-			w.settle()
-			w.bindings[Name("B", role("b"))].OwnerReferences = nil
+			w.bindings[Name("B", role("b"))].Labels[IndependentLabel] = "true"
 		}},
 	} {
 		w := newWorld(t)
@@ -172,8 +180,8 @@ func TestAGeneratedBindingThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 		t.Errorf("changes %v", changes)
 	}
 	w.do("-a>b")
-	if w.settle(); w.writes != writes {
-		t.Error("it was deleted twice")
+	if w.settle(); w.writes != writes+1 {
+		t.Errorf("%d writes to take its subjects, want one", w.writes-writes)
 	}
 }
 
@@ -191,26 +199,126 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestABindingThatWasGeneratedOnceIsKnownByItsName(t *testing.T) {
+func TestABindingIsOursByItsName(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b B=a{x}")
 	w.settle()
 	ours := Name("B", role("b"))
 	for what, c := range map[string]struct {
-		change func(*rbacv1.RoleBinding)
-		former string
+		change    func(*rbacv1.RoleBinding)
+		generated bool
+		source    string
 	}{
-		"ours":                 {func(*rbacv1.RoleBinding) {}, ""},
-		"another label":        {func(b *rbacv1.RoleBinding) { b.Labels[ManagedByLabel] = "me" }, "B"},
-		"no owner":             {func(b *rbacv1.RoleBinding) { b.OwnerReferences = nil }, "B"},
-		"no label, annotation": {func(b *rbacv1.RoleBinding) { b.Labels, b.Annotations = nil, nil }, "B"},
-		"nothing of it":        {func(b *rbacv1.RoleBinding) { b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil }, ""},
-		"another name":         {func(b *rbacv1.RoleBinding) { b.Name = "ir-other" }, ""},
+		"as it was made":       {func(*rbacv1.RoleBinding) {}, true, "B"},
+		"another label":        {func(b *rbacv1.RoleBinding) { b.Labels[ManagedByLabel] = "me" }, true, "B"},
+		"no owner":             {func(b *rbacv1.RoleBinding) { b.OwnerReferences = nil }, true, "B"},
+		"another owner":        {func(b *rbacv1.RoleBinding) { b.OwnerReferences[0].Name = "C" }, true, "B"},
+		"another annotation":   {func(b *rbacv1.RoleBinding) { b.Annotations[SourceAnnotation] = "C" }, true, "B"},
+		"no label, annotation": {func(b *rbacv1.RoleBinding) { b.Labels, b.Annotations = nil, nil }, true, "B"},
+		"nothing of it":        {func(b *rbacv1.RoleBinding) { b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil }, true, ""},
+		"another role":         {func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "c" }, true, ""},
+		"another name":         {func(b *rbacv1.RoleBinding) { b.Name = "ir-other" }, false, ""},
+		"independent":          {func(b *rbacv1.RoleBinding) { b.Labels[IndependentLabel] = "true" }, false, ""},
+		"not independent":      {func(b *rbacv1.RoleBinding) { b.Labels[IndependentLabel] = "no" }, true, "B"},
 	} {
 		object := w.bindings[ours].DeepCopy()
 		c.change(object)
-		if b := read(t, object); b.Former != c.former || b.Generated() != (what == "ours") {
-			t.Errorf("%s: generated %v, former source %q, want %q", what, b.Generated(), b.Former, c.former)
+		if b := read(t, object); b.Generated() != c.generated || b.Source != c.source || b.Generated() && b.IsSource() {
+			t.Errorf("%s: generated %v from %q, want %v from %q", what, b.Generated(), b.Source, c.generated, c.source)
 		}
 	}
+}
+
+func TestNamesOfOurFormAreReserved(t *testing.T) {
+	for name, want := range map[string]bool{
+		Name("B", role("b")): true, Name("", role("ClusterRole/x")): true, "ir-x-abcdefgh234567ab": true,
+		"ir-x": false, "ir-abcdefgh234567ab": false, "ir-x-abcdefgh234567a1": false, "ir-x-y-abcdefgh234567abc": false, "sir-x-abcdefgh234567ab": false,
+		"ir-team-viewers": false, "": false,
+	} {
+		if IsReserved(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
+
+// TestWhatHasOurNameAndNoSourceGrantsNothing strips what was generated, or forges it.
+func TestWhatHasOurNameAndNoSourceGrantsNothing(t *testing.T) {
+	forged := "ir-x-y-abcdefgh234567ab"
+	for name, harm := range map[string]func(*world) string{
+		"forged": func(w *world) string {
+			w.bind(forged, role("a"), []string{"mallory"})
+			return forged
+		},
+		"with the name of one that follows, and another role": func(w *world) string {
+			taken := Name("B", role("b"))
+			delete(w.bindings, taken)
+			w.bind(taken, role("other"), []string{"mallory"})
+			return taken
+		},
+		"stripped before its source went": func(w *world) string {
+			b := w.bindings[Name("B", role("b"))]
+			b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil
+			w.do("-B")
+			return b.Name
+		},
+	} {
+		w := newWorld(t)
+		w.do("a>b B=a{x}")
+		w.settle()
+		left := harm(w)
+		changes := w.infer().changes(w.all())
+		if !slices.ContainsFunc(changes, func(c BindingChange) bool { return c.Name == left && c.Verb == Empty }) {
+			t.Errorf("%s: it is no drift: %v", name, changes)
+		}
+		if w.settle(); len(w.bindings[left].Subjects) > 0 {
+			t.Errorf("%s: it grants to %v", name, w.bindings[left].Subjects)
+		}
+		if got := w.bindings[Name(left, role("b"))]; got != nil {
+			t.Errorf("%s: it is a source", name)
+		}
+	}
+}
+
+// TestWhatCannotGoAtOnceGrantsNothing has a finalizer on a generated binding.
+func TestWhatCannotGoAtOnceGrantsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  string
+		harm    func(*rbacv1.RoleBinding)
+		granted string
+		changes string
+	}{
+		"its source goes": {"-B", func(*rbacv1.RoleBinding) {}, "", "delete"},
+		"its rule goes":   {"-a>b", func(*rbacv1.RoleBinding) {}, "", "delete"},
+		"it is being deleted, and its source goes":      {"-B", deleting, "", "empty"},
+		"it is being deleted, and a subject goes":       {"B=a{y}", deleting, "y", "update"},
+		"it is being deleted, and nothing else changes": {"", deleting, "x,y", "Pending"},
+	} {
+		w := newWorld(t)
+		w.do("a>b B=a{x,y}")
+		w.settle()
+		ours := w.bindings[Name("B", role("b"))]
+		ours.Finalizers = []string{"example.com/held"}
+		c.harm(ours)
+		w.do(c.change)
+		var changes []string
+		for _, change := range w.infer().changes(w.all()) {
+			changes = append(changes, cmp.Or(change.Verb.String(), change.Obstacle))
+		}
+		if got := strings.Join(changes, " "); got != c.changes {
+			t.Errorf("%s: changes %q, want %q", name, got, c.changes)
+		}
+		w.settle()
+		var granted []string
+		for _, s := range w.bindings[ours.Name].Subjects {
+			granted = append(granted, s.Name)
+		}
+		if got := strings.Join(granted, ","); got != c.granted {
+			t.Errorf("%s: it grants to %q, want %q", name, got, c.granted)
+		}
+	}
+}
+
+func deleting(b *rbacv1.RoleBinding) {
+	now := metav1.Now()
+	b.DeletionTimestamp = &now
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +20,9 @@ const (
 	// ImpliedLabel has the value "true".
 	ImpliedLabel = "role.k8s.com/implied"
 	implied      = "true"
+	// IndependentLabel, with the value "true", makes a binding people's whose name is reserved.
+	IndependentLabel = "role.k8s.com/independent"
+	independent      = "true"
 	// SourceLabel and ChildLabel have hashes: names of roles and bindings may not be values of labels.
 	SourceLabel = "role.k8s.com/source"
 	ChildLabel  = "role.k8s.com/child"
@@ -43,6 +47,11 @@ func Name(source string, child Role) string {
 	const readable = 20
 	return prefix + legible(source, readable) + "-" + legible(child.Name, readable) + "-" + hash(source, child.Kind(), child.Name)
 }
+
+var reserved = regexp.MustCompile(`^` + prefix + `[a-z0-9.-]*-[a-z2-7]{16}$`)
+
+// IsReserved reports whether a name has the form of those that [Name] gives: nobody else may use it.
+func IsReserved(name string) bool { return reserved.MatchString(name) }
 
 // legible is the beginning of a name, in letters that any name may have.
 func legible(name string, limit int) string {
@@ -131,7 +140,7 @@ func (d *Desired) Object() *rbacv1.RoleBinding {
 func (d *Desired) Binding() *Binding {
 	return &Binding{
 		Namespace: d.Source.Namespace, Name: d.Name, Role: d.Child, Subjects: d.Source.Subjects,
-		Source: d.Source.Name, Labelled: true, metadata: d.metadata(),
+		Reserved: true, Source: d.Source.Name, Labelled: true, metadata: d.metadata(),
 	}
 }
 

@@ -18,11 +18,11 @@ type roleGrant struct {
 
 // add takes in what a binding gives to subjects among those given, or to all.
 func (g grantsBySubject) add(b *Binding, among grantsBySubject) {
-	if b == nil || !b.Grants() {
+	if b == nil || b.Generated() {
 		return
 	}
 	given := roleGrant{b.Role, b.IsSource()}
-	for _, s := range b.Subjects {
+	for s := range b.subjects() {
 		if _, ok := among[s]; ok || among == nil {
 			g[s] = append(g[s], given)
 		}

@@ -56,11 +56,13 @@ func (o Outcome) Actions(bindings []*Binding) []Action {
 // holds the plan of one source at a time: of all there may be too many actions.
 func (rs *RuleSet) Plans(bindings []*Binding) iter.Seq[Plan] {
 	inputs, names := map[string]*Input{}, []string{}
-	byName := make(map[string]*Binding, len(bindings))
+	byName, byRole := make(map[string]*Binding, len(bindings)), map[Role][]*Binding{}
 	input := func(name string) *Input {
 		in, ok := inputs[name]
 		if !ok {
-			in = &Input{Source: name, Occupant: func(name string) *Binding { return byName[name] }}
+			in = &Input{
+				Source: name, Occupant: func(name string) *Binding { return byName[name] }, To: func(r Role) []*Binding { return byRole[r] },
+			}
 			inputs[name] = in
 			names = append(names, name)
 		}
@@ -68,7 +70,10 @@ func (rs *RuleSet) Plans(bindings []*Binding) iter.Seq[Plan] {
 	}
 	for _, b := range bindings {
 		byName[b.Name] = b
-		if b.Generated() {
+		if !b.Generated() {
+			byRole[b.Role] = append(byRole[b.Role], b)
+		}
+		if b.Source != "" {
 			input(b.Source).Generated = append(input(b.Source).Generated, b)
 		} else {
 			input(b.Name).Binding = b

@@ -25,6 +25,8 @@ type Policy struct {
 	Prohibited []string
 	// Excluded are namespaces in which no rule holds.
 	Excluded []string
+	// Unguarded means that nobody judges who writes rules and who binds roles: then no rule holds.
+	Unguarded bool
 	// MaxGenerated is how many RoleBindings one rule may bring about.
 	MaxGenerated int
 	// MaxRules bounds the rules of a namespace; the oldest hold.
@@ -40,6 +42,10 @@ func DefaultPolicy() Policy {
 		MaxRules:     20_000,
 	}
 }
+
+// Unguardable lists the namespaces in which no rule ever holds: who judges there could be kept from
+// being cured by judging.
+func Unguardable() []string { return []string{"entail-system", "kube-system"} }
 
 func (p Policy) prohibits(r Role) bool {
 	return slices.ContainsFunc(p.Prohibited, func(pattern string) bool {
@@ -63,6 +69,7 @@ const (
 	SelfImplication   = "SelfImplication"
 	ProhibitedRole    = "ProhibitedRole"
 	ExcludedNamespace = "ExcludedNamespace"
+	Unguarded         = "Unguarded"
 	TooManyRules      = "TooManyRules"
 )
 
@@ -76,8 +83,10 @@ type EvaluatedRule struct {
 func (p Policy) evaluate(namespace string, r Rule) EvaluatedRule {
 	e := EvaluatedRule{Rule: r, Reason: Accepted}
 	switch {
-	case slices.Contains(p.Excluded, namespace):
+	case slices.Contains(p.Excluded, namespace), slices.Contains(Unguardable(), namespace):
 		e.Reason, e.Message = ExcludedNamespace, fmt.Sprintf("no rule holds in namespace %s: move the rule, or ask the administrator", namespace)
+	case p.Unguarded:
+		e.Reason, e.Message = Unguarded, "nobody judges who writes rules here, so none holds: start implied-role with --admission-service or --admission-url"
 	case r.Flaw != nil:
 		e.Reason, e.Message = Incomplete, fmt.Sprintf("%s: correct parent_role and child_role", r.Flaw)
 	case r.Parent == r.Child:

@@ -55,7 +55,7 @@ func (w *world) grants() map[grant]struct{} {
 func (w *world) wants() map[grant]struct{} {
 	all := map[grant]struct{}{}
 	for _, b := range w.all() {
-		if !b.Grants() {
+		if b.Generated() {
 			continue
 		}
 		for _, s := range b.Subjects {

@@ -179,8 +179,8 @@ func (w *world) apply(a Action) {
 		b.UID = w.uid()
 		w.bindings[a.Name] = b
 	case Update:
-		b := a.Object()
-		b.UID = w.bindings[a.Name].UID
+		b, was := a.Object(), w.bindings[a.Name]
+		b.UID, b.Finalizers, b.DeletionTimestamp = was.UID, was.Finalizers, was.DeletionTimestamp
 		for key, value := range w.bindings[a.Name].Labels {
 			if _, ours := b.Labels[key]; !ours {
 				b.Labels[key] = value
@@ -188,7 +188,14 @@ func (w *world) apply(a Action) {
 		}
 		w.bindings[a.Name] = b
 	case Delete:
+		if b := w.bindings[a.Name]; len(b.Finalizers) > 0 { // What an applier does about it.
+			now := metav1.Now()
+			b.DeletionTimestamp, b.Subjects = &now, nil
+			return
+		}
 		delete(w.bindings, a.Name)
+	case Empty:
+		w.bindings[a.Name].Subjects = nil
 	default:
 		w.t.Errorf("%s was to be carried out", a.Verb)
 	}

@@ -69,7 +69,7 @@ func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
 	e.everything(false)
 	// What the replica before us had sent when it lost its place may still have come to pass.
 	if backoff.Sleep(ctx, topology.Settling) && e.place.has(turn) {
-		e.lately(topology.Lately)
+		e.lately()
 	}
 }
 

@@ -99,9 +99,17 @@ func (e *engine[K]) everything(resync bool) {
 	}
 }
 
-// lately looks thoroughly at what has changed within a time.
-func (e *engine[K]) lately(within time.Duration) {
-	for _, object := range e.cfg.View.ChangedSince(time.Now().Add(-within)) {
+// slack is for how long a view may lag behind, and what a replica sent may take, both before and after the
+// turn of another began; and for clocks that differ.
+const slack = time.Minute
+
+// lately looks thoroughly, once calls of the replica before us are over, at all that we may have decided
+// before these came to pass. What such a call does was planned within the last pass, from what was on
+// the bus by then: of what has not changed since, whether by others or by us, it does what we would.
+//
+// What the replica before us reported last is no such bound: of a pass that still lasts it says nothing.
+func (e *engine[K]) lately() {
+	for _, object := range e.cfg.View.PublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
 		touched := e.route(object)
 		e.mu.Lock()
 		e.askAll(touched, true)
@@ -236,15 +244,33 @@ func (e *engine[K]) work(ctx context.Context) {
 // maxLinks bounds the traces that one pass is linked to.
 const maxLinks = 16
 
-// gateDelay is how often a key looks whether the view is complete again.
+// gateDelay is how often a worker looks whether there may be passes again.
 const gateDelay = 100 * time.Millisecond
 
-func (e *engine[K]) reconcile(ctx context.Context, key K) {
-	turn, ours := e.place.current()
-	if ours && (!e.place.sure() || e.cfg.View.Complete() != nil) {
-		e.queue.keys.AddAfter(key, gateDelay)
-		return
+// await holds a worker while passes must not be made: the turn is ours and that is not sure, or the view
+// is not complete. It reports whether the turn is ours; at a shutdown it does not wait.
+func (e *engine[K]) await(ctx context.Context) (turn uint64, ours bool) {
+	for {
+		turn, ours = e.place.current()
+		if !ours || e.place.sure() && e.cfg.View.Complete() == nil {
+			return turn, ours
+		}
+		if !backoff.Sleep(ctx, gateDelay) {
+			e.beginNothing()
+			return turn, false
+		}
 	}
+}
+
+// beginNothing ends passes: what is not in progress is handed back.
+func (e *engine[K]) beginNothing() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.draining = true
+}
+
+func (e *engine[K]) reconcile(ctx context.Context, key K) {
+	turn, ours := e.await(ctx)
 	e.mu.Lock()
 	r, ok := e.requests[key]
 	delete(e.requests, key)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/entail-dev/entail/services/internal/event"
 )
@@ -16,19 +17,19 @@ type metrics struct {
 }
 
 func newMetrics(registerer prometheus.Registerer, service string) metrics {
-	labels := prometheus.Labels{"service": service}
+	labels, made := prometheus.Labels{"service": service}, promauto.With(registerer)
 	m := metrics{
-		handled: prometheus.NewCounterVec(prometheus.CounterOpts{
+		handled: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_messages_handled_total", Help: "Messages by what became of them.", ConstLabels: labels,
 		}, []string{"outcome"}),
-		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
+		passes: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_reconciliations_total", Help: "Reconciliations: changed, unchanged or failed.", ConstLabels: labels,
 		}, []string{"outcome"}),
-		writes: prometheus.NewHistogram(prometheus.HistogramOpts{
+		writes: made.NewHistogram(prometheus.HistogramOpts{
 			Name: "entail_reconciliation_writes", Help: "Calls that changed a backend, per object of a reconciliation that changed something.",
 			ConstLabels: labels, Buckets: []float64{1, 2, 4, 8, 16, 64, 256},
 		}),
-		changeMS: prometheus.NewHistogram(prometheus.HistogramOpts{
+		changeMS: made.NewHistogram(prometheus.HistogramOpts{
 			Name: "entail_change_applied_seconds", Help: "From the observation of a change to its effect.",
 			ConstLabels: labels, Buckets: prometheus.ExponentialBuckets(0.002, 2, 16),
 		}),
@@ -38,9 +39,6 @@ func newMetrics(registerer prometheus.Registerer, service string) metrics {
 	}
 	for _, outcome := range []string{"changed", "unchanged", "failed"} {
 		m.passes.WithLabelValues(outcome)
-	}
-	if registerer != nil {
-		registerer.MustRegister(m.handled, m.passes, m.writes, m.changeMS)
 	}
 	return m
 }

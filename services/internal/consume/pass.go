@@ -75,7 +75,7 @@ func (p *Pass[K]) Watch(objects ...event.Key) (again bool) {
 // the new one: what somebody else changed meanwhile would be overlooked.
 func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
 	now = p.view.Dated(now)
-	now.Traceparent = cause.Traceparent
+	now.Traceparent, now.PublishedAt = cause.Traceparent, time.Now()
 	if !now.Deleted {
 		now.ObservedAt = cause.ObservedAt
 	}
@@ -103,6 +103,18 @@ func (p *Pass[K]) Again(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.again = after
+}
+
+// Outranked reports whether all workers are busy, and keys of a higher priority than that of this
+// one wait for them. A pass with much to do that may wait leaves the rest then, and enqueues its key.
+func (p *Pass[K]) Outranked() bool {
+	e := p.engine
+	if e == nil || !e.queue.outranks(e.priority(p.Key)) {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.running) >= e.cfg.Workers
 }
 
 // Report says what became of an object. What was reported last counts, at the end of the pass.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -212,6 +213,46 @@ type ranked struct{ *groups }
 
 func (ranked) Priority(group string) int {
 	return map[string]int{"first": 1, "last": -1}[group]
+}
+
+func TestAPassIsOutrankedWhenAllWorkersAreBusy(t *testing.T) {
+	for workers, want := range map[int]bool{1: true, 2: false} {
+		b := newBus(t)
+		b.snapshot(0)
+		s := b.startAs(b.js, func(g *groups) consume.Reconciler[string] { return ranked{g} }, func(c *consume.Config) { c.Workers = workers })
+		b.awake()
+		entered, ended, first := make(chan bool), make(chan bool), make(chan struct{})
+		s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+			if p.Key == "first" {
+				close(first)
+				return nil
+			}
+			entered <- p.Outranked()
+			for !p.Outranked() {
+				select {
+				case <-first: // Another worker took it.
+					ended <- false
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				default:
+					runtime.Gosched()
+				}
+			}
+			ended <- true
+			return nil
+		})
+		b.publish("last", "last", 1)
+		if <-entered {
+			t.Error("nobody else waits")
+		}
+		b.publish("first", "first", 2)
+		if got := <-ended; got != want {
+			t.Errorf("with %d workers: %v", workers, got)
+		}
+		<-first
+		b.settled()
+	}
 }
 
 func TestKeysGoByTheirPriority(t *testing.T) {

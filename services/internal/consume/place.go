@@ -3,6 +3,7 @@ package consume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -24,6 +25,8 @@ const (
 	// renewal is how often a replica makes sure of its place; renewalTimeout bounds one try.
 	renewal        = topology.SurelyActive / 4
 	renewalTimeout = 2 * time.Second
+	// doubtful is for how long a replica may not be sure of its turn before it is not ready.
+	doubtful = 10 * time.Second
 )
 
 // ErrNotActive means that this replica may not be the active one of its service any more, so
@@ -51,6 +54,8 @@ type Place struct {
 	pin string
 	// turn counts the turns that have begun here: one that is lost may begin again with the same pin.
 	turn uint64
+	// began is when the turn did, by [bootclock.Now].
+	began time.Duration
 	// open means that the replica before us has stopped, and that ours knows all that it knew.
 	open bool
 	// until is when the place may be another's, by [bootclock.Now].
@@ -80,6 +85,21 @@ func (p *Place) Left() (time.Duration, error) {
 		return left, nil
 	}
 	return 0, ErrNotActive
+}
+
+// Err is nil while a turn is another's, is ours, or has been in doubt for a moment: whoever was sent
+// messages and cannot begin, or claim its turn again, holds up all that the service is to do.
+func (p *Place) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since := p.began
+	if p.open {
+		since = p.until
+	}
+	if d := bootclock.Since(since); p.pin != "" && d > doubtful {
+		return fmt.Errorf("not sure of its turn for %s", d.Round(time.Second))
+	}
+	return nil
 }
 
 // sure reports whether the place is surely ours.
@@ -113,7 +133,7 @@ func (p *Place) begins(msg jetstream.Msg) (turn uint64, another bool) {
 	defer p.mu.Unlock()
 	pin := msg.Headers().Get(pinHeader)
 	if another = pin != p.pin; another {
-		p.pin, p.until, p.open = pin, 0, false
+		p.pin, p.began, p.until, p.open = pin, bootclock.Now(), 0, false
 		p.turn++
 	}
 	return p.turn, another
@@ -171,4 +191,3 @@ func (p *Place) hold(ctx context.Context) {
 		}
 	}
 }
-

@@ -243,6 +243,33 @@ func TestChangesLeaveOnlyWhileThePlaceIsOurs(t *testing.T) {
 	}
 }
 
+func TestACallEndsWhenThePlaceMayBeAnothers(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	js := b.connect()
+	b.start(js, func(c *consume.Config) { c.Grace = time.Second })
+	place := b.place
+	eventually(t, func() error { return held(place) })
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		js.Conn().Close() // From now on nobody knows.
+		<-r.Context().Done()
+	}))
+	defer api.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*topology.SurelyActive)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+	if err == nil {
+		err = answer.Body.Close()
+	}
+	if !errors.Is(err, consume.ErrNotActive) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
 // hold makes the view stop at the next change until resume is closed.
 func (s *service) hold(resume chan struct{}) {
 	s.held.Store(&resume)

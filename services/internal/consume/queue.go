@@ -17,7 +17,7 @@ type queue[K comparable] struct {
 
 // newQueue makes a queue; usual is the priority of keys that come without one.
 func newQueue[K comparable](usual func(K) int) queue[K] {
-	o := &order[K]{usual: usual, asked: map[K]int{}, at: map[K]int{}, levels: map[int][]K{}}
+	o := &order[K]{usual: usual, asked: map[K]int{}, waiting: map[int]int{}, at: map[K]int{}, levels: map[int][]K{}}
 	return queue[K]{order: o, keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
 		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: o}),
 	})}
@@ -27,6 +27,18 @@ func newQueue[K comparable](usual func(K) int) queue[K] {
 func (q queue[K]) add(priority int, key K) {
 	q.order.ask(priority, key)
 	q.keys.Add(key)
+}
+
+// outranks reports whether keys of a higher priority wait for their turn.
+func (q queue[K]) outranks(priority int) bool {
+	q.order.mu.Lock()
+	defer q.order.mu.Unlock()
+	for level, n := range q.order.waiting {
+		if n > 0 && level > priority {
+			return true
+		}
+	}
+	return false
 }
 
 // order implements [workqueue.Queue]. The workqueue calls it from one place at a time; what is
@@ -41,6 +53,8 @@ type order[K comparable] struct {
 	mu sync.Mutex
 	// asked is the highest priority that was asked for since a key had its last turn.
 	asked map[K]int
+	// waiting counts the keys of each priority.
+	waiting map[int]int
 }
 
 func (o *order[K]) ask(priority int, key K) {
@@ -60,12 +74,15 @@ func (o *order[K]) Touch(key K) { o.Push(key) }
 // Push implements [workqueue.Queue].
 func (o *order[K]) Push(key K) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	priority, ok := o.asked[key]
-	o.mu.Unlock()
 	if !ok {
 		priority = o.usual(key)
 	}
 	if at, waits := o.at[key]; !waits || at < priority {
+		if o.waiting[priority]++; waits {
+			o.waiting[at]--
+		}
 		o.at[key] = priority
 		o.levels[priority] = append(o.levels[priority], key)
 	}
@@ -83,9 +100,10 @@ func (o *order[K]) Pop() (key K) {
 			break
 		}
 	}
-	delete(o.at, key)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.waiting[o.at[key]]--
+	delete(o.at, key)
 	delete(o.asked, key)
 	return key
 }

@@ -53,6 +53,29 @@ func TestAKeyThatIsAskedForDuringItsTurnComesAgainWithItsPriority(t *testing.T) 
 	}
 }
 
+func TestWhoWaitsOutranksWhatIsOfLowerPriority(t *testing.T) {
+	q := newQueue(func(string) int { return 0 })
+	defer q.keys.ShutDown()
+	want := func(what string, outranked ...int) {
+		t.Helper()
+		for priority := -1; priority <= 1; priority++ {
+			if got := q.outranks(priority); got != slices.Contains(outranked, priority) {
+				t.Errorf("%s: priority %d is outranked: %v", what, priority, got)
+			}
+		}
+	}
+	want("nobody waits")
+	q.add(0, "a")
+	want("one waits", -1)
+	q.add(1, "a")
+	want("it is asked for more urgently", -1, 0)
+	q.add(0, "b")
+	take(q, 1)
+	want("the other waits", -1)
+	take(q, 1)
+	want("all had their turn")
+}
+
 func take(q queue[string], n int) []string {
 	var keys []string
 	for range n {

@@ -118,9 +118,7 @@ func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
 func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
-	e.mu.Lock()
-	e.draining = true
-	e.mu.Unlock()
+	e.beginNothing()
 	e.queue.keys.ShutDown()
 	finished := make(chan struct{})
 	go func() { workers.Wait(); e.observing.Wait(); close(finished) }()

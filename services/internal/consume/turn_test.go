@@ -3,14 +3,21 @@ package consume_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
 )
 
 // repin makes the server pin a replica anew, as a change of the consumer's leader does.
@@ -117,5 +124,120 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 	replica.stop()
 	if by, err := b.claim(); err != nil || by == "" {
 		t.Errorf("claim %q, %v; want that of who is still at work", by, err)
+	}
+}
+
+// unsure makes the place of a service one that it is given and cannot claim.
+func (b *bus) unsure(c *consume.Config) {
+	away := b.connect()
+	away.Conn().Close()
+	c.Place = consume.NewPlace(away, c.Service.Name, c.Log)
+}
+
+// asked counts how often keys come into the queue.
+type asked struct {
+	*groups
+	times *atomic.Int32
+}
+
+func (a asked) Priority(string) int {
+	a.times.Add(1)
+	return 0
+}
+
+func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	var times atomic.Int32
+	replica := b.startAs(b.connect(), func(g *groups) consume.Reconciler[string] { return asked{g, &times} }, b.unsure)
+	const keys = 50
+	for i := range keys {
+		b.publish(fmt.Sprint("n", i), fmt.Sprint("g", i), i+1)
+	}
+	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending >= keys })
+	before := times.Load()
+	<-time.After(time.Second)
+	if n := times.Load() - before; n > 4*keys { // By the messages and by a wake, perhaps.
+		t.Errorf("keys came into the queue %d times while little happened", n)
+	}
+	if err := replica.ran("g0", 1); err == nil {
+		t.Error("a pass was made in a turn that is not sure")
+	}
+	begun := time.Now()
+	replica.stop()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the shutdown took %s", took)
+	}
+	b.start(b.connect()).becomes(t, "g0", "n0@1 ")
+}
+
+func TestWhoeverIsLongInDoubtOfItsTurnSaysSo(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	b.start(b.connect(), b.unsure)
+	place := b.place
+	if err := place.Err(); err != nil {
+		t.Errorf("before its turn: %v", err)
+	}
+	eventually(t, func() error {
+		if place.Err() == nil {
+			return errors.New("it has its turn and cannot claim it, and says nothing")
+		}
+		return nil
+	})
+	if held(place) == nil {
+		t.Error("it is sure")
+	}
+}
+
+func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	_, one := b.placed()
+	_, other := b.placed() // Either may become the active one.
+	eventually(t, func() error {
+		if held(one) != nil && held(other) != nil {
+			return errors.New("nobody is active")
+		}
+		return errors.Join(one.Err(), other.Err())
+	})
+}
+
+// What matters is when others could know of a change, not when it was observed: the bus may have been away.
+func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1, func(c *event.Change) { c.ObservedAt = time.Now().Add(-time.Hour) })
+	b.snapshot(1)
+	replica := b.start(b.connect())
+	var thorough atomic.Bool
+	replica.set(func(_ context.Context, p *consume.Pass[string]) error {
+		if p.Resync {
+			thorough.Store(true)
+		}
+		return nil
+	})
+	eventually(t, func() error { return held(b.place) })
+	began := time.Now()
+	eventually(t, func() error {
+		if !thorough.Load() {
+			return errors.New("a late call of the replica before could have undone what was done")
+		}
+		return nil
+	})
+	if waited := time.Since(began); waited < topology.Settling/2 {
+		t.Errorf("it was looked at after %s, when such calls may still be on their way", waited)
+	}
+}
+
+func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
+	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
+	view.Register[object](v, kinds.Stores(), nil)
+	now := event.Change{Key: storeKey("a"), UID: "u", ResourceVersion: "1", Object: []byte(`{}`)}
+	before := time.Now()
+	if err := consume.NewPass(v, "g", false).Wrote(t.Context(), now, now); err != nil {
+		t.Fatal(err)
+	}
+	if got := v.PublishedSince(before.Add(-time.Second)); len(got) != 1 {
+		t.Errorf("new are %v", got)
 	}
 }

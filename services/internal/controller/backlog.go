@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -23,16 +24,14 @@ type backlog struct {
 
 func newBacklog(read func(ctx context.Context) (topology.Backlog, error), service string, registerer prometheus.Registerer, log *slog.Logger) *backlog {
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"service": service}})
+		return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"service": service}})
 	}
-	b := &backlog{
+	return &backlog{
 		read: read, log: log,
 		pending:      gauge("entail_messages_pending", "Messages that the service has not been sent yet."),
 		unsettled:    gauge("entail_messages_unsettled", "Messages that the service has been sent, and has not settled."),
 		redelivering: gauge("entail_messages_redelivering", "Messages among them that come again."),
 	}
-	registerer.MustRegister(b.pending, b.unsettled, b.redelivering)
-	return b
 }
 
 // run asks until ctx ends.

@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -76,6 +77,10 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	}
 	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
 		rt.Name, rt.Metrics, rt.Log)
+	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.",
+		ConstLabels: prometheus.Labels{"service": rt.Name},
+	}, func() float64 { return p.View.Age().Seconds() }))
 	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))
 	return p, nil
 }
@@ -84,7 +89,9 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handler) service.App {
 	app := service.App{
 		Handlers: handlers,
-		Ready:    []service.Check{{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}},
+		Ready: []service.Check{
+			{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}, {Name: "turn", Err: p.Engine.Place.Err},
+		},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
 			p.Announcer.Run,

@@ -104,6 +104,9 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 		t.Errorf("ready without a snapshot: %v", err)
 	}
 	wantUnready(t, app, "consumer: not bound to the durable", "openfga: has not answered yet")
+	if !slices.ContainsFunc(app.Ready, func(c service.Check) bool { return c.Name == "turn" && c.Err() == nil }) {
+		t.Error("nothing is told of the turn")
+	}
 	parts.Announcer.Announce(&eventv1.StoreChanged{StoreId: "s"})
 	cancel()
 	tasks.Wait()

@@ -12,6 +12,7 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
@@ -55,10 +56,8 @@ func AwaitRight(ctx context.Context, cfg *rest.Config, user, namespace string, r
 		if err == nil && answer.Status.Allowed {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, rightPoll) {
 			return fmt.Errorf("waiting until %s may %s %s: %w", user, about.Verb, about.Resource, errors.Join(context.Cause(ctx), err))
-		case <-time.After(rightPoll):
 		}
 	}
 }

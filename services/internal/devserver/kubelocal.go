@@ -17,6 +17,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
 const (
@@ -44,8 +46,6 @@ type KubeLocalConfig struct {
 	Users []string
 	// AuthorizationConfig is a file for the API server; RBAC alone without it.
 	AuthorizationConfig string
-	// APIServerArgs are further --flag=value of the API server.
-	APIServerArgs []string
 	// UnsafeNoFsync does not wait for the disk; a power cut can destroy Dir.
 	UnsafeNoFsync bool
 }
@@ -70,13 +70,8 @@ func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error
 	defer cancel()
 	for begun := time.Now(); ; {
 		k, err := launchKubeLocal(ctx, cfg)
-		if !errors.Is(err, errDirInUse) || time.Since(begun) > kubeStopTimeout {
+		if !errors.Is(err, errDirInUse) || time.Since(begun) > kubeStopTimeout || !backoff.Sleep(ctx, kubeRetry) {
 			return k, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(kubeRetry):
 		}
 	}
 }
@@ -200,9 +195,6 @@ func (c KubeLocalConfig) args() []string {
 	}
 	for _, user := range c.Users {
 		args = append(args, "--user", user)
-	}
-	for _, arg := range c.APIServerArgs {
-		args = append(args, "--apiserver-arg", arg)
 	}
 	return args
 }

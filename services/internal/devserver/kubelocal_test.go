@@ -45,10 +45,9 @@ func TestAStartThatIsCalledOffLeavesNoProcess(t *testing.T) {
 
 func TestKubeLocalGetsItsFlags(t *testing.T) {
 	cfg := KubeLocalConfig{
-		Dir: "data", Port: 6443, Users: []string{"anne:staff"}, AuthorizationConfig: "authz.yaml",
-		APIServerArgs: []string{"--v=1"}, UnsafeNoFsync: true,
+		Dir: "data", Port: 6443, Users: []string{"anne:staff"}, AuthorizationConfig: "authz.yaml", UnsafeNoFsync: true,
 	}
-	want := strings.Fields("--exit-with-stdin --data-dir data --port 6443 --unsafe-no-fsync --authorization-config authz.yaml --user anne:staff --apiserver-arg --v=1")
+	want := strings.Fields("--exit-with-stdin --data-dir data --port 6443 --unsafe-no-fsync --authorization-config authz.yaml --user anne:staff")
 	if got := cfg.args(); !slices.Equal(got, want) {
 		t.Errorf("got %q; want %q", got, want)
 	}

@@ -1,6 +1,7 @@
 package devserver
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -9,16 +10,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-func orDiscard(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return log
-}
-
 // openFGALog hands OpenFGA's warnings and errors to slog. Its log of every request stays out.
 func openFGALog(log *slog.Logger) logger.Logger {
-	return &logger.ZapLogger{Logger: zap.New(slogCore{log: orDiscard(log)})}
+	return &logger.ZapLogger{Logger: zap.New(slogCore{log: cmp.Or(log, slog.New(slog.DiscardHandler))})}
 }
 
 // slogCore is slog behind zap's interface.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
 const (
@@ -73,12 +76,31 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 	if err != nil {
 		return nil, err
 	}
+	objects, err := Objects(data)
+	if err != nil {
+		return nil, err
+	}
 	var crds []string
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data))
+	for _, u := range objects {
+		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		if err := applyObject(ctx, client.Resource(resource).Namespace(u.GetNamespace()), u); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		if resource == crdResource() {
+			crds = append(crds, u.GetName())
+		}
+	}
+	return crds, nil
+}
+
+// Objects decodes the documents of a manifest; empty ones are passed over.
+func Objects(manifest []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), len(manifest))
 	for {
-		var u unstructured.Unstructured
+		u := &unstructured.Unstructured{}
 		if err := documents.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return crds, nil
+			return objects, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("decoding: %w", err)
 		}
@@ -86,15 +108,9 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 			continue
 		}
 		if u.GetKind() == "" || u.GetName() == "" {
-			return nil, errors.New("a document lacks a kind or a name")
+			return nil, fmt.Errorf("document %d lacks a kind or a name", len(objects)+1)
 		}
-		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-		if err := applyObject(ctx, client.Resource(resource).Namespace(u.GetNamespace()), &u); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
-		}
-		if resource == crdResource() {
-			crds = append(crds, u.GetName())
-		}
+		objects = append(objects, u)
 	}
 }
 
@@ -105,17 +121,14 @@ func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstruct
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
-	force := true
 	for {
-		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: &force})
+		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: new(true)})
 		// Which of its errors this is depends on the release: Forbidden, or Invalid.
 		if err == nil || !strings.Contains(err.Error(), "failed to configure") {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, crdPoll) {
 			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(crdPoll):
 		}
 	}
 }
@@ -130,23 +143,14 @@ func awaitCRD(ctx context.Context, crds dynamic.ResourceInterface, name string) 
 		if err == nil && established(got) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, crdPoll) {
 			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(crdPoll):
 		}
 	}
 }
 
 func established(u *unstructured.Unstructured) bool {
 	var crd apiextensionsv1.CustomResourceDefinition
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd) != nil {
-		return false
-	}
-	for _, c := range crd.Status.Conditions {
-		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-			return true
-		}
-	}
-	return false
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd) == nil &&
+		apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established)
 }

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// defaultMaxPayload is that of every NATS server, so that what fails elsewhere fails here.
-	defaultMaxPayload = 1 << 20
-	natsReadyTimeout  = 30 * time.Second
+	// maxPayload is that of every NATS server, so that what fails elsewhere fails here.
+	maxPayload       = 1 << 20
+	natsReadyTimeout = 30 * time.Second
 )
 
 // NATSConfig says how to run NATS.
@@ -29,8 +29,6 @@ type NATSConfig struct {
 	Dir string
 	// Port to listen on; 0 takes a free one.
 	Port int
-	// MaxPayload in bytes; 0 is 1 MiB.
-	MaxPayload int32
 	// Password of every user, random when empty. Each has its own rights all the same, so that a missing
 	// one shows at once.
 	Password string
@@ -47,17 +45,9 @@ type NATS struct {
 
 // StartNATS starts NATS and waits until it takes connections.
 func StartNATS(cfg NATSConfig) (*NATS, error) {
-	port := cfg.Port
-	if port == 0 {
-		port = server.RANDOM_PORT
-	}
-	payload := cfg.MaxPayload
-	if payload == 0 {
-		payload = defaultMaxPayload
-	}
 	cfg.Password = cmp.Or(cfg.Password, rand.Text())
 	options := &server.Options{
-		ServerName: "entail", Host: loopback, Port: port, MaxPayload: payload,
+		ServerName: "entail", Host: loopback, Port: cmp.Or(cfg.Port, server.RANDOM_PORT), MaxPayload: maxPayload,
 		JetStream: true, StoreDir: cfg.Dir, DisableJetStreamBanner: true, NoSigs: true,
 	}
 	if err := configure(options, cfg.Password); err != nil {
@@ -67,7 +57,7 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring NATS: %w", err)
 	}
-	log := &natsLog{log: orDiscard(cfg.Log)}
+	log := &natsLog{log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))}
 	s.SetLogger(log, false, false)
 	s.Start()
 	n := &NATS{server: s, password: cfg.Password}

@@ -60,16 +60,9 @@ func TestStreamsOutliveARestartOfNATS(t *testing.T) {
 }
 
 func TestNATSTakesWhatOtherServersTakeAndNoMore(t *testing.T) {
-	for name, tc := range map[string]struct {
-		configured int32
-		want       int64
-	}{"default": {want: 1 << 20}, "configured": {configured: 4 << 20, want: 4 << 20}} {
-		t.Run(name, func(t *testing.T) {
-			js := connect(t, startNATS(t, NATSConfig{Dir: t.TempDir(), MaxPayload: tc.configured}))
-			if got := js.Conn().MaxPayload(); got != tc.want {
-				t.Errorf("the limit is %d bytes; want %d", got, tc.want)
-			}
-		})
+	js := connect(t, startNATS(t, NATSConfig{Dir: t.TempDir()}))
+	if got := js.Conn().MaxPayload(); got != 1<<20 {
+		t.Errorf("the limit is %d bytes; want %d", got, 1<<20)
 	}
 }
 

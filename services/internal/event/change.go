@@ -1,8 +1,10 @@
 package event
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 	"unique"
@@ -32,8 +34,9 @@ type Change struct {
 	Epoch       string
 	ObservedAt  time.Time
 	Traceparent string
-	// ExpiresAt is when the bus forgets a deletion. It does not travel; zero when unknown.
-	ExpiresAt time.Time
+	// PublishedAt is when the bus took the change, or this process wrote it; ExpiresAt is when the bus
+	// forgets a deletion. They do not travel; zero when unknown.
+	PublishedAt, ExpiresAt time.Time
 }
 
 var errIncomplete = errors.New("change lacks a mandatory field")
@@ -45,6 +48,29 @@ func (c Change) ID() string {
 		op = "delete"
 	}
 	return strings.Join([]string{c.Key.Cluster, c.Epoch, c.UID, c.ResourceVersion, op}, "/")
+}
+
+// Decode reads the object into a value.
+func (c Change) Decode(into any) error {
+	if err := json.Unmarshal(c.Object, into); err != nil {
+		return fmt.Errorf("decoding %s: %w", c.Key, err)
+	}
+	return nil
+}
+
+// Each decodes the objects of a list for take, until an error.
+func Each[T any](objects iter.Seq2[Change, error], take func(*T)) error {
+	for change, err := range objects {
+		if err != nil {
+			return err
+		}
+		value := new(T)
+		if err := change.Decode(value); err != nil {
+			return err
+		}
+		take(value)
+	}
+	return nil
 }
 
 // Marshal is the wire form of c.

@@ -1,7 +1,9 @@
 package event_test
 
 import (
+	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,5 +115,45 @@ func TestTheIDTellsStatesApart(t *testing.T) {
 	b.Deleted = true
 	if a.ID() == b.ID() || a.ID() != "local/e1/u1/10/upsert" {
 		t.Errorf("ids %q and %q", a.ID(), b.ID())
+	}
+}
+
+func TestAListIsDecodedUntilItsFirstError(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the connection broke")
+	object := func(text string) event.Change {
+		c := sample()
+		c.Object = []byte(text)
+		return c
+	}
+	for name, test := range map[string]struct {
+		list []event.Change
+		end  error // after the list
+		took []int
+		want string
+	}{
+		"nothing":                  {},
+		"all":                      {list: []event.Change{object(`{"a":1}`), object(`{"a":2}`)}, took: []int{1, 2}},
+		"an object that is none":   {list: []event.Change{object(`{"a":1}`), object(`[]`), object(`{"a":3}`)}, took: []int{1}, want: "decoding stores.g/demo"},
+		"a list that is cut":       {list: []event.Change{object(`{"a":1}`)}, end: broken, took: []int{1}, want: broken.Error()},
+		"an object without a body": {list: []event.Change{object("")}, want: "decoding stores.g/demo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var took []int
+			err := event.Each(func(yield func(event.Change, error) bool) {
+				for _, c := range test.list {
+					if !yield(c, nil) {
+						return
+					}
+				}
+				if test.end != nil {
+					yield(event.Change{}, test.end)
+				}
+			}, func(v *struct{ A int }) { took = append(took, v.A) })
+			if !slices.Equal(took, test.took) || (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("took %v, %v; want %v, %q", took, err, test.took, test.want)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package fga
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -45,7 +46,7 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{maxTuples: orDefault(cfg.MaxTuples, DefaultMaxTuples)}
+	c := &Client{maxTuples: cmp.Or(cfg.MaxTuples, DefaultMaxTuples)}
 	reconnect := backoff.DefaultConfig
 	reconnect.BaseDelay, reconnect.MaxDelay = reconnectDelay/20, reconnectDelay
 	options := []grpc.DialOption{
@@ -53,7 +54,7 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: reconnectDelay}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveAfter, Timeout: keepaliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
-		grpc.WithChainUnaryInterceptor(c.bounded(orDefault(cfg.Timeout, DefaultTimeout))),
+		grpc.WithChainUnaryInterceptor(c.bounded(cmp.Or(cfg.Timeout, DefaultTimeout))),
 	}
 	if token != nil {
 		options = append(options, grpc.WithPerRPCCredentials(token))
@@ -87,12 +88,4 @@ func (c *Client) bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
 		answered(err)
 		return err
 	}
-}
-
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
 }

@@ -1,6 +1,7 @@
 package fga
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,8 +86,5 @@ func (c Config) plaintext() bool {
 }
 
 func (c Config) log() *slog.Logger {
-	if c.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Log
+	return cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -53,27 +54,26 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 
 // Check asks OpenFGA as is.
 func (c *Client) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
-	answer, err := c.api.Check(ctx, r)
-	if err != nil {
-		return nil, fmt.Errorf("check in OpenFGA store %s: %w", r.GetStoreId(), c.whose(ctx, r.GetStoreId(), err))
-	}
-	return answer, nil
+	return ask(ctx, c, "check in", r, c.api.Check)
 }
 
 // ListObjects asks OpenFGA as is.
 func (c *Client) ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
-	answer, err := c.api.ListObjects(ctx, r)
-	if err != nil {
-		return nil, fmt.Errorf("listing objects of OpenFGA store %s: %w", r.GetStoreId(), c.whose(ctx, r.GetStoreId(), err))
-	}
-	return answer, nil
+	return ask(ctx, c, "listing objects of", r, c.api.ListObjects)
 }
 
 // Expand asks OpenFGA as is.
 func (c *Client) Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error) {
-	answer, err := c.api.Expand(ctx, r)
+	return ask(ctx, c, "expanding in", r, c.api.Expand)
+}
+
+// ask puts a question about a store.
+func ask[Question interface{ GetStoreId() string }, Answer any](
+	ctx context.Context, c *Client, doing string, q Question, method func(context.Context, Question, ...grpc.CallOption) (Answer, error),
+) (Answer, error) {
+	answer, err := method(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("expanding in OpenFGA store %s: %w", r.GetStoreId(), c.whose(ctx, r.GetStoreId(), err))
+		err = fmt.Errorf("%s OpenFGA store %s: %w", doing, q.GetStoreId(), c.whose(ctx, q.GetStoreId(), err))
 	}
-	return answer, nil
+	return answer, err
 }

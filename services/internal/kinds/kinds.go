@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
@@ -28,10 +29,15 @@ type Kind struct {
 	Optional bool
 }
 
+// Served is the kind as the API server serves it.
+func (k Kind) Served() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
+}
+
 // All lists every kind that some service consumes.
 func All() []Kind {
 	return []Kind{
-		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), Roles(), ClusterRoles(),
+		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
 		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
 	}
 }
@@ -76,6 +82,9 @@ func ImpliedRoles() Kind {
 
 // RoleBindings is the kind RoleBinding.
 func RoleBindings() Kind { return rbac("rolebindings", "RoleBinding") }
+
+// ClusterRoleBindings is the kind ClusterRoleBinding.
+func ClusterRoleBindings() Kind { return rbac("clusterrolebindings", "ClusterRoleBinding") }
 
 // Roles is the kind Role, of which only the existence matters.
 func Roles() Kind {

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -31,8 +33,8 @@ func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
 	}
-	force := true
-	u, err := c.of(kind, seen.Key.Namespace).Patch(ctx, seen.Key.Name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: c.manager, Force: &force})
+	options := metav1.PatchOptions{FieldManager: c.manager, Force: new(true)}
+	u, err := c.of(kind, seen.Key.Namespace).Patch(ctx, seen.Key.Name, types.ApplyPatchType, patch, options)
 	if err != nil {
 		return event.Change{}, fmt.Errorf("applying %s: %w", seen.Key, classify(err))
 	}
@@ -57,6 +59,25 @@ func patchOf(kind kinds.Kind, seen event.Change, object any) ([]byte, error) {
 		u.SetResourceVersion(seen.ResourceVersion)
 	}
 	return u.MarshalJSON()
+}
+
+// Merge changes the given fields of an object, whoever else claims them, and no others, and returns
+// the new state. Unless seen is still the newest state, it is [ErrConflict].
+func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error) {
+	fields = maps.Clone(fields)
+	fields["metadata"] = map[string]any{"resourceVersion": seen.ResourceVersion}
+	patch, err := json.Marshal(fields)
+	if err != nil {
+		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
+	}
+	u, err := c.of(kind, seen.Key.Namespace).Patch(ctx, seen.Key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: c.manager})
+	if err = classify(err); errors.Is(err, ErrNotFound) {
+		err = fault.Unavailable(fmt.Errorf("%w: %w", ErrConflict, err))
+	}
+	if err != nil {
+		return event.Change{}, fmt.Errorf("changing %s: %w", seen.Key, err)
+	}
+	return c.change(ctx, kind, u)
 }
 
 // Delete deletes obj if it is still the newest state, else it is [ErrConflict]. An object

@@ -136,6 +136,35 @@ func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 	}
 }
 
+func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, topology.ImpliedRole)
+	seen, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("merged")}, binding("merged", "u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := map[string]any{"subjects": []any{}}
+	now, err := c.Merge(t.Context(), kinds.RoleBindings(), seen, nobody)
+	if err != nil || len(read(t, now).Subjects) != 0 || read(t, now).Labels["ours"] != "yes" || len(nobody) != 1 {
+		t.Errorf("it became %s, %v", now.Object, err)
+	}
+	stale := func(what string, old event.Change) {
+		t.Helper()
+		if _, err := c.Merge(t.Context(), kinds.RoleBindings(), old, nobody); !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	stale("of an older state", seen)
+	if err := c.Delete(t.Context(), kinds.RoleBindings(), now); err != nil {
+		t.Fatal(err)
+	}
+	stale("of one that is gone", now)
+	if _, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("merged")}, binding("merged", "u")); err != nil {
+		t.Fatal(err)
+	}
+	stale("of another", now)
+}
+
 func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 	server := testbed.Kube(t)
 	c, namespaces := client(t, server, topology.ImpliedRole), typed(t, server).CoreV1().Namespaces()

@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,12 +35,8 @@ func (o Origin) Change(kind kinds.Kind, u *unstructured.Unstructured) (event.Cha
 
 // slim is object without what must not or need not travel, sharing the rest with it.
 func slim(kind kinds.Kind, object map[string]any) map[string]any {
-	out := make(map[string]any, len(object))
-	for name, value := range object {
-		if !kind.MetadataOnly || name == "apiVersion" || name == "kind" {
-			out[name] = value
-		}
-	}
+	out := maps.Clone(object)
+	maps.DeleteFunc(out, func(name string, _ any) bool { return kind.MetadataOnly && name != "apiVersion" && name != "kind" })
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
 		return out
@@ -54,17 +51,9 @@ func slim(kind kinds.Kind, object map[string]any) map[string]any {
 }
 
 func without(object map[string]any, name string) map[string]any {
-	out := make(map[string]any, len(object))
-	for key, value := range object {
-		if key != name {
-			out[key] = value
-		}
-	}
+	out := maps.Clone(object)
+	delete(out, name)
 	return out
-}
-
-func resource(kind kinds.Kind) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 }
 
 func apiVersion(group, version string) string {

@@ -117,7 +117,7 @@ func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
 }
 
 func (c *Client) of(kind kinds.Kind, namespace string) dynamic.ResourceInterface {
-	return c.api.Resource(resource(kind)).Namespace(namespace)
+	return c.api.Resource(kind.Served()).Namespace(namespace)
 }
 
 func (c *Client) change(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured) (event.Change, error) {

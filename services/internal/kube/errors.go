@@ -47,7 +47,7 @@ func classify(err error) error {
 		return fault.Terminal(fmt.Errorf("%w (%w)", ErrTooLarge, err))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w (%w)", ErrTerminating, err)
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) || denied(err):
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrForbidden, err))
 	}
 	switch code := statusOf(err).Code; code {
@@ -59,6 +59,13 @@ func classify(err error) error {
 		}
 		return fault.Unavailable(err)
 	}
+}
+
+// denied tells admission's refusal from a fault of the request: a policy answers Invalid unless told
+// otherwise, with a cause that has no type, and a webhook whatever it likes. Neither is for good: a
+// policy also refuses while the API server, just started, has not found yet what it refers to.
+func denied(err error) bool {
+	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, "") || strings.HasPrefix(statusOf(err).Message, "admission webhook ")
 }
 
 func statusOf(err error) metav1.Status {

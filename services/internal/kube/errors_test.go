@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/entail-dev/entail/services/internal/fault"
 )
@@ -15,6 +17,9 @@ import (
 func TestEveryAnswerHasItsClass(t *testing.T) {
 	stores := schema.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
 	kind := schema.GroupKind{Group: stores.Group, Kind: "Store"}
+	webhook := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: `admission webhook "x" denied the request: no`}}
+	policy := apierrors.NewInvalid(kind, "demo", nil)
+	policy.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "ValidatingAdmissionPolicy 'x' denied request: failed to configure policy"}}
 	refused := errors.New("dial tcp 127.0.0.1:1: connect: connection refused")
 	cases := map[string]struct {
 		err                   error
@@ -28,7 +33,9 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		"too large":          {err: apierrors.NewRequestEntityTooLargeError("3 MB"), is: ErrTooLarge, terminal: true},
 		"too large for etcd": {err: apierrors.NewInternalError(errors.New("etcdserver: request is too large")), is: ErrTooLarge, terminal: true},
 		"over etcd's limit":  {err: apierrors.NewInternalError(errors.New("rpc error: trying to send message larger than max")), is: ErrTooLarge, terminal: true},
-		"invalid":            {err: apierrors.NewInvalid(kind, "demo", nil)},
+		"invalid":            {err: apierrors.NewInvalid(kind, "demo", field.ErrorList{field.Required(field.NewPath("spec"), "")})},
+		"denied by policy":   {err: policy, is: ErrForbidden, unavailable: true},
+		"denied by webhook":  {err: webhook, is: ErrForbidden, unavailable: true},
 		"bad request":        {err: apierrors.NewBadRequest("no")},
 		"forbidden":          {err: apierrors.NewForbidden(stores, "demo", errors.New("no")), is: ErrForbidden, unavailable: true},
 		"unauthorized":       {err: apierrors.NewUnauthorized("no"), unavailable: true},

@@ -27,9 +27,8 @@ func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Cha
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding status of %s: %w", obj.Key, err)
 	}
-	force := true
 	u, err := c.of(kind, obj.Key.Namespace).Patch(ctx, obj.Key.Name, types.ApplyPatchType, patch,
-		metav1.PatchOptions{FieldManager: c.manager, Force: &force}, "status")
+		metav1.PatchOptions{FieldManager: c.manager, Force: new(true)}, "status")
 	if err != nil {
 		return event.Change{}, fmt.Errorf("applying status of %s: %w", obj.Key, classify(err))
 	}

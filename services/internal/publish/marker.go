@@ -27,6 +27,18 @@ func (p *Publisher) Marker(ctx context.Context, m *eventv1.SnapshotMarker) error
 	return nil
 }
 
+// Heartbeat publishes a heartbeat.
+func (p *Publisher) Heartbeat(ctx context.Context, h *eventv1.Heartbeat) error {
+	data, err := proto.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("encode heartbeat: %w", err)
+	}
+	if _, err := p.js.Publish(ctx, topology.HeartbeatSubject(h.GetCluster()), data); err != nil {
+		return fault.Unavailable(fmt.Errorf("publish heartbeat: %w", err))
+	}
+	return nil
+}
+
 // LastMarker reads the newest snapshot marker of a resource. [ErrNone] and [ErrMalformed]
 // tell of an absent and of an unusable one.
 func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.GroupResource) (*eventv1.SnapshotMarker, error) {

@@ -3,6 +3,7 @@ package rbac
 import (
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -77,7 +78,14 @@ func impliedRole() Account {
 			may("The same of RoleBindings, which are made where they follow.", verbs("list", "create", "patch", "delete"), bindings.Group, bindings.Resource),
 			may("Any role may follow from a rule: admission asks who writes it. Nothing is changed in a role.",
 				verbs("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
+			may("Who writes a rule or binds a role may hold what follows by these.", verbs("list"), roles.Group, "clusterrolebindings"),
+			named(may("The webhooks that judge them are registered here.", verbs("get", "update", "patch", "create"),
+				admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), "entail-implied-role"),
 		}),
+		Own: []Right{
+			named(may("Replicas share the certificate of the webhooks.", verbs("get", "patch", "create"), corev1.GroupName, "secrets"),
+				"entail-implied-role-admission"),
+		},
 	}
 }
 

@@ -253,15 +253,15 @@ func newNKey(t *testing.T) (seed, public string) {
 	return string(private), public
 }
 
-func TestACrewTellsOfTasksThatAreLate(t *testing.T) {
+func TestTasksThatAreLateAreToldOf(t *testing.T) {
 	release := make(chan struct{})
-	c := start(t.Context(), func(error) {}, func(context.Context) error {
+	late := start(t.Context(), func(error) {}, func(context.Context) error {
 		<-release
 		return errors.New("too late to matter")
 	})
-	if err := c.stop(time.Millisecond); err == nil || !strings.Contains(err.Error(), "tasks did not finish within 1ms") {
+	if err := late.stop(time.Millisecond); err == nil || !strings.Contains(err.Error(), "tasks did not finish within 1ms") {
 		t.Errorf("got %v", err)
 	}
 	close(release)
-	<-c.done
+	<-late.done
 }

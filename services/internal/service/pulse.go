@@ -23,8 +23,10 @@ const (
 	// pulseInterval is how often JetStream is asked for a sign of life, pulseTimeout how long it may take.
 	pulseInterval = time.Second
 	pulseTimeout  = 2 * time.Second
-	// silence is how long JetStream may give none before another server is tried.
-	silence = 5 * time.Second
+	// silence is how long JetStream may give none before another server is tried, probation how long that
+	// one may.
+	silence   = 5 * time.Second
+	probation = pulseInterval + pulseTimeout
 	// clusterUnavailable is what a server says that does not know the others' leader.
 	clusterUnavailable jetstream.ErrorCode = 10008
 )
@@ -48,13 +50,17 @@ func newPulse(conn *nats.Conn, js jetstream.JetStream, service string, log *slog
 
 // Run asks until ctx ends.
 func (p *pulse) Run(ctx context.Context) error {
-	for tried := time.Duration(0); backoff.Sleep(ctx, pulseInterval); {
+	tried, reconnects := time.Duration(0), p.conn.Stats().Reconnects
+	for backoff.Sleep(ctx, pulseInterval) {
 		if p.ask(ctx) {
 			p.heard.Store(int64(time.Since(p.begun)))
 			continue
 		}
-		// Another server has time to show that it does better.
-		if now := time.Since(p.begun); ctx.Err() == nil && p.silent() > silence && now-tried > silence && p.conn.IsConnected() {
+		now := time.Since(p.begun)
+		if n := p.conn.Stats().Reconnects; n != reconnects { // Also when a ping was not answered.
+			reconnects, tried = n, now
+		}
+		if ctx.Err() == nil && p.silent() > silence && now-tried > probation && p.conn.IsConnected() {
 			tried = now
 			p.log.WarnContext(ctx, "JetStream is silent; trying another server", "server", p.conn.ConnectedServerName(), "for", p.silent())
 			if err := p.conn.ForceReconnect(); err != nil {

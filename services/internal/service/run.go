@@ -22,8 +22,9 @@ const (
 
 // Run runs a service until ctx ends, which is no error, or a part of it fails. Probes are
 // answered from the start, while NATS is waited for. The shutdown is in order: not ready,
-// tasks finish, running calls finish, the app closes, the bus is drained.
-func Run(ctx context.Context, name string, cfg Config, build Build) error {
+// tasks finish, running calls finish, the app closes, the bus is drained. What is to run apart from the
+// bus, as probes do, is made early.
+func Run(ctx context.Context, name string, cfg Config, build Build, early ...Early) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("settings of %s: %w", name, err)
 	}
@@ -32,7 +33,7 @@ func Run(ctx context.Context, name string, cfg Config, build Build) error {
 		return fmt.Errorf("preparing %s: %w", name, err)
 	}
 	rt.Log.Info("starting", "config", cfg)
-	p := &process{rt: rt, cfg: cfg, build: build, ready: &readiness{}}
+	p := &process{rt: rt, cfg: cfg, build: build, early: early, ready: &readiness{}}
 	err = errors.Join(p.run(ctx), flush())
 	rt.Log.Info("stopped")
 	return err
@@ -65,12 +66,13 @@ type process struct {
 	rt    *Runtime
 	cfg   Config
 	build Build
+	early []Early
 	ready *readiness
 
 	server *rpc.Server
 	bus    *bus
 	app    App
-	tasks  *crew
+	tasks  *tasks
 }
 
 func (p *process) run(ctx context.Context) error {
@@ -79,7 +81,15 @@ func (p *process) run(ctx context.Context) error {
 	if err := p.listen(); err != nil {
 		return err
 	}
-	serving := start(ctx, fail, p.server.Run)
+	apart := []func(context.Context) error{p.server.Run}
+	for _, early := range p.early {
+		task, err := early(p.rt)
+		if err != nil {
+			return err
+		}
+		apart = append(apart, task)
+	}
+	serving := start(ctx, fail, apart...)
 	err := p.open(alive, fail)
 	switch {
 	case err == nil:

@@ -49,6 +49,10 @@ type Check struct {
 	Err  func() error
 }
 
+// Early makes a task that needs no bus: it runs from the start, and to the end of the last call. Its
+// runtime has none yet.
+type Early func(rt *Runtime) (task func(ctx context.Context) error, err error)
+
 // Build makes the service on a runtime. It must not block: what takes time is a task. Its
 // context ends when the shutdown begins.
 type Build func(ctx context.Context, rt *Runtime) (App, error)

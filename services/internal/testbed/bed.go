@@ -97,7 +97,7 @@ func (b *Bed) Resync(service string) {
 
 // Resource is the objects of a kind.
 func (b *Bed) Resource(kind kinds.Kind) dynamic.NamespaceableResourceInterface {
-	return b.Objects.Resource(gvr(kind))
+	return b.Objects.Resource(kind.Served())
 }
 
 // Delete deletes an object as a person would.
@@ -125,13 +125,12 @@ func (b *Bed) List(kind kinds.Kind) *unstructured.UnstructuredList {
 func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status any) {
 	b.T.Helper()
 	patch, err := json.Marshal(map[string]any{
-		"apiVersion": gvr(kind).GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "status": status,
+		"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "status": status,
 	})
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	force := true
-	options := metav1.PatchOptions{FieldManager: service, Force: &force}
+	options := metav1.PatchOptions{FieldManager: service, Force: new(true)}
 	if _, err := b.Resource(kind).Patch(b.T.Context(), name, types.ApplyPatchType, patch, options, "status"); err != nil {
 		b.T.Fatal(err)
 	}

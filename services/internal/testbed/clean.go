@@ -29,7 +29,7 @@ func clean(ctx context.Context, objects dynamic.Interface) error {
 	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
 	for _, kind := range kinds.All() {
 		if kind.GroupResource != kinds.Definitions().GroupResource { // Without them nothing else is served.
-			resources = append(resources, gvr(kind))
+			resources = append(resources, kind.Served())
 		}
 	}
 	for _, r := range resources {
@@ -81,8 +81,4 @@ func strip(ctx context.Context, api dynamic.ResourceInterface, u unstructured.Un
 		}
 	}
 	return api.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
-}
-
-func gvr(kind kinds.Kind) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 }

@@ -89,14 +89,13 @@ func (k *KubeServer) Objects(t testing.TB) dynamic.Interface {
 func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{
-		"apiVersion": gvr(kind).GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "spec": spec,
+		"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "spec": spec,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	force := true
-	options := metav1.PatchOptions{FieldManager: "test", Force: &force}
-	if _, err := k.Objects(t).Resource(gvr(kind)).Patch(t.Context(), name, types.ApplyPatchType, patch, options); err != nil {
+	options := metav1.PatchOptions{FieldManager: "test", Force: new(true)}
+	if _, err := k.Objects(t).Resource(kind.Served()).Patch(t.Context(), name, types.ApplyPatchType, patch, options); err != nil {
 		t.Fatalf("applying %s %s: %v", kind.Kind, name, err)
 	}
 }

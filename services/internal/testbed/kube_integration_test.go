@@ -50,7 +50,7 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 		client := client(t, k)
 		hold(t, k, client, "held")
 		hold(t, k, client, "deleted")
-		if err := k.Objects(t).Resource(gvr(kinds.Stores())).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
+		if err := k.Objects(t).Resource(kinds.Stores().Served()).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		k.Apply(t, kinds.AuthorizationModels(), "module", corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "held"}})
@@ -65,7 +65,7 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 			if kind.Optional || kind == kinds.Definitions() {
 				continue // Not there, or there from the start.
 			}
-			list, err := k.Objects(t).Resource(gvr(kind)).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped + ",!" + shipped})
+			list, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped + ",!" + shipped})
 			if err != nil || len(list.Items) != 0 {
 				t.Errorf("%s: %v, %v; want none", kind.Resource, list, err)
 			}

@@ -19,6 +19,9 @@ import (
 // retryPause is the wait before the bus or the API server is tried again.
 const retryPause = 50 * time.Millisecond
 
+// beatInterval is how often the watcher tells how far the stream follows the API server.
+const beatInterval = time.Second
+
 // Reflector publishes what is in Kubernetes and what becomes of it, as the watcher does,
 // for tests of other services: they cannot import it. It can be held still, and made to
 // publish everything again.
@@ -46,12 +49,26 @@ func (b *Bed) Reflector() *Reflector {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	var following sync.WaitGroup
 	b.T.Cleanup(func() { cancel(); following.Wait() })
+	following.Go(func() { r.beat(ctx) })
 	for _, kind := range r.kinds {
 		if version, served := r.sweep(kind, false); served {
 			following.Go(func() { r.follow(ctx, kind, version) })
 		}
 	}
 	return r
+}
+
+// beat publishes heartbeats, unless it is held still.
+func (r *Reflector) beat(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.gate.Lock()
+		_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: r.origin.Cluster}) // The next comes soon.
+		r.gate.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(beatInterval):
+		}
+	}
 }
 
 // Replay publishes every object again, to be processed anew.

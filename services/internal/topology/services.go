@@ -25,7 +25,8 @@ const (
 func Services() []Service {
 	core := []event.GroupResource{kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource}
 	roles := []event.GroupResource{
-		kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.Roles().GroupResource, kinds.ClusterRoles().GroupResource,
+		kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.ClusterRoleBindings().GroupResource,
+		kinds.Roles().GroupResource, kinds.ClusterRoles().GroupResource,
 	}
 	policies := []event.GroupResource{kinds.PolicyDocuments().GroupResource}
 	accounts := []event.GroupResource{kinds.AccountInfos().GroupResource}

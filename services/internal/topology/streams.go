@@ -44,12 +44,8 @@ const (
 	MaxAckPending = 4096
 )
 
-const (
-	// Settling is how long the calls of a replica that has lost its place may take to come to pass.
-	Settling = 10 * time.Second
-	// Lately is how long before it lost its place a replica may have begun what came to pass after.
-	Lately = time.Minute
-)
+// Settling is how long the calls of a replica that has lost its place may take to come to pass.
+const Settling = 10 * time.Second
 
 // TombstoneTTL is how long the bus remembers a deletion unless the watcher is told otherwise.
 const TombstoneTTL = 7 * 24 * time.Hour
@@ -144,19 +140,13 @@ func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	if err != nil {
 		return event.Change{}, fault.Terminal(err)
 	}
-	change.ExpiresAt = expiry(msg)
-	return change, nil
-}
-
-// expiry is when the bus forgets a message; zero if it does not, or that cannot be told.
-func expiry(msg jetstream.Msg) time.Time {
-	ttl, err := time.ParseDuration(msg.Headers().Get(jetstream.MsgTTLHeader))
-	if err != nil {
-		return time.Time{}
-	}
 	meta, err := msg.Metadata()
 	if err != nil {
-		return time.Time{}
+		return change, nil //nolint:nilerr // The change is readable; when it was published cannot be told.
 	}
-	return meta.Timestamp.Add(ttl)
+	change.PublishedAt = meta.Timestamp
+	if ttl, err := time.ParseDuration(msg.Headers().Get(jetstream.MsgTTLHeader)); err == nil {
+		change.ExpiresAt = meta.Timestamp.Add(ttl)
+	}
+	return change, nil
 }

@@ -11,6 +11,7 @@ import (
 const (
 	changesPrefix     = "entail.changes."
 	syncPrefix        = "entail.sync."
+	heartbeatSuffix   = ".heartbeat"
 	resultsPrefix     = "entail.results."
 	announcePrefix    = "entail.announce."
 	deadLettersPrefix = "entail.deadletters."
@@ -64,6 +65,17 @@ func HeadsFilter(cluster string, r event.GroupResource) string {
 // SyncSubject carries the newest snapshot marker of one kind in one cluster.
 func SyncSubject(cluster string, r event.GroupResource) string {
 	return syncPrefix + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource)
+}
+
+// HeartbeatSubject carries the newest heartbeat of the watcher of one cluster, or of all when cluster
+// is empty.
+func HeartbeatSubject(cluster string) string {
+	return syncPrefix + clusterToken(cluster) + heartbeatSuffix
+}
+
+// IsHeartbeat tells the subject of a heartbeat from that of a marker, which has one token more.
+func IsHeartbeat(subject string) bool {
+	return strings.Count(subject, ".") == strings.Count(HeartbeatSubject(""), ".")
 }
 
 // ResultSubject carries the newest word of one service on one object. Service "*" matches all.

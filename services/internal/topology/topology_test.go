@@ -206,6 +206,17 @@ func TestAnObjectsSubjectIsInItsKindsFilterAndNoOther(t *testing.T) {
 	}
 }
 
+func TestAHeartbeatIsToldFromMarkers(t *testing.T) {
+	t.Parallel()
+	beat, marker := topology.HeartbeatSubject("c.1"), topology.SyncSubject("c.1", kinds.Stores().GroupResource)
+	if !topology.IsHeartbeat(beat) || topology.IsHeartbeat(marker) {
+		t.Errorf("%s and %s are taken for each other", beat, marker)
+	}
+	if !server.SubjectsCollide(beat, topology.HeartbeatSubject("")) || server.SubjectsCollide(beat, topology.SyncSubject("", kinds.Stores().GroupResource)) {
+		t.Errorf("%s is where it does not belong", beat)
+	}
+}
+
 func TestATombstoneHasASubjectOfItsOwnThatItsConsumersSee(t *testing.T) {
 	t.Parallel()
 	key := event.Key{Cluster: "c.1", GroupResource: kinds.RoleBindings().GroupResource, Namespace: "n", Name: "x.y"}

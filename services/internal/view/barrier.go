@@ -20,6 +20,9 @@ const (
 	patience  = 3 * time.Second
 	// deaf is after how long without that a view counts as incomplete.
 	deaf = 6 * time.Second
+	// current is how old what a view holds may be for who must not decide by what was: the watcher tells
+	// every second how far the stream follows the API server.
+	current = 2 * time.Second
 	// maxStuck is how often what is missing is waited for in vain while nothing at all comes.
 	maxStuck = 2
 )
@@ -62,6 +65,21 @@ func (v *View) CatchUp(ctx context.Context) error {
 	return nil
 }
 
+// Current is nil when the view is complete, holds all that the stream's leader has by now, and the
+// watcher has just told that the stream follows the API server. It is for who must not decide by what was.
+func (v *View) Current(ctx context.Context) error {
+	if err := v.Complete(); err != nil {
+		return err
+	}
+	if err := v.CatchUp(ctx); err != nil {
+		return err
+	}
+	if v.Age() > current {
+		return fault.Unavailable(fmt.Errorf("the watcher has not said for %s that the stream follows the API server", current))
+	}
+	return nil
+}
+
 // reached notes that the view holds all up to a sequence of a life of the stream, as it was at a time.
 func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bool {
 	v.mu.Lock()
@@ -73,7 +91,8 @@ func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bo
 	return true
 }
 
-// attend makes sure again and again that nothing is missing, at no cost while nothing happens. It ends
+// attend makes sure again and again that nothing is missing. While something comes, it costs a look at
+// the stream: every replica makes marks there (see package service), which the feed brings, too. It ends
 // a feed that brings nothing although there is something: another may come from another server.
 func (v *View) attend(ctx context.Context) error {
 	for stuck := 0; backoff.Sleep(ctx, attention); {

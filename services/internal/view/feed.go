@@ -133,11 +133,17 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, at time
 
 func (v *View) feedMarkers(ctx context.Context, life string) error {
 	filters := v.filters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, ordered(filters))
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, ordered(append(filters, topology.HeartbeatSubject(v.cfg.Cluster))))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
+	beating := map[string]bool{}
 	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		if topology.IsHeartbeat(msg.Subject()) {
+			v.beaten(msg, !beating[msg.Subject()])
+			beating[msg.Subject()] = true
+			return nil
+		}
 		var m eventv1.SnapshotMarker
 		if err := proto.Unmarshal(msg.Data(), &m); err != nil {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -240,8 +243,71 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	}
 	b.must(feeding.Err())
 	b.mark(kinds.Stores(), 2, b.put(change("b", 2)))
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "nothing was heard of the stream of changes") {
+			return fmt.Errorf("the view is old, and says %w", err)
+		}
+		return nil
+	})
 	for end := time.Now().Add(3 * soon); f.reloads.Load() == 0 && time.Now().Before(end); { // It takes longer than what else has to come.
 		<-time.After(5 * time.Millisecond)
 	}
 	f.await(t, "a b ")
+}
+
+func TestTheAgeOfAViewIsThatOfTheLastHeartbeat(t *testing.T) {
+	b := newBus(t)
+	beat := func(behind time.Duration) {
+		t.Helper()
+		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
+	}
+	beat(0)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ") // It has read the heartbeat with the marker.
+	if age := f.Age(); age != math.MaxInt64 {
+		t.Errorf("by a heartbeat that is there whoever wrote it, the age is %s", age)
+	}
+	for _, behind := range []time.Duration{time.Hour, 0, time.Minute} {
+		beat(behind)
+		f.eventually(t, func() error {
+			if over := f.Age() - behind; over < 0 || over > 2*soon {
+				return fmt.Errorf("age is %s, want about %s", f.Age(), behind)
+			}
+			return nil
+		})
+	}
+}
+
+func TestAViewIsCurrentOnlyWhileTheWatcherLives(t *testing.T) {
+	b := newBus(t)
+	at := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, at)
+	f := b.feed()
+	f.await(t, "a ")
+	current := func() error { return f.Current(t.Context()) }
+	if err := current(); err == nil {
+		t.Error("it is, though there is no watcher")
+	}
+	beat := func() error { // The first that it reads proves nothing: it may be old.
+		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c"}))
+		return current()
+	}
+	for range 2 {
+		f.eventually(t, beat)
+		f.eventually(t, func() error { // It says nothing more.
+			if current() == nil {
+				return errors.New("it still is")
+			}
+			return nil
+		})
+	}
+	f.eventually(t, beat)
+	b.put(change("b", 2))
+	if err := current(); err != nil {
+		t.Error(err)
+	}
+	if _, ok := f.stores.Get(key("b")); !ok {
+		t.Error("it is current, and lacks what the stream has")
+	}
 }

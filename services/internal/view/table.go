@@ -42,7 +42,7 @@ type table interface {
 	// decode does the costly part outside of the lock; the function it returns needs the lock.
 	decode(c event.Change) (commit func() (taken bool), err error)
 	appendKeys(keys []event.Key) []event.Key
-	appendChanged(keys []event.Key, since time.Time) []event.Key
+	appendPublished(keys []event.Key, since time.Time) []event.Key
 	size() int64
 	lives(k event.Key) bool
 	// begin starts a reload into an empty table, unseen by readers until finish.
@@ -161,11 +161,12 @@ func (t *Table[T]) decode(c event.Change) (func() bool, error) {
 	o := &Object[T]{Change: c}
 	o.Object = nil
 	if len(c.Object) > 0 {
-		o.Value = new(T)
-		if err := json.Unmarshal(c.Object, o.Value); err != nil {
+		value := new(T)
+		if err := json.Unmarshal(c.Object, value); err == nil {
+			o.Value = fitted(value)
+		} else if !c.Deleted { // That an object is gone needs no body.
 			return nil, err
 		}
-		o.Value = fitted(o.Value)
 	}
 	return func() bool { return t.put(o) }, nil
 }
@@ -203,7 +204,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 		c.replace(was, o)
 	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.NewerThan(was.Change):
 		if c.live.remove(o.Key); was.UID != o.UID { // It went before the one that is deleted came.
-			c.gone.bury(was, o.ObservedAt)
+			c.gone.bury(was, o.Change)
 		}
 		fallthrough
 	default:
@@ -215,7 +216,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 // replace makes o the living object of its name. What had the name is gone.
 func (c *content[T]) replace(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
-		c.gone.bury(was, o.ObservedAt)
+		c.gone.bury(was, o.Change)
 	}
 	if gone := c.gone.get(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
 		c.gone.remove(o.Key, o.UID)
@@ -239,13 +240,13 @@ func (t *Table[T]) finish() {
 		case was.Epoch == is.Epoch && was.NewerThan(is.Change):
 			t.put(was)
 		case was.UID != is.UID || was.Epoch != is.Epoch:
-			loaded.gone.bury(was, is.ObservedAt)
+			loaded.gone.bury(was, is.Change)
 		}
 	}
 	for at, gone := range before.gone.shelf.objects {
 		is := loaded.live.objects[at.Key]
 		if is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch {
-			loaded.gone.bury(gone, gone.ObservedAt)
+			loaded.gone.bury(gone, gone.Change)
 		} else {
 			t.put(gone)
 		}
@@ -260,14 +261,14 @@ func (t *Table[T]) appendKeys(keys []event.Key) []event.Key {
 	return slices.AppendSeq(keys, maps.Keys(t.shown.gone.uids))
 }
 
-func (t *Table[T]) appendChanged(keys []event.Key, since time.Time) []event.Key {
+func (t *Table[T]) appendPublished(keys []event.Key, since time.Time) []event.Key {
 	for k, o := range t.shown.live.objects {
-		if o.ObservedAt.After(since) {
+		if o.PublishedAt.After(since) {
 			keys = append(keys, k)
 		}
 	}
 	for at, o := range t.shown.gone.shelf.objects {
-		if o.ObservedAt.After(since) {
+		if o.PublishedAt.After(since) {
 			keys = append(keys, at.Key)
 		}
 	}

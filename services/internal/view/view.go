@@ -57,7 +57,9 @@ type View struct {
 	// brought counts what the feed has brought, or tried to take in once more.
 	brought atomic.Uint64
 	// heard is when the view was known to hold all that the stream did, by [bootclock.Now].
-	heard   time.Duration
+	heard time.Duration
+	// beats are the last heartbeats, by cluster.
+	beats   map[string]progress
 	markers map[event.GroupResource]marker
 	// epochs are the newest of each cluster.
 	epochs map[string]string
@@ -82,7 +84,7 @@ type marker struct {
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{},
-		markers: map[event.GroupResource]marker{}, epochs: map[string]string{},
+		markers: map[event.GroupResource]marker{}, epochs: map[string]string{}, beats: map[string]progress{},
 	}
 }
 
@@ -155,13 +157,14 @@ func (v *View) Dated(answer event.Change) event.Change {
 	return answer
 }
 
-// ChangedSince lists the objects whose newest change is from after a time, deletions included.
-func (v *View) ChangedSince(then time.Time) []event.Key {
+// PublishedSince lists the objects whose newest change came on the bus, or was written here, after a
+// time, deletions included.
+func (v *View) PublishedSince(then time.Time) []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var keys []event.Key
 	for _, t := range v.tables {
-		keys = t.appendChanged(keys, then)
+		keys = t.appendPublished(keys, then)
 	}
 	return keys
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -227,5 +228,40 @@ func TestWhatCannotBeDecodedIsTerminalAndLeavesTheOldState(t *testing.T) {
 	}
 	if o, ok := table.Get(key("a")); !ok || o.ResourceVersion != "1" {
 		t.Errorf("held %+v", o)
+	}
+}
+
+func TestADeletionNeedsNoBody(t *testing.T) {
+	t.Parallel()
+	v, table := newView(nil)
+	unreadable := func(c *event.Change) { c.Deleted, c.Object = true, []byte(`{`) }
+	apply(t, v, change("a", 1), change("a", 2, unreadable), change("b", 3, unreadable))
+	if got := names(table.All()); got != "" {
+		t.Errorf("%q lives", got)
+	}
+	if o, ok := table.Tombstone(key("a")); !ok || o.Value == nil {
+		t.Errorf("tombstone of what was known: %+v", o)
+	}
+	if o, ok := table.Tombstone(key("b")); !ok || o.Value != nil {
+		t.Errorf("tombstone of what was not: %+v", o)
+	}
+}
+
+func TestWhatCameLatelyIsTold(t *testing.T) {
+	t.Parallel()
+	v, _ := newView(nil)
+	at := func(minute int) func(*event.Change) {
+		return func(c *event.Change) { c.PublishedAt = time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
+	}
+	another := func(c *event.Change) { c.UID = "u2" }
+	apply(t, v, change("old", 1, at(1)), change("gone", 2, at(1)), change("replaced", 3, at(1)),
+		change("new", 4, at(3)), change("gone", 5, at(3), deleted), change("replaced", 6, at(3), another))
+	var got []string
+	for _, k := range v.PublishedSince(time.Date(2026, 1, 1, 0, 2, 0, 0, time.UTC)) {
+		got = append(got, k.Name)
+	}
+	slices.Sort(got)
+	if got = slices.Compact(got); !slices.Equal(got, []string{"gone", "new", "replaced"}) {
+		t.Errorf("got %v", got)
 	}
 }

@@ -72,7 +72,8 @@ type checker struct {
 
 func (c *checker) check() {
 	c.declare()
-	if len(c.allTypes) == 0 {
+	// A document with errors says by these why it declares none.
+	if len(c.allTypes) == 0 && c.valid {
 		c.absent(policy.Place{}, policy.CodeEmpty, "there is no policy: no document declares a resource type",
 			"name the files or folders of a policy; its documents declare resourceTypes, unions, actions and actionBindings")
 	}

@@ -115,3 +115,11 @@ func TestDocumentsThatAreObjectsAreOnePolicyToo(t *testing.T) {
 		t.Errorf("found\n%s", detail(found))
 	}
 }
+
+func TestNothingIsDeclaredForAReasonThatIsToldAlone(t *testing.T) {
+	t.Parallel()
+	_, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte("resourceTypess: []\n")}}, syntax.Limits{}, policy.Options{})
+	if len(found) != 1 || found[0].Code != policy.CodeUnknownKey {
+		t.Errorf("found %v", found)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
-	"github.com/openfga/language/pkg/go/transformer"
 	"github.com/openfga/openfga/pkg/typesystem"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -49,17 +48,9 @@ func testOpenFGACorpus(t *testing.T, policies uint64) int {
 // validModel has OpenFGA's own library read and validate the JSON of a policy.
 func validModel(t *testing.T, p *policy.Policy) *openfgav1.AuthorizationModel {
 	t.Helper()
-	out, found := openfga.JSON(p, openfga.Options{})
-	if found.HasErrors() {
-		t.Error(found)
-	}
-	model := &openfgav1.AuthorizationModel{}
-	if err := protojson.Unmarshal(out, model); err != nil {
-		t.Errorf("%v in\n%s", err, out)
-		return model
-	}
+	model := modelOf(t, p, "JSON")
 	if _, err := typesystem.NewAndValidate(t.Context(), model); err != nil {
-		t.Errorf("%v in\n%s", err, out)
+		t.Errorf("%v in\n%s", err, protojson.Format(model))
 	}
 	measured(t, "the model", stored(model), func(o openfga.Options) policy.Diagnostics { return openfga.Check(p, o) })
 	return model
@@ -86,26 +77,11 @@ func stored(model *openfgav1.AuthorizationModel) int {
 // sameModel compares DSL and modules with the model.
 func sameModel(t *testing.T, p *policy.Policy, model *openfgav1.AuthorizationModel) {
 	t.Helper()
-	dsl, _ := openfga.DSL(p, openfga.Options{})
-	parsed, err := transformer.TransformDSLToProto(string(dsl))
-	if err != nil {
-		t.Errorf("%v in\n%s", err, dsl)
-	}
+	parsed := modelOf(t, p, "DSL")
 	if !proto.Equal(normal(parsed), normal(model)) {
-		t.Errorf("DSL and JSON differ:\n%s\n%s", dsl, protojson.Format(model))
+		t.Errorf("DSL and JSON differ:\n%s\n%s", protojson.Format(parsed), protojson.Format(model))
 	}
-	modules, found := openfga.Modules(p, openfga.Options{})
-	if found.HasErrors() {
-		t.Error(found)
-	}
-	var files []transformer.ModuleFile
-	for _, m := range modules {
-		files = append(files, transformer.ModuleFile{Name: m.File, Contents: string(m.Content)})
-	}
-	merged, err := transformer.TransformModuleFilesToModel(files, "1.2")
-	if err != nil {
-		t.Fatalf("%v in\n%+v", err, files)
-	}
+	merged := modelOf(t, p, "modules")
 	measured(t, "the modules", stored(merged), func(o openfga.Options) policy.Diagnostics {
 		_, found := openfga.Modules(p, o)
 		return found

@@ -2,10 +2,13 @@ package format
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/entail-dev/entail/services/policy/internal/tree"
 )
 
 // shape is what a mapping of the language looks like.
@@ -16,18 +19,34 @@ type field struct {
 	key   string
 	alias string
 	of    shape
+	// verbatim says that the value is not of the language.
+	verbatim bool
+}
+
+const keyName = "name"
+
+// manifest is the shape of one; what is in its metadata is no policy.
+func manifest() shape {
+	store := field{key: "storeRef", of: shape{{key: keyName}, {key: "cluster"}}}
+	return shape{
+		{key: "apiVersion"},
+		{key: "kind"},
+		{key: "metadata", verbatim: true},
+		{key: "spec", of: append(shape{store}, top()...)},
+		{key: "status", verbatim: true},
+	}
 }
 
 // top is the shape of a document.
 func top() shape {
-	reference := shape{{key: "name"}}
+	reference := shape{{key: keyName}}
 	return shape{
 		{key: "resourceTypes", of: shape{
-			{key: "name"},
+			{key: keyName},
 			{key: "idPrefix"},
 			{key: "relationships", of: shape{{key: "relation"}, {key: "targetTypes", of: reference}}},
 		}},
-		{key: "unions", of: shape{{key: "name"}, {key: "resourceTypes", alias: "resourceTypeNames", of: reference}}},
+		{key: "unions", of: shape{{key: keyName}, {key: "resourceTypes", alias: "resourceTypeNames", of: reference}}},
 		{key: "actions", of: reference},
 		{key: "actionBindings", of: shape{
 			{key: "actionName"},
@@ -45,11 +64,28 @@ func arrangeDocument(root *yaml.Node) {
 	first := root.Content[0]
 	comment := first.HeadComment
 	first.HeadComment = ""
-	arrange(root, top())
+	shape := top()
+	if is(root, "kind") {
+		shape = manifest()
+	}
+	arrange(root, shape)
 	if first = root.Content[0]; comment != "" {
 		first.HeadComment = strings.TrimSuffix(comment+"\n"+first.HeadComment, "\n")
 	}
 }
+
+// is reports whether a mapping has a key.
+func is(n *yaml.Node, key string) bool {
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+// plain are the texts that need no quotes wherever they stand.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
 // arrange puts a value, and what is in it, into block style, and spells its keys and sorts them.
 func arrange(n *yaml.Node, s shape) {
@@ -57,6 +93,9 @@ func arrange(n *yaml.Node, s shape) {
 		return
 	}
 	n.Style = 0
+	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" && (!tree.IsText(n.Value) || !plain.MatchString(n.Value)) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	if n.Kind == yaml.MappingNode {
 		arrangeFields(n, s)
 	}
@@ -80,10 +119,12 @@ func arrangeFields(n *yaml.Node, s shape) {
 		}
 		key.Value, key.Style = s[rank].key, 0
 		if s[rank].alias != "" && value.Kind == yaml.ScalarNode && value.ShortTag() != "!!null" {
-			only := &yaml.Node{Kind: yaml.ScalarNode, Value: value.Value, LineComment: value.LineComment}
-			*value = yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{only}}
+			only := &yaml.Node{Kind: yaml.ScalarNode, Tag: value.Tag, Value: value.Value, Anchor: value.Anchor, LineComment: value.LineComment}
+			*value = yaml.Node{Kind: yaml.SequenceNode, HeadComment: value.HeadComment, Content: []*yaml.Node{only}}
 		}
-		arrange(value, s[rank].of)
+		if !s[rank].verbatim {
+			arrange(value, s[rank].of)
+		}
 	}
 	pairs := slices.Collect(slices.Chunk(n.Content, 2))
 	slices.SortStableFunc(pairs, func(a, b []*yaml.Node) int { return cmp.Compare(s.rank(a[0].Value), s.rank(b[0].Value)) })
@@ -92,8 +133,8 @@ func arrangeFields(n *yaml.Node, s shape) {
 
 // reference makes `name: x` of an item that is just x.
 func reference(item *yaml.Node) {
-	key := &yaml.Node{Kind: yaml.ScalarNode, Value: "name"}
-	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: item.Tag, Value: item.Value, Anchor: item.Anchor, LineComment: item.LineComment}
+	key := &yaml.Node{Kind: yaml.ScalarNode, Value: keyName}
+	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: item.Tag, Style: item.Style, Value: item.Value, Anchor: item.Anchor, LineComment: item.LineComment}
 	*item = yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key, value}, HeadComment: item.HeadComment, FootComment: item.FootComment}
 }
 

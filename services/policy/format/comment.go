@@ -1,34 +1,106 @@
 package format
 
-import (
-	"errors"
-	"regexp"
-	"strings"
-)
+import "strings"
 
-// Lines that end with a comment after brackets: those of a value beside its key, those of an item, any.
-var (
-	afterValue    = regexp.MustCompile(`(?m)^( *(?:- +)*)(\w+:) +([\[{].*[^\[{\s][ \t]*[\]}])[ \t]+(#.*)$`)
-	afterItem     = regexp.MustCompile(`(?m)^( *(?:- +)*)(- +[\[{].*[^\[{\s][ \t]*[\]}])[ \t]+(#.*)$`)
-	afterBrackets = regexp.MustCompile(`(?m)[^\[{\s][ \t]*[\]}][ \t]+#`)
-)
+// place is a line and a column of a text, both from 1.
+type place struct{ line, column int }
 
-// keepComments moves comments after brackets to where the library does not lose them: beside the
-// key whose value it is, or before the item.
-func keepComments(text string) (string, error) {
-	if !afterBrackets.MatchString(text) {
-		return text, nil
-	}
-	text = afterValue.ReplaceAllStringFunc(text, func(line string) string {
-		m := afterValue.FindStringSubmatch(line)
-		return m[1] + m[2] + " " + m[4] + "\n" + strings.Repeat(" ", len(m[1])+1) + m[3]
-	})
-	text = afterItem.ReplaceAllString(text, "$1$3\n$1$2")
-	if afterBrackets.MatchString(text) {
-		return "", errors.New("a comment after brackets would move")
-	}
-	return text, nil
+func (p place) before(o place) bool {
+	return p.line < o.line || p.line == o.line && p.column < o.column
 }
 
-// comments counts what may be one. A text that has fewer than before has lost one.
-func comments(text string) int { return strings.Count(text, "#") }
+// comment is one, and where it stands.
+type comment struct {
+	place
+
+	text string
+	// alone says that nothing is before it in its line.
+	alone bool
+	// closed is where the brackets were opened that are closed right before it, inside those that are
+	// open around it; both are zero if there are none.
+	closed, inside place
+}
+
+// scanner finds the comments of a document. YAML libraries move them, and lose some.
+type scanner struct {
+	at       place
+	comments []comment
+	bare     strings.Builder
+	// quote is what the text at hand began with, if that is a quote.
+	quote byte
+	// last is the last character of the line that is no space, closed as in a comment, open the brackets that are.
+	last   byte
+	spaced bool
+	closed place
+	open   []place
+}
+
+// scan returns the comments of a text, and the text with spaces in their place.
+func scan(text string) (bare string, comments []comment) {
+	var s scanner
+	for line := range strings.Lines(text) {
+		s.at = place{s.at.line + 1, 0}
+		s.last, s.spaced, s.closed = 0, true, place{}
+		s.line(line)
+	}
+	return s.bare.String(), s.comments
+}
+
+func (s *scanner) line(line string) {
+	content := strings.TrimRight(line, "\r\n")
+	for i := range len(content) {
+		s.at.column++
+		if content[i] == '#' && s.quote == 0 && s.spaced {
+			s.comment(content[i:])
+			break
+		}
+		s.character(content, i)
+		s.bare.WriteByte(content[i])
+	}
+	s.bare.WriteString(line[len(content):])
+}
+
+func (s *scanner) comment(text string) {
+	c := comment{place: s.at, text: strings.TrimRight(text, " \t"), alone: s.last == 0, closed: s.closed}
+	if len(s.open) > 0 {
+		c.inside = s.open[len(s.open)-1]
+	}
+	s.comments = append(s.comments, c)
+}
+
+func (s *scanner) character(content string, i int) {
+	c := content[i]
+	switch {
+	case s.quote == '"' && c == '\\':
+		// What follows is part of the text; of two backslashes, the second does not escape.
+		s.quote = '\\'
+	case s.quote == '\\':
+		s.quote = '"'
+	case s.quote != 0:
+		if c == s.quote {
+			s.quote = 0
+		}
+	case (c == '"' || c == '\'') && s.begins(content[:i]):
+		s.quote = c
+	case c == '[' || c == '{':
+		s.open = append(s.open, s.at)
+	case (c == ']' || c == '}') && len(s.open) > 0:
+		s.closed = s.open[len(s.open)-1]
+		s.open = s.open[:len(s.open)-1]
+	case c != ' ' && c != '\t' && c != ',':
+		s.closed = place{}
+	}
+	if s.spaced = c == ' ' || c == '\t'; !s.spaced {
+		s.last = c
+	}
+}
+
+// begins reports whether a value may begin after a part of a line: elsewhere, a quote is like a letter.
+func (s *scanner) begins(before string) bool {
+	before = strings.TrimRight(before, " \t")
+	if before == "" || strings.ContainsRune("-:,[{?", rune(before[len(before)-1])) {
+		return true
+	}
+	token := before[strings.LastIndexAny(before, " \t")+1:]
+	return token[0] == '&' || token[0] == '!'
+}

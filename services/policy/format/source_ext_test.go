@@ -47,6 +47,35 @@ func TestFilesAreFormattedOneWay(t *testing.T) {
 			"unions:\n  - name: u\n    resourceTypes: &all\n      - name: foo\n  - name: v\n    resourceTypes: *all\n",
 		},
 		"nothing but comments": {"# nothing\n", "# nothing\n"},
+		"a comment after brackets of several lines": {
+			"actions: [{name: get},\n  {name: put}] # after lines\nunions: []\n",
+			"unions: []\nactions: # after lines\n  - name: get\n  - name: put\n",
+		},
+		"a comment after a value in brackets": {
+			"resourceTypes:\n- name: foo\n  relationships: [{relation: own, targetTypes: [foo]}] # owners of foo\n- name: bar\n",
+			"resourceTypes:\n  - name: foo\n    relationships: # owners of foo\n      - relation: own\n        targetTypes:\n          - name: foo\n  - name: bar\n",
+		},
+		"a document of comments": {
+			"actions:\n- name: aa\n---\n# why the next is not here yet\n---\nresourceTypes:\n- {name: foo, idPrefix: foo}\n",
+			"actions:\n  - name: aa\n---\n# why the next is not here yet\n---\nresourceTypes:\n  - name: foo\n    idPrefix: foo\n",
+		},
+		"a first and a last document of comments": {
+			"---\n# first\n---\nactions: []\n---\n# last\n", "---\n# first\n---\nactions: []\n---\n# last\n",
+		},
+		"comments at the end of lists": {
+			"resourceTypes:\n- name: foo\n  idPrefix: foo\n  # of foo\nactions:\n  - name: get\n  # no more actions\nunions: [ # none\n  # yet\n  ]\n",
+			"resourceTypes:\n  - name: foo\n    idPrefix: foo\n    # of foo\n# yet\nunions: [] # none\nactions:\n  - name: get\n  # no more actions\n",
+		},
+		"what is no comment": {
+			"actions:\n- name: 'a#b' # it's one\n- name: \"a # b\"\n- name: a#c\n",
+			"actions:\n  - name: \"a#b\" # it's one\n  - name: \"a # b\"\n  - name: \"a#c\"\n",
+		},
+		"metadata of a manifest": {
+			"apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata:\n  name: foo # foo's\n  annotations:\n    b/c: some words\n    a: |\n      one\n      two\n    # last\n" +
+				"spec: {actions: [{name: get}], storeRef: {name: demo}}\n",
+			"apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata:\n  name: foo # foo's\n  annotations:\n    b/c: some words\n    a: |\n      one\n      two\n    # last\n" +
+				"spec:\n  storeRef:\n    name: demo\n  actions:\n    - name: get\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +119,6 @@ func TestFilesWithErrorsAreNotFormatted(t *testing.T) {
 	for text, want := range map[string]policy.Code{
 		"actions: [\n": policy.CodeSyntax, "action: []\n": policy.CodeUnknownKey, "- a\n": policy.CodeKind,
 		"unions: [{resourceTypes: &a [foo], name: u}, {name: &b v, resourceTypes: *a}, {resourceTypes: [*b], name: &b w}]\n": policy.CodeFormat,
-		"actions: [{name: get},\n  {name: put}] # after lines\nunions: []\n":                                                 policy.CodeFormat,
 	} {
 		out, found := format.Source(syntax.File{Name: "p.yaml", Content: []byte(text)})
 		if out != nil || len(found) == 0 || found[0].Code != want || found[0].Hint == "" {

@@ -9,6 +9,9 @@ import (
 // idSize is what the id takes that the server gives to the model before it measures: a tag, a length and a ULID.
 const idSize = 28
 
+// Size is how many bytes OpenFGA finds that the model of a policy has, in one piece: what MaxBytes bounds.
+func Size(p *policy.Policy, o Options) int { return newModel(p, o).size(false) }
+
 // size returns how many bytes the model has in protobuf, which is what OpenFGA limits. Every field is a tag
 // of one byte, a length and as many bytes; a map is a field with two for each entry.
 func (m *model) size(modular bool) int {

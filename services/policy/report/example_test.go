@@ -14,10 +14,13 @@ func ExampleText() {
 resourceTypes: [{name: folder, idPrefix: fldr}]
 actions: [{name: open}, {name: open}]
 `
-	_, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
-	fmt.Print(report.Text(found))
+	file := syntax.File{Name: "folder.yaml", Content: []byte(text)}
+	_, found := check.Files([]syntax.File{file}, syntax.Limits{}, policy.Options{})
+	fmt.Print(report.Text(found, file))
 	// Output:
 	// folder.yaml:3:32: E-DUP-ACTION action "open" is declared twice
+	//     | actions: [{name: open}, {name: open}]
+	//     |                                ^
 	//     folder.yaml:3:18: the first
 	//     hint: keep one declaration
 }

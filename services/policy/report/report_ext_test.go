@@ -72,7 +72,12 @@ func TestSARIFNamesRulesAndPlaces(t *testing.T) {
 		Version string
 		Runs    []struct {
 			Tool struct {
-				Driver struct{ Rules []struct{ ID string } }
+				Driver struct {
+					Rules []struct {
+						ID, HelpURI      string
+						ShortDescription struct{ Text string }
+					}
+				}
 			}
 			Results []struct {
 				RuleID, Level    string
@@ -88,6 +93,11 @@ func TestSARIFNamesRulesAndPlaces(t *testing.T) {
 	run := log.Runs[0]
 	if log.Version != "2.1.0" || len(run.Tool.Driver.Rules) != 3 || run.Tool.Driver.Rules[0].ID != "E-DUP-ACTION" || len(run.Results) != 3 {
 		t.Fatalf("got %s", out)
+	}
+	for _, rule := range run.Tool.Driver.Rules {
+		if rule.ShortDescription.Text == "" || !strings.HasSuffix(rule.HelpURI, "docs/policy-codes.md#"+strings.ToLower(rule.ID)) {
+			t.Errorf("rule %+v", rule)
+		}
 	}
 	second, third := run.Results[1], run.Results[2]
 	place := second.Locations[0].PhysicalLocation

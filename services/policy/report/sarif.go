@@ -23,7 +23,7 @@ func SARIF(found policy.Diagnostics) ([]byte, error) {
 	}
 	rules := make([]rule, 0, len(codes))
 	for code := range codes {
-		rules = append(rules, rule{ID: code})
+		rules = append(rules, rule{ID: code, Short: text{code.Description()}, Help: code.Help()})
 	}
 	slices.SortFunc(rules, func(a, b rule) int {
 		if a.ID < b.ID {
@@ -55,7 +55,9 @@ type (
 		Rules []rule `json:"rules"`
 	}
 	rule struct {
-		ID policy.Code `json:"id"`
+		ID    policy.Code `json:"id"`
+		Short text        `json:"shortDescription"`
+		Help  string      `json:"helpUri"`
 	}
 	result struct {
 		RuleID    policy.Code     `json:"ruleId"`

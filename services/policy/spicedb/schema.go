@@ -33,7 +33,7 @@ func Schema(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 func tooLarge(size, limit int) policy.Diagnostics {
 	var findings policy.Collector
 	findings.Add(policy.Place{}, policy.CodeSpiceDBSize, fmt.Sprintf("the schema has %d bytes, of at most %d", size, limit),
-		"make unions, the relations to them or the bindings of them smaller, or split the policy")
+		"make unions, the relations to them or the bindings of them smaller, or raise the limit of SpiceDB and the one here (--spicedb-max-bytes)")
 	return findings.Diagnostics()
 }
 

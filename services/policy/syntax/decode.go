@@ -9,6 +9,8 @@ import (
 type decoder struct {
 	document *Document
 	findings *policy.Collector
+	// manifest says that the document is in one, and the custom resource takes the canonical form only.
+	manifest bool
 }
 
 func (d *decoder) decode(root tree.Node) {
@@ -39,6 +41,7 @@ func (d *decoder) relationship(n tree.Node) Relationship {
 func (d *decoder) union(n tree.Node) Union {
 	fields := d.fields(n, "a union", "name", "resourceTypes", "resourceTypeNames")
 	members, also := fields[1], fields[2]
+	d.canonical(also.Line == 0, also, "it has the key resourceTypeNames", "write resourceTypes")
 	if also.Kind == tree.Scalar {
 		also = tree.Node{Kind: tree.Sequence, Children: []tree.Node{also}, Line: also.Line, Column: also.Column}
 	}
@@ -61,6 +64,7 @@ func (d *decoder) reference(n tree.Node) Name {
 		}
 		return name
 	}
+	d.canonical(n.Kind != tree.Scalar, n, "it has a type that is just its name", "write `name: "+n.Text+"`")
 	return d.name(n, "the name of a type")
 }
 
@@ -94,6 +98,7 @@ func (d *decoder) name(n tree.Node, what string) Name {
 	if n.Kind == tree.Sequence || n.Kind == tree.Mapping {
 		d.unreadable(n, what+" is "+n.Kind.String()+", not a text", "write one name")
 	}
+	d.text(n, maxText)
 	return Name{Text: n.Text, At: at(n)}
 }
 
@@ -106,6 +111,7 @@ func decodeEach[T any](d *decoder, list tree.Node, what string, decode func(tree
 		d.unreadable(list, what+" is "+list.Kind.String()+", not a list", "begin each item of the list with a dash")
 		return nil
 	}
+	d.length(list, what)
 	items := make([]T, 0, len(list.Children))
 	for _, item := range list.Children {
 		items = append(items, decode(item))

@@ -5,6 +5,8 @@ import "github.com/entail-dev/entail/services/policy"
 // Document is one part of a policy, as it was written: nothing in it has been checked.
 type Document struct {
 	Source *policy.Source
+	// Object is namespace/name of the custom resource, if the document is the manifest of one.
+	Object string
 
 	ResourceTypes []ResourceType
 	Unions        []Union

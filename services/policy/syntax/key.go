@@ -28,6 +28,7 @@ func (d *decoder) fields(n tree.Node, what string, keys ...string) (values [maxF
 			}
 			continue
 		}
+		d.spelled(key, keys[index])
 		if written[index].Line > 0 {
 			d.report(key, policy.CodeDupKey, what+" has the key "+keys[index]+" twice",
 				"keep one of them; upper and lower case make no difference").
@@ -64,6 +65,13 @@ func (d *decoder) unknownKey(key tree.Node, what string, keys []string) int {
 	message := what + " has no key " + words.Quote(key.Text)
 	if len(keys) == 0 {
 		d.report(key, policy.CodeUnknownKey, message, "write `"+what+": {}`")
+		return -1
+	}
+	if slices.Contains([]string{"rbac", "rolebindingv2", "subjectrelation", "subjectidentifier", "conditionsets"}, strings.ToLower(key.Text)) {
+		// What it would say is missing then: that would add to the errors.
+		d.document.incomplete = true
+		d.report(key, policy.CodeUnknownKey, message+": RBAC v2 of permissions-api is not supported",
+			"bind roles by `roleBinding: {}`; docs/permissions-api.md says how to move")
 		return -1
 	}
 	meant := nearest(keys, key.Text)

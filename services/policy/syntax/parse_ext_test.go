@@ -201,3 +201,16 @@ func TestNamesKnowTheirPlace(t *testing.T) {
 		}
 	}
 }
+
+func TestRBACOfPermissionsAPIIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"rbac: {roleResource: role}\n", "actionBindings: [{actionName: get, typeName: foo, conditions: [{rolebindingv2: {}}]}]\n",
+		"resourceTypes: [{name: foo, idPrefix: foo, relationships: [{relation: own, targetTypes: [{name: foo, subjectRelation: own}]}]}]\n",
+	} {
+		documents, found := syntax.Parse([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{})
+		if len(found) != 1 || !strings.Contains(found[0].Message, "RBAC v2 of permissions-api is not supported") || documents[0].Complete() {
+			t.Errorf("%s: found %v", text, found)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func TestTheEstimateWalksAsOpenFGADoes(t *testing.T) {
 				fmt.Fprintf(&b, "    define %s: %s\n", r, rewrite(t, relations, i))
 			}
 		}
-		u := newUnit(Origin{}, newEssence(b.String()), Limits{}.OrDefault())
+		u := newUnit(newEssence(b.String()), Limits{}.OrDefault())
 		if u.broken != "" {
 			t.Fatal(u.broken)
 		}
@@ -78,7 +78,7 @@ func TestOrdinaryModelsAreFarFromTheBound(t *testing.T) {
 			fmt.Fprintf(&b, "    define role%d: [user, group#member] or role%d or role%d from parent\n", role+1, role, role+1)
 		}
 	}
-	u := newUnit(Origin{}, newEssence(b.String()), Limits{}.OrDefault())
+	u := newUnit(newEssence(b.String()), Limits{}.OrDefault())
 	if u.broken != "" {
 		t.Fatal(u.broken)
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -12,66 +13,106 @@ import (
 // Merge makes one authorization model of a store's core module and its other modules. Neither the order of the other modules
 // nor a rejected module among them has an influence on the model.
 //
-// If the core module cannot live the error is a *CoreError; if the model is too large for the limits it is a *LimitError.
-// Then the result has reports, but no model.
+// If nothing of the core module can live the error is a *CoreError; if what is live already is too large for the
+// limits, and nothing can be spared, it is a *LimitError. Then the result has reports, but no model.
 func Merge(core Module, others []Module, limits Limits) (Result, error) {
 	limits = limits.OrDefault()
-	units := parse(append([]Module{core}, slices.SortedFunc(slices.Values(others), Module.compare)...), limits)
-	g := newGraph(originals(units))
-	lives, model := g.accepted()
-
-	result := Result{Reports: make([]Report, len(units))}
-	for i, u := range units {
-		result.Reports[i] = g.report(u, lives)
+	units := parse(core, others, limits)
+	g := newGraph(units)
+	lives, model, tooLarge := g.fitting(limits)
+	if lives[units[0].index] && !g.typed(lives) {
+		units[0].broken = "no module defines a type: start with one, such as `type user`"
+		lives, model, tooLarge = g.fitting(limits)
 	}
-	if result.Reports[0].State != Merged {
+
+	result := Result{}
+	for _, u := range slices.SortedFunc(slices.Values(units), canonical) {
+		result.Reports = append(result.Reports, g.report(u, lives))
+	}
+	if result.Reports[0].State == Rejected {
 		return result, &CoreError{result.Reports[0].Message}
 	}
-	if len(model.GetTypeDefinitions()) == 0 {
-		return result, &CoreError{"no module defines a type: start with one, such as `type user`"}
-	}
-	if err := limits.exceeded(model); err != nil {
-		return result, err
+	if tooLarge != nil {
+		return result, tooLarge
 	}
 	result.Model, result.Definitions = model, g.definitions(model, lives)
 	return result, nil
 }
 
-// parse parses the modules; one that has the text of an earlier one, and is not for another API, becomes its duplicate.
-func parse(modules []Module, limits Limits) []*unit {
+// typed reports whether a module that lives defines a type: OpenFGA takes no model without.
+func (g *graph) typed(lives set) bool {
+	return slices.ContainsFunc(g.units, func(u *unit) bool { return lives[u.index] && u.whole == nil && len(u.types) > 0 })
+}
+
+// canonical is the order in which modules are reported.
+func canonical(a, b *unit) int {
+	return cmp.Or(a.Origin.Compare(b.Origin), cmp.Compare(a.DSL, b.DSL))
+}
+
+// parse parses the modules; one that has the text of another with a better claim, and is not for another API, becomes
+// its duplicate.
+func parse(core Module, others []Module, limits Limits) []*unit {
+	modules := make([]source, 0, len(others)+1)
+	for _, m := range append([]Module{core}, others...) {
+		modules = append(modules, newSource(m))
+	}
+	slices.SortFunc(modules[1:], source.compare)
 	units := make([]*unit, len(modules))
-	first := map[string]*unit{}
+	known := map[string]*unit{}
 	for i, m := range modules {
-		if fault := sentence(m.Fault); fault != "" {
-			units[i] = &unit{Origin: m.Origin, broken: fault}
-			continue
-		}
-		e := newEssence(m.DSL)
-		text := e.String()
-		original, known := first[text]
-		if known && (m.API == original.api || m.API == "" || original.api == "") {
-			units[i] = &unit{Origin: m.Origin, name: original.name, original: original}
-			continue
-		}
-		units[i] = newUnit(m.Origin, e, limits)
-		if units[i].api = m.API; !known {
-			first[text] = units[i]
-		}
+		units[i] = m.unit(known, limits)
+		units[i].Module = m.Module
+		units[i].settled, units[i].live = m.settled, m.lastLive(units[i])
 	}
 	return units
 }
 
+// source is a module before it is parsed.
+type source struct {
+	Module
+
+	essence essence
+	text    string
+	// settled means that the text is the one that was last live.
+	settled bool
+}
+
+func newSource(m Module) source {
+	s := source{Module: m, essence: newEssence(m.DSL)}
+	s.text = s.essence.String()
+	s.settled = m.Live != "" && m.Fault == "" && s.text == newEssence(m.Live).String()
+	return s
+}
+
+// compare orders modules by their claims.
+func (s source) compare(o source) int {
+	return cmp.Or(first(s.settled, o.settled), seniority(s.Origin, s.Created, o.Origin, o.Created), cmp.Compare(s.DSL, o.DSL))
+}
+
+// unit parses the module, unless its text is known.
+func (s source) unit(known map[string]*unit, limits Limits) *unit {
+	if fault := sentence(s.Fault); fault != "" {
+		return &unit{broken: fault}
+	}
+	original := known[s.text]
+	if original != nil && (s.API == original.API || s.API == "" || original.API == "") {
+		return &unit{name: original.name, original: original}
+	}
+	u := newUnit(s.essence, limits)
+	if original == nil {
+		known[s.text] = u
+	}
+	return u
+}
+
+// originals are the units that are no duplicates.
 func originals(units []*unit) []*unit {
 	return slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return u.original != nil })
 }
 
-// accepted returns the units that live, and their valid model. Every turn takes out one unit that is invalid for its own
-// part, so that units which it stood in the way of come back.
-func (g *graph) accepted() (set, *openfgav1.AuthorizationModel) {
-	out := g.none()
-	for i, u := range g.units {
-		out[i] = u.broken != ""
-	}
+// accepted returns the units that live, none of them in out, and their valid model. Every turn adds to out one unit that is
+// invalid for its own part, so that units which it stood in the way of come back.
+func (g *graph) accepted(out set) (set, *openfgav1.AuthorizationModel) {
 	for {
 		lives := g.resolve(out)
 		model := g.merge(lives)
@@ -105,7 +146,11 @@ func (g *graph) merge(in set) *openfgav1.AuthorizationModel {
 	}
 	for _, i := range in.members() {
 		for _, t := range g.units[i].extensions {
-			addRelations(types[t.GetType()], t, g.units[i].name)
+			by := g.units[i].name
+			if g.units[i].host != nil {
+				by = ""
+			}
+			addRelations(types[t.GetType()], t, by)
 		}
 	}
 	model := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, Conditions: conditions}

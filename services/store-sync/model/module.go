@@ -3,12 +3,12 @@ package model
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// Kind is what a module comes from. Kinds are numbered in canonical order: of two modules that conflict,
-// the one of the later kind gives way.
+// Kind is what a module comes from. Kinds are numbered in canonical order.
 type Kind int
 
 // The kinds of module, in canonical order.
@@ -76,6 +76,11 @@ type Module struct {
 	Base string
 	// Fault says why there is no DSL. The module is then rejected with it.
 	Fault string
+	// Live is the text that was last part of the model, empty if none was. What it defines nobody but the
+	// core module takes away: it stays where DSL cannot be part of the model.
+	Live string
+	// Created is when people made the module. Of two that none of which was ever live the older comes first.
+	Created time.Time
 }
 
 // Defines lists the types that the module defines, if it parses, and as type#relation their
@@ -102,10 +107,6 @@ func (m Module) Defines() []string {
 	return names
 }
 
-func (m Module) compare(n Module) int {
-	return cmp.Or(m.Origin.Compare(n.Origin), cmp.Compare(m.DSL, n.DSL))
-}
-
 // State is what became of a module.
 type State string
 
@@ -115,6 +116,8 @@ const (
 	Merged State = "Merged"
 	// Duplicate: an earlier module has the same text and is part of the model.
 	Duplicate State = "Duplicate"
+	// LastGoodLive: the module is not part of the model, but of its last live text is what still holds; the message says why.
+	LastGoodLive State = "LastGoodLive"
 	// Rejected: the module is not part of the model; the message says why and what to do.
 	Rejected State = "Rejected"
 )
@@ -127,6 +130,14 @@ type Report struct {
 	State  State
 	// Message says for people what is wrong, where, and what to do. It is empty for a merged module.
 	Message string
+	// Exceeds means that nothing is wrong with the module but that there is no room for it.
+	Exceeds bool
+	// Unread means that the text could not be read, so that nothing is known of what it was to take away.
+	Unread bool
+	// Live is the text that is to be the module's last live one from now on: its own if it is merged, else what
+	// is left of the one before. Takes means that something which that one defined is no longer in it, or otherwise.
+	Live  string
+	Takes bool
 }
 
 // Result is what a merge yields.

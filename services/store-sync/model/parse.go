@@ -11,16 +11,26 @@ import (
 
 // unit is one module, parsed.
 type unit struct {
-	Origin
-	// source is what the parser read, api what it was generated for.
+	Module
+	// source is what the parser read.
 	source essence
-	api    string
 	// name is the name in the header.
 	name string
+	// live is the module's last live text, nil if there is none; settled means that it is this one.
+	live    *unit
+	settled bool
+	// parts are the definitions of the last live text, each as a unit of its own; whole is for each of them
+	// the unit whose place they take, host the type that it is a relation of, if the text defines that.
+	parts       []*unit
+	whole, host *unit
+	// index is the place in the graph.
+	index int
 	// original is the earlier unit of the same essence, if there is one; nothing below is set then.
 	original *unit
-	// broken says why the module cannot live whatever the other modules are; "" if it can.
-	broken string
+	// broken says why the module cannot live whatever the other modules are; "" if it can. Exceeds means that
+	// this is for want of room.
+	broken  string
+	exceeds bool
 	// types are the types that the module defines, extensions what it adds to types of others.
 	types, extensions []*openfgav1.TypeDefinition
 	conditions        map[string]*openfgav1.Condition
@@ -31,8 +41,8 @@ type unit struct {
 }
 
 // newUnit parses the source of a module.
-func newUnit(origin Origin, source essence, limits Limits) *unit {
-	u := &unit{Origin: origin, source: source}
+func newUnit(source essence, limits Limits) *unit {
+	u := &unit{source: source}
 	if u.broken = limits.unreadable(source); u.broken != "" {
 		return u
 	}
@@ -111,6 +121,42 @@ func newEssence(source string) essence {
 
 // String returns the lines as one text.
 func (e essence) String() string { return strings.Join(e.lines, "\n") + "\n" }
+
+// only is the text with what it says of some names alone. It reads the DSL only line by line: whoever needs to be
+// sure parses what comes out.
+func (e essence) only(keep map[name]bool) string {
+	var kept, head []string
+	current, on := "", true
+	for _, line := range e.lines {
+		keyword, rest := nextWord(line)
+		extends := keyword == "extend"
+		if extends {
+			keyword, rest = nextWord(rest)
+		}
+		subject, _ := nextWord(rest)
+		switch keyword {
+		case "type":
+			current, head = subject, []string{line}
+			if on = !extends && keep[name{typ: subject}]; on {
+				kept, head = append(kept, line), nil
+			}
+			continue
+		case "relations":
+			head = append(head, line)
+			continue
+		case "define":
+			if on = keep[name{typ: current, rel: subject}]; on {
+				kept, head = append(kept, head...), nil
+			}
+		case "condition":
+			on = keep[name{cond: subject}]
+		}
+		if on {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n") + "\n"
+}
 
 // explain turns the parser's errors, which count lines and columns from zero, into one message about the source.
 func (e essence) explain(err error) string {

@@ -13,58 +13,95 @@ import (
 
 // report says what became of a unit, given those that live.
 func (g *graph) report(u *unit, lives set) Report {
-	r := Report{Origin: u.Origin, Module: sentence(u.name), State: Merged}
-	if u.original != nil {
-		r = g.report(u.original, lives)
-		r.Origin = u.Origin
-		if r.State == Merged {
-			r.State, r.Message = Duplicate, fmt.Sprintf("the same module as %s, which is part of the model", u.original.Origin)
-		} else {
-			r.Message = fmt.Sprintf("the same module as %s: %s", u.original.Origin, r.Message)
-		}
+	r := Report{Origin: u.Origin, Module: sentence(u.name), State: Merged, Live: u.DSL, Exceeds: u.exceeds}
+	switch {
+	case u.original != nil:
+		r = g.duplicate(u, lives)
+	case !lives[u.index]:
+		r.State, r.Message = Rejected, g.reason(u, lives)
+	}
+	if r.State == Merged || r.State == Duplicate {
+		r.Takes = u.live != nil && !u.live.within(u.self())
 		return r
 	}
-	if i := slices.Index(g.units, u); !lives[i] {
-		r.State, r.Message = Rejected, g.reason(i, lives)
+	r.Unread = u.self().claims == nil
+	if r.Live = u.Live; u.live == nil {
+		r.State = Rejected
+	}
+	if len(u.parts) == 0 {
+		return r
+	}
+	r.State = Rejected
+	r.Live, r.Takes = g.remains(u, lives)
+	if slices.ContainsFunc(u.parts, func(p *unit) bool { return lives[p.index] }) {
+		r.State = LastGoodLive
 	}
 	return r
 }
 
+// duplicate is the report on a unit that has the text of another.
+func (g *graph) duplicate(u *unit, lives set) Report {
+	r := g.report(u.original, lives)
+	r.Origin = u.Origin
+	if r.State == Merged {
+		r.State, r.Message, r.Live = Duplicate, fmt.Sprintf("the same module as %s, which is part of the model", u.original.Origin), u.DSL
+		return r
+	}
+	r.Message = fmt.Sprintf("the same module as %s: %s", u.original.Origin, r.Message)
+	return r
+}
+
 // reason says why a unit does not live.
-func (g *graph) reason(i int, lives set) string {
-	if g.units[i].broken != "" {
-		return g.units[i].broken
+func (g *graph) reason(u *unit, lives set) string {
+	if u.broken != "" {
+		return u.broken
 	}
 	var all problems
-	for _, n := range slices.SortedFunc(maps.Keys(g.units[i].claims), name.compare) {
-		if other := g.definer(n, lives); other != nil && !g.redundant(n, i, lives) {
-			all.add(fmt.Sprintf("%s%s is already defined by %s: %s", g.units[i].source.find(n), n, other.Origin, g.units[i].evasion()))
+	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compare) {
+		if other := g.rival(n, u, lives); other != nil && !g.redundant(n, u, lives) {
+			all.add(fmt.Sprintf("%s%s is already defined by %s: %s", u.source.find(n), n, other.Origin, u.evasion()))
 		}
 	}
 	with := slices.Clone(lives)
-	with[i] = true
-	for _, n := range g.units[i].needs {
+	with[u.index] = true
+	for _, p := range u.parts {
+		with[p.index] = false
+	}
+	for _, n := range u.needs {
 		ofNothing := n.what.rel != "" && !g.defines(with, name{typ: n.what.typ}) // then its type is missing, too
 		if !ofNothing && !g.meets(with, n) {
-			all.add(g.units[i].source.find(n.by).String() + g.unmet(n, with))
+			all.add(u.source.find(n.by).String() + g.unmet(n, with))
 		}
+	}
+	if len(all.shown) == 0 {
+		all.add("it contradicts what is live, or itself, by way of other modules: correct those that are rejected first")
 	}
 	return all.String()
 }
 
 // evasion is what a person can do about a conflict. The names in a generated module are given by its API.
 func (u *unit) evasion() string {
-	if u.api != "" {
-		return "only one of the two can be in the store, as the names that " + u.api + " has here cannot be chosen"
+	if u.API != "" {
+		return "only one of the two can be in the store, as the names that " + u.API + " has here cannot be chosen"
 	}
 	return "rename it, or extend what is there"
 }
 
 // redundant reports whether a conflict over a relation goes without saying, because there is one over its type.
-func (g *graph) redundant(n name, i int, lives set) bool {
+func (g *graph) redundant(n name, u *unit, lives set) bool {
 	typ := name{typ: n.typ}
-	_, claimed := g.units[i].claims[typ]
-	return n.rel != "" && claimed && g.definer(typ, lives) != nil
+	_, claimed := u.claims[typ]
+	return n.rel != "" && claimed && g.rival(typ, u, lives) != nil
+}
+
+// rival returns the unit in the set that defines n and does not come from the same object, or nil.
+func (g *graph) rival(n name, u *unit, in set) *unit {
+	for _, i := range g.providers[n] {
+		if in[i] && g.units[i].Origin != u.Origin {
+			return g.units[i]
+		}
+	}
+	return nil
 }
 
 // definer returns the unit in the set that defines n, or nil.

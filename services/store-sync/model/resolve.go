@@ -23,29 +23,60 @@ func (s set) members() []int {
 	return all
 }
 
-// graph knows which of the units of a store, in canonical order, define what others need, and which conflict.
+// graph knows which of the units of a store define what others need, and which conflict. They are in the order of their
+// claims; the parts of last live texts come after all modules.
 type graph struct {
 	units     []*unit
 	providers map[name][]int
-	// earlier are for each unit those before it that define something it defines too.
+	// earlier are for each unit those that define something it defines too, and have the better claim to that.
 	earlier [][]int
+	// gone are the parts that their modules no longer have.
+	gone set
 }
 
-func newGraph(units []*unit) *graph {
+func newGraph(modules []*unit) *graph {
+	units := originals(modules)
+	for _, u := range modules {
+		units = append(units, u.divide()...)
+	}
 	g := &graph{units: units, providers: map[name][]int{}, earlier: make([][]int, len(units))}
 	for i, u := range units {
+		u.index = i
 		for n := range u.claims {
-			g.earlier[i] = append(g.earlier[i], g.providers[n]...)
 			g.providers[n] = append(g.providers[n], i)
+		}
+	}
+	for n, all := range g.providers {
+		g.rank(n, all)
+	}
+	for i, u := range units {
+		if u.whole != nil {
+			g.earlier[i] = append(g.earlier[i], u.whole.index)
 		}
 		slices.Sort(g.earlier[i])
 		g.earlier[i] = slices.Compact(g.earlier[i])
 	}
+	g.gone = g.none()
+	for _, u := range modules {
+		g.forget(u)
+	}
 	return g
 }
 
+// rank notes who gives way to whom of those that define n.
+func (g *graph) rank(n name, all []int) {
+	sorted := slices.SortedFunc(slices.Values(all), func(i, j int) int { return g.units[i].precedence(n, g.units[j]) })
+	for k, i := range sorted {
+		for _, j := range sorted[:k] {
+			if g.units[i].Origin != g.units[j].Origin {
+				g.earlier[i] = append(g.earlier[i], j)
+			}
+		}
+	}
+}
+
 // resolve decides which of the units outside `out` live: those whose needs are met by units that live,
-// and that conflict with no earlier unit that lives.
+// and that conflict with no unit that has a better claim and lives.
 //
 // Whether a unit lives depends on whether others do not, so the answer is approached from both sides: what lives even if
 // all earlier units that possibly live do is sure; what lives if only the sure ones do is possible. The two meet, unless
@@ -103,6 +134,9 @@ func (g *graph) live(out, before set) set {
 	for changed := true; changed; {
 		changed = false
 		for i, u := range g.units {
+			if in[i] && u.host != nil && !in[u.host.index] {
+				in[i], changed = false, true
+			}
 			if in[i] && slices.ContainsFunc(u.needs, func(n need) bool { return !g.meets(in, n) }) {
 				in[i], changed = false, true
 			}
@@ -144,6 +178,9 @@ func (g *graph) closure(in set, roots ...int) set {
 			continue
 		}
 		reached[i] = true
+		if host := g.units[i].host; host != nil {
+			next = append(next, host.index)
+		}
 		for _, n := range g.units[i].needs {
 			next = append(next, g.meeting(in, n)...)
 		}

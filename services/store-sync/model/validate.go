@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -30,17 +31,28 @@ type fault struct {
 	err  error
 }
 
-// blame finds, in a set whose model is invalid, a unit at fault: what it depends on is valid, it is not.
+// blame finds, in a set whose model is invalid, a unit at fault: what it depends on is valid, it is not. Of several that
+// depend on one another it is the one with the least claim, of those without which the others are valid.
 func (g *graph) blame(in set, invalid error) fault {
 	f := g.suspect(in, invalid)
-	below := g.closure(in, f.unit)
-	for _, i := range below.members() {
+	depends := g.closure(in, f.unit)
+	below, circle := slices.Clone(depends), g.none()
+	for _, i := range depends.members() {
 		if g.closure(in, i)[f.unit] {
-			below[i] = false
+			below[i], circle[i] = false, true
 		}
 	}
 	if err := validate(g.merge(below)); err != nil {
 		return g.blame(below, err)
+	}
+	for _, i := range slices.Backward(circle.members()) {
+		others := g.none()
+		for k := range others {
+			others[k] = !depends[k] || k == i
+		}
+		if g.units[i].Kind() != Core && g.units[i].whole == nil && validate(g.merge(g.resolve(others))) == nil {
+			return fault{i, f.err}
+		}
 	}
 	return f
 }

@@ -32,6 +32,11 @@ func New(v *view.View, applier *module.Applier) *Provider {
 	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
 }
 
+// Within has the documents of a Store fit into what its model has left. Before it is called nothing is known of that.
+func (p *Provider) Within(room func(store event.Key) (types, bytes int, known bool)) {
+	p.state.room = room
+}
+
 // Keys is the Store that a PolicyDocument registers with.
 func (p *Provider) Keys(k event.Key) []event.Key {
 	if k.GroupResource != kinds.PolicyDocuments().GroupResource {

@@ -23,6 +23,8 @@ type document = view.Object[iaplv1alpha1.PolicyDocument]
 type state struct {
 	shared    *module.State
 	documents *view.Table[iaplv1alpha1.PolicyDocument]
+	// room is how much a Store's model has left for documents, nil if nobody can tell.
+	room func(store event.Key) (types, bytes int, known bool)
 }
 
 func newState(v *view.View, shared *module.State) *state {
@@ -71,9 +73,20 @@ func (s *state) snapshot(store event.Key) *snapshot {
 		others = append(others, o.Value.Spec.CoreModule)
 	}
 	if !found.empty() {
-		found.input.Defined = defined(others)
+		found.input.Defined, found.input.Room = defined(others), s.roomOf(store)
 	}
 	return found
+}
+
+func (s *state) roomOf(store event.Key) *plan.Room {
+	if s.room == nil {
+		return nil
+	}
+	types, bytes, known := s.room(store)
+	if !known {
+		return nil
+	}
+	return &plan.Room{Types: types, Bytes: bytes}
 }
 
 // empty reports whether the Store has no policy.

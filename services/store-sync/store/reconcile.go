@@ -72,8 +72,8 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 		switch action.Verb {
 		case plan.Record:
 			err = r.statuses.writeStore(ctx, p, in, *obs)
-		case plan.Withdraw:
-			err = r.statuses.withdraw(ctx, p, in)
+		case plan.RecordLive:
+			err = r.statuses.recordLive(ctx, p, in)
 		case plan.WriteStatus:
 			err = r.statuses.writeStatuses(ctx, p, in, *obs, members)
 		default:

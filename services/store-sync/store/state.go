@@ -102,6 +102,17 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	return in
 }
 
+// RoomIn tells how much the model of a live Store has left beside what is not of PolicyDocuments.
+func (s *State) RoomIn(merges *MergeCache) func(store event.Key) (types, bytes int, known bool) {
+	return func(store event.Key) (types, bytes int, known bool) {
+		in := s.Snapshot(store, plan.Observed{})
+		if in.Store == nil {
+			return 0, 0, false
+		}
+		return merges.Room(in)
+	}
+}
+
 // rivals are the other Stores that have the same name, the same OpenFGA store, or one of those in ids.
 func (s *State) rivals(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.Rival {
 	found := s.Shared.StoresNamed(k.Name)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -71,23 +70,21 @@ func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan
 	return nil
 }
 
-// withdraw clears digests that the next model would make untrue, and changes nothing else.
-func (w *statuses) withdraw(ctx context.Context, p consume.Reporter, in plan.Input) error {
-	outdated := in.Outdated()
+// recordLive writes down what is live from now on, of all whom the next model takes something from, and clears the digests
+// that it would make untrue. Nothing is reported: the pass goes on.
+func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.Input) error {
+	store, modules := plan.LiveRecords(in)
 	for _, m := range in.Modules {
-		if fields := plan.OwnModuleStatus(m.Value.Status); slices.Contains(outdated, m.Key) {
-			fields.ModelDigest = ""
+		if fields, ok := modules[m.Key]; ok {
 			if err := w.apply(ctx, p, kinds.AuthorizationModels(), m.Change, fields); err != nil {
 				return err
 			}
 		}
 	}
-	if !slices.Contains(outdated, in.Key) {
+	if store == nil {
 		return nil
 	}
-	fields := plan.OwnStoreStatus(in.Store.Status)
-	fields.ModelDigest = ""
-	return w.apply(ctx, p, kinds.Stores(), in.Change, fields)
+	return w.apply(ctx, p, kinds.Stores(), in.Change, store)
 }
 
 // tellOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.

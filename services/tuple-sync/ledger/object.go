@@ -54,12 +54,23 @@ func storeObject(o view.Object[corev1alpha1.Store]) object {
 	out.Declared = tuple.ParseAll(s.Spec.Tuples)
 	out.StatusStoreID = s.Status.ManagedTuplesStoreID
 	out.bear(recordedOfStore(s))
-	out.Size += quoted(s.Spec.CoreModule)
+	if live := s.Status.Live; live != nil {
+		out.text(s.Spec.CoreModule, live.CoreModule, live.Generation)
+	} else {
+		out.text(s.Spec.CoreModule, s.Spec.CoreModule, 0)
+	}
 	return out
 }
 
-// modelObject is an AuthorizationModel that belongs to a Store with the given OpenFGA store.
-func modelObject(o view.Object[corev1alpha1.AuthorizationModel], target string) object {
+// text notes whether the module that is live is the object's present one. Of a text that this generation brought that is
+// so when store-sync says it, and not when it is about to write the model. Both texts are in the object, or will be.
+func (o *object) text(now, live string, generation int64) {
+	o.Outdated = now != live || generation == o.Generation && !o.ModuleLive
+	o.Size += quoted(now) + max(quoted(now), quoted(live))
+}
+
+// modelObject is an AuthorizationModel that belongs to the given Store, if there is one, with its OpenFGA store.
+func modelObject(o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha1.Store, target string) object {
 	m := o.Value
 	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions)
 	out.judge(m.Status.ModelDigest, m.ModelDigest(target), corev1alpha1.Merged)
@@ -67,7 +78,11 @@ func modelObject(o view.Object[corev1alpha1.AuthorizationModel], target string) 
 	out.Declared = tuple.ParseAll(m.Spec.Tuples)
 	out.StatusStoreID = m.Status.StoreID
 	out.bear(recordedOfModel(m, target))
-	out.Size += quoted(m.Spec.Model)
+	if live := m.Status.Live; live != nil && of != nil && live.StoreUID == of.UID {
+		out.text(m.Spec.Model, live.Model, live.Generation)
+	} else {
+		out.text(m.Spec.Model, m.Spec.Model, 0)
+	}
 	return out
 }
 
@@ -77,16 +92,16 @@ func (o *object) bear(r recorded) {
 	o.Record, o.unreadable = r.record()
 }
 
-// deletedObject is one that was deleted past us.
-func deletedObject(last event.Change, r plan.Record) object {
+// deletedObject is one that was deleted past us, with the condition that we wrote last.
+func deletedObject(last event.Change, r plan.Record, c plan.Condition) object {
 	kind, _ := kinds.Of(last.Key.GroupResource)
-	return object{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r}}
+	return object{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r, Condition: c}}
 }
 
 // formerObject is what a living object was before its cluster went back in time. It is an owner of
 // its own, which wants nothing any more.
-func formerObject(last event.Change, r plan.Record) object {
-	o := deletedObject(last, r)
+func formerObject(last event.Change, r plan.Record, c plan.Condition) object {
+	o := deletedObject(last, r, c)
 	o.UID, o.former = last.UID+"@"+last.Epoch, true
 	return o
 }
@@ -146,7 +161,7 @@ func quoted(text string) int {
 // is compared, too: the bus may have told what the API server does not say.
 func sameFor(was, now object) bool {
 	return was.UID == now.UID && was.Generation == now.Generation && was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition &&
-		was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID && was.Ready == now.Ready && was.Obstacle == now.Obstacle &&
-		was.ModuleJudged == now.ModuleJudged && was.ModuleLive == now.ModuleLive &&
+		was.Outdated == now.Outdated && was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&
+		was.Ready == now.Ready && was.Obstacle == now.Obstacle && was.ModuleJudged == now.ModuleJudged && was.ModuleLive == now.ModuleLive &&
 		slices.Equal(was.Declared, now.Declared) && was.Record.StoreID == now.Record.StoreID && slices.Equal(was.Record.Tuples, now.Record.Tuples)
 }

@@ -24,8 +24,8 @@ type records struct {
 	mu sync.Mutex
 	// kept by OpenFGA store and UID of the object.
 	kept map[string]map[string]kept
-	// passed are the stores that this process has looked at.
-	passed map[string]struct{}
+	// passed are the stores that this process has looked at lately.
+	passed *cache.LRUExpireCache
 	// contests by store and UID of the object.
 	contests map[string]map[string]contest
 	// written are tuples, by store, that were written and are perhaps in nobody's record.
@@ -35,11 +35,11 @@ type records struct {
 	cleaned *cache.LRUExpireCache
 }
 
-// maxCleaned and cleanedTTL bound what is remembered of objects that are gone: their tombstones
-// are, too, by then.
+// maxRemembered and memoryTTL bound what is remembered of stores, and of objects that are gone: their
+// tombstones are, too, by then.
 const (
-	maxCleaned = 65536
-	cleanedTTL = 8 * 24 * time.Hour
+	maxRemembered = 65536
+	memoryTTL     = 8 * 24 * time.Hour
 )
 
 // kept is a record with the state of the object that bears it.
@@ -59,17 +59,15 @@ type contest struct {
 
 func newRecords() *records {
 	return &records{
-		kept: map[string]map[string]kept{}, passed: map[string]struct{}{}, contests: map[string]map[string]contest{},
-		written: map[string]map[tuple.ID]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxCleaned),
+		kept: map[string]map[string]kept{}, passed: cache.NewLRUExpireCache(maxRemembered), contests: map[string]map[string]contest{},
+		written: map[string]map[tuple.ID]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxRemembered),
 	}
 }
 
-// firstPass reports whether nobody has asked this of a store before.
+// firstPass reports whether nobody has asked this of a store before. Passes of one store follow each other.
 func (r *records) firstPass(storeID string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, again := r.passed[storeID]
-	r.passed[storeID] = struct{}{}
+	_, again := r.passed.Get(storeID)
+	r.passed.Add(storeID, nil, memoryTTL)
 	return !again
 }
 
@@ -97,11 +95,12 @@ func (r *records) contest(storeID string, o object, until time.Duration) {
 }
 
 // doubt reports whether the store must be read before the record of an object is believed. Of the
-// first look at a store only what may still be carried out by another is doubted.
+// first look at a store only what may still be carried out by another is doubted, be the object there
+// or gone.
 func (r *records) doubt(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
 	if o.Record.StoreID == storeID && !r.trusts(*o) {
 		thorough = o.Deleted || !first
-		if o.Condition.Reason == plan.Syncing && !o.Deleted {
+		if o.Condition.Reason == plan.Syncing {
 			r.contest(storeID, *o, now+topology.Settling)
 		}
 		if first && !o.Deleted {
@@ -166,7 +165,7 @@ func (r *records) clean(storeID string, o object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(storeID, o.UID)
-	r.cleaned.Add(o.UID, o.Record.Tuples, cleanedTTL)
+	r.cleaned.Add(o.UID, o.Record.Tuples, memoryTTL)
 }
 
 // drop forgets a record; the caller holds the lock.
@@ -206,7 +205,7 @@ func (r *records) orphans(s *State, storeID string, live []object) []object {
 			r.drop(storeID, uid)
 			continue
 		}
-		orphans = append(orphans, deletedObject(k.change, plan.Record{StoreID: storeID, Tuples: k.tuples}))
+		orphans = append(orphans, deletedObject(k.change, plan.Record{StoreID: storeID, Tuples: k.tuples}, plan.Condition{}))
 	}
 	return orphans
 }

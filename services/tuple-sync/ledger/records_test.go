@@ -8,13 +8,16 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-func TestWhatIsRememberedOfObjectsThatAreGoneIsBounded(t *testing.T) {
+func TestWhatIsRememberedIsBounded(t *testing.T) {
 	r := newRecords()
-	for i := range maxCleaned + 10 {
+	for i := range maxRemembered + 10 {
 		r.clean("S1", object{Owner: plan.Owner{UID: fmt.Sprint(i)}})
+		if !r.firstPass(fmt.Sprint(i)) || r.firstPass(fmt.Sprint(i)) {
+			t.Fatal("the first pass is not told from others")
+		}
 	}
-	if n := len(r.cleaned.Keys()); n != maxCleaned {
-		t.Errorf("%d are remembered", n)
+	if gone, stores := len(r.cleaned.Keys()), len(r.passed.Keys()); gone != maxRemembered || stores != maxRemembered {
+		t.Errorf("%d that are gone and %d stores are remembered", gone, stores)
 	}
 }
 

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -86,7 +88,7 @@ func (s *State) model(o view.Object[corev1alpha1.AuthorizationModel]) object {
 	if ok {
 		target = of.Value.Status.StoreID
 	}
-	out := modelObject(o, target)
+	out := modelObject(o, of.Value, target)
 	out.StoreMissing = !ok
 	for _, other := range s.Stores.By(byStoreID, out.Record.StoreID) {
 		out.RecordedElsewhere = out.RecordedElsewhere || other.Key != store
@@ -141,19 +143,19 @@ func (s *State) owners(storeID string) []object {
 // deleted lists the objects that were deleted although they had a record of a store.
 func (s *State) deleted(storeID string) []object {
 	var objects []object
-	add := func(last event.Change, from recorded) {
+	add := func(last event.Change, from recorded, conditions []metav1.Condition) {
 		r, _ := from.record() // Of what cannot be read there is nothing to remove.
+		gone := deletedObject
 		if s.lives(last.Key, last.UID) {
-			objects = append(objects, formerObject(last, r))
-		} else {
-			objects = append(objects, deletedObject(last, r))
+			gone = formerObject
 		}
+		objects = append(objects, gone(last, r, written(conditions, corev1alpha1.TuplesSynced)))
 	}
 	for _, o := range s.Stores.GoneBy(byRecord, storeID) {
-		add(o.Change, recordedOfStore(o.Value))
+		add(o.Change, recordedOfStore(o.Value), o.Value.Status.Conditions)
 	}
 	for _, m := range s.Models.GoneBy(byRecord, storeID) {
-		add(m.Change, recordedOfModel(m.Value, ""))
+		add(m.Change, recordedOfModel(m.Value, ""), m.Value.Status.Conditions)
 	}
 	return objects
 }

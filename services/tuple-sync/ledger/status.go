@@ -114,7 +114,7 @@ func (a *applier) follow(o *object) error {
 func (r *Reconciler) report(p *pass, s *snapshot, decided plan.Plan) {
 	for _, action := range decided.Actions {
 		o := s.objects[action.Evaluation.Owner.UID]
-		if o.Deleted {
+		if o.Deleted && o.contested == 0 {
 			r.records.clean(p.key.StoreID, *o)
 		} else if action.Evaluation.KeepsRecord() && s.input.Model != nil {
 			r.records.keep(p.key.StoreID, *o)

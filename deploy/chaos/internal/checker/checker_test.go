@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -78,9 +79,33 @@ func TestABrokenModuleIsLeftOutAndItsTuplesWithIt(t *testing.T) {
 	}
 }
 
+func TestOfABrokenModuleTheLastTextOfThisStoreStaysAndItsNewTuplesWait(t *testing.T) {
+	of := store(text)
+	of.SetUID("this")
+	for uid, want := range map[string]map[string]bool{"this": {"part:1#viewer@user:1": true}, "another": {}} {
+		m := object("AuthorizationModel", "", "part", map[string]any{
+			"spec": map[string]any{
+				"storeRef": map[string]any{"name": "store-0"}, "model": "module part\ntype part\n  relations\n    define viewer [user]\n",
+				"tuples": []any{tuple("part:1", "viewer", "user:1"), tuple("part:2", "viewer", "user:1")},
+			},
+			"status": map[string]any{
+				"managedTuples": []any{tuple("part:1", "viewer", "user:1")},
+				"live":          map[string]any{"storeUID": uid, "model": "module part\ntype part\n  relations\n    define viewer: [user]\n"},
+			},
+		})
+		d, err := declare(&Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.AuthorizationModels(): {m}}}, of)
+		if err != nil || d.broken["part"] == nil {
+			t.Fatalf("broken are %v: %v", d.broken, err)
+		}
+		if err := differ("tuples", d.tuples, want); err != nil {
+			t.Errorf("in %s: %v", uid, err)
+		}
+	}
+}
+
 func TestModelsAreComparedByWhatTheySay(t *testing.T) {
 	model := func(text string) map[string]string {
-		m, err := transform(Module{"core", text})
+		m, err := transform(Module{Name: "core", Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,5 +222,26 @@ func TestAStoreThatIsBeingDeletedKeepsWhatItHad(t *testing.T) {
 	other.SetDeletionTimestamp(nil)
 	if m.Rest(snapshot(other)); m.possible.allows("store-0", q) {
 		t.Error("what was revoked is said to be possible at the next rest")
+	}
+}
+
+func TestASystemIsNotAtRestWhileARecordIsOpen(t *testing.T) {
+	open := func(reason, message string) error {
+		o := store(text)
+		now := metav1.Now()
+		o.SetDeletionTimestamp(&now)
+		conditions := []any{map[string]any{"type": "TuplesSynced", "status": "False", "reason": reason, "message": message}}
+		if err := unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions"); err != nil {
+			t.Fatal(err)
+		}
+		return checkRecords(t.Context(), &World{Snapshot: &Snapshot{
+			byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.Stores(): {o}},
+		}})
+	}
+	if open("Syncing", "Tuples are being written by a.") == nil {
+		t.Error("a Store that waits for its end may be written again, and nobody minds")
+	}
+	if err := errors.Join(open("Syncing", "Tuples can be written when the store has a model again."), open("Synced", "")); err != nil {
+		t.Error(err)
 	}
 }

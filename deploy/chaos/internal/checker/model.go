@@ -15,11 +15,11 @@ import (
 
 const schemaVersion = "1.2"
 
-// Module is a part of a model.
-type Module struct{ Name, Text string }
+// Module is a part of a model. Last is the text that its object's status says was live last.
+type Module struct{ Name, Text, Last string }
 
-// merge is the model of a core module and all others that are valid beside it. The modules of the
-// workload depend on the core module alone, so each can be judged for itself.
+// merge is the model of a core module and all others that are valid beside it; of one that is not, the last text
+// stays. The modules of the workload depend on the core module alone, so each can be judged for itself.
 func merge(core Module, others []Module) (*openfgav1.AuthorizationModel, map[string]error, error) {
 	if _, err := transform(core); err != nil {
 		return nil, nil, err
@@ -28,7 +28,12 @@ func merge(core Module, others []Module) (*openfgav1.AuthorizationModel, map[str
 	for _, m := range others {
 		if _, err := transform(core, m); err != nil {
 			broken[m.Name] = err
-			continue
+			if m.Text = m.Last; m.Last == "" {
+				continue
+			}
+			if _, err := transform(core, m); err != nil {
+				continue
+			}
 		}
 		valid = append(valid, m)
 	}

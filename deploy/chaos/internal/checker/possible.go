@@ -35,8 +35,10 @@ func (p *possible) add(kind string, o unstructured.Unstructured) {
 	switch kind {
 	case workload.Stores().Resource:
 		p.addModule(o.GetName(), field(o, "spec", "coreModule"), o)
+		p.addModule(o.GetName(), field(o, "status", "live", "coreModule"), o)
 	case workload.AuthorizationModels().Resource:
 		p.addModule(field(o, "spec", "storeRef", "name"), field(o, "spec", "model"), o)
+		p.addModule(field(o, "spec", "storeRef", "name"), field(o, "status", "live", "model"), o)
 	case workload.ImpliedRoles().Resource:
 		p.rules.add(o)
 	case workload.RoleBindings().Resource:

@@ -23,7 +23,7 @@ type World struct {
 // checks lists what must hold at rest, a kind each. A new kind joins here.
 func checks() []func(context.Context, *World) error {
 	return []func(context.Context, *World) error{
-		checkStores, checkAuthorizationModels, checkPolicyDocuments, checkDefinitions, checkImpliedRoles, checkRoleBindings, checkBus,
+		checkStores, checkAuthorizationModels, checkRecords, checkPolicyDocuments, checkDefinitions, checkImpliedRoles, checkRoleBindings, checkBus,
 		func(ctx context.Context, w *World) error { return w.Ready(ctx) },
 	}
 }

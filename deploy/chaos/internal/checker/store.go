@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,16 +36,24 @@ func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
 	owners := []unstructured.Unstructured{store}
 	for _, m := range s.Live(workload.AuthorizationModels()) {
 		if field(m, "spec", "storeRef", "name") == store.GetName() {
-			modules = append(modules, Module{m.GetName(), field(m, "spec", "model")})
+			modules = append(modules, Module{m.GetName(), field(m, "spec", "model"), lastLive(m, store)})
 			owners = append(owners, m)
 		}
 	}
 	var err error
-	if d.model, d.broken, err = merge(Module{"core", field(store, "spec", "coreModule")}, modules); err != nil {
+	if d.model, d.broken, err = merge(Module{Name: "core", Text: field(store, "spec", "coreModule")}, modules); err != nil {
 		return nil, fmt.Errorf("the objects make no model: %w", err)
 	}
 	for _, o := range owners {
+		waits := d.broken[o.GetName()] != nil && lastLive(o, store) != ""
+		given, err := recorded(o)
+		if err != nil {
+			return nil, err
+		}
 		for _, t := range tuplesOf(o, "spec", "tuples") {
+			if waits && !slices.Contains(given, t) {
+				continue // What a text gives that is not live is not given yet.
+			}
 			if !holds(d.model, t) {
 				d.invalid[o.GetName()] = true
 				continue
@@ -56,8 +65,20 @@ func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
 	return d, nil
 }
 
+// lastLive is the text of an AuthorizationModel that was last live in this very Store.
+func lastLive(m, store unstructured.Unstructured) string {
+	if field(m, "status", "live", "storeUID") != string(store.GetUID()) {
+		return ""
+	}
+	return field(m, "status", "live", "model")
+}
+
 func tuplesOf(o unstructured.Unstructured, path ...string) []Tuple {
 	list, _, _ := unstructured.NestedSlice(o.Object, path...)
+	return tuplesIn(list)
+}
+
+func tuplesIn(list []any) []Tuple {
 	tuples := make([]Tuple, 0, len(list))
 	for _, item := range list {
 		m, _ := item.(map[string]any)
@@ -146,15 +167,19 @@ func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) 
 // checkRecord wants the record of an owner to list the tuples that are held for it, and the owner to
 // stay until they are gone.
 func checkRecord(owner unstructured.Unstructured, d *declared) error {
-	recorded, want := map[string]bool{}, map[string]bool{}
-	for _, t := range tuplesOf(owner, "status", "managedTuples") {
-		recorded[t.String()] = true
+	listed, err := recorded(owner)
+	if err != nil {
+		return err
+	}
+	has, want := map[string]bool{}, map[string]bool{}
+	for _, t := range listed {
+		has[t.String()] = true
 	}
 	for _, t := range d.owners[owner.GetName()] {
 		want[t.String()] = true
 	}
 	if len(want) > 0 {
-		return errors.Join(differ("the record", recorded, want), wantFinalizers(owner, tuplesFinalizer))
+		return errors.Join(differ("the record", has, want), wantFinalizers(owner, tuplesFinalizer))
 	}
-	return differ("the record", recorded, want)
+	return differ("the record", has, want)
 }

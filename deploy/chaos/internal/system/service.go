@@ -127,6 +127,9 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 	if service.Durable == "" {
 		args = append(args, "--stream-replicas", strconv.Itoa(len(s.Nodes))) // The watcher, which makes the streams.
 	}
+	if service.Name == "implied-role" {
+		args = append(args, "--without-guard") // Only administrators write here.
+	}
 	if service.OpenFGA {
 		if r.FGALink, err = newProxy(name+" to openfga", s.OpenFGATarget()); err != nil {
 			return nil, err

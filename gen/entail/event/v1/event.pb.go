@@ -12,6 +12,7 @@ package eventv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -490,6 +491,87 @@ func (x *SnapshotMarker) GetWrittenAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// Heartbeat says how far ENTAIL_CHANGES follows the API server. The watcher writes one every second,
+// as long as it leads and all resources have a snapshot.
+type Heartbeat struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Cluster string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Epoch   string                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// By resource and group, as in "stores.core.platform-mesh.io": the newest resourceVersion that the
+	// API server told of, by an object or a bookmark.
+	ResourceVersions map[string]string `protobuf:"bytes,3,rep,name=resource_versions,json=resourceVersions,proto3" json:"resource_versions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// For how long the stream may lack something that the API server has.
+	Behind        *durationpb.Duration   `protobuf:"bytes,4,opt,name=behind,proto3" json:"behind,omitempty"`
+	WrittenAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Heartbeat) Reset() {
+	*x = Heartbeat{}
+	mi := &file_entail_event_v1_event_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Heartbeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Heartbeat) ProtoMessage() {}
+
+func (x *Heartbeat) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_event_v1_event_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
+func (*Heartbeat) Descriptor() ([]byte, []int) {
+	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Heartbeat) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *Heartbeat) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
+}
+
+func (x *Heartbeat) GetResourceVersions() map[string]string {
+	if x != nil {
+		return x.ResourceVersions
+	}
+	return nil
+}
+
+func (x *Heartbeat) GetBehind() *durationpb.Duration {
+	if x != nil {
+		return x.Behind
+	}
+	return nil
+}
+
+func (x *Heartbeat) GetWrittenAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.WrittenAt
+	}
+	return nil
+}
+
 // ResourceResult is the newest word of one service on one object.
 type ResourceResult struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -515,7 +597,7 @@ type ResourceResult struct {
 
 func (x *ResourceResult) Reset() {
 	*x = ResourceResult{}
-	mi := &file_entail_event_v1_event_proto_msgTypes[3]
+	mi := &file_entail_event_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -527,7 +609,7 @@ func (x *ResourceResult) String() string {
 func (*ResourceResult) ProtoMessage() {}
 
 func (x *ResourceResult) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_event_v1_event_proto_msgTypes[3]
+	mi := &file_entail_event_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -540,7 +622,7 @@ func (x *ResourceResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceResult.ProtoReflect.Descriptor instead.
 func (*ResourceResult) Descriptor() ([]byte, []int) {
-	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ResourceResult) GetRef() *ObjectRef {
@@ -635,7 +717,7 @@ type StoreChanged struct {
 
 func (x *StoreChanged) Reset() {
 	*x = StoreChanged{}
-	mi := &file_entail_event_v1_event_proto_msgTypes[4]
+	mi := &file_entail_event_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +729,7 @@ func (x *StoreChanged) String() string {
 func (*StoreChanged) ProtoMessage() {}
 
 func (x *StoreChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_event_v1_event_proto_msgTypes[4]
+	mi := &file_entail_event_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +742,7 @@ func (x *StoreChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreChanged.ProtoReflect.Descriptor instead.
 func (*StoreChanged) Descriptor() ([]byte, []int) {
-	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StoreChanged) GetStoreId() string {
@@ -688,7 +770,7 @@ var File_entail_event_v1_event_proto protoreflect.FileDescriptor
 
 const file_entail_event_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1bentail/event/v1/event.proto\x12\x0fentail.event.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x89\x01\n" +
+	"\x1bentail/event/v1/event.proto\x12\x0fentail.event.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x89\x01\n" +
 	"\tObjectRef\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\tR\x05group\x12\x1a\n" +
@@ -724,7 +806,17 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"\x06served\x18\t \x01(\bR\x06served\x129\n" +
 	"\n" +
 	"written_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\xb7\x03\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\xcd\x02\n" +
+	"\tHeartbeat\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12]\n" +
+	"\x11resource_versions\x18\x03 \x03(\v20.entail.event.v1.Heartbeat.ResourceVersionsEntryR\x10resourceVersions\x121\n" +
+	"\x06behind\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06behind\x129\n" +
+	"\n" +
+	"written_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\x1aC\n" +
+	"\x15ResourceVersionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb7\x03\n" +
 	"\x0eResourceResult\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.entail.event.v1.ObjectRefR\x03ref\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +
@@ -771,31 +863,37 @@ func file_entail_event_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_event_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_entail_event_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_entail_event_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_entail_event_v1_event_proto_goTypes = []any{
 	(Operation)(0),                // 0: entail.event.v1.Operation
 	(Outcome)(0),                  // 1: entail.event.v1.Outcome
 	(*ObjectRef)(nil),             // 2: entail.event.v1.ObjectRef
 	(*ResourceChange)(nil),        // 3: entail.event.v1.ResourceChange
 	(*SnapshotMarker)(nil),        // 4: entail.event.v1.SnapshotMarker
-	(*ResourceResult)(nil),        // 5: entail.event.v1.ResourceResult
-	(*StoreChanged)(nil),          // 6: entail.event.v1.StoreChanged
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*Heartbeat)(nil),             // 5: entail.event.v1.Heartbeat
+	(*ResourceResult)(nil),        // 6: entail.event.v1.ResourceResult
+	(*StoreChanged)(nil),          // 7: entail.event.v1.StoreChanged
+	nil,                           // 8: entail.event.v1.Heartbeat.ResourceVersionsEntry
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
 }
 var file_entail_event_v1_event_proto_depIdxs = []int32{
-	2, // 0: entail.event.v1.ResourceChange.ref:type_name -> entail.event.v1.ObjectRef
-	0, // 1: entail.event.v1.ResourceChange.operation:type_name -> entail.event.v1.Operation
-	7, // 2: entail.event.v1.ResourceChange.observed_at:type_name -> google.protobuf.Timestamp
-	7, // 3: entail.event.v1.SnapshotMarker.written_at:type_name -> google.protobuf.Timestamp
-	2, // 4: entail.event.v1.ResourceResult.ref:type_name -> entail.event.v1.ObjectRef
-	1, // 5: entail.event.v1.ResourceResult.outcome:type_name -> entail.event.v1.Outcome
-	7, // 6: entail.event.v1.ResourceResult.observed_at:type_name -> google.protobuf.Timestamp
-	7, // 7: entail.event.v1.ResourceResult.finished_at:type_name -> google.protobuf.Timestamp
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	2,  // 0: entail.event.v1.ResourceChange.ref:type_name -> entail.event.v1.ObjectRef
+	0,  // 1: entail.event.v1.ResourceChange.operation:type_name -> entail.event.v1.Operation
+	9,  // 2: entail.event.v1.ResourceChange.observed_at:type_name -> google.protobuf.Timestamp
+	9,  // 3: entail.event.v1.SnapshotMarker.written_at:type_name -> google.protobuf.Timestamp
+	8,  // 4: entail.event.v1.Heartbeat.resource_versions:type_name -> entail.event.v1.Heartbeat.ResourceVersionsEntry
+	10, // 5: entail.event.v1.Heartbeat.behind:type_name -> google.protobuf.Duration
+	9,  // 6: entail.event.v1.Heartbeat.written_at:type_name -> google.protobuf.Timestamp
+	2,  // 7: entail.event.v1.ResourceResult.ref:type_name -> entail.event.v1.ObjectRef
+	1,  // 8: entail.event.v1.ResourceResult.outcome:type_name -> entail.event.v1.Outcome
+	9,  // 9: entail.event.v1.ResourceResult.observed_at:type_name -> google.protobuf.Timestamp
+	9,  // 10: entail.event.v1.ResourceResult.finished_at:type_name -> google.protobuf.Timestamp
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_entail_event_v1_event_proto_init() }
@@ -809,7 +907,7 @@ func file_entail_event_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_event_v1_event_proto_rawDesc), len(file_entail_event_v1_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -152,6 +152,10 @@ const (
 	BindingChange_CHANGE_CONFLICT BindingChange_Change = 4
 	// A guard holds it back.
 	BindingChange_CHANGE_PAUSED BindingChange_Change = 5
+	// It grants although nothing brings it about, and cannot go at once: its subjects are taken away.
+	BindingChange_CHANGE_EMPTIED BindingChange_Change = 6
+	// It is being deleted, and is made again when it has gone.
+	BindingChange_CHANGE_WAITING BindingChange_Change = 7
 )
 
 // Enum value maps for BindingChange_Change.
@@ -163,6 +167,8 @@ var (
 		3: "CHANGE_DELETED",
 		4: "CHANGE_CONFLICT",
 		5: "CHANGE_PAUSED",
+		6: "CHANGE_EMPTIED",
+		7: "CHANGE_WAITING",
 	}
 	BindingChange_Change_value = map[string]int32{
 		"CHANGE_UNSPECIFIED": 0,
@@ -171,6 +177,8 @@ var (
 		"CHANGE_DELETED":     3,
 		"CHANGE_CONFLICT":    4,
 		"CHANGE_PAUSED":      5,
+		"CHANGE_EMPTIED":     6,
+		"CHANGE_WAITING":     7,
 	}
 )
 
@@ -1332,7 +1340,8 @@ func (x *Step) GetRulesTotal() int64 {
 // Reason is one way by which a subject holds a role.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The RoleBinding that somebody made.
+	// The binding that somebody made: the name of a RoleBinding, or ClusterRoleBinding/NAME; or one that
+	// was generated and is still to go.
 	Binding string `protobuf:"bytes,1,opt,name=binding,proto3" json:"binding,omitempty"`
 	// Its role.
 	Role *Role `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
@@ -1872,7 +1881,8 @@ type Holder struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Subject *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
 	Origin  Origin                 `protobuf:"varint,2,opt,name=origin,proto3,enum=entail.inference.v1.Origin" json:"origin,omitempty"`
-	// The RoleBindings that somebody made and that it follows from.
+	// The bindings that somebody made and that it follows from: names of RoleBindings, or
+	// ClusterRoleBinding/NAME; also ones that were generated and are still to go.
 	Bindings []string `protobuf:"bytes,3,rep,name=bindings,proto3" json:"bindings,omitempty"`
 	// How many bindings there are, listed or not.
 	BindingsTotal int64 `protobuf:"varint,4,opt,name=bindings_total,json=bindingsTotal,proto3" json:"bindings_total,omitempty"`
@@ -2073,7 +2083,8 @@ type EffectiveRole struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Role   *Role                  `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
 	Origin Origin                 `protobuf:"varint,2,opt,name=origin,proto3,enum=entail.inference.v1.Origin" json:"origin,omitempty"`
-	// The RoleBindings that somebody made and that it follows from.
+	// The bindings that somebody made and that it follows from: names of RoleBindings, or
+	// ClusterRoleBinding/NAME; also ones that were generated and are still to go.
 	Bindings []string `protobuf:"bytes,3,rep,name=bindings,proto3" json:"bindings,omitempty"`
 	// How many bindings there are, listed or not.
 	BindingsTotal int64 `protobuf:"varint,4,opt,name=bindings_total,json=bindingsTotal,proto3" json:"bindings_total,omitempty"`
@@ -3906,21 +3917,23 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\aremoved\x18\x03 \x03(\v2\x19.entail.inference.v1.RoleR\aremoved\x12\x1f\n" +
 	"\vadded_total\x18\x04 \x01(\x03R\n" +
 	"addedTotal\x12#\n" +
-	"\rremoved_total\x18\x05 \x01(\x03R\fremovedTotal\"\x95\x03\n" +
+	"\rremoved_total\x18\x05 \x01(\x03R\fremovedTotal\"\xbd\x03\n" +
 	"\rBindingChange\x12A\n" +
 	"\x06change\x18\x01 \x01(\x0e2).entail.inference.v1.BindingChange.ChangeR\x06change\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
 	"\x06source\x18\x03 \x01(\tR\x06source\x12-\n" +
 	"\x04role\x18\x04 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x128\n" +
 	"\bsubjects\x18\x05 \x03(\v2\x1c.entail.inference.v1.SubjectR\bsubjects\x12%\n" +
-	"\x0esubjects_total\x18\x06 \x01(\x03R\rsubjectsTotal\"\x84\x01\n" +
+	"\x0esubjects_total\x18\x06 \x01(\x03R\rsubjectsTotal\"\xac\x01\n" +
 	"\x06Change\x12\x16\n" +
 	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eCHANGE_CREATED\x10\x01\x12\x12\n" +
 	"\x0eCHANGE_UPDATED\x10\x02\x12\x12\n" +
 	"\x0eCHANGE_DELETED\x10\x03\x12\x13\n" +
 	"\x0fCHANGE_CONFLICT\x10\x04\x12\x11\n" +
-	"\rCHANGE_PAUSED\x10\x05\"\xeb\x01\n" +
+	"\rCHANGE_PAUSED\x10\x05\x12\x12\n" +
+	"\x0eCHANGE_EMPTIED\x10\x06\x12\x12\n" +
+	"\x0eCHANGE_WAITING\x10\a\"\xeb\x01\n" +
 	"\rSubjectChange\x126\n" +
 	"\asubject\x18\x01 \x01(\v2\x1c.entail.inference.v1.SubjectR\asubject\x121\n" +
 	"\x06gained\x18\x02 \x03(\v2\x19.entail.inference.v1.RoleR\x06gained\x12-\n" +
@@ -4009,24 +4022,23 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x16BINDING_STATE_EXPLICIT\x10\x01\x12\x18\n" +
 	"\x14BINDING_STATE_SYNCED\x10\x02\x12\x19\n" +
 	"\x15BINDING_STATE_PENDING\x10\x03\x12\x1a\n" +
-	"\x16BINDING_STATE_CONFLICT\x10\x042\xdc\n" +
+	"\x16BINDING_STATE_CONFLICT\x10\x042\x98\v\n" +
+	"\x10InferenceService\x12_\n" +
+	"\tListRules\x12%.entail.inference.v1.ListRulesRequest\x1a&.entail.inference.v1.ListRulesResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\x0eListInferences\x12*.entail.inference.v1.ListInferencesRequest\x1a+.entail.inference.v1.ListInferencesResponse\"\x03\x90\x02\x01\x12h\n" +
+	"\fGetInference\x12(.entail.inference.v1.GetInferenceRequest\x1a).entail.inference.v1.GetInferenceResponse\"\x03\x90\x02\x01\x12w\n" +
+	"\x11ListImplyingRoles\x12-.entail.inference.v1.ListImplyingRolesRequest\x1a..entail.inference.v1.ListImplyingRolesResponse\"\x03\x90\x02\x01\x12e\n" +
+	"\vExplainRole\x12'.entail.inference.v1.ExplainRoleRequest\x1a(.entail.inference.v1.ExplainRoleResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\x0eExplainBinding\x12*.entail.inference.v1.ExplainBindingRequest\x1a+.entail.inference.v1.ExplainBindingResponse\"\x03\x90\x02\x01\x12b\n" +
 	"\n" +
-	"\x10InferenceService\x12Z\n" +
-	"\tListRules\x12%.entail.inference.v1.ListRulesRequest\x1a&.entail.inference.v1.ListRulesResponse\x12i\n" +
-	"\x0eListInferences\x12*.entail.inference.v1.ListInferencesRequest\x1a+.entail.inference.v1.ListInferencesResponse\x12c\n" +
-	"\fGetInference\x12(.entail.inference.v1.GetInferenceRequest\x1a).entail.inference.v1.GetInferenceResponse\x12r\n" +
-	"\x11ListImplyingRoles\x12-.entail.inference.v1.ListImplyingRolesRequest\x1a..entail.inference.v1.ListImplyingRolesResponse\x12`\n" +
-	"\vExplainRole\x12'.entail.inference.v1.ExplainRoleRequest\x1a(.entail.inference.v1.ExplainRoleResponse\x12i\n" +
-	"\x0eExplainBinding\x12*.entail.inference.v1.ExplainBindingRequest\x1a+.entail.inference.v1.ExplainBindingResponse\x12]\n" +
+	"WhoHasRole\x12&.entail.inference.v1.WhoHasRoleRequest\x1a'.entail.inference.v1.WhoHasRoleResponse\"\x03\x90\x02\x01\x12z\n" +
+	"\x12ListEffectiveRoles\x12..entail.inference.v1.ListEffectiveRolesRequest\x1a/.entail.inference.v1.ListEffectiveRolesResponse\"\x03\x90\x02\x01\x12h\n" +
+	"\fPreviewRules\x12(.entail.inference.v1.PreviewRulesRequest\x1a).entail.inference.v1.PreviewRulesResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\x0ePreviewBinding\x12*.entail.inference.v1.PreviewBindingRequest\x1a+.entail.inference.v1.PreviewBindingResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\x0fWatchInferences\x12+.entail.inference.v1.WatchInferencesRequest\x1a,.entail.inference.v1.WatchInferencesResponse0\x01\x12k\n" +
+	"\rGetSyncStatus\x12).entail.inference.v1.GetSyncStatusRequest\x1a*.entail.inference.v1.GetSyncStatusResponse\"\x03\x90\x02\x01\x12b\n" +
 	"\n" +
-	"WhoHasRole\x12&.entail.inference.v1.WhoHasRoleRequest\x1a'.entail.inference.v1.WhoHasRoleResponse\x12u\n" +
-	"\x12ListEffectiveRoles\x12..entail.inference.v1.ListEffectiveRolesRequest\x1a/.entail.inference.v1.ListEffectiveRolesResponse\x12c\n" +
-	"\fPreviewRules\x12(.entail.inference.v1.PreviewRulesRequest\x1a).entail.inference.v1.PreviewRulesResponse\x12i\n" +
-	"\x0ePreviewBinding\x12*.entail.inference.v1.PreviewBindingRequest\x1a+.entail.inference.v1.PreviewBindingResponse\x12n\n" +
-	"\x0fWatchInferences\x12+.entail.inference.v1.WatchInferencesRequest\x1a,.entail.inference.v1.WatchInferencesResponse0\x01\x12f\n" +
-	"\rGetSyncStatus\x12).entail.inference.v1.GetSyncStatusRequest\x1a*.entail.inference.v1.GetSyncStatusResponse\x12]\n" +
-	"\n" +
-	"CheckDrift\x12&.entail.inference.v1.CheckDriftRequest\x1a'.entail.inference.v1.CheckDriftResponseBBZ@github.com/entail-dev/entail/gen/entail/inference/v1;inferencev1b\x06proto3"
+	"CheckDrift\x12&.entail.inference.v1.CheckDriftRequest\x1a'.entail.inference.v1.CheckDriftResponse\"\x03\x90\x02\x01BBZ@github.com/entail-dev/entail/gen/entail/inference/v1;inferencev1b\x06proto3"
 
 var (
 	file_entail_inference_v1_inference_proto_rawDescOnce sync.Once

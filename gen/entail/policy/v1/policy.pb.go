@@ -317,8 +317,13 @@ type Policy struct {
 	//	*Policy_Files
 	//	*Policy_Store
 	Source isPolicy_Source `protobuf_oneof:"source"`
-	// Without them a Store's policy has the options of the Store, and files have the defaults.
-	Options       *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// Without them a Store's policy, and files beside one, have the options of the Store; other files have the defaults.
+	Options *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// Name of a Store whose PolicyDocuments the files are part of one policy with: what would become
+	// of them were they applied. Manifests take the place of the PolicyDocuments that they name.
+	Beside string `protobuf:"bytes,4,opt,name=beside,proto3" json:"beside,omitempty"`
+	// PolicyDocuments of that Store, each as NAMESPACE/NAME, whose place the files take besides.
+	Replaces      []string `protobuf:"bytes,5,rep,name=replaces,proto3" json:"replaces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -381,6 +386,20 @@ func (x *Policy) GetStore() string {
 func (x *Policy) GetOptions() *Options {
 	if x != nil {
 		return x.Options
+	}
+	return nil
+}
+
+func (x *Policy) GetBeside() string {
+	if x != nil {
+		return x.Beside
+	}
+	return ""
+}
+
+func (x *Policy) GetReplaces() []string {
+	if x != nil {
+		return x.Replaces
 	}
 	return nil
 }
@@ -2066,12 +2085,15 @@ var File_entail_policy_v1_policy_proto protoreflect.FileDescriptor
 
 const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1dentail/policy/v1/policy.proto\x12\x10entail.policy.v1\x1a\x1bbuf/validate/validate.proto\"\xa3\x01\n" +
+	"\x1dentail/policy/v1/policy.proto\x12\x10entail.policy.v1\x1a\x1bbuf/validate/validate.proto\"\xf4\x02\n" +
 	"\x06Policy\x12/\n" +
 	"\x05files\x18\x01 \x01(\v2\x17.entail.policy.v1.FilesH\x00R\x05files\x12\"\n" +
 	"\x05store\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\x05store\x123\n" +
-	"\aoptions\x18\x03 \x01(\v2\x19.entail.policy.v1.OptionsR\aoptionsB\x0f\n" +
+	"\aoptions\x18\x03 \x01(\v2\x19.entail.policy.v1.OptionsR\aoptions\x12 \n" +
+	"\x06beside\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x06beside\x12.\n" +
+	"\breplaces\x18\x05 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10\xe8\a\"\ar\x05\x10\x01\x18\x80\x04R\breplaces:}\xbaHz\x1ax\n" +
+	"\rpolicy.beside\x12!beside and replaces go with files\x1aD!has(this.store) || (this.beside == '' && this.replaces.size() == 0)B\x0f\n" +
 	"\x06source\x12\x05\xbaH\x02\b\x01\"\x98\x01\n" +
 	"\x05Files\x129\n" +
 	"\x05files\x18\x01 \x03(\v2\x16.entail.policy.v1.FileB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\x05files:T\xbaHQ\x1aO\n" +

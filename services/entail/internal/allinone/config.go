@@ -22,6 +22,9 @@ type Config struct {
 	// kubectl would. Without both, a local API server is started.
 	Kubeconfig string
 	UseCluster bool
+	// AdmissionURL is where the API server of the user's cluster finds this machine; without it, it
+	// cannot ask who may write rules, and none hold there.
+	AdmissionURL string
 	// Manifests is the directory with crd/, admission/ and base/; empty is deploy of the checkout.
 	Manifests string
 	// Samples is a file or directory of objects to create where they are missing.
@@ -34,7 +37,7 @@ type Config struct {
 
 // Ports on loopback; 0 takes a free one.
 type Ports struct {
-	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole int
+	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission int
 }
 
 // Defaults are ports that seldom clash: well-known ones plus 10,000.
@@ -43,7 +46,7 @@ func Defaults() Config {
 		StateDir: ".entail",
 		Ports: Ports{
 			Kube: 16443, NATS: 14222, OpenFGA: 18081, OpenFGAHTTP: 18080,
-			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094,
+			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094, Admission: 18095,
 		},
 	}
 }
@@ -55,6 +58,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"`file` that leads to a cluster of yours, to use instead of a local API server; "+
 			"CRDs, admission policies and the accounts of services are applied to it")
 	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster that kubectl would use now (KUBECONFIG, current context), likewise")
+	fs.StringVar(&c.AdmissionURL, "admission-url", "",
+		"`URL` by which the API server of your cluster reaches --admission-port of this machine, https://host:port; without it no ImpliedRoles hold there")
 	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ (default deploy of the checkout)")
 	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing")
 	for _, p := range c.Ports.all() {
@@ -64,6 +69,9 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 
 // ExternalCluster tells whether the user's cluster is used.
 func (c *Config) ExternalCluster() bool { return c.UseCluster || c.Kubeconfig != "" }
+
+// guarded tells whether the API server can ask who may write rules.
+func (c *Config) guarded() bool { return !c.ExternalCluster() || c.AdmissionURL != "" }
 
 // port is one of the ports with the flag that sets it.
 type port struct {
@@ -81,16 +89,20 @@ func (p *Ports) all() []port {
 		{&p.StoreSync, "store-sync-port", "store-sync, which serves StoreService"},
 		{&p.TupleSync, "tuple-sync-port", "tuple-sync, which serves TupleService"},
 		{&p.ImpliedRole, "implied-role-port", "implied-role, which serves InferenceService"},
+		{&p.Admission, "admission-port", "implied-role's webhooks, which the API server asks"},
 	}
 }
 
 // check refuses, with the flags that cure it, ports that cannot be had.
 func (c *Config) check() error {
 	var errs []error
+	if c.AdmissionURL != "" && !c.ExternalCluster() {
+		errs = append(errs, errors.New("--admission-url is for a cluster of yours: give --kubeconfig or --use-cluster, too"))
+	}
 	given := map[int]string{}
 	for _, p := range c.Ports.all() {
 		n := *p.number
-		if n == 0 || p.number == &c.Ports.Kube && c.ExternalCluster() {
+		if n == 0 || p.number == &c.Ports.Kube && c.ExternalCluster() || p.number == &c.Ports.Admission && !c.guarded() {
 			continue
 		}
 		if n < 0 || n > 65535 {

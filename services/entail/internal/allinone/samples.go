@@ -1,12 +1,9 @@
 package allinone
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -15,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
 // maxSample bounds one file of samples.
@@ -133,21 +131,5 @@ func readManifest(file string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	var objects []*unstructured.Unstructured
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data))
-	for {
-		object := &unstructured.Unstructured{}
-		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return objects, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
-		if object.GetKind() == "" || object.GetName() == "" {
-			return nil, fmt.Errorf("document %d lacks a kind or a name", len(objects)+1)
-		}
-		objects = append(objects, object)
-	}
+	return devserver.Objects(data)
 }

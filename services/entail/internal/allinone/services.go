@@ -1,6 +1,7 @@
 package allinone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/internal/admission"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -59,9 +62,30 @@ func (m *machine) runners() []runner {
 		{topology.ImpliedRole, m.cfg.Ports.ImpliedRole, func(ctx context.Context, around surroundings) error {
 			cfg := impliedrole.Defaults()
 			around.settle(&cfg.Config.Config)
+			var err error
+			if cfg.Admission, err = m.admission(); err != nil {
+				return err
+			}
 			return impliedrole.Run(ctx, cfg)
 		}},
 	}
+}
+
+// admission is where the API server asks: ours on loopback, one of the user's as they say.
+func (m *machine) admission() (admission.Config, error) {
+	if !m.cfg.guarded() {
+		m.sayf("no ImpliedRoles hold in your cluster: its API server cannot ask who may write them (--admission-url)")
+		return admission.Config{}, nil
+	}
+	host := loopback
+	if m.cfg.ExternalCluster() {
+		host = ""
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(m.cfg.Ports.Admission)))
+	if err != nil {
+		return admission.Config{}, fmt.Errorf("listening for the API server's questions (--admission-port): %w", err)
+	}
+	return admission.Config{Listener: listener, URL: cmp.Or(m.cfg.AdmissionURL, "https://"+listener.Addr().String())}, nil
 }
 
 // runner is a service that can be run.
@@ -162,10 +186,8 @@ func (w *worker) awaitReady(ctx context.Context) error {
 		if ok {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, readyPoll) {
 			return fmt.Errorf("wait for %s: %w (it says: %s)", w.name, context.Cause(ctx), answer)
-		case <-time.After(readyPoll):
 		}
 	}
 }

@@ -1,10 +1,14 @@
 package command
 
 import (
+	"bufio"
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"google.golang.org/protobuf/proto"
@@ -12,30 +16,54 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// question is what every command has that asks an API: where to ask, and how to write
-// the answer.
-type question struct {
+// question is what every command has that asks an API: where to ask, by which client, and how to
+// write the answer.
+type question[Client any] struct {
 	connection connection
+	client     func(connect.HTTPClient, string, ...connect.ClientOption) Client
 	format     report.Format
 	getenv     func(string) string
 }
 
-func newQuestion(cmd *cobra.Command, around Surroundings, of api) *question {
-	q := &question{connection: connection{api: of}, format: report.Table, getenv: around.Getenv}
+func newQuestion[Client any](
+	cmd *cobra.Command, around Surroundings, of api, client func(connect.HTTPClient, string, ...connect.ClientOption) Client,
+) *question[Client] {
+	q := &question[Client]{connection: connection{api: of}, client: client, format: report.Table, getenv: around.Getenv}
 	q.connection.bindFlags(cmd.Flags(), around.Getenv)
 	q.format.Bind(cmd)
 	return q
 }
 
+// ask puts a question by a method of the client, and writes the answer.
+func ask[Client, Request any, Answer proto.Message](
+	cmd *cobra.Command, q *question[Client], method func(Client, context.Context, Request) (Answer, error), request Request,
+	table func(report.Page, Answer),
+) (Answer, error) {
+	client, err := dial(&q.connection, q.client)
+	if err != nil {
+		return *new(Answer), err
+	}
+	answer, err := method(client, cmd.Context(), request)
+	if err != nil {
+		return answer, err
+	}
+	return answer, q.write(cmd.OutOrStdout(), answer, func(p report.Page) { table(p, answer) })
+}
+
 // write writes the answer: m for programs, or the table for people.
-func (q *question) write(w io.Writer, m proto.Message, table func(report.Page) error) error {
+func (q *question[Client]) write(w io.Writer, m proto.Message, table func(report.Page)) error {
 	if q.format != report.Table {
 		return report.Message(w, q.format, m)
 	}
-	return table(report.Page{
-		Out: w, Color: colorful(w, q.getenv), Now: time.Now(),
+	out := bufio.NewWriter(w)
+	table(report.Page{
+		Out: out, Color: colorful(w, q.getenv), Now: time.Now(),
 		Zone: time.Local, //nolint:gosmopolitan // People read a clock on their wall.
 	})
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return nil
 }
 
 // colorful tells whether w is a terminal whose owner has not asked for no color.

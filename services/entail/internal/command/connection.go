@@ -15,8 +15,12 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/entail/internal/allinone"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
@@ -28,12 +32,20 @@ type api struct {
 	port      int
 }
 
-func syncAPI() api { return api{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher} }
-
-func inferenceAPI() api {
-	return api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
+func syncQuestion(cmd *cobra.Command, around Surroundings) *question[syncv1connect.SyncServiceClient] {
+	return newQuestion(cmd, around, api{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher}, syncv1connect.NewSyncServiceClient)
 }
 
+func inferenceQuestion(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
+	of := api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
+	return newQuestion(cmd, around, of, inferencev1connect.NewInferenceServiceClient)
+}
+
+func storeQuestion(cmd *cobra.Command, around Surroundings) *question[storev1connect.StoreServiceClient] {
+	return newQuestion(cmd, around, storeAPI(), storev1connect.NewStoreServiceClient)
+}
+
+// storeAPI is the StoreService, and the PolicyService beside it.
 func storeAPI() api {
 	return api{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
 }
@@ -70,12 +82,11 @@ func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one question may take")
 }
 
-// dial makes a client of the API by one of the generated functions.
+// dial makes a client of an API.
 func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
-	var none Client
 	transport, err := c.open()
 	if err != nil {
-		return none, err
+		return *new(Client), err
 	}
 	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, connect.WithReadMaxBytes(maxAnswer)), nil
 }

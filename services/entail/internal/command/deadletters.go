@@ -37,14 +37,14 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 		Short: "List dead letters, newest first",
 		Args:  cobra.NoArgs,
 	}
-	q := newQuestion(cmd, around, syncAPI())
+	q := syncQuestion(cmd, around)
 	cmd.Flags().StringVar(&service, "service", "", "only those of this service")
 	cmd.Flags().IntVar(&limit, "limit", defaultLetters, "at most this many")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if limit < 1 {
 			return fmt.Errorf("%w: --limit %d: at least one", exit.ErrUsage, limit)
 		}
-		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), letters, func(p report.Page) error { return p.DeadLetters(letters.GetDeadLetters()) })
+		return q.write(cmd.OutOrStdout(), letters, func(p report.Page) { p.DeadLetters(letters.GetDeadLetters()) })
 	}
 	return cmd
 }
@@ -83,21 +83,14 @@ func newDeadLettersShow(around Surroundings) *cobra.Command {
 		Short: "Show one dead letter with its message",
 		Args:  cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, syncAPI())
+	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := parseLetter(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
-		if err != nil {
-			return err
-		}
-		letter, err := client.GetDeadLetter(cmd.Context(), &syncv1.GetDeadLetterRequest{Id: id})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), letter, func(p report.Page) error { return p.DeadLetter(letter) })
+		_, err = ask(cmd, q, syncv1connect.SyncServiceClient.GetDeadLetter, &syncv1.GetDeadLetterRequest{Id: id}, report.Page.DeadLetter)
+		return err
 	}
 	return cmd
 }
@@ -110,21 +103,14 @@ func newDeadLettersDiscard(around Surroundings) *cobra.Command {
 no change at all leaves the bus with it. Nothing is processed: for that see replay.`,
 		Args: cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, syncAPI())
+	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := parseLetter(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
-		if err != nil {
-			return err
-		}
-		discarded, err := client.DiscardDeadLetter(cmd.Context(), &syncv1.DiscardDeadLetterRequest{Id: id})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), discarded, func(p report.Page) error { return p.Discarded(discarded) })
+		_, err = ask(cmd, q, syncv1connect.SyncServiceClient.DiscardDeadLetter, &syncv1.DiscardDeadLetterRequest{Id: id}, report.Page.Discarded)
+		return err
 	}
 	return cmd
 }

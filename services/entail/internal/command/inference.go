@@ -27,11 +27,12 @@ func newInferences(around Surroundings) *cobra.Command {
 		Example: "  entail inferences -n team-a\n  entail inferences --tree",
 		Args:    cobra.NoArgs,
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	cmd.AddCommand(newDrift(around), newWatch(around))
+	q := inferenceQuestion(cmd, around)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	cmd.Flags().BoolVar(&tree, "tree", false, "draw which role implies which by a rule of its own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -39,12 +40,11 @@ func newInferences(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) error {
-			if tree {
-				return p.InferenceTree(all)
-			}
-			return p.Inferences(all)
-		})
+		table := report.Page.Inferences
+		if tree {
+			table = report.Page.InferenceTree
+		}
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { table(p, all) })
 	}
 	return cmd
 }
@@ -64,7 +64,7 @@ func listInferences(
 
 func newExplain(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "explain", Short: "Tell why something is as it is"}
-	cmd.AddCommand(newExplainRoleBinding(around))
+	cmd.AddCommand(newExplainRoleBinding(around), newExplainRole(around))
 	return cmd
 }
 
@@ -76,20 +76,13 @@ func newExplainRoleBinding(around Surroundings) *cobra.Command {
 		Example: "  entail explain rolebinding alice-admin -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the RoleBinding")
+	q := inferenceQuestion(cmd, around)
+	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace of the RoleBinding")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
-		if err != nil {
-			return err
-		}
-		why, err := client.ExplainBinding(cmd.Context(), &inferencev1.ExplainBindingRequest{
+		_, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
 			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
-		})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), why, func(p report.Page) error { return p.Binding(why) })
+		}, report.Page.Binding)
+		return err
 	}
 	return cmd
 }
@@ -98,18 +91,18 @@ func newWhoHas(around Surroundings) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "who-has ROLE",
-		Short:   "List who holds a role, by a RoleBinding to it or to a role that implies it",
+		Short:   "List who holds a role, by a binding to it or to a role that implies it",
 		Example: "  entail who-has writer -n team-a\n  entail who-has clusterrole/view -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace in question")
+	q := inferenceQuestion(cmd, around)
+	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		role, err := parseRole(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -117,7 +110,7 @@ func newWhoHas(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) error { return p.Holders(all) })
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.Holders(all) })
 	}
 	return cmd
 }

@@ -3,6 +3,7 @@ package command_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -21,6 +22,11 @@ type inferences struct {
 	previewed *inferencev1.PreviewRulesRequest
 	preview   *inferencev1.Preview
 	pages     int
+	drift     *inferencev1.CheckDriftResponse
+	// asked is the question that was put last.
+	asked any
+	// env is the environment of the command.
+	env map[string]string
 }
 
 func (i *inferences) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
@@ -59,7 +65,9 @@ func (i *inferences) ask(t *testing.T, args ...string) outcome {
 	_, handler := inferencev1connect.NewInferenceServiceHandler(i)
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	return run(t, map[string]string{"ENTAIL_INFERENCE_SERVER": server.URL}, args...)
+	env := map[string]string{"ENTAIL_INFERENCE_SERVER": server.URL, "HOME": t.TempDir()}
+	maps.Copy(env, i.env)
+	return run(t, env, args...)
 }
 
 func TestInferencesFollowsPages(t *testing.T) {

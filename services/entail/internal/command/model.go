@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/input"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
@@ -34,23 +34,15 @@ func newModelShow(around Surroundings) *cobra.Command {
 		Example: "  entail model show demo\n  entail model show demo --provenance",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, storeAPI())
+	q := storeQuestion(cmd, around)
 	cmd.Flags().BoolVar(&provenance, "provenance", false, "list where each type and relation comes from, in place of the model")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, storev1connect.NewStoreServiceClient)
-		if err != nil {
-			return err
+		table := report.Page.Model
+		if provenance {
+			table = report.Page.Provenance
 		}
-		model, err := client.GetModel(cmd.Context(), &storev1.GetModelRequest{Name: args[0]})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), model, func(p report.Page) error {
-			if provenance {
-				return p.Provenance(model)
-			}
-			return p.Model(model)
-		})
+		_, err := ask(cmd, q, storev1connect.StoreServiceClient.GetModel, &storev1.GetModelRequest{Name: args[0]}, table)
+		return err
 	}
 	return cmd
 }
@@ -63,7 +55,7 @@ func newModelPreview(around Surroundings) *cobra.Command {
 		Example: "  entail model preview demo -f documents.fga\n  entail model preview demo -f documents.fga --replaces demo-documents",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, storeAPI())
+	q := storeQuestion(cmd, around)
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the module; - is standard input")
 	cmd.Flags().StringVar(&replaces, "replaces", "", "`name` of the AuthorizationModel whose module it replaces; - is the Store's core module")
 	_ = cmd.MarkFlagRequired("filename") // The flag was defined two lines above.
@@ -72,15 +64,8 @@ func newModelPreview(around Surroundings) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		client, err := dial(&q.connection, storev1connect.NewStoreServiceClient)
-		if err != nil {
-			return err
-		}
-		preview, err := client.PreviewModel(cmd.Context(), &storev1.PreviewModelRequest{Name: args[0], Module: module, Replaces: replaces})
-		if err != nil {
-			return err
-		}
-		err = q.write(cmd.OutOrStdout(), preview, func(p report.Page) error { return p.ModelPreview(preview) })
+		request := &storev1.PreviewModelRequest{Name: args[0], Module: module, Replaces: replaces}
+		preview, err := ask(cmd, q, storev1connect.StoreServiceClient.PreviewModel, request, report.Page.ModelPreview)
 		if err == nil && !preview.GetAccepted() {
 			err = errRejected
 		}
@@ -97,33 +82,20 @@ func newModelDiff(around Surroundings) *cobra.Command {
 		Example: "  entail model diff demo\n  entail model diff demo --from 01J8... --to 01J9...",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := newQuestion(cmd, around, storeAPI())
+	q := storeQuestion(cmd, around)
 	cmd.Flags().StringVar(&from, "from", "", "`id` of the model to begin with (default the live one)")
 	cmd.Flags().StringVar(&to, "to", "", "`id` of the model to end with (default what the objects ask for)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, storev1connect.NewStoreServiceClient)
-		if err != nil {
-			return err
-		}
-		found, err := client.DiffModel(cmd.Context(), &storev1.DiffModelRequest{Name: args[0], FromModelId: from, ToModelId: to})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), found, func(p report.Page) error { return p.ModelChanges(found.GetChanges()) })
+		request := &storev1.DiffModelRequest{Name: args[0], FromModelId: from, ToModelId: to}
+		_, err := ask(cmd, q, storev1connect.StoreServiceClient.DiffModel, request,
+			func(p report.Page, m *storev1.DiffModelResponse) { p.ModelChanges(m.GetChanges()) })
+		return err
 	}
 	return cmd
 }
 
 func readModule(in io.Reader, file string) (string, error) {
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return "", fmt.Errorf("read module: %w", err)
-		}
-		defer opened.Close()
-		in = opened
-	}
-	data, err := io.ReadAll(io.LimitReader(in, maxModule+1))
+	data, err := input.Read(in, file, maxModule+1)
 	if err != nil {
 		return "", fmt.Errorf("read module: %w", err)
 	}

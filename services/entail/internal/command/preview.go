@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/input"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
@@ -29,7 +29,7 @@ var errRefused = errors.New("some rules would not be accepted")
 
 func newPreview(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "preview", Short: "Tell what a change would do; nothing is written"}
-	cmd.AddCommand(newPreviewRules(around))
+	cmd.AddCommand(newPreviewRules(around), newPreviewBinding(around))
 	return cmd
 }
 
@@ -44,7 +44,7 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 		Example: "  entail preview rules -f rules.yaml\n  entail preview rules -n team-a --remove admin-writer",
 		Args:    cobra.NoArgs,
 	}
-	q := newQuestion(cmd, around, inferenceAPI())
+	q := inferenceQuestion(cmd, around)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the rules (default that in the file, or default)")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with ImpliedRoles to make or change; - is standard input")
 	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`name` of a rule to remove; several separated by commas")
@@ -59,15 +59,8 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 		if len(request.GetChanges()) == 0 {
 			return fmt.Errorf("%w: nothing to preview: give rules by -f or names by --remove", exit.ErrUsage)
 		}
-		client, err := dial(&q.connection, inferencev1connect.NewInferenceServiceClient)
-		if err != nil {
-			return err
-		}
-		answer, err := client.PreviewRules(cmd.Context(), request)
-		if err != nil {
-			return err
-		}
-		err = q.write(cmd.OutOrStdout(), answer, func(p report.Page) error { return p.Preview(answer.GetPreview()) })
+		answer, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.PreviewRules, request,
+			func(p report.Page, m *inferencev1.PreviewRulesResponse) { p.Preview(m.GetPreview()) })
 		if len(answer.GetPreview().GetRefusals()) > 0 {
 			err = errors.Join(err, errRefused)
 		}
@@ -103,15 +96,7 @@ func readRules(in io.Reader, file string) ([]rolev1alpha1.ImpliedRoles, error) {
 	if file == "" {
 		return nil, nil
 	}
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("read rules: %w", err)
-		}
-		defer opened.Close()
-		in = opened
-	}
-	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
+	data, err := input.Read(in, file, maxManifest+1)
 	if err != nil {
 		return nil, fmt.Errorf("read rules: %w", err)
 	}

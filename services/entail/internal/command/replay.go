@@ -22,10 +22,10 @@ by itself. It never brings back an older state.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeKind,
 	}
-	q := newQuestion(cmd, around, syncAPI())
+	q := syncQuestion(cmd, around)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ by itself. It never brings back an older state.`,
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), replayed, func(p report.Page) error { return p.Replayed(replayed) })
+		return q.write(cmd.OutOrStdout(), replayed, func(p report.Page) { p.Replayed(replayed) })
 	}
 	return cmd
 }

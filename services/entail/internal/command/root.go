@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -35,7 +36,9 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 		// Whatever cobra refuses before it runs a command is about the command line.
 		err = fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	_, _ = fmt.Fprintln(around.Err, "entail:", describe(err))
+	if !errors.Is(err, exit.ErrTold) {
+		_, _ = fmt.Fprintln(around.Err, "entail:", describe(err))
+	}
 	return exit.Code(err)
 }
 
@@ -53,7 +56,8 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.SetErr(around.Err)
 	root.AddCommand(
 		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
-		newInferences(around), newExplain(around), newWhoHas(around), newPreview(around), newModel(around), policycommand.New(), newVersion(),
+		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newPreview(around), newModel(around),
+		policycommand.New(policyServer(around)), newVersion(),
 	)
 	return root
 }

@@ -14,17 +14,10 @@ func newStatus(around Surroundings) *cobra.Command {
 		Short: "Tell how far every service has come",
 		Args:  cobra.NoArgs,
 	}
-	q := newQuestion(cmd, around, syncAPI())
+	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
-		if err != nil {
-			return err
-		}
-		status, err := client.GetStatus(cmd.Context(), &syncv1.GetStatusRequest{})
-		if err != nil {
-			return err
-		}
-		return q.write(cmd.OutOrStdout(), status, func(p report.Page) error { return p.Status(status) })
+		_, err := ask(cmd, q, syncv1connect.SyncServiceClient.GetStatus, &syncv1.GetStatusRequest{}, report.Page.Status)
+		return err
 	}
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/entail/internal/report"
+	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
 // pollInterval is how often --wait asks again.
@@ -30,7 +31,7 @@ func newTrace(around Surroundings) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeKind,
 	}
-	q := newQuestion(cmd, around, syncAPI())
+	q := syncQuestion(cmd, around)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until every service is done with the newest state; fail when one has rejected it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -38,13 +39,13 @@ func newTrace(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, syncv1connect.NewSyncServiceClient)
+		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
 		trace, err := follow(cmd.Context(), client, object, wait)
 		if trace != nil {
-			err = errors.Join(err, q.write(cmd.OutOrStdout(), trace, func(p report.Page) error { return p.Trace(trace) }))
+			err = errors.Join(err, q.write(cmd.OutOrStdout(), trace, func(p report.Page) { p.Trace(trace) }))
 		}
 		return err
 	}
@@ -74,10 +75,8 @@ func follow(ctx context.Context, client syncv1connect.SyncServiceClient, o objec
 			return newest, errors.Join(err, connect.NewError(connect.CodeDeadlineExceeded,
 				fmt.Errorf("%s/%s has not come all its way within %s", o.kind, o.name, patience)))
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pollInterval) {
 			return newest, fmt.Errorf("wait for %s/%s: %w", o.kind, o.name, ctx.Err())
-		case <-time.After(pollInterval):
 		}
 	}
 }

@@ -24,7 +24,13 @@ A cluster of yours is used instead of the local API server only when asked for, 
 
 Every service has an account of its own, with the rights in deploy/base and no others. In
 a cluster of yours that needs your right to impersonate serviceaccounts in the namespace
-entail-system; without it services act as you, and no accounts are made.`,
+entail-system; without it services act as you, and no accounts are made.
+
+Who writes ImpliedRoles, and binds what implies others, is judged by webhooks. The API
+server of a cluster of yours must reach this machine for that: --admission-url says
+where. Without it no ImpliedRoles hold there. The webhooks stay when up ends, and then
+let only administrators write: delete ValidatingWebhookConfiguration entail-implied-role
+when you are done.`,
 		Args: cobra.NoArgs,
 	}
 	cfg.BindFlags(cmd.Flags())

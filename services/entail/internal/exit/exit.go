@@ -28,6 +28,9 @@ const Help = `Exit codes: 0 done, 1 failure, 2 wrong usage, 3 not found,
 // ErrUsage marks errors of the command line.
 var ErrUsage = errors.New("wrong usage")
 
+// ErrTold marks errors that an output tells already in a form for programs: nothing is added to it.
+var ErrTold = errors.New("told")
+
 // Code is the code of an error; one with a method ExitCode has its own.
 func Code(err error) int {
 	var own interface{ ExitCode() int }

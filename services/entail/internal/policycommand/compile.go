@@ -59,7 +59,8 @@ func newCompile() *cobra.Command {
 	flags.BoolVar(&c.spicedb.Unprefixed, "no-prefix", false, "definitions in SpiceDB have no prefix")
 	flags.StringVar(&c.openfga.SchemaVersion, "schema-version", "1.1", "`version` of OpenFGA's schema in one file: 1.1 or 1.2; modules are always 1.2")
 	flags.IntVar(&c.openfga.MaxTypes, "max-types", 0, "types that the OpenFGA server takes (default 100)")
-	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "bytes that it takes (default 262144)")
+	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "bytes of a model that the OpenFGA server takes (default 262144)")
+	flags.IntVar(&c.spicedb.MaxBytes, "spicedb-max-bytes", 0, "bytes of a schema that SpiceDB takes, -1 without limit (default 4194304)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := f.policy(cmd, args)
 		if err != nil {
@@ -149,8 +150,11 @@ func compare(path string, made []artifact) error {
 	return nil
 }
 
-// replaceFile writes a file in one step: whoever reads it meanwhile has the old one whole.
+// replaceFile writes a file in one step: whoever reads it meanwhile has the old one whole. A link stays one.
 func replaceFile(name string, content []byte) error {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

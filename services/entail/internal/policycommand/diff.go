@@ -49,12 +49,11 @@ change is the exit code: 0 none or harmless, %d narrowing, %d widening, %d break
 	bindPolicyOptions(cmd.Flags(), &options)
 	format.Bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f := &findings{format: asText, options: options}
-		before, err := f.policy(cmd, args[:1])
+		before, err := findingsOf(format, options).policy(cmd, args[:1])
 		if err != nil {
 			return err
 		}
-		after, err := f.policy(cmd, args[1:])
+		after, err := findingsOf(format, options).policy(cmd, args[1:])
 		if err != nil {
 			return err
 		}
@@ -91,7 +90,7 @@ func newExplain() *cobra.Command {
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` or folder of the policy; several separated by commas")
 	_ = cmd.MarkFlagRequired("filename") // The flag was defined one line above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := (&findings{format: asText, options: options}).policy(cmd, files)
+		p, err := findingsOf(format, options).policy(cmd, files)
 		if err != nil {
 			return err
 		}

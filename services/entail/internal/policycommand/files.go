@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -15,12 +12,6 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/syntax"
-)
-
-const (
-	// maxPolicyBytes is more than load takes: it refuses what was read only in part.
-	maxPolicyBytes = 33 << 20
-	maxPolicyFiles = 10_000
 )
 
 // bindPolicyOptions makes the choices that the language leaves open flags.
@@ -34,84 +25,54 @@ func bindPolicyOptions(fs *pflag.FlagSet, o *policy.Options) {
 	fs.BoolVar(&o.Partial, "partial", false, "leave out the types of roles and subjects: something else defines them")
 }
 
-// checkPolicy reads files and folders as one policy. The policy is nil where there are errors.
-func checkPolicy(in io.Reader, paths []string, o policy.Options) (*policy.Policy, policy.Diagnostics, error) {
-	if err := o.Validate(); err != nil {
+// check reads files and folders as one policy, beside others. The policy is nil where there are errors.
+func (f *findings) check(in io.Reader, paths []string) (*policy.Policy, policy.Diagnostics, error) {
+	if err := f.options.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	files, err := policyFiles(in, paths)
+	r := newReader(in)
+	documents, unreadable, err := f.documents(r, paths)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		return nil, nil, err
 	}
-	p, found := check.Files(files, syntax.Limits{}, o)
+	beside, unreadableBeside, err := f.documents(r, f.with)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, wrong := check.Documents(append(documents, besides(documents, beside)...), f.options)
+	found := withoutWarnings(unreadable.Join(unreadableBeside).Join(wrong), beside)
+	if found.HasErrors() {
+		return nil, found, nil
+	}
 	return p, found, nil
 }
 
-// policyFiles reads files, every *.yaml and *.yml below folders, and standard input for -.
-func policyFiles(in io.Reader, paths []string) ([]syntax.File, error) {
-	var files []syntax.File
-	budget := int64(maxPolicyBytes)
-	for _, path := range paths {
-		names, err := policyNames(path)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			content, err := readSome(in, name, budget)
-			if err != nil {
-				return nil, err
-			}
-			budget -= int64(len(content))
-			if files = append(files, syntax.File{Name: name, Content: content}); len(files) > maxPolicyFiles || budget <= 0 {
-				return nil, fmt.Errorf("read policy: more than %d files or %d bytes", maxPolicyFiles, maxPolicyBytes)
-			}
-		}
+func (f *findings) documents(r *reader, paths []string) ([]*syntax.Document, policy.Diagnostics, error) {
+	found, err := r.read(paths)
+	if err != nil {
+		return nil, nil, err
 	}
-	return files, nil
+	f.files = append(f.files, found.policies...)
+	documents, wrong := syntax.Parse(found.policies, syntax.Limits{})
+	return documents, wrong, nil
 }
 
-func policyNames(path string) ([]string, error) {
-	if path == "-" {
-		return []string{path}, nil
+// besides are the others but those whose place the documents take, since they are manifests of the same object.
+func besides(documents, others []*syntax.Document) []*syntax.Document {
+	taken := map[string]bool{}
+	for _, d := range documents {
+		taken[d.Object] = d.Object != ""
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read policy: %w", err)
-	}
-	if !info.IsDir() {
-		return []string{path}, nil
-	}
-	var names []string
-	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name)) {
-			names = append(names, name)
-		}
-		return err
-	})
-	if err == nil && len(names) == 0 {
-		err = errors.New("there are no *.yaml files in " + path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read policy: %w", err)
-	}
-	return names, nil
+	return slices.DeleteFunc(slices.Clone(others), func(d *syntax.Document) bool { return taken[d.Object] })
 }
 
-// readSome reads a file, or standard input for -, but no more than most bytes.
-func readSome(in io.Reader, name string, most int64) ([]byte, error) {
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("read file: %w", err)
-		}
-		defer file.Close()
-		in = file
+// withoutWarnings leaves out what others are warned of: nobody asked about them.
+func withoutWarnings(found policy.Diagnostics, others []*syntax.Document) policy.Diagnostics {
+	of := map[string]bool{}
+	for _, d := range others {
+		of[d.Source.File] = true
 	}
-	content, err := io.ReadAll(io.LimitReader(in, most))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return content, nil
+	return slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity == policy.Warning && of[d.File] })
 }
 
 // errFindings tells scripts that something was found.

@@ -2,12 +2,14 @@ package policycommand
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/format"
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
@@ -16,36 +18,83 @@ import (
 var errUnformatted = errors.New("not formatted")
 
 // formatting is what flags say about it.
-type formatting struct{ write, list bool }
+type formatting struct {
+	write, list bool
+	as          string
+	object      format.Object
+	findings    findings
+	// found are the findings in all files.
+	found policy.Diagnostics
+	// printed says that a file is on standard output already.
+	printed bool
+}
 
 func newFmt() *cobra.Command {
 	var f formatting
 	cmd := &cobra.Command{
-		Use:     "fmt FILE...",
-		Short:   "Write policies in one form",
-		Example: "  entail policy fmt -w policies/\n  entail policy fmt -l policies/   # fails when a file would change",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "fmt FILE...",
+		Short: "Write policies in one form",
+		Long: `fmt writes policies in one form. With --as manifest each document becomes the PolicyDocument
+that kubectl applies; it is named for who provides it ("# Provided by NAME" at its beginning).`,
+		Example: "  entail policy fmt -w policies/\n  entail policy fmt -l policies/   # fails when a file would change\n" +
+			"  entail policy fmt policies/ --as manifest --store demo | kubectl apply -f -",
+		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().BoolVarP(&f.write, "write", "w", false, "write the files, in place of standard output")
 	cmd.Flags().BoolVarP(&f.list, "list", "l", false, "only list the files that would change, and fail if there are any")
+	f.findings.bindOutput(cmd)
+	cmd.Flags().StringVar(&f.as, "as", asFile, "file, or manifest: the custom resource of each document")
+	cmd.Flags().StringVar(&f.object.Store, "store", "", "`name` of the Store of a manifest")
+	cmd.Flags().StringVarP(&f.object.Namespace, "namespace", "n", "", "`namespace` of a manifest")
+	cmd.Flags().StringVar(&f.object.Name, "name", "", "`name` of the manifest of the only document of a file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.validate(); err != nil {
+			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		}
 		files, err := policyFiles(cmd.InOrStdin(), args)
 		if err != nil {
-			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			return err
 		}
 		var errs []error
 		for _, file := range files {
 			errs = append(errs, f.format(cmd, file))
 		}
-		return errors.Join(errs...)
+		err = errors.Join(errs...)
+		if len(f.found) == 0 {
+			return err
+		}
+		return cmp.Or(err, f.findings.write(cmd.ErrOrStderr(), f.found))
 	}
 	return cmd
 }
 
-func (f formatting) format(cmd *cobra.Command, file syntax.File) error {
-	out, found := format.Source(file)
+// Forms of documents.
+const asFile, asManifest = "file", "manifest"
+
+func (f *formatting) validate() error {
+	switch {
+	case f.as != asFile && f.as != asManifest:
+		return fmt.Errorf("--as %q is none of file, manifest", f.as)
+	case f.as == asFile && f.object != (format.Object{}):
+		return errors.New("--store, --namespace and --name are of manifests: add --as manifest")
+	case f.as == asManifest && f.object.Store == "":
+		return errors.New("a manifest names its Store: add --store NAME")
+	}
+	return nil
+}
+
+func (f *formatting) source(file syntax.File) ([]byte, policy.Diagnostics) {
+	if f.as == asManifest {
+		return format.Manifests(file, f.object)
+	}
+	return format.Source(file)
+}
+
+func (f *formatting) format(cmd *cobra.Command, file syntax.File) error {
+	out, found := f.source(file)
 	if found.HasErrors() {
-		return (&findings{format: asText}).write(cmd.ErrOrStderr(), found)
+		f.found, f.findings.files = f.found.Join(found), append(f.findings.files, file)
+		return nil
 	}
 	same := bytes.Equal(out, file.Content)
 	switch {
@@ -59,6 +108,10 @@ func (f formatting) format(cmd *cobra.Command, file syntax.File) error {
 		}
 		return nil
 	}
+	if f.printed && !bytes.HasPrefix(out, []byte("---")) {
+		out = append([]byte("---\n"), out...)
+	}
+	f.printed = true
 	if _, err := cmd.OutOrStdout().Write(out); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}

@@ -7,22 +7,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
-	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/graph"
 )
 
 func newGraph() *cobra.Command {
-	var (
-		options                policy.Options
-		to, types, acts, owner string
-	)
+	var to, types, acts, owner string
 	cmd := &cobra.Command{
 		Use:     "graph FILE...",
 		Short:   "Draw types, relations, and the actions that flow along them",
 		Example: "  entail policy graph policies/ > policy.svg\n  entail policy graph policies/ --as mermaid --types '^load'",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	bindPolicyOptions(cmd.Flags(), &options)
+	f := newFindings(cmd)
 	cmd.Flags().StringVar(&to, "as", "svg", "svg, dot or mermaid")
 	cmd.Flags().StringVar(&types, "types", "", "only types that this `expression` matches, and their neighbours")
 	cmd.Flags().StringVar(&acts, "actions", "", "only actions that this `expression` matches")
@@ -32,7 +28,7 @@ func newGraph() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		p, err := (&findings{format: asText, options: options}).policy(cmd, args)
+		p, err := f.policy(cmd, args)
 		if err != nil {
 			return err
 		}

@@ -10,47 +10,68 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/report"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/lint"
-	"github.com/entail-dev/entail/services/policy/report"
+	policyreport "github.com/entail-dev/entail/services/policy/report"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // New is the command with all that it has below.
-func New() *cobra.Command {
+func New(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, compile, test and compare authorization policies",
-		Long: `policy works on the files and folders of an authorization policy; no server is needed.
+		Long: `policy works on the files and folders of an authorization policy; only check --store needs a server.
 - stands for standard input. All of a command's files are one policy.`,
 	}
 	cmd.AddCommand(
-		newCheck(), newCompile(), newTest(), newDiff(),
+		newCheck(server), newCompile(), newTest(), newDiff(),
 		newLint(), newFmt(), newGraph(), newExplain(),
 	)
 	return cmd
 }
 
-// asText is how findings are written unless asked otherwise.
-const asText = "text"
+// Forms of findings.
+const asText, asJSON = "text", "json"
 
 // findings says how findings are written.
 type findings struct {
 	format  string
 	options policy.Options
+	// with are files and folders that belong to the policy, and that nobody asked about.
+	with []string
+	// answer says that what is on standard output is for programs, findings too.
+	answer bool
+	// files are those that findings are about.
+	files []syntax.File
 }
 
 func newFindings(cmd *cobra.Command) *findings {
 	f := &findings{}
 	bindPolicyOptions(cmd.Flags(), &f.options)
-	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "how to write findings: text, json or sarif")
+	f.bindOutput(cmd)
+	cmd.Flags().StringSliceVar(&f.with, "with", nil, "`file` or folder of other services that belongs to the policy; several separated by commas")
 	return f
+}
+
+func (f *findings) bindOutput(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "how to write findings: text, json or sarif")
+}
+
+// findingsOf are those of a command that answers in one of the forms of results.
+func findingsOf(format report.Format, o policy.Options) *findings {
+	if format == report.Table {
+		return &findings{format: asText, options: o}
+	}
+	return &findings{format: asJSON, options: o, answer: true}
 }
 
 // write writes findings, and fails where there are errors among them.
 func (f *findings) write(w io.Writer, found policy.Diagnostics) error {
 	formats := map[string]func(policy.Diagnostics) ([]byte, error){
-		asText: func(ds policy.Diagnostics) ([]byte, error) { return []byte(report.Text(ds)), nil },
-		"json": report.JSON, "sarif": report.SARIF,
+		asText: func(ds policy.Diagnostics) ([]byte, error) { return []byte(policyreport.Text(ds, f.files...)), nil },
+		asJSON: policyreport.JSON, "sarif": policyreport.SARIF,
 	}
 	if formats[f.format] == nil {
 		return fmt.Errorf("%w: --output %q is none of text, json, sarif", exit.ErrUsage, f.format)
@@ -62,34 +83,64 @@ func (f *findings) write(w io.Writer, found policy.Diagnostics) error {
 	if err != nil {
 		return fmt.Errorf("write findings: %w", err)
 	}
-	if found.HasErrors() {
-		return errFindings
+	if !found.HasErrors() {
+		return nil
 	}
-	return nil
+	return f.failure()
 }
 
-// policy checks files for a command that has something to do with the policy then; findings go to standard error.
+// failure is the error of a command that has found something, and written it.
+func (f *findings) failure() error {
+	if f.format == asText {
+		return errFindings
+	}
+	return fmt.Errorf("%w: %w", exit.ErrTold, errFindings)
+}
+
+// policy checks files for a command that has something to do with the policy then; findings go to standard error,
+// or take the place of the answer.
 func (f *findings) policy(cmd *cobra.Command, paths []string) (*policy.Policy, error) {
-	p, found, err := checkPolicy(cmd.InOrStdin(), paths, f.options)
+	p, found, err := f.check(cmd.InOrStdin(), paths)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) > 0 {
-		err = f.write(cmd.ErrOrStderr(), found)
+		err = f.write(f.output(cmd, found), found)
 	}
 	return p, err
 }
 
-func newCheck() *cobra.Command {
+func (f *findings) output(cmd *cobra.Command, found policy.Diagnostics) io.Writer {
+	if f.answer && found.HasErrors() {
+		return cmd.OutOrStdout()
+	}
+	return cmd.ErrOrStderr()
+}
+
+func newCheck(server Server) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "check FILE...",
-		Short:   "Find every error in a policy",
-		Example: "  entail policy check policies/\n  entail policy check a.yaml b.yaml -o sarif",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "check FILE...",
+		Short: "Find every error in a policy",
+		Long: `check finds every error in a policy. A document that refers to what other services declare is
+checked beside their files (--with), or beside the PolicyDocuments of a Store as they are
+registered now (--store), before it is applied. There, a manifest takes the place of the
+object that it names.`,
+		Example: "  entail policy check policies/\n  entail policy check a.yaml b.yaml -o sarif\n" +
+			"  entail policy check mine.yaml --with others/\n  entail policy check mine.yaml --store demo",
+		Args: cobra.MinimumNArgs(1),
 	}
 	f := newFindings(cmd)
+	r := newRegistered(cmd, server)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, found, err := checkPolicy(cmd.InOrStdin(), args, f.options)
+		if r.store != "" {
+			found, files, err := r.check(cmd, append(args, f.with...), f.options)
+			if err != nil {
+				return err
+			}
+			f.files = files
+			return f.write(cmd.OutOrStdout(), found)
+		}
+		_, found, err := f.check(cmd.InOrStdin(), args)
 		if err != nil {
 			return err
 		}
@@ -106,7 +157,7 @@ func newLint() *cobra.Command {
 	}
 	f := newFindings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, found, err := checkPolicy(cmd.InOrStdin(), args, f.options)
+		p, found, err := f.check(cmd.InOrStdin(), args)
 		if err != nil {
 			return err
 		}
@@ -116,7 +167,7 @@ func newLint() *cobra.Command {
 		if err := f.write(cmd.OutOrStdout(), found); err != nil || len(found) == 0 {
 			return err
 		}
-		return errFindings
+		return f.failure()
 	}
 	return cmd
 }

@@ -68,6 +68,49 @@ func TestPolicyReadsManifestsOfPolicyDocuments(t *testing.T) {
 	}
 }
 
+func TestADocumentIsCheckedBesideOthers(t *testing.T) {
+	dir := fixture(t)
+	mine := filepath.Join(dir, "c.yaml")
+	if got := run(t, "check", mine); got.code != 1 || !strings.Contains(got.out, "E-UNKNOWN-TYPE") {
+		t.Errorf("alone: %+v", got)
+	}
+	if got := run(t, "check", mine, "--with", filepath.Join(dir, "a.yaml")+","+dir); got.code != 0 || got.out+got.err != "" {
+		t.Errorf("beside the others: %+v", got)
+	}
+	put(t, filepath.Join(dir, "b.yaml"), "resourceTypes: [{name: unused, idPrefix: unused}]\n")
+	if got := run(t, "check", filepath.Join(dir, "a.yaml"), "--with", filepath.Join(dir, "b.yaml")); got.code != 0 || strings.Contains(got.out, "unused") {
+		t.Errorf("what others are warned of: %+v", got)
+	}
+	sample := filepath.Join("..", "..", "..", "..", "deploy", "samples", "policy", "documents.yaml")
+	if got := run(t, "check", sample, "--with", sample); got.code != 0 {
+		t.Errorf("manifests in the place of themselves: %+v", got)
+	}
+}
+
+func TestFilesBecomeManifestsThatPass(t *testing.T) {
+	if got := run(t, "fmt", fixture(t), "--as", "manifest"); got.code != 2 || !strings.Contains(got.err, "--store") {
+		t.Errorf("without a store: %+v", got)
+	}
+	got := run(t, "fmt", filepath.Join(fixture(t), "a.yaml"), "--as", "manifest", "--store", "demo", "--name", "tenant-api")
+	if got.code != 0 || !strings.Contains(got.out, "kind: PolicyDocument\n") || !strings.Contains(got.out, "targetTypes:") {
+		t.Fatalf("fmt: %+v", got)
+	}
+	file := put(t, filepath.Join(t.TempDir(), "manifest.yaml"), got.out)
+	if got := run(t, "check", file); got.code != 0 {
+		t.Errorf("check: %+v", got)
+	}
+	put(t, file, strings.Replace(got.out, "targetTypes:", "targettypes:", 1))
+	if got := run(t, "check", file); got.code != 1 || !strings.Contains(got.out, "E-MANIFEST") || !strings.Contains(got.out, "write targetTypes") {
+		t.Errorf("check of what kubectl would prune: %+v", got)
+	}
+	if got := run(t, "fmt", "-w", file); got.code != 0 {
+		t.Errorf("fmt: %+v", got)
+	}
+	if got := run(t, "check", file); got.code != 0 {
+		t.Errorf("check of what fmt mended: %+v", got)
+	}
+}
+
 const brokenPolicy = `resourceTypes:
   - name: tenant
     idPrefix: idntten

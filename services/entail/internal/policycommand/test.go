@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/spf13/cobra"
@@ -11,9 +12,11 @@ import (
 
 	"github.com/entail-dev/entail/services/entail/internal/assertion"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/input"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 // errAssertions tells scripts that an assertion does not hold.
@@ -37,19 +40,22 @@ in the files of assertions, and asks:
     - tenant:root#loadbalancer_get_role@role:viewer#subject
     - role:viewer#subject@user:alice
   allow: [user:alice loadbalancer_get tenant:child]
-  deny:  [user:bob loadbalancer_get tenant:child]`,
-		Example: "  entail policy test policies/ --assertions policies/tests/access.yaml",
+  deny:  [user:bob loadbalancer_get tenant:child]
+
+Below folders, files of assertions are told from policies by their name, *_test.yaml, or by what
+is in them; those are asked unless --assertions names others.`,
+		Example: "  entail policy test policies/\n  entail policy test policies/ --assertions policies/tests/access.yaml",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	bindPolicyOptions(cmd.Flags(), &options)
 	format.Bind(cmd)
 	cmd.Flags().StringSliceVarP(&assertions, "assertions", "a", nil, "`file` of assertions; several separated by commas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, err := compiled(cmd, args, options)
+		subject, err := compiled(cmd, args, findingsOf(format, options))
 		if err != nil {
 			return err
 		}
-		scenarios, err := readScenarios(cmd.InOrStdin(), assertions)
+		scenarios, err := readScenarios(cmd.InOrStdin(), args, assertions)
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
@@ -69,15 +75,14 @@ in the files of assertions, and asks:
 }
 
 // compiled is the policy in the files with its model.
-func compiled(cmd *cobra.Command, paths []string, options policy.Options) (assertion.Subject, error) {
-	f := &findings{format: asText, options: options}
+func compiled(cmd *cobra.Command, paths []string, f *findings) (assertion.Subject, error) {
 	p, err := f.policy(cmd, paths)
 	if err != nil {
 		return assertion.Subject{}, err
 	}
 	document, found := openfga.JSON(p, openfga.Options{MaxTypes: -1, MaxBytes: -1})
 	if found.HasErrors() {
-		return assertion.Subject{}, f.write(cmd.ErrOrStderr(), found)
+		return assertion.Subject{}, f.write(f.output(cmd, found), found)
 	}
 	model := &openfgav1.AuthorizationModel{}
 	if err := protojson.Unmarshal(document, model); err != nil {
@@ -86,21 +91,33 @@ func compiled(cmd *cobra.Command, paths []string, options policy.Options) (asser
 	return assertion.Subject{Policy: p, Model: model}, nil
 }
 
-func readScenarios(in io.Reader, files []string) ([]assertion.Scenario, error) {
-	if len(files) == 0 {
-		return nil, errors.New("there is nothing to ask: name a file by --assertions")
+// readScenarios reads the files of assertions that are named, or else those beside the policy.
+func readScenarios(in io.Reader, paths, named []string) ([]assertion.Scenario, error) {
+	var files []syntax.File
+	for _, name := range named {
+		content, err := input.Read(in, name, assertion.MaxBytes+1)
+		if err != nil {
+			return nil, fmt.Errorf("read file: %w", err)
+		}
+		files = append(files, syntax.File{Name: name, Content: content})
 	}
-	var all []assertion.Scenario
-	for _, file := range files {
-		content, err := readSome(in, file, assertion.MaxBytes+1)
+	if len(named) == 0 {
+		beside, err := newReader(in).read(slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == "-" }))
 		if err != nil {
 			return nil, err
 		}
-		scenarios, err := assertion.Parse(file, content)
+		files = beside.assertions
+	}
+	var all []assertion.Scenario
+	for _, file := range files {
+		scenarios, err := assertion.Parse(file.Name, file.Content)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, scenarios...)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("there is nothing to ask: name a file by --assertions")
 	}
 	return all, nil
 }

@@ -89,7 +89,7 @@ func BenchmarkConverge10000Tuples(b *testing.B) {
 	s := startTogether(b)
 	bare := s.loop(b, "bare", func(int, bool) {})
 	recorded := s.loop(b, "recorded", s.recorder(b))
-	if err := s.objects.Resource(resource(kinds.Stores())).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := s.objects.Resource(kinds.Stores().Served()).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	s.start(b, topology.Watcher)

@@ -52,7 +52,7 @@ func TestAMissingRightIsToldAndWaitedFor(t *testing.T) {
 	s.shows(t, corev1alpha1.TuplesSynced, "Forbidden")
 	give()
 	s.shows(t, corev1alpha1.TuplesSynced, "Synced")
-	if err := s.objects.Resource(resource(kinds.Stores())).Delete(t.Context(), guarded, metav1.DeleteOptions{}); err != nil {
+	if err := s.objects.Resource(kinds.Stores().Served()).Delete(t.Context(), guarded, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testbed.Eventually(t, time.Minute, func() error {

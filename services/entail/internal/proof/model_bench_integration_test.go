@@ -128,14 +128,14 @@ func BenchmarkChangeToRejection(b *testing.B) {
 	for b.Loop() {
 		s.apply(b, 30, "module broken\n\ntype broken\n  relations\n    define reader [user]\n")
 		took = append(took, until(b, func() (bool, error) {
-			u, err := s.objects.Resource(resource(kinds.AuthorizationModels())).Get(b.Context(), "part30", metav1.GetOptions{})
+			u, err := s.objects.Resource(kinds.AuthorizationModels().Served()).Get(b.Context(), "part30", metav1.GetOptions{})
 			if err != nil {
 				return false, err
 			}
 			var m corev1alpha1.AuthorizationModel
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m)
 			c := meta.FindStatusCondition(m.Status.Conditions, corev1alpha1.Merged)
-			return c != nil && c.Reason == "Rejected" && c.ObservedGeneration == m.Generation, err
+			return c != nil && c.Reason == corev1alpha1.LastGoodLive && c.ObservedGeneration == m.Generation, err
 		}))
 		b.StopTimer()
 		s.apply(b, 30, s.texts[30])

@@ -138,7 +138,7 @@ func (p *pattern) read(b *testing.B) error {
 	p.objects = map[kinds.Kind]map[string]string{}
 	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels()} {
 		p.objects[kind] = map[string]string{}
-		found, err := p.bed.objects.Resource(resource(kind)).List(b.Context(), metav1.ListOptions{})
+		found, err := p.bed.objects.Resource(kind.Served()).List(b.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -43,10 +42,6 @@ type world struct {
 	openFGA *fga.Client
 }
 
-func resource(kind kinds.Kind) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
-}
-
 // act does one random thing that a person might do.
 func (w *world) act() {
 	w.t.Helper()
@@ -68,8 +63,11 @@ func (w *world) act() {
 
 // module is one that fits, or now and then one that is broken.
 func (w *world) module(part string) string {
-	if w.random.IntN(6) == 0 {
+	switch w.random.IntN(12) {
+	case 0:
 		return "module broken\ntype x\n  relations\n    define a: [nothing]\n"
+	case 1:
+		return "module broken\ntype x\n  relations\n    define a [user]\n"
 	}
 	name := strings.ReplaceAll(part, "-", "_")
 	return fmt.Sprintf("module %s\ntype %s\n  relations\n    define viewer: [user]\n    define editor: [user]\n", name, name)
@@ -102,7 +100,7 @@ func (w *world) apply(kind kinds.Kind, name string, spec any) {
 
 func (w *world) remove(kind kinds.Kind, name string) {
 	w.t.Helper()
-	err := w.objects.Resource(resource(kind)).Delete(w.t.Context(), name, metav1.DeleteOptions{})
+	err := w.objects.Resource(kind.Served()).Delete(w.t.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		w.t.Fatal(err)
 	}
@@ -167,7 +165,7 @@ func (w *world) quiet() error {
 func (w *world) versions() (map[string]string, error) {
 	versions := map[string]string{}
 	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels()} {
-		found, err := w.objects.Resource(resource(kind)).List(w.t.Context(), metav1.ListOptions{})
+		found, err := w.objects.Resource(kind.Served()).List(w.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -193,8 +191,18 @@ func (w *world) storeSettled(ctx context.Context, store corev1alpha1.Store, part
 	declared := slices.Clone(store.Spec.Tuples)
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if p := parts[name]; p.Spec.StoreRef.Name == store.Name {
-			modules = append(modules, model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: name}, DSL: p.Spec.Model})
-			declared = append(declared, p.Spec.Tuples...)
+			m := model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: name}, DSL: p.Spec.Model, Created: p.CreationTimestamp.Time}
+			live := p.Status.Live
+			if live != nil && live.StoreUID == store.UID && p.DeletionTimestamp == nil {
+				m.Live = live.Model
+			}
+			modules = append(modules, m)
+			for _, t := range p.Spec.Tuples {
+				// What a text gives waits while an earlier one is live.
+				if m.Live == "" || m.Live == m.DSL || slices.Contains(p.Status.ManagedTuples, t) {
+					declared = append(declared, t)
+				}
+			}
 		}
 	}
 	merged, err := model.Merge(model.Module{DSL: store.Spec.CoreModule}, modules, model.Limits{})
@@ -233,7 +241,7 @@ func (w *world) storeSettled(ctx context.Context, store corev1alpha1.Store, part
 }
 
 func list[T any](ctx context.Context, objects dynamic.Interface, kind kinds.Kind) (map[string]T, error) {
-	found, err := objects.Resource(resource(kind)).List(ctx, metav1.ListOptions{})
+	found, err := objects.Resource(kind.Served()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

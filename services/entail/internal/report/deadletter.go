@@ -11,9 +11,10 @@ import (
 const maxReason = 100
 
 // DeadLetters lists what could not be processed.
-func (p Page) DeadLetters(letters []*syncv1.DeadLetter) error {
+func (p Page) DeadLetters(letters []*syncv1.DeadLetter) {
 	if len(letters) == 0 {
-		return p.line("no dead letters")
+		p.linef("no dead letters")
+		return
 	}
 	rows := make([]row, 0, len(letters))
 	for _, l := range letters {
@@ -21,11 +22,11 @@ func (p Page) DeadLetters(letters []*syncv1.DeadLetter) error {
 			number(l.GetId()), l.GetService(), letterObject(l), p.ago(l.GetParkedAt()), shorten(l.GetReason()),
 		}})
 	}
-	return p.table([]string{"ID", "SERVICE", "OBJECT", "PARKED", "REASON"}, rows)
+	p.table([]string{"ID", "SERVICE", "OBJECT", "PARKED", "REASON"}, rows)
 }
 
 // DeadLetter shows one of them with its message.
-func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) error {
+func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	for _, field := range [][2]string{
 		{"id", number(l.GetId())},
@@ -36,17 +37,16 @@ func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) error {
 		{"parked", fmt.Sprintf("%s (%s)", p.clock(l.GetParkedAt()), p.ago(l.GetParkedAt()))},
 		{"reason", l.GetReason()},
 	} {
-		if err := p.line("%-9s %s", field[0], field[1]); err != nil {
-			return err
-		}
+		p.linef("%-9s %s", field[0], field[1])
 	}
 	if m.GetChangeJson() == "" {
-		return p.line("%-9s %d bytes that do not decode: %.200q", "message", len(m.GetData()), m.GetData())
+		p.linef("%-9s %d bytes that do not decode: %.200q", "message", len(m.GetData()), m.GetData())
+		return
 	}
-	if err := p.line("message"); err != nil {
-		return err
+	p.linef("message")
+	if Document(p.Out, JSON, []byte(m.GetChangeJson())) != nil {
+		p.linef("%s", m.GetChangeJson())
 	}
-	return Document(p.Out, JSON, []byte(m.GetChangeJson()))
 }
 
 func letterObject(l *syncv1.DeadLetter) string {
@@ -64,15 +64,16 @@ func shorten(s string) string {
 }
 
 // Replayed tells what was published again.
-func (p Page) Replayed(m *syncv1.ReplayResponse) error {
-	return p.line("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
+func (p Page) Replayed(m *syncv1.ReplayResponse) {
+	p.linef("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
 }
 
 // Discarded tells what was put away.
-func (p Page) Discarded(m *syncv1.DiscardDeadLetterResponse) error {
+func (p Page) Discarded(m *syncv1.DiscardDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	if m.GetMessageRemoved() {
-		return p.line("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())
+		p.linef("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())
+		return
 	}
-	return p.line("dead letter %d of %s discarded", l.GetId(), l.GetService())
+	p.linef("dead letter %d of %s discarded", l.GetId(), l.GetService())
 }

@@ -10,20 +10,21 @@ import (
 )
 
 // Inferences lists what every role implies.
-func (p Page) Inferences(m *inferencev1.ListInferencesResponse) error {
+func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
 	if len(m.GetInferences()) == 0 {
-		return p.line("No role implies another.")
+		p.linef("No role implies another.")
+		return
 	}
 	rows := make([]row, len(m.GetInferences()))
 	for i, in := range m.GetInferences() {
 		rows[i] = row{cells: []string{in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal())}}
 	}
-	return p.table([]string{"NAMESPACE", "ROLE", "IMPLIES"}, rows)
+	p.table([]string{"NAMESPACE", "ROLE", "IMPLIES"}, rows)
 }
 
 // InferenceTree draws which role implies which by a rule of its own. A role that was
 // drawn before is not drawn in full again; so a cycle ends.
-func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) error {
+func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
 	byNamespace := map[string]tree{}
 	for _, in := range m.GetInferences() {
 		if byNamespace[in.GetNamespace()] == nil {
@@ -32,20 +33,16 @@ func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) error {
 		byNamespace[in.GetNamespace()][roleName(in.GetParent())] = in
 	}
 	if len(byNamespace) == 0 {
-		return p.line("No role implies another.")
+		p.linef("No role implies another.")
+		return
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		if err := p.line("%s", namespace); err != nil {
-			return err
-		}
+		p.linef("%s", namespace)
 		t, drawn := byNamespace[namespace], map[string]bool{}
 		for _, root := range t.roots() {
-			if err := p.branch(t, drawn, twig{name: root, stem: "  "}); err != nil {
-				return err
-			}
+			p.branch(t, drawn, twig{name: root, stem: "  "})
 		}
 	}
-	return nil
 }
 
 // tree is the rows of a namespace by role.
@@ -81,7 +78,7 @@ type twig struct {
 	name, stem, joint string
 }
 
-func (p Page) branch(t tree, drawn map[string]bool, w twig) error {
+func (p Page) branch(t tree, drawn map[string]bool, w twig) {
 	children := t[w.name].GetDirect()
 	again := drawn[w.name] && len(children) > 0
 	drawn[w.name] = true
@@ -91,8 +88,9 @@ func (p Page) branch(t tree, drawn map[string]bool, w twig) error {
 	} else if t[w.name].GetTruncated() {
 		note = " (not all that it implies)"
 	}
-	if err := p.line("%s%s%s%s", w.stem, w.joint, w.name, note); err != nil || again {
-		return err
+	p.linef("%s%s%s%s", w.stem, w.joint, w.name, note)
+	if again {
+		return
 	}
 	stem := w.stem
 	switch w.joint {
@@ -106,39 +104,29 @@ func (p Page) branch(t tree, drawn map[string]bool, w twig) error {
 		if i == len(children)-1 {
 			joint = "└─ "
 		}
-		if err := p.branch(t, drawn, twig{roleName(child), stem, joint}); err != nil {
-			return err
-		}
+		p.branch(t, drawn, twig{roleName(child), stem, joint})
 	}
-	return nil
 }
 
 // Binding tells why a RoleBinding is there, or what it implies.
-func (p Page) Binding(m *inferencev1.ExplainBindingResponse) error {
-	if err := p.line("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
-		andMore(subjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal())); err != nil {
-		return err
-	}
+func (p Page) Binding(m *inferencev1.ExplainBindingResponse) {
+	p.linef("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
+		andMore(subjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal()))
 	if !m.GetGenerated() {
-		return p.implied(m)
+		p.implied(m)
+		return
 	}
-	if err := p.line("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState())); err != nil {
-		return err
-	}
+	p.linef("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState()))
 	for _, reason := range m.GetReasons() {
-		for _, step := range reason.GetPath() {
-			if err := p.line("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
-				andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal())); err != nil {
-				return err
-			}
-		}
+		p.steps(reason.GetPath())
 	}
-	return p.more(m.GetTruncated())
+	p.more(m.GetTruncated())
 }
 
-func (p Page) implied(m *inferencev1.ExplainBindingResponse) error {
+func (p Page) implied(m *inferencev1.ExplainBindingResponse) {
 	if len(m.GetImplied()) == 0 {
-		return p.line("Nothing follows from it.")
+		p.linef("Nothing follows from it.")
+		return
 	}
 	rows := make([]row, len(m.GetImplied()))
 	for i, b := range m.GetImplied() {
@@ -152,35 +140,32 @@ func (p Page) implied(m *inferencev1.ExplainBindingResponse) error {
 		}
 		rows[i] = row{cells: []string{roleName(b.GetRole()), strings.Join(path, " -> "), b.GetName(), state}, ink: bindingInk(b.GetState())}
 	}
-	if err := p.table([]string{"IMPLIES", "BY", "ROLEBINDING", "STATE"}, rows); err != nil {
-		return err
-	}
-	return p.more(m.GetTruncated())
+	p.table([]string{"IMPLIES", "BY", "ROLEBINDING", "STATE"}, rows)
+	p.more(m.GetTruncated())
 }
 
-func (p Page) more(truncated bool) error {
-	if !truncated {
-		return nil
+func (p Page) more(truncated bool) {
+	if truncated {
+		p.linef("There is more.")
 	}
-	return p.line("There is more.")
 }
 
 // Holders lists who holds a role.
-func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) error {
+func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) {
 	if len(m.GetHolders()) == 0 {
-		return p.line("Nobody holds it.")
+		p.linef("Nobody holds it.")
+		return
 	}
 	rows := make([]row, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
-		origin := strings.ToLower(strings.TrimPrefix(h.GetOrigin().String(), "ORIGIN_"))
 		bindings := andMore(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
-		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin, bindings}}
+		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin(h.GetOrigin()), bindings}}
 	}
-	return p.table([]string{"SUBJECT", "HOW", "BY ROLEBINDING"}, rows)
+	p.table([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
 }
 
 // Preview tells what a change would do.
-func (p Page) Preview(m *inferencev1.Preview) error {
+func (p Page) Preview(m *inferencev1.Preview) {
 	rows := make([]row, 0, len(m.GetSubjects()))
 	for _, s := range m.GetSubjects() {
 		rows = append(rows, row{cells: []string{
@@ -188,9 +173,7 @@ func (p Page) Preview(m *inferencev1.Preview) error {
 		}})
 	}
 	if len(rows) > 0 {
-		if err := p.table([]string{"SUBJECT", "GAINS", "LOSES"}, rows); err != nil {
-			return err
-		}
+		p.table([]string{"SUBJECT", "GAINS", "LOSES"}, rows)
 	}
 	lines := []string{fmt.Sprintf("%s to make, %d to change, %d to delete; %s to the API server.",
 		count(m.GetCreated(), "RoleBinding"), m.GetUpdated(), m.GetDeleted(), count(m.GetWrites(), "write"))}
@@ -209,11 +192,9 @@ func (p Page) Preview(m *inferencev1.Preview) error {
 		lines = append(lines, fmt.Sprintf("Rule %s would not count (%s): %s", r.GetName(), r.GetReason(), r.GetMessage()))
 	}
 	for _, line := range lines {
-		if err := p.line("%s", line); err != nil {
-			return err
-		}
+		p.linef("%s", line)
 	}
-	return p.more(m.GetTruncated())
+	p.more(m.GetTruncated())
 }
 
 func roleName(r *inferencev1.Role) string {

@@ -7,12 +7,12 @@ import (
 )
 
 // Model shows a live model.
-func (p Page) Model(m *storev1.GetModelResponse) error {
-	return p.text(m.GetDsl())
+func (p Page) Model(m *storev1.GetModelResponse) {
+	p.text(m.GetDsl())
 }
 
 // Provenance tells where each part of a model comes from.
-func (p Page) Provenance(m *storev1.GetModelResponse) error {
+func (p Page) Provenance(m *storev1.GetModelResponse) {
 	rows := make([]row, len(m.GetDefinitions()))
 	for i, d := range m.GetDefinitions() {
 		source := d.GetSource()
@@ -21,33 +21,31 @@ func (p Page) Provenance(m *storev1.GetModelResponse) error {
 		}
 		rows[i] = row{cells: []string{definitionName(d), d.GetModule(), source}}
 	}
-	return p.table([]string{"DEFINITION", "MODULE", "SOURCE"}, rows)
+	p.table([]string{"DEFINITION", "MODULE", "SOURCE"}, rows)
 }
 
 // ModelPreview tells what a module would do.
-func (p Page) ModelPreview(m *storev1.PreviewModelResponse) error {
+func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 	if !m.GetAccepted() {
-		return p.line("Rejected: %s", m.GetMessage())
+		p.linef("Rejected: %s", m.GetMessage())
+		return
 	}
 	if m.GetMessage() != "" {
-		if err := p.line("Accepted: %s", m.GetMessage()); err != nil {
-			return err
-		}
+		p.linef("Accepted: %s", m.GetMessage())
 	}
 	for _, module := range m.GetModules() {
 		if module.GetState() == "Rejected" {
-			if err := p.line("%s would be rejected: %s", module.GetSource(), module.GetMessage()); err != nil {
-				return err
-			}
+			p.linef("%s would be rejected: %s", module.GetSource(), module.GetMessage())
 		}
 	}
-	return p.ModelChanges(m.GetChanges())
+	p.ModelChanges(m.GetChanges())
 }
 
 // ModelChanges tells how one model differs from another.
-func (p Page) ModelChanges(changes []*storev1.ModelChange) error {
+func (p Page) ModelChanges(changes []*storev1.ModelChange) {
 	if len(changes) == 0 {
-		return p.line("The models mean the same.")
+		p.linef("The models mean the same.")
+		return
 	}
 	rows := make([]row, len(changes))
 	for i, c := range changes {
@@ -56,17 +54,14 @@ func (p Page) ModelChanges(changes []*storev1.ModelChange) error {
 			definitionName(c.GetDefinition()), what, strings.Join(c.GetGained(), ", "), strings.Join(c.GetLost(), ", "), c.GetAfter(),
 		}}
 	}
-	return p.table([]string{"DEFINITION", "CHANGE", "NOW ALSO", "NO LONGER", "AFTER"}, rows)
+	p.table([]string{"DEFINITION", "CHANGE", "NOW ALSO", "NO LONGER", "AFTER"}, rows)
 }
 
 // text writes lines as they are, but for control characters.
-func (p Page) text(text string) error {
+func (p Page) text(text string) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		if err := p.line("%s", line); err != nil {
-			return err
-		}
+		p.linef("%s", line)
 	}
-	return nil
 }
 
 func definitionName(d *storev1.Definition) string {

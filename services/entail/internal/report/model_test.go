@@ -16,8 +16,8 @@ func TestAModelIsShownWithWhereItComesFrom(t *testing.T) {
 			{Condition: "c", Module: "m"},
 		},
 	}
-	same(t, write(t, func(p report.Page) error { return p.Model(m) }), "model\n  schema 1.2\n\ntype a\n")
-	same(t, write(t, func(p report.Page) error { return p.Provenance(m) }), `
+	same(t, write(t, func(p report.Page) { p.Model(m) }), "model\n  schema 1.2\n\ntype a\n")
+	same(t, write(t, func(p report.Page) { p.Provenance(m) }), `
 DEFINITION    MODULE   SOURCE
 a             core     core
 a#b           m        authorizationmodel/x
@@ -33,8 +33,8 @@ func TestAModelsChangesAreATable(t *testing.T) {
 			Before: "[user]", After: "[robot]", Gained: []string{"robot"}, Lost: []string{"user"},
 		},
 	}
-	same(t, write(t, func(p report.Page) error {
-		return p.ModelPreview(&storev1.PreviewModelResponse{
+	same(t, write(t, func(p report.Page) {
+		p.ModelPreview(&storev1.PreviewModelResponse{
 			Accepted: true, Changes: changes,
 			Modules: []*storev1.Module{{Source: "authorizationmodel/x", State: "Rejected", Message: "it conflicts"}, {Source: "core", State: "Merged"}},
 		})
@@ -44,8 +44,8 @@ DEFINITION   CHANGE    NOW ALSO   NO LONGER   AFTER
 a            added                            
 a#b          changed   robot      user        [robot]
 `)
-	same(t, write(t, func(p report.Page) error { return p.ModelChanges(nil) }), "The models mean the same.\n")
-	same(t, write(t, func(p report.Page) error {
-		return p.ModelPreview(&storev1.PreviewModelResponse{Message: "line 3:1: no"})
+	same(t, write(t, func(p report.Page) { p.ModelChanges(nil) }), "The models mean the same.\n")
+	same(t, write(t, func(p report.Page) {
+		p.ModelPreview(&storev1.PreviewModelResponse{Message: "line 3:1: no"})
 	}), "Rejected: line 3:1: no\n")
 }

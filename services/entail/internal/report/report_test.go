@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"bufio"
 	"bytes"
 	"strings"
 	"testing"
@@ -18,10 +19,17 @@ func noon(later time.Duration) *timestamppb.Timestamp {
 	return timestamppb.New(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).Add(later))
 }
 
-func write(t *testing.T, f func(report.Page) error) string {
+func write(t *testing.T, f func(report.Page)) string {
+	t.Helper()
+	return writeOn(t, report.Page{Now: noon(10 * time.Second).AsTime()}, f)
+}
+
+func writeOn(t *testing.T, p report.Page, f func(report.Page)) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := f(report.Page{Out: &out, Now: noon(10 * time.Second).AsTime()}); err != nil {
+	p.Out = bufio.NewWriter(&out)
+	f(p)
+	if err := p.Out.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -55,7 +63,7 @@ func TestTraceIsATimelineInOrderOfTime(t *testing.T) {
 	late := step("tuple-sync", eventv1.Outcome_OUTCOME_APPLIED, 28*time.Millisecond)
 	early := step("store-sync", eventv1.Outcome_OUTCOME_APPLIED, 17*time.Millisecond)
 	early.Result.Writes = 2
-	got := write(t, func(p report.Page) error { return p.Trace(traced(late, early)) })
+	got := write(t, func(p report.Page) { p.Trace(traced(late, early)) })
 	same(t, got, `
 stores.core.platform-mesh.io/demo, generation 2
 TIME           AFTER    STEP
@@ -72,8 +80,8 @@ func TestTraceHasEarlierStatesThatServicesActedOn(t *testing.T) {
 		s.Result.ObservedAt, s.Result.ResourceVersion = noon(-90*time.Millisecond), "341"
 		return s
 	}
-	got := write(t, func(p report.Page) error {
-		return p.Trace(traced(earlier("store-sync", -73*time.Millisecond), earlier("tuple-sync", 5*time.Millisecond)))
+	got := write(t, func(p report.Page) {
+		p.Trace(traced(earlier("store-sync", -73*time.Millisecond), earlier("tuple-sync", 5*time.Millisecond)))
 	})
 	same(t, got, `
 stores.core.platform-mesh.io/demo, generation 2
@@ -126,7 +134,7 @@ func TestTraceTellsWhatEveryServiceMadeOfAnObject(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := write(t, func(p report.Page) error { return p.Trace(traced(test.step)) })
+			got := write(t, func(p report.Page) { p.Trace(traced(test.step)) })
 			lines := strings.Split(strings.TrimSpace(got), "\n")
 			if last := strings.Join(strings.Fields(lines[len(lines)-1]), " "); last != strings.Join(strings.Fields(test.want), " ") {
 				t.Errorf("got %q, want %q", last, test.want)
@@ -138,24 +146,20 @@ func TestTraceTellsWhatEveryServiceMadeOfAnObject(t *testing.T) {
 func TestTraceOfADeletedObjectSaysSo(t *testing.T) {
 	m := traced()
 	m.Operation = eventv1.Operation_OPERATION_DELETE
-	got := write(t, func(p report.Page) error { return p.Trace(m) })
+	got := write(t, func(p report.Page) { p.Trace(m) })
 	if first, _, _ := strings.Cut(got, "\n"); !strings.HasSuffix(first, ", deleted") {
 		t.Errorf("got %q", first)
 	}
 }
 
 func TestTraceColorsOnlyTheLastCell(t *testing.T) {
-	var plain, colored bytes.Buffer
 	m := traced(step("store-sync", eventv1.Outcome_OUTCOME_APPLIED, time.Millisecond))
-	for _, p := range []report.Page{{Out: &plain}, {Out: &colored, Color: true}} {
-		p.Now = noon(0).AsTime()
-		if err := p.Trace(m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stripped := strings.NewReplacer("\x1b[32m", "", "\x1b[0m", "").Replace(colored.String())
-	if stripped != plain.String() || stripped == colored.String() {
-		t.Errorf("got %q, without color %q", colored.String(), plain.String())
+	trace := func(p report.Page) { p.Trace(m) }
+	plain := writeOn(t, report.Page{Now: noon(0).AsTime()}, trace)
+	colored := writeOn(t, report.Page{Now: noon(0).AsTime(), Color: true}, trace)
+	stripped := strings.NewReplacer("\x1b[32m", "", "\x1b[0m", "").Replace(colored)
+	if stripped != plain || stripped == colored {
+		t.Errorf("got %q, without color %q", colored, plain)
 	}
 }
 
@@ -165,8 +169,8 @@ func TestStatusListsServicesThenSnapshots(t *testing.T) {
 			Cluster: "local", Group: "core.platform-mesh.io", Resource: resource, Count: 3, Served: served, WrittenAt: noon(5 * time.Second),
 		}
 	}
-	got := write(t, func(p report.Page) error {
-		return p.Status(&syncv1.GetStatusResponse{
+	got := write(t, func(p report.Page) {
+		p.Status(&syncv1.GetStatusResponse{
 			Services: []*syncv1.Service{
 				{Name: "store-sync", Pending: 1, InFlight: 2, Redelivered: 3, LastAckAt: noon(8 * time.Second)},
 				{Name: "tuple-sync", DeadLetters: 4},
@@ -202,20 +206,20 @@ func letter() *syncv1.DeadLetter {
 
 func TestDeadLettersListShortensReasons(t *testing.T) {
 	unnamed := &syncv1.DeadLetter{Id: 6, Service: "tuple-sync", Reason: "no object", ParkedAt: noon(0)}
-	got := write(t, func(p report.Page) error { return p.DeadLetters([]*syncv1.DeadLetter{letter(), unnamed}) })
+	got := write(t, func(p report.Page) { p.DeadLetters([]*syncv1.DeadLetter{letter(), unnamed}) })
 	same(t, got, `
 ID   SERVICE      OBJECT                              PARKED     REASON
 7    store-sync   stores.core.platform-mesh.io/demo   26 h ago   `+strings.Repeat("because ", 12)+`bec…
 6    tuple-sync   -                                   10 s ago   no object
 `)
-	if got := write(t, func(p report.Page) error { return p.DeadLetters(nil) }); got != "no dead letters\n" {
+	if got := write(t, func(p report.Page) { p.DeadLetters(nil) }); got != "no dead letters\n" {
 		t.Errorf("an empty list is %q", got)
 	}
 }
 
 func TestDeadLetterShowsItsMessage(t *testing.T) {
-	decoded := write(t, func(p report.Page) error {
-		return p.DeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), ChangeJson: `{"uid":"1"}`})
+	decoded := write(t, func(p report.Page) {
+		p.DeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), ChangeJson: `{"uid":"1"}`})
 	})
 	same(t, decoded, `
 id        7
@@ -230,8 +234,8 @@ message
   "uid": "1"
 }
 `)
-	raw := write(t, func(p report.Page) error {
-		return p.DeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), Data: []byte{0xff, 'a'}})
+	raw := write(t, func(p report.Page) {
+		p.DeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), Data: []byte{0xff, 'a'}})
 	})
 	if want := `message   2 bytes that do not decode: "\xffa"` + "\n"; !strings.HasSuffix(raw, want) {
 		t.Errorf("got %q, want the end %q", raw, want)

@@ -7,7 +7,7 @@ import (
 )
 
 // Status tells how far every service has come.
-func (p Page) Status(m *syncv1.GetStatusResponse) error {
+func (p Page) Status(m *syncv1.GetStatusResponse) {
 	services := make([]row, 0, len(m.GetServices()))
 	for _, s := range m.GetServices() {
 		letters := row{ink: plain}
@@ -20,19 +20,11 @@ func (p Page) Status(m *syncv1.GetStatusResponse) error {
 		}
 		services = append(services, letters)
 	}
-	if err := p.table([]string{"SERVICE", "PENDING", "IN FLIGHT", "REDELIVERED", "LAST ACK", "DEAD LETTERS"}, services); err != nil {
-		return err
-	}
-	if err := p.line(""); err != nil {
-		return err
-	}
-	if err := p.table([]string{"RESOURCE", "CLUSTER", "SWEPT", "FOUND", "STATE"}, p.snapshots(m.GetSnapshots())); err != nil {
-		return err
-	}
-	if err := p.line(""); err != nil {
-		return err
-	}
-	return p.line("%s on the bus, last sequence %d, %s",
+	p.table([]string{"SERVICE", "PENDING", "IN FLIGHT", "REDELIVERED", "LAST ACK", "DEAD LETTERS"}, services)
+	p.linef("")
+	p.table([]string{"RESOURCE", "CLUSTER", "SWEPT", "FOUND", "STATE"}, p.snapshots(m.GetSnapshots()))
+	p.linef("")
+	p.linef("%s on the bus, last sequence %d, %s",
 		count(m.GetObjects(), "object"), m.GetLastSequence(), count(m.GetDeadLetters(), "dead letter"))
 }
 

@@ -1,8 +1,8 @@
 package report
 
 import (
+	"bufio"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -11,7 +11,8 @@ import (
 
 // Page is where tables and timelines are written.
 type Page struct {
-	Out io.Writer
+	// Out remembers its first error, which whoever flushes it is told.
+	Out *bufio.Writer
 	// Color marks what went well and what did not.
 	Color bool
 	// Now is what "ago" counts from.
@@ -38,7 +39,7 @@ const (
 )
 
 // table writes rows under headings, aligned.
-func (p Page) table(headings []string, rows []row) error {
+func (p Page) table(headings []string, rows []row) {
 	const gap = 3
 	table := tabwriter.NewWriter(p.Out, 0, 0, gap, ' ', 0)
 	for _, r := range append([]row{{cells: headings}}, rows...) {
@@ -49,22 +50,14 @@ func (p Page) table(headings []string, rows []row) error {
 		if last := len(cells) - 1; p.Color && r.ink != plain {
 			cells[last] = string(r.ink) + cells[last] + string(dry)
 		}
-		if _, err := fmt.Fprintln(table, strings.Join(cells, "\t")); err != nil {
-			return fmt.Errorf("write table: %w", err)
-		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
+	_ = table.Flush()
 }
 
-// line writes one line of text.
-func (p Page) line(format string, args ...any) error {
-	if _, err := fmt.Fprintln(p.Out, harmless(fmt.Sprintf(format, args...))); err != nil {
-		return fmt.Errorf("write line: %w", err)
-	}
-	return nil
+// linef writes one line of text.
+func (p Page) linef(format string, args ...any) {
+	fmt.Fprintln(p.Out, harmless(fmt.Sprintf(format, args...)))
 }
 
 // harmless replaces every control character: a text from elsewhere must not break

@@ -12,15 +12,13 @@ import (
 )
 
 // Trace tells an object's way as a timeline: observed, published, applied by whom.
-func (p Page) Trace(m *syncv1.TraceObjectResponse) error {
+func (p Page) Trace(m *syncv1.TraceObjectResponse) {
 	fate := ""
 	if m.GetOperation() == eventv1.Operation_OPERATION_DELETE {
 		fate = ", deleted"
 	}
-	if err := p.line("%s, generation %d%s", ObjectName(m.GetRef()), m.GetGeneration(), fate); err != nil {
-		return err
-	}
-	return p.table([]string{"TIME", "AFTER", "STEP"}, p.timeline(m))
+	p.linef("%s, generation %d%s", ObjectName(m.GetRef()), m.GetGeneration(), fate)
+	p.table([]string{"TIME", "AFTER", "STEP"}, p.timeline(m))
 }
 
 // timeline is what happened, by time, and then what is yet to happen. A service may have

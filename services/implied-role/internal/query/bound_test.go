@@ -10,6 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -238,5 +239,34 @@ func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 	}
 	if _, err := w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{PageToken: "none"}); connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("of a wrong token: %v", err)
+	}
+}
+
+func TestAPageTokenIsGoodForItsListAndFilterAlone(t *testing.T) {
+	w := newWorld(t)
+	w.do("team", "a>b c>d e>f B1=b{u} B2=b{v} B3=b{w}")
+	first := must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: "team", PageSize: 1}))(t)
+	token := first.GetNextPageToken()
+	if page := must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: "team", PageSize: 2, PageToken: token}))(t); len(page.GetInferences()) != 2 {
+		t.Errorf("the rest is %v", page)
+	}
+	_, err := w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{PageToken: token})
+	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+	_, err = w.ListRules(t.Context(), &inferencev1.ListRulesRequest{Namespace: "team", PageToken: token})
+	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+	holders := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{Namespace: "team", Role: roleMessage(role("b")), PageSize: 1}))(t)
+	_, err = w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{
+		Namespace: "team", Role: roleMessage(role("d")), PageToken: holders.GetNextPageToken(),
+	})
+	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+}
+
+func TestEveryQuestionIsToldToChangeNothing(t *testing.T) {
+	methods := inferencev1.File_entail_inference_v1_inference_proto.Services().ByName("InferenceService").Methods()
+	for i := range methods.Len() {
+		options, ok := methods.Get(i).Options().(*descriptorpb.MethodOptions)
+		if harmless := ok && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS; !harmless && !methods.Get(i).IsStreamingServer() {
+			t.Errorf("%s may not be put by GET", methods.Get(i).Name())
+		}
 	}
 }

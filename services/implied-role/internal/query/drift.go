@@ -2,8 +2,6 @@ package query
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -83,10 +81,13 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 		return nil, err
 	}
 	m := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}
+	extra, altered := &differences{list: &m.Extra, total: &m.ExtraTotal}, &differences{list: &m.Altered, total: &m.AlteredTotal}
 	lists := map[inferencev1.BindingChange_Change]*differences{
 		inferencev1.BindingChange_CHANGE_CREATED:  {list: &m.Missing, total: &m.MissingTotal},
-		inferencev1.BindingChange_CHANGE_DELETED:  {list: &m.Extra, total: &m.ExtraTotal},
-		inferencev1.BindingChange_CHANGE_UPDATED:  {list: &m.Altered, total: &m.AlteredTotal},
+		inferencev1.BindingChange_CHANGE_DELETED:  extra,
+		inferencev1.BindingChange_CHANGE_EMPTIED:  extra,
+		inferencev1.BindingChange_CHANGE_UPDATED:  altered,
+		inferencev1.BindingChange_CHANGE_WAITING:  altered,
 		inferencev1.BindingChange_CHANGE_CONFLICT: {list: &m.Conflicts, total: &m.ConflictsTotal},
 	}
 	for plan := range infer.Evaluate(ns, s.cfg.State.Policy).Plans(ns.Bindings) {
@@ -121,7 +122,7 @@ func (d *differences) add(change infer.BindingChange) (listed bool) {
 
 // readNamespace reads everything from the API server itself, and keeps what matters.
 func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
-	err := read(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
+	err := event.Each(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
 		if rule.DeletionTimestamp == nil {
 			ns.Rules = append(ns.Rules, state.RuleOf(rule))
 		}
@@ -129,19 +130,5 @@ func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
 	if err != nil {
 		return err
 	}
-	return read(s.cfg.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
-}
-
-func read[T any](objects iter.Seq2[event.Change, error], take func(*T)) error {
-	for change, err := range objects {
-		if err != nil {
-			return err
-		}
-		value := new(T)
-		if err := json.Unmarshal(change.Object, value); err != nil {
-			return fmt.Errorf("decoding %s: %w", change.Key, err)
-		}
-		take(value)
-	}
-	return nil
+	return event.Each(s.cfg.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
 }

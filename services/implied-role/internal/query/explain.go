@@ -9,6 +9,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
@@ -33,9 +34,9 @@ func (s *Server) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleReques
 	return response, nil
 }
 
-// granting lists the bindings that people made to a role or to one that implies it.
+// granting lists the bindings to a role, and those that people made to one that implies it.
 func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.RuleSet) []*infer.Binding {
-	list := s.cfg.State.BindingsTo(namespace, role)
+	list := slices.Concat(s.cfg.State.BindingsTo(namespace, role), s.cfg.State.GeneratedTo(namespace, role), s.cfg.State.BindingsEverywhereTo(role))
 	for _, parent := range ruleSet.Implying(role) {
 		list = append(list, s.cfg.State.BindingsTo(namespace, parent)...)
 	}
@@ -44,8 +45,11 @@ func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.Rule
 
 func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet) *inferencev1.Reason {
 	m := &inferencev1.Reason{
-		Binding: r.Source.Name, Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
+		Binding: r.Source.String(), Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
 		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
+	}
+	if r.Source.Generated() {
+		m.State = inferencev1.BindingState_BINDING_STATE_PENDING // It is to go.
 	}
 	m.Path, m.Truncated = steps(r.Path, ruleSet)
 	if len(r.Path) > 1 {
@@ -105,7 +109,7 @@ func (s *Server) ExplainBinding(_ context.Context, r *inferencev1.ExplainBinding
 
 // explainGenerated tells why a generated binding is there.
 func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
-	m.State = s.progress(b.Namespace, m.GetSource(), ruleSet).of(b.Name)
+	m.State = s.progress(b.Namespace, state.SourceOf(b), ruleSet).of(b.Name)
 	source, role := s.cfg.State.Binding(b.Namespace, m.GetSource()), b.Role
 	if source == nil || !source.IsSource() {
 		return
@@ -182,7 +186,7 @@ func (s *Server) ListEffectiveRoles(
 	}
 	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
 	who := infer.Identify(subjectOf(r.GetSubject(), r.GetNamespace()), r.GetGroups())
-	roles := ruleSet.Effective(who, s.cfg.State.BindingsIn(r.GetNamespace()))
+	roles := ruleSet.Effective(who, append(s.cfg.State.BindingsIn(r.GetNamespace()), s.cfg.State.BindingsEverywhere()...))
 	response := &inferencev1.ListEffectiveRolesResponse{Total: int64(len(roles)), Revision: revision, Synced: true}
 	response.Roles = fit(roles, maxAnswer, func(h infer.Holding) *inferencev1.EffectiveRole {
 		return &inferencev1.EffectiveRole{

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
@@ -157,7 +159,39 @@ func TestSyncStatusCountsWhatIsLeft(t *testing.T) {
 	if len(got) != 2 || got[0].GetNamespace() != "other" {
 		t.Fatalf("namespaces %v", got)
 	}
-	if n := got[1]; n.GetRules() != 2 || n.GetWanted() != 2 || n.GetPending() != 1 || n.GetConflicts() != 1 || len(n.GetNotSynced()) != 2 || n.GetLastPass().GetSeconds() != 7 {
+	if n := got[1]; n.GetRules() != 2 || n.GetWanted() != 2 || n.GetPending() != 2 || n.GetConflicts() != 1 || len(n.GetNotSynced()) != 2 || n.GetLastPass().GetSeconds() != 7 {
 		t.Errorf("team: %v", n)
+	}
+}
+
+func TestClusterRoleBindingsCountInEveryAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.do("team", "ClusterRole/edit>ClusterRole/view B=ClusterRole/edit{u}")
+	w.settle()
+	for name, who := range map[string]string{"editors": "v", "admins": "u"} {
+		w.put(kinds.ClusterRoleBindings(), "", name, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+			Subjects: []rbacv1.Subject{user(who)},
+		})
+	}
+	edit, v := &inferencev1.Role{Kind: "ClusterRole", Name: "edit"}, &inferencev1.Subject{Kind: "User", Name: "v"}
+	holders := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{Namespace: "team", Role: edit}))(t).GetHolders()
+	if len(holders) != 2 || strings.Join(holders[0].GetBindings(), " ") != "B ClusterRoleBinding/admins" ||
+		strings.Join(holders[1].GetBindings(), " ") != "ClusterRoleBinding/editors" {
+		t.Errorf("holders %v", holders)
+	}
+	reasons := must(w.ExplainRole(t.Context(), &inferencev1.ExplainRoleRequest{Namespace: "team", Subject: v, Role: edit}))(t).GetReasons()
+	if len(reasons) != 1 || reasons[0].GetBinding() != "ClusterRoleBinding/editors" || short(reasons[0].GetState()) != "EXPLICIT" {
+		t.Errorf("reasons %v", reasons)
+	}
+	roles := must(w.ListEffectiveRoles(t.Context(), &inferencev1.ListEffectiveRolesRequest{Namespace: "team", Subject: v}))(t).GetRoles()
+	if len(roles) != 1 || roleName(roles[0].GetRole()) != "ClusterRole/edit" {
+		t.Errorf("effective %v: it implies nothing", roles)
+	}
+	gains := must(w.PreviewBinding(t.Context(), &inferencev1.PreviewBindingRequest{
+		Namespace: "team", Name: "new", Role: edit, Subjects: []*inferencev1.Subject{v},
+	}))(t).GetPreview().GetSubjects()
+	if len(gains) != 1 || roleNames(gains[0].GetGained()) != "ClusterRole/view" {
+		t.Errorf("gains %v: it has the other already", gains)
 	}
 }

@@ -95,8 +95,12 @@ func changeOf(c infer.BindingChange) inferencev1.BindingChange_Change {
 		return inferencev1.BindingChange_CHANGE_UPDATED
 	case c.Verb == infer.Delete:
 		return inferencev1.BindingChange_CHANGE_DELETED
+	case c.Verb == infer.Empty:
+		return inferencev1.BindingChange_CHANGE_EMPTIED
 	case c.Obstacle == infer.NameConflict:
 		return inferencev1.BindingChange_CHANGE_CONFLICT
+	case c.Obstacle == infer.Pending:
+		return inferencev1.BindingChange_CHANGE_WAITING
 	}
 	return inferencev1.BindingChange_CHANGE_PAUSED
 }

@@ -80,7 +80,7 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 		return nil, err
 	}
 	change := infer.Change{Before: s.cfg.State.Binding(r.GetNamespace(), r.GetName())}
-	if change.Before != nil && !change.Before.Grants() {
+	if change.Before != nil && (change.Before.Generated() || change.Before.Deleting) {
 		return nil, rpc.Invalid("RoleBinding %q is generated or being deleted: preview a change of its source", r.GetName())
 	}
 	switch {
@@ -121,10 +121,11 @@ func requested(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *inf
 // compare adds to a comparison the bindings of the namespace.
 func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 	touched := c.After.Changed(c.Before)
+	c.Others = s.cfg.State.BindingsEverywhere()
 	for _, b := range s.cfg.State.BindingsIn(namespace) {
 		_, matters := slices.BinarySearchFunc(touched, b.Role, infer.Role.Compare)
 		switch {
-		case !b.Grants() || slices.ContainsFunc(c.Changes, func(change infer.Change) bool { return change.Before == b }):
+		case b.Generated() || slices.ContainsFunc(c.Changes, func(change infer.Change) bool { return change.Before == b }):
 		case matters:
 			c.Changes = append(c.Changes, infer.Change{Before: b, After: b})
 		default:
@@ -133,7 +134,7 @@ func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 	}
 	c.Exists, c.Most = s.cfg.State.Exists(namespace), maxListed
 	c.Occupant = func(name string) *infer.Binding {
-		if b := s.cfg.State.Binding(namespace, name); b != nil && b.Grants() {
+		if b := s.cfg.State.Binding(namespace, name); b != nil && !b.Generated() {
 			return b
 		}
 		return nil

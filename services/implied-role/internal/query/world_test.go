@@ -142,8 +142,10 @@ func (w *world) settle() {
 	for _, source := range w.cfg.State.Sources(namespace) {
 		for _, action := range rules.Plan(w.cfg.State.Snapshot(namespace, source)).Actions {
 			var object any
-			if action.Verb != infer.Delete {
+			switch action.Verb {
+			case infer.Create, infer.Update:
 				object = action.Object()
+			default:
 			}
 			w.put(kinds.RoleBindings(), namespace, action.Name, object)
 		}

@@ -21,18 +21,22 @@ const (
 	byNamespace = "namespace"
 	// byChild finds rules by their child in a namespace; by a ClusterRole in every one.
 	byChild = "child"
-	// byRole finds bindings that people made, bySource those of them that imply others.
+	// byRole finds bindings that people made, bySource those of them that imply others, byGrant
+	// those that were generated.
 	byRole   = "role"
 	bySource = "source"
-	// byOwner finds generated bindings by namespace and source, and all of them.
+	byGrant  = "grant"
+	// byOwner finds generated bindings by namespace and source, and all of them; byOrphan, by
+	// namespace, those of which nothing tells the source.
 	byOwner    = "owner"
+	byOrphan   = "orphan"
 	everywhere = "*"
 )
 
 type (
 	// Rule is an ImpliedRoles.
 	Rule = view.Object[rolev1alpha1.ImpliedRoles]
-	// Binding is a RoleBinding.
+	// Binding is a RoleBinding or ClusterRoleBinding.
 	Binding = view.Object[infer.Binding]
 )
 
@@ -43,6 +47,7 @@ type State struct {
 	Rules    *view.Table[rolev1alpha1.ImpliedRoles]
 	Bindings *view.Table[infer.Binding]
 
+	clusterBindings     *view.Table[infer.Binding]
 	roles, clusterRoles *view.Table[metav1.PartialObjectMetadata]
 
 	mu       sync.Mutex
@@ -60,14 +65,26 @@ func New(v *view.View, cluster string, policy infer.Policy) *State {
 		Bindings: view.Register(v, kinds.RoleBindings(), map[string]func(*infer.Binding) []string{
 			byNamespace: func(b *infer.Binding) []string { return []string{b.Namespace} },
 			byRole: func(b *infer.Binding) []string {
-				return only(b.Grants(), in(b.Namespace, b.Role))
+				return only(!b.Generated(), in(b.Namespace, b.Role))
+			},
+			byGrant: func(b *infer.Binding) []string {
+				return only(b.Generated(), in(b.Namespace, b.Role))
 			},
 			bySource: func(b *infer.Binding) []string {
 				return only(b.IsSource(), in(b.Namespace, b.Role), b.Namespace)
 			},
 			byOwner: func(b *infer.Binding) []string {
-				return only(b.Generated(), b.Namespace+"/"+b.Source, everywhere)
+				if b.Source == "" {
+					return only(b.Generated(), everywhere)
+				}
+				return []string{b.Namespace + "/" + b.Source, everywhere}
 			},
+			byOrphan: func(b *infer.Binding) []string {
+				return only(b.Generated() && b.Source == "", b.Namespace)
+			},
+		}),
+		clusterBindings: view.Register(v, kinds.ClusterRoleBindings(), map[string]func(*infer.Binding) []string{
+			byRole: func(b *infer.Binding) []string { return []string{b.Role.String()} },
 		}),
 		roles:        view.Register[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
 		clusterRoles: view.Register[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
@@ -98,6 +115,12 @@ func RuleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 	child, other := infer.ParseRole(spec.ChildKind, spec.ChildRole)
 	return infer.Rule{Name: r.Name, Created: r.CreationTimestamp.Time, Parent: parent, Child: child, Flaw: cmp.Or(flaw, other)}
 }
+
+// RulesIn lists the rules of a namespace, those included that are being deleted.
+func (s *State) RulesIn(namespace string) []Rule { return s.Rules.By(byNamespace, namespace) }
+
+// RuleCount counts the rules of a namespace.
+func (s *State) RuleCount(namespace string) int { return s.Rules.Count(byNamespace, namespace) }
 
 // Namespaces lists those that have rules, in order.
 func (s *State) Namespaces() []string {
@@ -169,6 +192,36 @@ func (s *State) BindingsTo(namespace string, r infer.Role) []*infer.Binding {
 	return values(s.Bindings.By(byRole, in(namespace, r)))
 }
 
+// BindingsEverywhere lists the ClusterRoleBindings, BindingsEverywhereTo those to a role.
+func (s *State) BindingsEverywhere() []*infer.Binding { return values(s.clusterBindings.All()) }
+
+// BindingsEverywhereTo is a part of [State.BindingsEverywhere].
+func (s *State) BindingsEverywhereTo(r infer.Role) []*infer.Binding {
+	return values(s.clusterBindings.By(byRole, r.String()))
+}
+
+// GeneratedTo lists those that were generated to a role.
+func (s *State) GeneratedTo(namespace string, r infer.Role) []*infer.Binding {
+	return values(s.Bindings.By(byGrant, in(namespace, r)))
+}
+
+// Orphans lists the names of the generated bindings of a namespace of which nothing tells the
+// source, and of the sources that they follow from all the same.
+func (s *State) Orphans(namespace string, rules *infer.RuleSet) []string {
+	var names []string
+	for _, b := range s.Bindings.By(byOrphan, namespace) {
+		names = append(names, b.Key.Name)
+		if source := rules.Claimant(b.Value, s.to(namespace)); source != nil {
+			names = append(names, source.Name)
+		}
+	}
+	return names
+}
+
+func (s *State) to(namespace string) func(infer.Role) []*infer.Binding {
+	return func(r infer.Role) []*infer.Binding { return s.BindingsTo(namespace, r) }
+}
+
 func values(bindings []Binding) []*infer.Binding {
 	list := make([]*infer.Binding, len(bindings))
 	for i, b := range bindings {
@@ -189,9 +242,9 @@ func (s *State) GeneratedFrom(namespace, source string) int {
 func (s *State) Snapshot(namespace, source string) infer.Input {
 	in := infer.Input{
 		Source: source, Generated: values(s.Bindings.By(byOwner, namespace+"/"+source)),
-		Occupant: func(name string) *infer.Binding { return s.Binding(namespace, name) },
+		Occupant: func(name string) *infer.Binding { return s.Binding(namespace, name) }, To: s.to(namespace),
 	}
-	if b := s.Binding(namespace, source); b != nil && b.Grants() {
+	if b := s.Binding(namespace, source); b != nil && b.Source == "" {
 		in.Binding = b
 	}
 	return in

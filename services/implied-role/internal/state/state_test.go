@@ -107,6 +107,17 @@ func TestBindingsAreFoundByWhatTheyAreToEachOther(t *testing.T) {
 	if in := f.Snapshot("team", made); in.Binding != nil {
 		t.Error("what was generated is a source")
 	}
+	if got := names(f.GeneratedTo("team", infer.Role{Name: "viewer"})); got != made {
+		t.Errorf("generated to viewer: %s", got)
+	}
+	f.binding("team", "ir-x-abcdefgh234567ab", "viewer", "")
+	if orphans := f.Orphans("team", infer.NewRuleSet("team", nil, infer.DefaultPolicy())); !slices.Equal(orphans, []string{"ir-x-abcdefgh234567ab"}) {
+		t.Errorf("orphans are %v", orphans)
+	}
+	if in := f.Snapshot("team", "ir-x-abcdefgh234567ab"); in.Binding == nil || len(in.Generated) != 0 {
+		t.Errorf("of an orphan there is %+v", in)
+	}
+	f.put(kinds.RoleBindings(), "team", "ir-x-abcdefgh234567ab", nil)
 
 	f.put(kinds.RoleBindings(), "team", "alice", nil)
 	if in := f.Snapshot("team", "alice"); in.Binding != nil || names(in.Generated) != made {
@@ -115,7 +126,7 @@ func TestBindingsAreFoundByWhatTheyAreToEachOther(t *testing.T) {
 	if sources := f.Sources("team"); !slices.Contains(sources, "alice") || !slices.Contains(sources, "bob") {
 		t.Errorf("sources are %v", sources)
 	}
-	if gone := f.Gone("team"); len(gone) != 1 || gone[0] != f.BindingKey("team", "alice") || len(f.Gone("other")) != 0 {
+	if gone := f.Gone("team"); len(gone) != 2 || gone[0] != f.BindingKey("team", "alice") || len(f.Gone("other")) != 0 {
 		t.Errorf("deleted were %v", gone)
 	}
 	if f.Empty("team") || !f.Empty("nowhere") {

@@ -19,11 +19,6 @@ func (t tree) read(path string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(string(t), path))
 }
 
-func (t tree) has(path string) bool {
-	_, err := os.Lstat(filepath.Join(string(t), path))
-	return err == nil
-}
-
 // write is the only thing that changes a tree.
 func (t tree) write(files []file) error {
 	for _, f := range files {

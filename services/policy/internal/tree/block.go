@@ -167,6 +167,7 @@ func (b *block) scalar() bool {
 		n.Text = rest[1 : length+1]
 		b.at += length + 2
 	default:
+		n.Plain = true
 		if n.Text = rest[:word(rest)]; isNull(n.Text) {
 			n.Kind, n.Text = Null, ""
 		}

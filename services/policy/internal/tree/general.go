@@ -30,6 +30,9 @@ func parseGeneral(text string, line int, budget *Budget, declined *block) (Node,
 		return Node{}, nil
 	}
 	g := general{offset: int32(line) - 1, budget: budget}
+	if err := g.affordable(document.Content[0]); err != nil {
+		return Node{}, err
+	}
 	root, err := g.node(document.Content[0], 0)
 	if root.Kind == Null {
 		return Node{}, err
@@ -41,6 +44,33 @@ func parseGeneral(text string, line int, budget *Budget, declined *block) (Node,
 type general struct {
 	offset int32
 	budget *Budget
+}
+
+// affordable counts nodes, aliases as often as they stand, before any of ours is made.
+func (g *general) affordable(root *yaml.Node) error {
+	most := g.budget.Nodes
+	counts := map[*yaml.Node]int{}
+	var count func(n *yaml.Node) int
+	count = func(n *yaml.Node) int {
+		if known, found := counts[n]; found {
+			return known
+		}
+		// What contains itself is too much.
+		counts[n] = most + 1
+		total := 1
+		if n.Alias != nil {
+			total += count(n.Alias)
+		}
+		for _, child := range n.Content {
+			total = min(total+count(child), most+1)
+		}
+		counts[n] = total
+		return total
+	}
+	if count(root) > most {
+		return tooMany(int32(root.Line)+g.offset, int32(root.Column))
+	}
+	return nil
 }
 
 func (g *general) node(from *yaml.Node, depth int) (Node, error) {
@@ -66,7 +96,7 @@ func (g *general) node(from *yaml.Node, depth int) (Node, error) {
 		return g.mapping(n, from.Content, depth)
 	default:
 		if from.ShortTag() != "!!null" {
-			n.Kind, n.Text = Scalar, from.Value
+			n.Kind, n.Text, n.Plain = Scalar, from.Value, from.Style == 0
 		}
 		return n, nil
 	}

@@ -38,6 +38,8 @@ type Node struct {
 	// Line and Column count from 1.
 	Line, Column int32
 	Kind         Kind
+	// Plain says that a scalar is written without quotes.
+	Plain bool
 }
 
 // Budget bounds what documents may cost; reading spends it.

@@ -45,6 +45,7 @@ func (t Template) Module(r Resource) (string, error) {
 	if t.Privileged || t.Discovered {
 		module = "internal_core_types_" + r.Plural
 	}
+	module = module[:min(len(module), maxName)] // Nobody else goes by the name of a module.
 	for _, err := range []error{
 		valid("the module", module, maxName),
 		valid("the type", token+"_"+r.Singular, maxType),

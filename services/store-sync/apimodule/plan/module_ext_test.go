@@ -212,3 +212,11 @@ func ExampleTemplate_Module() {
 	//     define list_example_com_widgets: member
 	//     define watch_example_com_widgets: member
 }
+
+func TestTheNameOfAModuleIsCutAndNotItsResource(t *testing.T) {
+	r := plan.Resource{Group: "admissionregistration.k8s.io", Plural: "validatingadmissionpolicybindings", Singular: "validatingadmissionpolicybinding"}
+	dsl, err := plan.Template{Discovered: true}.Module(r)
+	if err != nil || !strings.HasPrefix(dsl, "module internal_core_types_validatingadmissionpolicybindi\n") {
+		t.Errorf("got %q: %v", dsl, err)
+	}
+}

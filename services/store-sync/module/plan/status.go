@@ -32,6 +32,8 @@ type Verdict struct {
 	Merged condition.Condition
 	// StoreID is the OpenFGA store, and ModelID its model; "" while there is none.
 	StoreID, ModelID string
+	// Live is what the AuthorizationModel's status must say is live of it.
+	Live *corev1alpha1.LiveModel
 	// Now dates conditions that change.
 	Now metav1.Time
 }
@@ -58,7 +60,7 @@ func NewStatus(has, fields any, conditions []metav1.Condition, types ...string) 
 			continue
 		}
 		s.Outcome, s.Message = eventv1.Outcome_OUTCOME_PENDING, c.Message
-		if c.Reason == ReasonInvalid || c.Reason == ReasonRejected {
+		if c.Reason == ReasonInvalid || c.Reason == ReasonRejected || c.Reason == corev1alpha1.LastGoodLive {
 			s.Outcome = eventv1.Outcome_OUTCOME_REJECTED
 		}
 		break

@@ -22,6 +22,8 @@ type Input struct {
 	Roles string
 	// Defined are the types that modules define which no policy made, and their relations as type#relation.
 	Defined map[string]bool
+	// Room is what is left for documents in the Store's model, nil while nothing is known of that.
+	Room *Room
 	// Documents are those that are present, in any order; what is live of them does not matter.
 	Documents []Document
 	// Has are the AuthorizationModels that were made of documents before.
@@ -51,7 +53,7 @@ const maxRounds = 8
 // refused is tried again beside what was accepted, so that another pass finds nothing to do.
 func Make(in Input) Plan {
 	options, wrong := in.Options()
-	s := newSelection(in.known(), options, in.Defined)
+	s := newSelection(in.known(), options, in.Defined, in.Room)
 	if wrong != nil {
 		s.refuseAll(policy.Diagnostics{{
 			Code: policy.CodeOption, Severity: policy.Error, Message: wrong.Error(),
@@ -65,7 +67,7 @@ func Make(in Input) Plan {
 		if accepted, left := s.progress(); !accepted || !left {
 			break
 		}
-		s = newSelection(s.accepted(), options, in.Defined)
+		s = newSelection(s.accepted(), options, in.Defined, in.Room)
 		p = s.choose()
 	}
 	return in.plan(s, p)

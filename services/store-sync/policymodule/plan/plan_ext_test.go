@@ -29,6 +29,7 @@ type world struct {
 	made      map[string]*corev1alpha1.AuthorizationModel
 	core      []string
 	roles     string
+	room      *plan.Room
 	clock     int64
 }
 
@@ -64,7 +65,7 @@ func (w *world) input() plan.Input {
 		defined[name] = true
 	}
 	return plan.Input{
-		Store: corev1alpha1.StoreRef{Name: "demo"}, Roles: w.roles,
+		Store: corev1alpha1.StoreRef{Name: "demo"}, Roles: w.roles, Room: w.room,
 		Documents: slices.Collect(maps.Values(w.documents)), Has: slices.Collect(maps.Values(w.made)),
 		Defined: defined,
 	}

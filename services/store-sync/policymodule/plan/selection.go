@@ -11,6 +11,8 @@ type selection struct {
 	options policy.Options
 	// defined are the types of modules that no policy made.
 	defined map[string]bool
+	// room is what there is for all documents together, nil if nobody knows.
+	room *Room
 	// documents are in the order of their claims.
 	documents []Document
 	// pending are the indexes of documents whose change is to become live.
@@ -24,9 +26,9 @@ type selection struct {
 }
 
 // newSelection begins with every change pending that can be. Documents are in the order of their claims.
-func newSelection(documents []Document, options policy.Options, defined map[string]bool) *selection {
+func newSelection(documents []Document, options policy.Options, defined map[string]bool, room *Room) *selection {
 	s := &selection{
-		options: options, documents: documents, defined: defined,
+		options: options, documents: documents, defined: defined, room: room,
 		pending: map[int]bool{}, barred: map[int]bool{}, demoted: map[int]bool{}, refused: map[int]policy.Diagnostics{},
 	}
 	for i, d := range documents {

@@ -14,6 +14,9 @@ import (
 
 // try checks the policy with some of the changes.
 func (s *selection) try(changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
+	if found := s.vast(changes); found != nil {
+		return nil, found
+	}
 	var documents []*syntax.Document
 	for i, d := range s.documents {
 		if text := s.text(i, changes); text != nil {
@@ -26,6 +29,9 @@ func (s *selection) try(changes map[int]bool) (*policy.Policy, policy.Diagnostic
 	}
 	// A policy of nothing is one that nobody has begun to register.
 	found = slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity != policy.Error || d.Code == policy.CodeEmpty })
+	if len(found) == 0 && p != nil {
+		found = s.overfull(p, changes)
+	}
 	switch {
 	case len(found) > 0:
 		return nil, found

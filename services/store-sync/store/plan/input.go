@@ -64,12 +64,15 @@ type Rival struct {
 	Value *corev1alpha1.Store
 }
 
-// Sources are the modules of the Store's model. Their origins give them one order, whatever
+// Sources are the modules of the Store's model, with what was live of them. Their origins give them one order, whatever
 // order the objects come in: the core module, then AuthorizationModels by cluster and name,
 // then PolicyDocuments, then what is provided, unless an AuthorizationModel is for the same API or
 // the core module lacks what it builds on.
 func Sources(in Input) (core model.Module, others []model.Module) {
 	core = model.Module{DSL: in.Store.Spec.CoreModule}
+	if live := in.Store.Status.Live; live != nil {
+		core.Live = live.CoreModule
+	}
 	known := map[string]bool{}
 	for _, m := range in.Modules {
 		if m.empty() {
@@ -79,6 +82,7 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 		known[api] = api != ""
 		others = append(others, model.Module{
 			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: api, Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation],
+			Live: in.lastLive(m), Created: m.Value.CreationTimestamp.Time,
 		})
 	}
 	defines := sync.OnceValue(core.Defines)

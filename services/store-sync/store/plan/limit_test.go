@@ -12,7 +12,7 @@ func TestOverTheLimitsEachModuleIsToldWhatConcernsIt(t *testing.T) {
 	w.limits = model.Limits{Types: 3} // As many as there are.
 	w.modules = append(w.modules, module("straw", dsl("group")), module("wrong", "module wrong\n\ntype x\n  relations\n    define r: [nobody]\n"))
 	w.pass(1000)
-	w.expectConditions(t, "ModelSynced=False/LimitExceeded", "m00:Merged=True/Merged", "straw:Merged=False/LimitExceeded", "wrong:Merged=False/Rejected")
+	w.expectConditions(t, "ModelSynced=True/ModulesRejected", "m00:Merged=True/Merged", "straw:Merged=False/LimitExceeded", "wrong:Merged=False/Rejected")
 	if got := w.store.Status.AuthorizationModelID; got != good {
 		t.Errorf("the status names model %s, want %s", got, good)
 	}

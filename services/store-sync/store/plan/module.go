@@ -22,21 +22,27 @@ const (
 	ReasonStorePending  = "StorePending"
 )
 
+// moduleConditions are the types that store-sync writes to an AuthorizationModel.
+func moduleConditions() []string { return []string{corev1alpha1.Merged} }
+
 // OwnModuleStatus is the part of an AuthorizationModel's status that store-sync writes.
 func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.AuthorizationModelStatus {
 	return corev1alpha1.AuthorizationModelStatus{
-		ModelDigest: s.ModelDigest, AuthorizationModelID: s.AuthorizationModelID,
+		ModelDigest: s.ModelDigest, AuthorizationModelID: s.AuthorizationModelID, Live: s.Live,
 		Conditions: condition.Apply(s.Conditions, moduleConditions(), 0, metav1.Time{}),
 	}
 }
 
-func moduleConditions() []string { return []string{corev1alpha1.Merged} }
+// outReasons are those of a module that the merge does not take as its object has it.
+func outReasons() []string {
+	return []string{moduleplan.ReasonRejected, corev1alpha1.LastGoodLive, ReasonLimitExceeded}
+}
 
 // ModuleStatus is what the status of an AuthorizationModel must be. The tuples there are tuple-sync's.
 func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict) moduleplan.Status {
 	has := OwnModuleStatus(o.Status)
 	s := corev1alpha1.AuthorizationModelStatus{
-		Conditions: condition.Apply(has.Conditions, moduleConditions(), o.Generation, verdict.Now, verdict.Merged),
+		Live: verdict.Live, Conditions: condition.Apply(has.Conditions, moduleConditions(), o.Generation, verdict.Now, verdict.Merged),
 	}
 	if verdict.Merged.Holds() {
 		s.ModelDigest, s.AuthorizationModelID = o.ModelDigest(verdict.StoreID), verdict.ModelID
@@ -45,7 +51,7 @@ func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict
 		}
 	}
 	status := moduleplan.NewStatus(has, s, s.Conditions, corev1alpha1.Merged)
-	if c, ok := condition.Changed(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && c.Reason == moduleplan.ReasonRejected {
+	if c, ok := condition.Changed(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && slices.Contains(outReasons(), c.Reason) {
 		status.Notes = []condition.Note{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
 	}
 	return status
@@ -62,16 +68,20 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 	i := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key == carrier })
 	switch {
 	case i >= 0 && in.Elsewhere != nil:
+		// Its own cluster records nothing: it does not know which generation was merged there.
 		v.Merged = elsewhere(in, in.Modules[i])
 	case in.Store == nil:
 		v.Merged = no(ReasonStoreNotFound, "there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster)
 	case in.deleting():
 		v.Merged = no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name)
 		if i >= 0 {
-			v.Merged = unlessLive(in.Modules[i], true, v.Merged)
+			v.Merged, v.Live = unlessLive(in.Modules[i], true, v.Merged), in.recordedLive(in.Modules[i])
 		}
 	case i >= 0:
-		v.Merged = mergedCondition(in, obs, in.Modules[i])
+		v.Merged, v.Live = mergedCondition(in, obs, in.Modules[i]), in.recordedLive(in.Modules[i])
+		if modelProblem(in, obs, chooseStore(in, obs)) == nil {
+			v.Live = in.nextLive(in.Modules[i])
+		}
 	}
 	return v
 }
@@ -85,7 +95,7 @@ func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 	c := chooseStore(in, obs)
 	if p := modelProblem(in, obs, c); p != nil {
 		if report.State == model.Rejected && p.reason != ReasonInvalidCore {
-			return mergedAs(report.State, report.Message)
+			return mergedAs(report)
 		}
 		latest, _ := obs.latest(c.id)
 		// Without its core nothing is known of a module: it may only lack what the core should define.
@@ -93,9 +103,9 @@ func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 			fmt.Sprintf("Store %q has no new model: %s", in.Key.Name, p.message)))
 	}
 	if !known {
-		return mergedAs(model.Rejected, "")
+		report.State = model.Rejected
 	}
-	return mergedAs(report.State, report.Message)
+	return mergedAs(report)
 }
 
 // storeOf is the OpenFGA store that the module's tuples belong into, and its model; "" if there is none.
@@ -118,20 +128,35 @@ func elsewhere(in Input, m Module) condition.Condition {
 		return condition.New(corev1alpha1.Merged, false, ReasonStorePending,
 			fmt.Sprintf("Store %q in cluster %q does not list this module yet", in.Key.Name, in.Key.Cluster))
 	}
-	return mergedAs(model.State(in.Elsewhere.Status.Modules[i].State), in.Elsewhere.Status.Modules[i].Message)
+	is := in.Elsewhere.Status.Modules[i]
+	return mergedAs(model.Report{State: model.State(is.State), Message: is.Message})
 }
 
 // mergedAs is the condition of a module by what the merge made of it. It does not name the model,
 // or every new model would mean a write to every object that is part of it.
-func mergedAs(state model.State, message string) condition.Condition {
-	switch state {
-	case model.Rejected:
-		return condition.New(corev1alpha1.Merged, false, moduleplan.ReasonRejected, message)
-	case model.Duplicate:
-		return condition.New(corev1alpha1.Merged, true, ReasonDuplicate, message)
+func mergedAs(r model.Report) condition.Condition {
+	switch {
+	case r.State == model.LastGoodLive:
+		return condition.New(corev1alpha1.Merged, false, corev1alpha1.LastGoodLive, r.Message+"; its last live text, in status.live, stays: "+unrevoked(r))
+	case r.State == model.Rejected && r.Exceeds:
+		return condition.New(corev1alpha1.Merged, false, ReasonLimitExceeded, r.Message)
+	case r.State == model.Rejected:
+		return condition.New(corev1alpha1.Merged, false, moduleplan.ReasonRejected, r.Message)
+	case r.State == model.Duplicate:
+		return condition.New(corev1alpha1.Merged, true, ReasonDuplicate, r.Message)
 	default:
 		return condition.New(corev1alpha1.Merged, true, ReasonMerged, "part of the store's live model")
 	}
+}
+
+// unrevoked tells what an edit that cannot be live has not done, and how it is done now.
+func unrevoked(r model.Report) string {
+	if r.Unread {
+		return "nothing that this edit removes from the model has been removed; to revoke now, apply a text that can be read, " +
+			"or take tuples out of spec.tuples"
+	}
+	return "names that this edit removes are gone as far as the rest holds without them, what it narrows is as it was; " +
+		"to revoke now, apply a text that is valid, or take tuples out of spec.tuples"
 }
 
 // unlessLive keeps the condition of a module whose present generation is part of the model that stays live.

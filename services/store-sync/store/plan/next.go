@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,10 +31,11 @@ const (
 	RenameStore Verb = "rename store"
 	// Record writes the id to the Store's status, before a model makes the store precious.
 	Record Verb = "record store"
+	// RecordLive writes to statuses what is live from now on, before a model that takes something away, and takes back
+	// the digests of texts that the model has no more.
+	RecordLive Verb = "record live texts"
 	// LatestModel asks for the newest model of StoreID.
 	LatestModel Verb = "read latest model"
-	// Withdraw takes back what statuses say of texts that the next model has no more.
-	Withdraw Verb = "withdraw digests"
 	// WriteModel makes Model the newest of StoreID.
 	WriteModel Verb = "write model"
 	// DeleteStore deletes StoreID with everything in it.
@@ -55,7 +57,7 @@ type Action struct {
 // Renews reports whether the view holds more after the action that [Next] must know.
 func (a Action) Renews() bool {
 	switch a.Verb {
-	case AddFinalizer, RemoveFinalizer, Record, Withdraw: // The objects themselves have changed.
+	case AddFinalizer, RemoveFinalizer, Record, RecordLive: // The objects themselves have changed.
 		return true
 	default:
 		return a.Verb == FindStores // Other Stores may have those that were found.
@@ -91,7 +93,8 @@ func Next(in Input, obs Observed) Action {
 // syncStore makes sure of the store itself: that it is recorded and, where that is not
 // known, that it exists under the right name.
 func syncStore(in Input, obs Observed, id string) (Action, bool) {
-	unknown := meta.FindStatusCondition(in.Store.Status.Conditions, corev1alpha1.NameUnique) == nil
+	synced, _ := before(in, corev1alpha1.StoreSynced) // It may be about another store, that a person replaced in the status.
+	unknown := meta.FindStatusCondition(in.Store.Status.Conditions, corev1alpha1.NameUnique) == nil || !strings.HasPrefix(synced.Message, storeNamed(id))
 	switch {
 	case (in.Resync || unknown) && !obs.Listed && obs.Created != id:
 		return Action{Verb: FindStores}, true
@@ -114,8 +117,8 @@ func syncModel(in Input, obs Observed, id string) Action {
 		return Action{Verb: LatestModel, StoreID: id}
 	case (latest == nil || wanted || in.news()) && !obs.exists(id):
 		return Action{Verb: GetStore, StoreID: id}
-	case wanted && len(in.Outdated()) > 0:
-		return Action{Verb: Withdraw}
+	case wanted && (in.takes() || len(in.Outdated()) > 0):
+		return Action{Verb: RecordLive, StoreID: id}
 	case wanted:
 		return Action{Verb: WriteModel, StoreID: id, Model: in.Merged.Model}
 	}

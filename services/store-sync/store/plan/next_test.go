@@ -82,18 +82,24 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		},
 		"what a changed core says no more is withdrawn first": {
 			given: []func(*world){inStep, edit(core + "\ntype folder\n")},
-			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.Withdraw, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"what a changed module says no more is withdrawn first": {
 			given: []func(*world){withModules(dsl("folder")), inStep, func(w *world) { w.modules[0].Value.Spec.Model = dsl("group") }},
-			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.Withdraw, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"who is evicted is told first": {
 			given: []func(*world){withModules(dsl("folder")), inStep, edit(core + "\ntype folder\n")},
-			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.Withdraw, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			alive: []string{"id1"},
+		},
+		"of a store that a person put into the status it is asked whether others bear the name": {
+			given:      []func(*world){inStep, exists("demo"), func(w *world) { w.store.Status.StoreID = w.fga[1].ID }},
+			steps:      []plan.Verb{plan.FindStores, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Recorded", "NameUnique=False/SeveralStores"},
+			alive:      []string{"id1", "id3"},
 		},
 		"another model in the store is replaced": {
 			given: []func(*world){inStep, func(w *world) { w.fga[0].models = append(w.fga[0].models, foreignModel()) }},
@@ -140,9 +146,15 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			steps:      []plan.Verb{plan.WriteStatus},
 			conditions: []string{"StoreSynced=False/InvalidName", "ModelSynced=False/NoStore", "m00:Merged=False/NoStore"},
 		},
-		"a core module that does not validate leaves the last good model": {
-			given:      []func(*world){inStep, edit(broken)},
+		"a core module that cannot be read leaves the last good model": {
+			given:      []func(*world){inStep, edit(typo)},
 			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive"},
+			alive:      []string{"id1"},
+		},
+		"what a core module that does not validate no longer has leaves the model": {
+			given:      []func(*world){inStep, edit(broken)},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore"},
 			alive:      []string{"id1"},
 		},
@@ -167,10 +179,16 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			},
 			alive: []string{"id1"},
 		},
-		"a model with too many types is not written": {
+		"a module that there is no room for waits": {
 			given:      []func(*world){inStep, withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
 			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
-			conditions: []string{"ModelSynced=False/LimitExceeded", "m00:Merged=False/LimitExceeded"},
+			conditions: []string{"ModelSynced=True/ModulesRejected", "ModulesInSync=False/Rejected", "m00:Merged=False/LimitExceeded"},
+			alive:      []string{"id1"},
+		},
+		"a core module that there is no room for leaves the one before": {
+			given:      []func(*world){inStep, edit(core + "\ntype more\n"), func(w *world) { w.limits = model.Limits{Types: 2} }},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
+			conditions: []string{"ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive"},
 			alive:      []string{"id1"},
 		},
 		"a model that OpenFGA refuses after all is told": {

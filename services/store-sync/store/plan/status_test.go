@@ -26,9 +26,9 @@ func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		"no types":   {[]func(*world){edit("module core\n")}, corev1alpha1.ModelSynced, []string{"no module defines a type", "type user"}},
 		"empty core": {[]func(*world){edit(" \n")}, corev1alpha1.ModelSynced, []string{"empty", "module <name>"}},
 		"core that was good": {
-			[]func(*world){inStep, edit(broken)},
+			[]func(*world){inStep, edit(typo)},
 			corev1alpha1.ModelSynced,
-			[]string{"model2, the last good one, stays live"},
+			[]string{"spec.coreModule: line 5:", "model2 is live, with the core module of generation 1", "nothing that this edit removes", "to revoke now"},
 		},
 		"module": {
 			[]func(*world){withModules("nonsense")},
@@ -37,12 +37,12 @@ func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		},
 		"limit": {
 			[]func(*world){withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
-			corev1alpha1.ModelSynced,
-			[]string{"3 types, of at most 2", "raise the limits"},
+			"m00",
+			[]string{"no room for it", "3 types, of at most 2", "raise the limits"},
 		},
 		"size": {
 			[]func(*world){withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Bytes: 130} }},
-			corev1alpha1.ModelSynced,
+			"m00",
 			[]string{"bytes, of at most 130"},
 		},
 		"namesakes": {
@@ -68,6 +68,9 @@ func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
 			w := newWorld(test.given...)
 			w.pass(1000)
 			got := w.message(test.kind)
+			if test.kind == "m00" {
+				got = w.modules[0].Value.Status.Conditions[0].Message
+			}
 			for _, part := range test.want {
 				if !strings.Contains(got, part) {
 					t.Errorf("%s says %q, without %q", test.kind, got, part)
@@ -150,7 +153,7 @@ func TestOutcomesAndNotes(t *testing.T) {
 		"bad module, told before": {[]func(*world){withModules("nonsense"), inStep}, applied, rejected, nil},
 		"bad name":                {[]func(*world){withModules(dsl("folder")), func(w *world) { w.name = "ab" }}, rejected, pending, []string{"StoreRejected"}},
 		"too large": {
-			[]func(*world){withModules(dsl("folder")), inStep, func(w *world) { w.limits.Types = 2 }}, rejected, applied, []string{"ModelRejected"},
+			[]func(*world){inStep, withModules(dsl("folder")), func(w *world) { w.limits.Types = 2 }}, applied, pending, []string{"ModuleRejected"},
 		},
 		"blocked": {[]func(*world){withModules(dsl("folder")), inStep, deleting}, pending, applied, nil},
 	}

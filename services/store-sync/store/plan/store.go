@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/clip"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/store-sync/model"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // Reasons of the condition ModelSynced; Forbidden is one of StoreSynced.
@@ -31,7 +33,7 @@ const maxModules, maxMessage = 200, 1024
 // storeConditions are the types that store-sync writes to a Store.
 func storeConditions() []string {
 	return []string{
-		corev1alpha1.StoreSynced, corev1alpha1.ModelSynced, corev1alpha1.NameUnique,
+		corev1alpha1.StoreSynced, corev1alpha1.ModelSynced, corev1alpha1.ModulesInSync, corev1alpha1.NameUnique,
 		corev1alpha1.NameInSync, corev1alpha1.Deleting,
 	}
 }
@@ -39,7 +41,7 @@ func storeConditions() []string {
 // OwnStoreStatus is the part of a Store's status that store-sync writes.
 func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 	return corev1alpha1.StoreStatus{
-		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules,
+		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules, Live: s.Live,
 		Conditions: condition.Apply(s.Conditions, storeConditions(), 0, metav1.Time{}),
 	}
 }
@@ -58,7 +60,10 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 		}
 	default:
 		c := chooseStore(in, obs)
-		s.StoreID, s.AuthorizationModelID, s.ModelDigest, s.Modules = c.id, in.modelID(obs, c.id), "", modules(in)
+		s.StoreID, s.AuthorizationModelID, s.ModelDigest, s.Modules = c.id, in.modelID(obs, c.id), "", modules(in, c)
+		if modelProblem(in, obs, c) == nil {
+			s.Live = in.nextLiveCore()
+		}
 		types, set = nil, conditions(in, obs, c)
 		for _, found := range set {
 			if types = append(types, found.Type); found.Type == corev1alpha1.ModelSynced && found.Holds() {
@@ -78,7 +83,7 @@ func forbidden(why error) []condition.Condition {
 
 // conditions are those of a Store that is to live.
 func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
-	set := []condition.Condition{storeSynced(in, obs, c), modelSynced(in, obs, c)}
+	set := []condition.Condition{storeSynced(in, obs, c), modelSynced(in, obs, c), modulesInSync(in, c)}
 	if c.id == "" {
 		return set
 	}
@@ -133,7 +138,16 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	if !live(in, obs, c.id) {
 		return is(false, reasonWriting, "the model is being written")
 	}
-	merged, left := count(in.Merged.Reports)
+	if core := in.core(); core.State == model.LastGoodLive {
+		reason := ReasonInvalidCore
+		if core.Exceeds {
+			reason = ReasonLimitExceeded
+		}
+		return is(false, reason, fmt.Sprintf("spec.coreModule: %s; model %s is live, with the core module of generation %d and everybody else's: %s",
+			core.Message, id, in.Store.Status.Live.Generation, unrevoked(core)))
+	}
+	left := in.in(model.LastGoodLive, model.Rejected)
+	merged := len(in.Merged.Reports) - len(left)
 	if len(left) == 0 {
 		return is(true, ReasonMerged, fmt.Sprintf("model %s holds all %d modules", id, merged))
 	}
@@ -161,20 +175,45 @@ func modelProblem(in Input, obs Observed, c storeChoice) *problem {
 	return nil
 }
 
-// count tells how many modules are in the model, and the sources of those that are not.
-func count(reports []model.Report) (merged int, left []string) {
-	for _, r := range reports {
-		if r.State == model.Rejected {
-			left = append(left, r.Origin.String())
-		} else {
-			merged++
+// in lists the sources of the modules that are in some state.
+func (in Input) in(states ...model.State) []string {
+	var sources []string
+	for _, r := range in.Merged.Reports {
+		if slices.Contains(states, r.State) {
+			sources = append(sources, source(in, r.Origin))
 		}
 	}
-	return merged, left
+	return sources
 }
 
-// modules is the list in a Store's status.
-func modules(in Input) []corev1alpha1.ModuleStatus {
+// further is where more is said of modules that are not live as they are.
+const further = "; what edits of these that cannot be read remove from the model has not been removed: " +
+	"status.modules and their own conditions say why, and how to revoke now"
+
+// modulesInSync counts what is not live as its object has it.
+func modulesInSync(in Input, c storeChoice) condition.Condition {
+	is := func(holds bool, reason, format string, args ...any) condition.Condition {
+		return condition.New(corev1alpha1.ModulesInSync, holds, reason, fmt.Sprintf(format, args...))
+	}
+	kept, left, all := in.in(model.LastGoodLive), in.in(model.Rejected), len(in.Merged.Reports)
+	switch {
+	case c.problem != nil:
+		return is(false, ReasonNoStore, "there is no OpenFGA store to write the modules to")
+	case len(left) > 0:
+		return is(false, moduleplan.ReasonRejected, "of %d modules %d are rejected (%s), and of %d the last live text stays%s",
+			all, len(left), enumerate(left), len(kept), further)
+	case len(kept) > 0:
+		return is(false, corev1alpha1.LastGoodLive, "of %d modules the last live text stays of %d: %s%s", all, len(kept), enumerate(kept), further)
+	default:
+		return is(true, "AllLive", "all %d modules are live", all)
+	}
+}
+
+// modules is the list in a Store's status. Without an OpenFGA store nothing is merged.
+func modules(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
+	if c.problem != nil {
+		return nil
+	}
 	reports := in.Merged.Reports[:min(len(in.Merged.Reports), maxModules)]
 	list := make([]corev1alpha1.ModuleStatus, len(reports))
 	for i, r := range reports {

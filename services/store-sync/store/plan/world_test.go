@@ -30,7 +30,11 @@ type document
     define owner: [user]
 `
 
-const broken = "module core\n\ntype user\n  relations\n    define owner: [nobody]\n"
+// broken can be read, and cannot live; typo cannot be read.
+const (
+	typo   = "module core\n\ntype user\n  relations\n    define owner [user]\n"
+	broken = "module core\n\ntype user\n  relations\n    define owner: [nobody]\n"
+)
 
 // dsl is a module with a type of the given name, which refers to the core module.
 func dsl(name string) string {
@@ -74,7 +78,7 @@ func newWorld(arrange ...func(*world)) *world {
 	w := &world{
 		name: "demo", noRename: errors.New("not supported by this OpenFGA server"),
 		store: &corev1alpha1.Store{
-			ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1},
+			ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1, UID: "first"},
 			Spec:       corev1alpha1.StoreSpec{CoreModule: core},
 		},
 	}
@@ -212,8 +216,16 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 		s.deleted, obs.Deleted, obs.Absent = true, a.StoreID, append(obs.Absent, a.StoreID)
 	case plan.Record:
 		w.write(*obs)
-	case plan.Withdraw:
-		w.withdraw()
+	case plan.RecordLive:
+		store, modules := plan.LiveRecords(w.input())
+		if store != nil {
+			w.store.Status.Live, w.store.Status.ModelDigest = store.Live, store.ModelDigest
+		}
+		for _, m := range w.modules {
+			if status, ok := modules[m.Key]; ok {
+				m.Value.Status.Live, m.Value.Status.ModelDigest = status.Live, status.ModelDigest
+			}
+		}
 	case plan.WriteStatus:
 		wrote = false
 		w.writeStatuses(*obs)
@@ -262,18 +274,6 @@ func (w *world) writeStatuses(obs plan.Observed) {
 			fields := status.Fields.(corev1alpha1.AuthorizationModelStatus)
 			fields.StoreID = m.Value.Status.StoreID
 			m.Value.Status = fields
-		}
-	}
-}
-
-func (w *world) withdraw() {
-	outdated := w.input().Outdated()
-	if slices.Contains(outdated, w.input().Key) {
-		w.store.Status.ModelDigest = ""
-	}
-	for _, m := range w.modules {
-		if slices.Contains(outdated, m.Key) {
-			m.Value.Status.ModelDigest = ""
 		}
 	}
 }

@@ -51,6 +51,7 @@ var (
 	errNoStore   = errors.New("the Store has no OpenFGA store yet")
 	errElsewhere = errors.New("the object's tuples are still in another store")
 	errNoModel   = errors.New("the store has no model yet")
+	errOutdated  = errors.New("the object's module is not live as it is now: what it adds waits for that")
 	errTwice     = errors.New("the same tuple is declared above with another condition: keep one of them")
 	errTooLarge  = errors.New("the object would become too large with its record in status.managedTuples: move tuples to another AuthorizationModel")
 	errDeleting  = errors.New("the object is being deleted")
@@ -155,6 +156,8 @@ func (e *Evaluation) decide(model *Model, claims map[tuple.ID]claim) {
 			v.refuse(fmt.Errorf("%w by %s: change one of them", errOtherSays, other.by.Owner.Key))
 		case model == nil && !there:
 			v.State, v.Reason = Waiting, errNoModel.Error()
+		case e.Owner.Outdated && !there && !e.Owner.moved():
+			v.State, v.Reason = Waiting, errOutdated.Error()
 		case e.Owner.Deleting && !e.Owner.HasFinalizer && !there:
 			v.refuse(errDeleting)
 		case model != nil:

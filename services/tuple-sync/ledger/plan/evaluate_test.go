@@ -52,6 +52,32 @@ func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
 	}
 }
 
+func TestWhileAnEarlierTextIsLiveWhatTakesAwayActsAndWhatGivesWaits(t *testing.T) {
+	o := owner("a", t1, t2).recorded("S", t1, t3)
+	o.Generation, o.ModuleLive, o.Outdated = 2, false, true
+	p := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
+	if len(p.Write) > 0 || !slices.Equal(p.Remove, []tuple.Tuple{t3}) {
+		t.Errorf("writes %v, removes %v", p.Write, p.Remove)
+	}
+	if c := p.Actions[0].NextCondition; c.Reason != Pending || !strings.Contains(c.Message, "1 of 2 tuples wait") || !strings.Contains(c.Message, "waits for that") {
+		t.Errorf("condition is %+v", c)
+	}
+	moved := owner("a", t1, t2).recorded("lost", t1, t2)
+	moved.Generation, moved.ModuleLive, moved.Outdated = 2, false, true
+	left := Make(Input{StoreID: "lost", Owners: []Owner{moved}, Model: testModel(t)}).Actions[0]
+	moved.Record, moved.Condition, moved.StatusStoreID = left.Commit.Record, left.Commit.Condition, left.Commit.StoreID
+	if p := Make(Input{StoreID: "S", Owners: []Owner{moved}}); !p.Idle() {
+		t.Errorf("before there is a model it does %+v", p)
+	}
+	if p := Make(Input{StoreID: "S", Owners: []Owner{moved}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t1, t2}) {
+		t.Errorf("writes %v after the store was lost", p.Write)
+	}
+	o.Outdated, o.ModuleLive = false, true
+	if p = Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t2}) {
+		t.Errorf("writes %v when the text is live", p.Write)
+	}
+}
+
 func TestARecordThatWouldNotFitIsRefusedInTime(t *testing.T) {
 	var declared []tuple.Tuple
 	for i := range 800 {

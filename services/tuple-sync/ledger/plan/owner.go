@@ -50,6 +50,9 @@ type Owner struct {
 	ModuleJudged, ModuleLive bool
 	// Obstacle is what store-sync says against the object being ready; it has no type if nothing.
 	Obstacle condition.Condition
+	// Outdated means that an earlier text of the object's module is live in its place: what this
+	// generation gives waits for its own.
+	Outdated bool
 	// Size is about that of the object without any tuple, in bytes.
 	Size int
 }
@@ -67,6 +70,11 @@ func (o *Owner) inStep() bool {
 		return true
 	}
 	return len(o.Record.Tuples) == 0
+}
+
+// moved says that the owner's tuples were in another store before: that none is recorded here does not mean that it is new.
+func (o *Owner) moved() bool {
+	return o.Condition.Reason == Syncing && o.StatusStoreID != o.TargetStoreID
 }
 
 // phase is what an owner is to one store.

@@ -88,6 +88,7 @@ func (k *kindReflector) await(ctx context.Context) error {
 		level, interval = slog.LevelInfo, absentOptionalInterval
 	}
 	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version)
+	defer k.open()() // There is nothing to tell of.
 	for backoff.Sleep(ctx, interval) {
 		_, err := k.cfg.Source.List(ctx, k.kind, "")
 		if err == nil {
@@ -127,6 +128,7 @@ func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, 
 	if err := k.look(ctx); err != nil {
 		return version, err
 	}
+	defer k.open()()
 	for e, err := range k.cfg.Source.Watch(ctx, k.kind, version) {
 		if err != nil {
 			return version, err

@@ -50,6 +50,8 @@ type kindReflector struct {
 	restart context.CancelCauseFunc
 	// suspect is an object whose message was not found.
 	suspect types.NamespacedName
+	// opened is when the watch under way began, closed when the last one that was open ended.
+	opened, closed time.Time
 }
 
 // head is a [publish.Head] without what is known anyhow.

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/publish"
@@ -27,46 +28,45 @@ const byKind = "kind"
 
 // NewMetrics registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		published: prometheus.NewCounterVec(prometheus.CounterOpts{
+	made := promauto.With(registerer)
+	return &Metrics{
+		published: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_published_total", Help: "Publications of changes: written, stale (as new a state was there) or failed.",
 		}, []string{byKind, "operation", "result"}),
-		retries: prometheus.NewCounter(prometheus.CounterOpts{
+		retries: made.NewCounter(prometheus.CounterOpts{
 			Name: "entail_watcher_retries_total", Help: "Publications that will be tried again.",
 		}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+		inFlight: made.NewGauge(prometheus.GaugeOpts{
 			Name: "entail_watcher_in_flight", Help: "Publications that wait for their acknowledgement.",
 		}),
-		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
+		delay: made.NewHistogram(prometheus.HistogramOpts{
 			Name: "entail_watcher_publication_seconds", Help: "From the observation of a change to its acknowledgement.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
 		}),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		waiting: made.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_waiting", Help: "Objects whose newest state is not published yet.",
 		}, []string{byKind}),
-		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		objects: made.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_objects", Help: "Living objects on the stream.",
 		}, []string{byKind}),
-		sweeps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		sweeps: made.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 		}, []string{byKind}),
-		rewound: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		rewound: made.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_rewound", Help: "1 while the API server is at an earlier resource version than it, or the stream, was before.",
 		}, []string{byKind}),
-		epochs: prometheus.NewCounter(prometheus.CounterOpts{
+		epochs: made.NewCounter(prometheus.CounterOpts{
 			Name: "entail_watcher_epochs_total", Help: "How often everything was published anew because the cluster went back in time.",
 		}),
-		restored: prometheus.NewCounterVec(prometheus.CounterOpts{
+		restored: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_streams_restored_total", Help: "Streams that were missing, or had another configuration, and were restored.",
 		}, []string{"stream"}),
+		differing: made.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
+			Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
+		}, []string{byKind}),
 	}
-	m.differing = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
-		Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
-	}, []string{byKind})
-	registerer.MustRegister(m.differing, m.published, m.retries, m.inFlight, m.delay, m.waiting, m.objects, m.sweeps, m.rewound, m.epochs, m.restored)
-	return m
 }
 
 func (m *Metrics) publication(kind string, c event.Change, ack publish.Ack, err error) {

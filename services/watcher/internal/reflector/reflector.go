@@ -151,6 +151,7 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 		group.Go(func() error { return k.run(ctx) })
 	}
 	group.Go(func() error { r.look(ctx); return nil })
+	group.Go(func() error { r.beat(ctx); return nil })
 	r.check(ctx)
 	return nil
 }

@@ -63,6 +63,15 @@ func (t *Trail) Letters(ctx context.Context, service string, before uint64, limi
 	return letters, 0, nil
 }
 
+// CountLetters tells how many dead letters there are.
+func (t *Trail) CountLetters(ctx context.Context) (uint64, error) {
+	stream, err := t.stream(ctx, topology.DeadLetters)
+	if err != nil {
+		return 0, err
+	}
+	return stream.CachedInfo().State.Msgs, nil
+}
+
 // Letter reads one letter.
 func (t *Trail) Letter(ctx context.Context, id uint64) (Letter, error) {
 	stream, err := t.stream(ctx, topology.DeadLetters)

@@ -122,60 +122,70 @@ func NewInferenceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			httpClient,
 			baseURL+InferenceServiceListRulesProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("ListRules")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listInferences: connect.NewClient[v1.ListInferencesRequest, v1.ListInferencesResponse](
 			httpClient,
 			baseURL+InferenceServiceListInferencesProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("ListInferences")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		getInference: connect.NewClient[v1.GetInferenceRequest, v1.GetInferenceResponse](
 			httpClient,
 			baseURL+InferenceServiceGetInferenceProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("GetInference")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listImplyingRoles: connect.NewClient[v1.ListImplyingRolesRequest, v1.ListImplyingRolesResponse](
 			httpClient,
 			baseURL+InferenceServiceListImplyingRolesProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("ListImplyingRoles")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		explainRole: connect.NewClient[v1.ExplainRoleRequest, v1.ExplainRoleResponse](
 			httpClient,
 			baseURL+InferenceServiceExplainRoleProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("ExplainRole")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		explainBinding: connect.NewClient[v1.ExplainBindingRequest, v1.ExplainBindingResponse](
 			httpClient,
 			baseURL+InferenceServiceExplainBindingProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("ExplainBinding")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		whoHasRole: connect.NewClient[v1.WhoHasRoleRequest, v1.WhoHasRoleResponse](
 			httpClient,
 			baseURL+InferenceServiceWhoHasRoleProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("WhoHasRole")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listEffectiveRoles: connect.NewClient[v1.ListEffectiveRolesRequest, v1.ListEffectiveRolesResponse](
 			httpClient,
 			baseURL+InferenceServiceListEffectiveRolesProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("ListEffectiveRoles")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		previewRules: connect.NewClient[v1.PreviewRulesRequest, v1.PreviewRulesResponse](
 			httpClient,
 			baseURL+InferenceServicePreviewRulesProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("PreviewRules")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		previewBinding: connect.NewClient[v1.PreviewBindingRequest, v1.PreviewBindingResponse](
 			httpClient,
 			baseURL+InferenceServicePreviewBindingProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("PreviewBinding")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		watchInferences: connect.NewClient[v1.WatchInferencesRequest, v1.WatchInferencesResponse](
@@ -188,12 +198,14 @@ func NewInferenceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			httpClient,
 			baseURL+InferenceServiceGetSyncStatusProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("GetSyncStatus")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		checkDrift: connect.NewClient[v1.CheckDriftRequest, v1.CheckDriftResponse](
 			httpClient,
 			baseURL+InferenceServiceCheckDriftProcedure,
 			connect.WithSchema(inferenceServiceMethods.ByName("CheckDrift")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -371,60 +383,70 @@ func NewInferenceServiceHandler(svc InferenceServiceHandler, opts ...connect.Han
 		InferenceServiceListRulesProcedure,
 		svc.ListRules,
 		connect.WithSchema(inferenceServiceMethods.ByName("ListRules")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceListInferencesHandler := connect.NewUnaryHandlerSimple(
 		InferenceServiceListInferencesProcedure,
 		svc.ListInferences,
 		connect.WithSchema(inferenceServiceMethods.ByName("ListInferences")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceGetInferenceHandler := connect.NewUnaryHandlerSimple(
 		InferenceServiceGetInferenceProcedure,
 		svc.GetInference,
 		connect.WithSchema(inferenceServiceMethods.ByName("GetInference")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceListImplyingRolesHandler := connect.NewUnaryHandlerSimple(
 		InferenceServiceListImplyingRolesProcedure,
 		svc.ListImplyingRoles,
 		connect.WithSchema(inferenceServiceMethods.ByName("ListImplyingRoles")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceExplainRoleHandler := connect.NewUnaryHandlerSimple(
 		InferenceServiceExplainRoleProcedure,
 		svc.ExplainRole,
 		connect.WithSchema(inferenceServiceMethods.ByName("ExplainRole")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceExplainBindingHandler := connect.NewUnaryHandlerSimple(
 		InferenceServiceExplainBindingProcedure,
 		svc.ExplainBinding,
 		connect.WithSchema(inferenceServiceMethods.ByName("ExplainBinding")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceWhoHasRoleHandler := connect.NewUnaryHandlerSimple(
 		InferenceServiceWhoHasRoleProcedure,
 		svc.WhoHasRole,
 		connect.WithSchema(inferenceServiceMethods.ByName("WhoHasRole")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceListEffectiveRolesHandler := connect.NewUnaryHandlerSimple(
 		InferenceServiceListEffectiveRolesProcedure,
 		svc.ListEffectiveRoles,
 		connect.WithSchema(inferenceServiceMethods.ByName("ListEffectiveRoles")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServicePreviewRulesHandler := connect.NewUnaryHandlerSimple(
 		InferenceServicePreviewRulesProcedure,
 		svc.PreviewRules,
 		connect.WithSchema(inferenceServiceMethods.ByName("PreviewRules")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServicePreviewBindingHandler := connect.NewUnaryHandlerSimple(
 		InferenceServicePreviewBindingProcedure,
 		svc.PreviewBinding,
 		connect.WithSchema(inferenceServiceMethods.ByName("PreviewBinding")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceWatchInferencesHandler := connect.NewServerStreamHandlerSimple(
@@ -437,12 +459,14 @@ func NewInferenceServiceHandler(svc InferenceServiceHandler, opts ...connect.Han
 		InferenceServiceGetSyncStatusProcedure,
 		svc.GetSyncStatus,
 		connect.WithSchema(inferenceServiceMethods.ByName("GetSyncStatus")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inferenceServiceCheckDriftHandler := connect.NewUnaryHandlerSimple(
 		InferenceServiceCheckDriftProcedure,
 		svc.CheckDrift,
 		connect.WithSchema(inferenceServiceMethods.ByName("CheckDrift")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/entail.inference.v1.InferenceService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

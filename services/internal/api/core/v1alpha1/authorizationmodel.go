@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/event"
 )
@@ -41,6 +42,17 @@ type AuthorizationModelSpec struct {
 	Tuples []Tuple `json:"tuples,omitempty"`
 }
 
+// LiveModel is the text of a module that was last part of a store's model. It stays there while a later one cannot be.
+type LiveModel struct {
+	// StoreUID is the UID of the Store: the text counts for no other, of the same name or not.
+	StoreUID types.UID `json:"storeUID"`
+	// Generation is the one that brought the text.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// Model is the text.
+	Model string `json:"model"`
+}
+
 // AuthorizationModelStatus is what the services found and did.
 type AuthorizationModelStatus struct {
 	// ManagedTuples are the tuples that are, or are about to be, in the store on behalf of this object.
@@ -56,6 +68,9 @@ type AuthorizationModelStatus struct {
 	// StoreID is the store that managedTuples were written to.
 	// +optional
 	StoreID string `json:"storeId,omitempty"`
+	// Live is the text that is part of the store's model.
+	// +optional
+	Live *LiveModel `json:"live,omitempty"`
 	// ModelDigest stands for the module as it is part of the live model of a store. It is empty
 	// unless that is what spec.model says, or said when only the tuples were others.
 	// +optional

@@ -66,6 +66,8 @@ const (
 	StoreSynced = "StoreSynced"
 	// ModelSynced says that the store's live model is the merge of all modules that can be merged (Store; by store-sync).
 	ModelSynced = "ModelSynced"
+	// ModulesInSync says that all modules are part of the model as their objects have them (Store; by store-sync).
+	ModulesInSync = "ModulesInSync"
 	// NameUnique is False when OpenFGA has several stores of this name (Store; by store-sync).
 	NameUnique = "NameUnique"
 	// NameInSync is False when the OpenFGA store bears another name (Store; by store-sync).
@@ -84,3 +86,7 @@ const Syncing = "Syncing"
 
 // BackendUnavailable is the reason of a condition that is unknown because OpenFGA gives no answer.
 const BackendUnavailable = "BackendUnavailable"
+
+// LastGoodLive is the reason of [Merged] and [ModulesInSync] where the text of an object cannot be part of the model
+// and its last live one stays there.
+const LastGoodLive = "LastGoodLive"

@@ -51,11 +51,20 @@ type ModuleStatus struct {
 	Name string `json:"name,omitempty"`
 	// Source is where the module comes from, for example "authorizationmodel/demo-docs".
 	Source string `json:"source"`
-	// State is Merged, Duplicate or Rejected.
+	// State is Merged, Duplicate, LastGoodLive or Rejected.
 	State ModuleState `json:"state"`
 	// Message tells why a module is left out and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// LiveCoreModule is the core module that was last part of the store's model. It stays there while a later one cannot be.
+type LiveCoreModule struct {
+	// Generation is the one that brought the text.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// CoreModule is the text.
+	CoreModule string `json:"coreModule"`
 }
 
 // StoreStatus is what the services found and did.
@@ -80,6 +89,9 @@ type StoreStatus struct {
 	// ManagedTuplesStoreID is the store that managedTuples were written to.
 	// +optional
 	ManagedTuplesStoreID string `json:"managedTuplesStoreId,omitempty"`
+	// Live is the core module that is part of the model.
+	// +optional
+	Live *LiveCoreModule `json:"live,omitempty"`
 	// Modules of the model in canonical order.
 	// +optional
 	// +listType=atomic

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,7 +46,7 @@ func ofTwo(request any) (rpc.Right, error) {
 func right(policies ...*policyv1.Policy) rpc.Right {
 	var names []string
 	for _, p := range policies {
-		if name := p.GetStore(); name != "" && !slices.Contains(names, name) {
+		if name := cmp.Or(p.GetStore(), p.GetBeside()); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
@@ -25,19 +27,19 @@ const (
 
 // read is the policy that a request means, nil where it has errors.
 func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
-	var documents []*syntax.Document
-	var unreadable policy.Diagnostics
+	documents, unreadable := documentsOf(m.GetFiles().GetFiles())
 	options := optionsOf(m.GetOptions())
-	if store := m.GetStore(); store != "" {
+	if store := cmp.Or(m.GetStore(), m.GetBeside()); store != "" {
 		registered, own, err := s.registered(ctx, store)
 		if err != nil {
 			return nil, nil, err
 		}
-		if documents = registered; m.GetOptions() == nil {
+		if registered, err = without(registered, m.GetReplaces(), documents); err != nil {
+			return nil, nil, err
+		}
+		if documents = append(documents, registered...); m.GetOptions() == nil {
 			options = own
 		}
-	} else {
-		documents, unreadable = documentsOf(m.GetFiles().GetFiles())
 	}
 	if err := options.Validate(); err != nil {
 		return nil, nil, rpc.Invalid("options: %s", err)
@@ -51,6 +53,23 @@ func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, 
 		return nil, found, nil
 	}
 	return p, found, nil
+}
+
+// without leaves out the registered documents whose place others take: those of the names, and those
+// whose manifests the others are.
+func without(registered []*syntax.Document, names []string, others []*syntax.Document) ([]*syntax.Document, error) {
+	const object = "policydocument/"
+	replaced := map[string]bool{}
+	for _, name := range names {
+		replaced[object+name] = true
+		if !slices.ContainsFunc(registered, func(d *syntax.Document) bool { return d.Source.File == object+name }) {
+			return nil, rpc.NotFound("no PolicyDocument %q refers to the Store", name)
+		}
+	}
+	for _, d := range others {
+		replaced[object+d.Object] = true
+	}
+	return slices.DeleteFunc(slices.Clone(registered), func(d *syntax.Document) bool { return replaced[d.Source.File] }), nil
 }
 
 func documentsOf(written []*policyv1.File) ([]*syntax.Document, policy.Diagnostics) {

@@ -238,3 +238,46 @@ func TestRequestsWaitForTheirTurn(t *testing.T) {
 		t.Errorf("%d turns were not given back", len(s.turns))
 	}
 }
+
+// TestFilesAreCheckedBesideWhatIsRegistered asks before something is applied.
+func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
+	const volume = `resourceTypes:
+  - name: volume
+    idPrefix: storvol
+    relationships:
+      - relation: owner
+        targetTypes:
+          - name: tenant
+`
+	indented := strings.ReplaceAll(strings.TrimSuffix(example(t), "\n"), "\n", "\n  ")
+	first, _, _ := strings.Cut(indented, "\n  ---")
+	manifest := "apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata: {name: lb, namespace: team}\nspec:\n  storeRef: {name: demo}\n  " +
+		strings.Replace(first, "targettypes", "targetTypes", 1) + "\n"
+	for name, test := range map[string]struct {
+		content  string
+		replaces []string
+		want     []string
+	}{
+		"a new document":                   {volume, nil, nil},
+		"one that is there already":        {example(t), nil, []string{"E-DUP-TYPE"}},
+		"a new version of it":              {example(t), []string{"team/lb"}, nil},
+		"a manifest of the same object":    {manifest, nil, nil},
+		"a manifest that takes types away": {strings.Replace(manifest, "  resourceTypes", "  actions: []\n  # resourceTypes", 1), nil, []string{"E-"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := written(test.content)
+			p.Beside, p.Replaces = "demo", test.replaces
+			got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p}))(t)
+			if got.GetOk() != (test.want == nil) || !got.GetOk() && !strings.HasPrefix(codes(got.GetFindings())[0], test.want[0]) {
+				t.Errorf("found %v, want %q", got, test.want)
+			}
+		})
+	}
+	p := written(volume)
+	p.Beside, p.Replaces = "demo", []string{"team/other"}
+	_, err := newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p})
+	refused(t, err, connect.CodeNotFound, `no PolicyDocument "team/other"`)
+	if right, err := Access()[policyv1connect.PolicyServiceCheckPolicyProcedure](&policyv1.CheckPolicyRequest{Policy: p}); err != nil || right.Name != "demo" {
+		t.Errorf("it needs %v, %v", right, err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -79,7 +80,7 @@ func (s *Server) PreviewModel(_ context.Context, request *storev1.PreviewModelRe
 			Name: r.Module, Source: r.Origin.String(), State: string(r.State), Message: r.Message,
 		})
 		if r.Origin == origin {
-			response.Accepted = response.GetAccepted() && r.State != model.Rejected
+			response.Accepted = response.GetAccepted() && (r.State == model.Merged || r.State == model.Duplicate)
 			response.Message = r.Message
 		}
 	}
@@ -102,7 +103,7 @@ func (s *Server) PreviewModel(_ context.Context, request *storev1.PreviewModelRe
 func place(request *storev1.PreviewModelRequest, core *model.Module, others *[]model.Module) (model.Origin, error) {
 	switch name := request.GetReplaces(); name {
 	case "":
-		m := model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Scope: previewed}, DSL: request.GetModule()}
+		m := model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Scope: previewed}, DSL: request.GetModule(), Created: time.Now()}
 		*others = append(*others, m)
 		return m.Origin, nil
 	case coreModule:
@@ -115,7 +116,8 @@ func place(request *storev1.PreviewModelRequest, core *model.Module, others *[]m
 		if i < 0 {
 			return model.Origin{}, rpc.NotFound("no AuthorizationModel %q refers to Store %q", name, request.GetName())
 		}
-		(*others)[i] = model.Module{Origin: (*others)[i].Origin, DSL: request.GetModule()}
+		was := (*others)[i]
+		(*others)[i] = model.Module{Origin: was.Origin, DSL: request.GetModule(), Live: was.Live, Created: was.Created}
 		return (*others)[i].Origin, nil
 	}
 }

@@ -4,6 +4,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,7 +18,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store"
-	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // Server implements StoreService.
@@ -108,13 +108,13 @@ func remark(conditions []metav1.Condition) string {
 		return cmp.Or(failing(conditions, corev1alpha1.StoreSynced, corev1alpha1.ModelSynced), "waiting for its first pass")
 	}
 	if ready.Status != metav1.ConditionTrue {
-		return ready.Message
+		return since(ready)
 	}
 	if message := failing(conditions, corev1alpha1.NameUnique, corev1alpha1.NameInSync); message != "" {
 		return message
 	}
-	if c := meta.FindStatusCondition(conditions, corev1alpha1.ModelSynced); c != nil && c.Reason == plan.ReasonModulesRejected {
-		return c.Message
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.ModulesInSync); c != nil && c.Status == metav1.ConditionFalse {
+		return since(c)
 	}
 	return ""
 }
@@ -127,4 +127,12 @@ func failing(conditions []metav1.Condition, types ...string) string {
 		}
 	}
 	return ""
+}
+
+// since is what a condition says, and since when.
+func since(c *metav1.Condition) string {
+	if c.LastTransitionTime.IsZero() {
+		return c.Message
+	}
+	return c.Message + ", since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
 }

@@ -10,9 +10,9 @@ import (
 
 var errEarly = errors.New("a task ended though nothing told it to")
 
-// crew is tasks that are stopped together, at a time of its owner's choosing: it does not
-// stop when the context that it was started with ends.
-type crew struct {
+// tasks run together and are stopped together, at a time of their owner's choosing: they do not
+// stop when the context that they were started with ends.
+type tasks struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -21,11 +21,11 @@ type crew struct {
 }
 
 // start runs tasks. The first that ends before its time tells alarm.
-func start(ctx context.Context, alarm func(error), tasks ...func(context.Context) error) *crew {
+func start(ctx context.Context, alarm func(error), each ...func(context.Context) error) *tasks {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	c := &crew{cancel: cancel, done: make(chan struct{})}
+	t := &tasks{cancel: cancel, done: make(chan struct{})}
 	var group sync.WaitGroup
-	for _, task := range tasks {
+	for _, task := range each {
 		group.Go(func() {
 			err := task(ctx)
 			switch stopped := ctx.Err() != nil; {
@@ -34,32 +34,32 @@ func start(ctx context.Context, alarm func(error), tasks ...func(context.Context
 			case err == nil:
 				err = errEarly
 			}
-			c.mu.Lock()
-			c.errs = append(c.errs, err)
-			c.mu.Unlock()
+			t.mu.Lock()
+			t.errs = append(t.errs, err)
+			t.mu.Unlock()
 			alarm(err)
 		})
 	}
 	go func() {
 		group.Wait()
-		close(c.done)
+		close(t.done)
 	}()
-	return c
+	return t
 }
 
 // stop ends the tasks, waits for them, and tells what went wrong in them.
-func (c *crew) stop(timeout time.Duration) error {
-	if c == nil {
+func (t *tasks) stop(timeout time.Duration) error {
+	if t == nil {
 		return nil
 	}
-	c.cancel()
+	t.cancel()
 	var late error
 	select {
-	case <-c.done:
+	case <-t.done:
 	case <-time.After(timeout):
 		late = fmt.Errorf("tasks did not finish within %s", timeout)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return errors.Join(append(c.errs, late)...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return errors.Join(append(t.errs, late)...)
 }

@@ -1,0 +1,147 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+const subjectHelp = "A SUBJECT is a user's NAME, or user:NAME, group:NAME or serviceaccount:[NAMESPACE/]NAME."
+
+func newExplainRole(around Surroundings) *cobra.Command {
+	var (
+		namespace, who string
+		groups         []string
+	)
+	cmd := &cobra.Command{
+		Use:     "role ROLE --for SUBJECT",
+		Short:   "Tell why somebody holds a role: by which bindings, and which rules from there",
+		Long:    "Tell why somebody holds a role: by which bindings, and which rules from there.\n\n" + subjectHelp,
+		Example: "  entail explain role writer --for alice -n team-a\n  entail explain role clusterrole/view --for serviceaccount:bot",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := inferenceQuestion(cmd, around)
+	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
+	cmd.Flags().StringVar(&who, "for", "", "`subject` in question")
+	// The flag was defined one line above, so this cannot fail.
+	_ = cmd.MarkFlagRequired("for")
+	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` that the subject is in: Kubernetes does not know them")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		role, err := parseRole(args[0])
+		if err != nil {
+			return err
+		}
+		subject, err := parseSubject(who)
+		if err != nil {
+			return err
+		}
+		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, &inferencev1.ExplainRoleRequest{
+			Namespace: namespace, Subject: subject, Groups: groups, Role: role, MaxPaths: maxReasons,
+		}, report.Page.Role)
+		return err
+	}
+	return cmd
+}
+
+func newWhatHas(around Surroundings) *cobra.Command {
+	var (
+		namespace string
+		groups    []string
+	)
+	cmd := &cobra.Command{
+		Use:     "what-has SUBJECT",
+		Short:   "List what roles somebody holds in a namespace",
+		Long:    "List what roles somebody holds in a namespace.\n\n" + subjectHelp,
+		Example: "  entail what-has alice -n team-a --group developers\n  entail what-has serviceaccount:bot -n team-a",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := inferenceQuestion(cmd, around)
+	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
+	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` that the subject is in: Kubernetes does not know them")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		subject, err := parseSubject(args[0])
+		if err != nil {
+			return err
+		}
+		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, &inferencev1.ListEffectiveRolesRequest{
+			Namespace: namespace, Subject: subject, Groups: groups,
+		}, report.Page.EffectiveRoles)
+		return err
+	}
+	return cmd
+}
+
+func newPreviewBinding(around Surroundings) *cobra.Command {
+	var (
+		namespace, role string
+		subjects        []string
+		remove          bool
+	)
+	cmd := &cobra.Command{
+		Use:     "binding NAME",
+		Short:   "Tell who would gain and lose what by a new, changed or removed RoleBinding",
+		Long:    "Tell who would gain and lose what by a new, changed or removed RoleBinding.\n\n" + subjectHelp,
+		Example: "  entail preview binding alice -n team-a --role admin --subject alice\n  entail preview binding alice -n team-a --remove",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := inferenceQuestion(cmd, around)
+	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace of the RoleBinding")
+	cmd.Flags().StringVar(&role, "role", "", "`role` that it would grant")
+	cmd.Flags().StringSliceVar(&subjects, "subject", nil, "`subjects` that it would have")
+	cmd.Flags().BoolVar(&remove, "remove", false, "it would be deleted")
+	cmd.MarkFlagsOneRequired("role", "remove")
+	cmd.MarkFlagsMutuallyExclusive("role", "remove")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		request, err := bindingRequest(role, subjects)
+		if err != nil {
+			return err
+		}
+		request.Namespace, request.Name, request.Remove = namespace, args[0], remove
+		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
+			func(p report.Page, m *inferencev1.PreviewBindingResponse) { p.Preview(m.GetPreview()) })
+		return err
+	}
+	return cmd
+}
+
+func bindingRequest(role string, subjects []string) (*inferencev1.PreviewBindingRequest, error) {
+	request := &inferencev1.PreviewBindingRequest{}
+	if role != "" {
+		var err error
+		if request.Role, err = parseRole(role); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range subjects {
+		subject, err := parseSubject(text)
+		if err != nil {
+			return nil, err
+		}
+		request.Subjects = append(request.Subjects, subject)
+	}
+	return request, nil
+}
+
+// parseSubject reads what subjectHelp says, which is how answers name subjects, too. A user's name
+// may have colons in it.
+func parseSubject(argument string) (*inferencev1.Subject, error) {
+	subject := &inferencev1.Subject{Kind: "User", Name: argument}
+	for prefix, kind := range map[string]string{"user:": "User", "group:": "Group", "serviceaccount:": "ServiceAccount"} {
+		if name, is := strings.CutPrefix(argument, prefix); is {
+			subject.Kind, subject.Name = kind, name
+		}
+	}
+	if namespace, name, of := strings.Cut(subject.GetName(), "/"); of && subject.GetKind() == "ServiceAccount" {
+		subject.Namespace, subject.Name = namespace, name
+	}
+	if subject.GetName() == "" {
+		return nil, fmt.Errorf("%w: %q names nobody: give alice, group:developers, or serviceaccount:bot", exit.ErrUsage, argument)
+	}
+	return subject, nil
+}

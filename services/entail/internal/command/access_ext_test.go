@@ -1,0 +1,137 @@
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+)
+
+func (i *inferences) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
+	i.asked = r
+	return &inferencev1.ExplainRoleResponse{}, nil
+}
+
+func (i *inferences) ListEffectiveRoles(_ context.Context, r *inferencev1.ListEffectiveRolesRequest) (*inferencev1.ListEffectiveRolesResponse, error) {
+	i.asked = r
+	return &inferencev1.ListEffectiveRolesResponse{Roles: []*inferencev1.EffectiveRole{{Role: &inferencev1.Role{Name: "writer"}}}}, nil
+}
+
+func (i *inferences) PreviewBinding(_ context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
+	i.asked = r
+	return &inferencev1.PreviewBindingResponse{Preview: i.preview}, nil
+}
+
+func (i *inferences) CheckDrift(_ context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
+	i.asked = r
+	return i.drift, nil
+}
+
+func (i *inferences) WatchInferences(
+	_ context.Context, r *inferencev1.WatchInferencesRequest, to *connect.ServerStream[inferencev1.WatchInferencesResponse],
+) error {
+	i.asked = r
+	return to.Send(&inferencev1.WatchInferencesResponse{
+		Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE, ResumeToken: "x.1",
+		Removed: []*inferencev1.InferenceKey{{Namespace: "team-a", Parent: &inferencev1.Role{Name: "admin"}}},
+	})
+}
+
+func TestSubjectsAreReadAsTheyAreWritten(t *testing.T) {
+	for argument, want := range map[string]string{
+		"alice": "User  alice", "user:group:x": "User  group:x", "system:serviceaccount:ns:bot": "User  system:serviceaccount:ns:bot",
+		"group:system:authenticated": "Group  system:authenticated", "group:a/b": "Group  a/b",
+		"serviceaccount:bot": "ServiceAccount  bot", "serviceaccount:ns/bot": "ServiceAccount ns bot",
+	} {
+		var i inferences
+		got := i.ask(t, "what-has", argument, "-n", "team-a", "--group", "g,h")
+		r, ok := i.asked.(*inferencev1.ListEffectiveRolesRequest)
+		if !ok || got.code != 0 || !strings.Contains(got.out, "writer") || r.GetNamespace() != "team-a" || len(r.GetGroups()) != 2 {
+			t.Fatalf("%s: asked %v, got %+v", argument, i.asked, got)
+		}
+		if s := r.GetSubject(); fmt.Sprint(s.GetKind(), " ", s.GetNamespace(), " ", s.GetName()) != want {
+			t.Errorf("%s is read as %v", argument, s)
+		}
+	}
+	for _, bad := range []string{"", "user:", "serviceaccount:ns/"} {
+		if got := new(inferences).ask(t, "what-has", bad); got.code != 2 {
+			t.Errorf("%q: exit code %d, want 2", bad, got.code)
+		}
+	}
+}
+
+func TestWhoAsksWhyNamesRoleAndSubject(t *testing.T) {
+	var i inferences
+	got := i.ask(t, "explain", "role", "clusterrole/view", "--for", "alice")
+	r, ok := i.asked.(*inferencev1.ExplainRoleRequest)
+	if !ok || got.code != 0 || r.GetRole().GetKind() != "ClusterRole" || r.GetSubject().GetName() != "alice" || r.GetNamespace() != "default" {
+		t.Errorf("asked %v, got %+v", i.asked, got)
+	}
+	if got := i.ask(t, "explain", "role", "view", "--for", "alice", "-o", "json"); !strings.Contains(got.out, `"held": false`) {
+		t.Errorf("no is not said: %+v", got)
+	}
+	if got := i.ask(t, "explain", "role", "view"); got.code == 0 {
+		t.Errorf("of nobody: %+v", got)
+	}
+}
+
+func TestPreviewBindingAsksForWhatItWouldBe(t *testing.T) {
+	i := inferences{preview: &inferencev1.Preview{}}
+	got := i.ask(t, "preview", "binding", "b", "-n", "team-a", "--role", "admin", "--subject", "alice,group:g")
+	r, ok := i.asked.(*inferencev1.PreviewBindingRequest)
+	if !ok || got.code != 0 || r.GetName() != "b" || r.GetRole().GetName() != "admin" || len(r.GetSubjects()) != 2 || r.GetRemove() {
+		t.Errorf("asked %v, got %+v", i.asked, got)
+	}
+	got = i.ask(t, "preview", "binding", "b", "--remove")
+	if r, ok = i.asked.(*inferencev1.PreviewBindingRequest); !ok || got.code != 0 || !r.GetRemove() || r.GetRole() != nil {
+		t.Errorf("asked %v, got %+v", i.asked, got)
+	}
+	for _, bad := range [][]string{nil, {"--remove", "--role", "x"}, {"--role", "a/b"}, {"--role", "x", "--subject", "user:"}} {
+		if got := i.ask(t, append([]string{"preview", "binding", "b"}, bad...)...); got.code == 0 {
+			t.Errorf("%v: %+v", bad, got)
+		}
+	}
+}
+
+func TestDriftIsAFailure(t *testing.T) {
+	i := inferences{drift: &inferencev1.CheckDriftResponse{InStep: true}}
+	if got := i.ask(t, "inferences", "drift", "-n", "team-a"); got.code != 0 || !strings.Contains(got.out, "All is as it should be") {
+		t.Errorf("in step: %+v", got)
+	}
+	i.drift = &inferencev1.CheckDriftResponse{Extra: []*inferencev1.BindingChange{{Name: "ir-1", Source: "b", Role: &inferencev1.Role{Name: "writer"}}}}
+	if got := i.ask(t, "inferences", "drift"); got.code != 1 || !strings.Contains(got.out, "ir-1") || !strings.Contains(got.out, "extra") {
+		t.Errorf("with something extra: %+v", got)
+	}
+}
+
+func TestWatchTellsOfChangesUntilTheStreamEnds(t *testing.T) {
+	var i inferences
+	got := i.ask(t, "inferences", "watch", "-n", "team-a", "--resume", "x.0")
+	r, ok := i.asked.(*inferencev1.WatchInferencesRequest)
+	if !ok || got.code != 0 || got.out != "team-a: admin implies nothing any more\n" || r.GetNamespace() != "team-a" || r.GetResumeToken() != "x.0" {
+		t.Errorf("asked %v, got %+v", i.asked, got)
+	}
+}
+
+func TestTheNamespaceIsThatOfTheKubeconfig(t *testing.T) {
+	config := written(t, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: x, namespace: team-k}}\n")
+	for what, c := range map[string]struct {
+		kubeconfig, want string
+		args             []string
+	}{
+		"of the kubeconfig": {config, "team-k", nil},
+		"of the flag":       {config, "team-a", []string{"-n", "team-a"}},
+		"without any":       {"/does/not/exist", "default", nil},
+		"of a broken one":   {written(t, "{"), "default", nil},
+	} {
+		i := inferences{env: map[string]string{"KUBECONFIG": c.kubeconfig}}
+		got := i.ask(t, append([]string{"explain", "role", "view", "--for", "alice"}, c.args...)...)
+		if r, ok := i.asked.(*inferencev1.ExplainRoleRequest); !ok || r.GetNamespace() != c.want {
+			t.Errorf("%s: asked %v, got %+v", what, i.asked, got)
+		}
+	}
+}

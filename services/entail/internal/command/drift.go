@@ -1,0 +1,67 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+// errDrift tells scripts that RoleBindings are not as they should be.
+var errDrift = errors.New("what is there is not what follows from the rules")
+
+func newDrift(around Surroundings) *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:     "drift",
+		Short:   "Compare the RoleBindings of a namespace, as the API server has them now, with what follows from its rules",
+		Example: "  entail inferences drift -n team-a",
+		Args:    cobra.NoArgs,
+	}
+	q := inferenceQuestion(cmd, around)
+	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		drift, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift, &inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.Drift)
+		if err == nil && !drift.GetInStep() {
+			err = errDrift
+		}
+		return err
+	}
+	return cmd
+}
+
+func newWatch(around Surroundings) *cobra.Command {
+	var namespace, token string
+	cmd := &cobra.Command{
+		Use:     "watch",
+		Short:   "Follow what roles imply: all that there is, and then each change, until interrupted",
+		Example: "  entail inferences watch -n team-a",
+		Args:    cobra.NoArgs,
+	}
+	q := inferenceQuestion(cmd, around)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
+	cmd.Flags().StringVar(&token, "resume", "", "go on after the `token` of an earlier message (-o json has it)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		q.connection.timeout = 0 // It has no end of its own.
+		client, err := dial(&q.connection, q.client)
+		if err != nil {
+			return err
+		}
+		stream, err := client.WatchInferences(cmd.Context(), &inferencev1.WatchInferencesRequest{Namespace: namespace, ResumeToken: token})
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		for stream.Receive() {
+			m := stream.Msg()
+			if err := q.write(cmd.OutOrStdout(), m, func(p report.Page) { p.Watched(m) }); err != nil {
+				return err
+			}
+		}
+		return stream.Err()
+	}
+	return cmd
+}

@@ -1,0 +1,71 @@
+package policycommand_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestJSONIsJSONWhateverIsFound asks every command about a policy with errors.
+func TestJSONIsJSONWhateverIsFound(t *testing.T) {
+	inFolder(t, map[string]string{"bad.yaml": brokenPolicy, "worse.yaml": "a: b\n", "good.yaml": volume, "access.yaml": assertions})
+	for name, args := range map[string][]string{
+		"check": {"check", "bad.yaml"}, "lint": {"lint", "bad.yaml"}, "test": {"test", "bad.yaml", "-a", "access.yaml"},
+		"diff": {"diff", "good.yaml", "bad.yaml"}, "explain": {"explain", "volume", "get", "-f", "bad.yaml"},
+		"compile": {"compile", "bad.yaml", "--target", "spicedb"}, "graph": {"graph", "bad.yaml"}, "fmt": {"fmt", "bad.yaml", "worse.yaml", "-l"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, append(args, "-o", "json")...)
+			out := got.out + got.err
+			var found []struct{ Code string }
+			if name == "fmt" {
+				// What would change is listed, too.
+				var rest string
+				out, rest, _ = strings.Cut(got.err, "\n]\n")
+				if out += "]"; !strings.Contains(rest, "bad.yaml: not formatted") {
+					t.Errorf("it does not list what would change: %+v", got)
+				}
+			}
+			if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) == 0 || got.code != 1 || (got.out == "") == (got.err == "") {
+				t.Errorf("%v: %+v", err, got)
+			}
+		})
+	}
+}
+
+// TestAHundredThousandBindingsCompile has a schema that is larger than SpiceDB takes unless it is told to.
+func TestAHundredThousandBindingsCompile(t *testing.T) {
+	var types, members, actions, bindings strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&types, "- name: type%d\n  idPrefix: pfx%03d\n", i, i)
+		fmt.Fprintf(&members, "  - name: type%d\n", i)
+	}
+	for i := range 1000 {
+		action := "action_" + string([]rune{'a' + rune(i/676), 'a' + rune(i/26%26), 'a' + rune(i%26)})
+		fmt.Fprintf(&actions, "- name: %s\n", action)
+		fmt.Fprintf(&bindings, "- actionName: %s\n  typeName: all\n  conditions:\n  - roleBinding: {}\n", action)
+	}
+	inFolder(t, map[string]string{"large.yaml": "resourceTypes:\n" + types.String() + "unions:\n- name: all\n  resourceTypes:\n" + members.String() +
+		"actions:\n" + actions.String() + "actionBindings:\n" + bindings.String()})
+	args := []string{"compile", "large.yaml", "--target", "spicedb", "--out", "schema.zed"}
+	if got := run(t, args...); got.code != 1 || !strings.Contains(got.err, "E-SPICEDB-SIZE") || !strings.Contains(got.err, "--spicedb-max-bytes") {
+		t.Errorf("with the limit of SpiceDB: %+v", got)
+	}
+	if got := run(t, append(args, "--spicedb-max-bytes", "-1")...); got.code != 0 {
+		t.Errorf("without limit: %+v", got)
+	}
+	if schema, err := os.ReadFile("schema.zed"); err != nil || bytes.Count(schema, []byte("  permission ")) != 100_000 {
+		t.Errorf("the schema has %d bytes, %v", len(schema), err)
+	}
+}
+
+func TestFindingsShowTheLineThatTheyAreAbout(t *testing.T) {
+	inFolder(t, map[string]string{"bad.yaml": brokenPolicy})
+	got := run(t, "check", "bad.yaml")
+	if want := "    |   - name: tenant_get\n    |           ^\n"; !strings.Contains(got.out, want) {
+		t.Errorf("%s lacks\n%s", got.out, want)
+	}
+}

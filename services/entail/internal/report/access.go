@@ -1,0 +1,97 @@
+package report
+
+import (
+	"strings"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+)
+
+// Role tells why somebody holds a role.
+func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
+	if !m.GetHeld() {
+		p.linef("They do not hold it.")
+		return
+	}
+	for _, r := range m.GetReasons() {
+		by := "They hold it as %s by %s (%s)."
+		if len(r.GetPath()) > 0 {
+			by = "They hold it as %s by %s (%s), whose role implies it:"
+		}
+		p.linef(by, subjectName(r.GetSubject()), bindingName(r.GetBinding()), bindingState(r.GetState()))
+		p.steps(r.GetPath())
+	}
+	p.more(m.GetTruncated())
+}
+
+// bindingName says of what kind a binding is.
+func bindingName(name string) string {
+	if kind, name, is := strings.Cut(name, "/"); is {
+		return kind + " " + name
+	}
+	return "RoleBinding " + name
+}
+
+// steps lists the implications of a path.
+func (p Page) steps(path []*inferencev1.Step) {
+	for _, step := range path {
+		p.linef("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
+			andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
+	}
+}
+
+// EffectiveRoles lists what roles somebody holds.
+func (p Page) EffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
+	if len(m.GetRoles()) == 0 {
+		p.linef("They hold no role here.")
+		return
+	}
+	rows := make([]row, len(m.GetRoles()))
+	for i, r := range m.GetRoles() {
+		bindings := andMore(strings.Join(r.GetBindings(), ", "), len(r.GetBindings()), r.GetBindingsTotal())
+		rows[i] = row{cells: []string{roleName(r.GetRole()), origin(r.GetOrigin()), bindings}}
+	}
+	p.table([]string{"ROLE", "HOW", "BY BINDING"}, rows)
+	p.more(m.GetTruncated())
+}
+
+func origin(o inferencev1.Origin) string {
+	return strings.ToLower(strings.TrimPrefix(o.String(), "ORIGIN_"))
+}
+
+// Drift lists the RoleBindings that are not as they should be.
+func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
+	if m.GetInStep() {
+		p.linef("All is as it should be.")
+		return
+	}
+	var rows []row
+	for _, d := range []struct {
+		what string
+		list []*inferencev1.BindingChange
+	}{
+		{"missing", m.GetMissing()}, {"extra", m.GetExtra()}, {"altered", m.GetAltered()}, {"its name is taken", m.GetConflicts()},
+	} {
+		for _, c := range d.list {
+			source := c.GetSource()
+			if source == c.GetName() {
+				source = "nothing known"
+			}
+			rows = append(rows, row{cells: []string{c.GetName(), source, roleName(c.GetRole()), d.what}, ink: bad})
+		}
+	}
+	p.table([]string{"ROLEBINDING", "BECAUSE OF", "GRANTS", "IS"}, rows)
+	p.more(m.GetTruncated())
+}
+
+// Watched tells of a message of a watch.
+func (p Page) Watched(m *inferencev1.WatchInferencesResponse) {
+	for _, in := range m.GetUpserted() {
+		p.linef("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal()))
+	}
+	for _, k := range m.GetRemoved() {
+		p.linef("%s: %s implies nothing any more", k.GetNamespace(), roleName(k.GetParent()))
+	}
+	if m.GetType() == inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END {
+		p.linef("That is all so far.")
+	}
+}

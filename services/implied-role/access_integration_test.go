@@ -1,0 +1,324 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// worldsVariable is how many random worlds are compared with Kubernetes, if not fewWorlds.
+const (
+	worldsVariable = "ENTAIL_WORLDS"
+	fewWorlds      = 50
+	// converged is for a world on a machine that has much else to do.
+	converged = time.Minute
+)
+
+// accessGroup is that of resources each of which one role permits to read.
+const accessGroup = "access.test"
+
+// asker is somebody, as our API and as Kubernetes know them.
+type asker struct {
+	subject *inferencev1.Subject
+	groups  []string
+	is      authenticationv1.UserInfo
+}
+
+// accessWorld is one namespace with roles, rules, and bindings of every kind.
+type accessWorld struct {
+	*bed
+	random *rand.Rand
+	client inferencev1connect.InferenceServiceClient
+	askers []asker
+	roles  []infer.Role
+}
+
+// TestAnswersAgreeWithKubernetes makes random worlds, does random harm to what is generated in them,
+// and compares every answer with what the API server itself allows.
+func TestAnswersAgreeWithKubernetes(t *testing.T) {
+	worlds := fewWorlds
+	if text := os.Getenv(worldsVariable); text != "" {
+		var err error
+		if worlds, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := newBed(t)
+	b.Reflector()
+	client := b.client(b.serve())
+	for i := range clusterRoles {
+		permit(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-c%d", i)}}, b)
+	}
+	first := uint64(time.Now().UnixNano())
+	for i := range worlds {
+		seed := first + uint64(i)
+		w := &accessWorld{bed: b.in(fmt.Sprintf("access-%d", i)), random: rand.New(rand.NewPCG(seed, 0)), client: client}
+		w.populate()
+		w.agree(seed, "at first")
+		w.harm()
+		w.agree(seed, "after harm")
+		w.leave()
+	}
+}
+
+// permit makes a role that permits what no other does.
+func permit(t testing.TB, role *rbacv1.ClusterRole, b *bed) {
+	t.Helper()
+	role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{accessGroup}, Resources: []string{role.Name}}}
+	var err error
+	if role.Namespace == "" {
+		_, err = b.typed.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+	} else {
+		_, err = b.typed.RbacV1().Roles(role.Namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: role.ObjectMeta, Rules: role.Rules}, metav1.CreateOptions{})
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
+
+// populate makes roles, rules and bindings, and finds out whom Kubernetes takes everybody for.
+func (w *accessWorld) populate() {
+	w.T.Helper()
+	w.roles = []infer.Role{role("ClusterRole/access-c0"), role("ClusterRole/access-c1")}
+	for i := range 5 {
+		name := fmt.Sprintf("access-r%d", i)
+		permit(w.T, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}, w.bed)
+		w.roles = append(w.roles, role(name))
+	}
+	user := func(name string) *inferencev1.Subject { return &inferencev1.Subject{Kind: "User", Name: name} }
+	account := func(namespace string) *inferencev1.Subject {
+		return &inferencev1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "bot"}
+	}
+	w.ask(user("alice"), "alice")
+	w.ask(user("bob"), "bob", "team")
+	w.ask(user("system:anonymous"), "system:anonymous")
+	w.ask(account(w.namespace), "system:serviceaccount:"+w.namespace+":bot")
+	w.ask(account("elsewhere"), "system:serviceaccount:elsewhere:bot")
+	w.ask(user("system:serviceaccount:"+w.namespace+":bot"), "system:serviceaccount:"+w.namespace+":bot")
+	w.ask(&inferencev1.Subject{Kind: "Group", Name: "team"}, "somebody", "team")
+	for i := range 6 {
+		if parent, child := w.anyRole(), w.anyRole(); parent != child {
+			w.rule(fmt.Sprintf("rule-%d", i), parent, child, false)
+		}
+	}
+	for i := range sources {
+		w.source(fmt.Sprintf("source-%d", i))
+	}
+	for i := range w.random.IntN(3) {
+		r := w.roles[i%clusterRoles]
+		everywhere := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", w.namespace, i)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.Kind(), Name: r.Name}, Subjects: w.anybody(true),
+		}
+		if _, err := w.typed.RbacV1().ClusterRoleBindings().Create(w.T.Context(), everywhere, metav1.CreateOptions{}); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+}
+
+const (
+	sources      = 5
+	clusterRoles = 2
+)
+
+// ask adds an asker. Kubernetes says which groups a user is in.
+func (w *accessWorld) ask(subject *inferencev1.Subject, user string, groups ...string) {
+	w.T.Helper()
+	cfg := w.Kube.Admin()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(w.T.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if user == "system:anonymous" && apierrors.IsForbidden(err) { // Who has not logged in may not even ask that.
+		review.Status.UserInfo, err = authenticationv1.UserInfo{Username: user, Groups: []string{"system:unauthenticated"}}, nil
+	}
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	w.askers = append(w.askers, asker{subject, groups, review.Status.UserInfo})
+}
+
+func (w *accessWorld) anyRole() infer.Role { return w.roles[w.random.IntN(len(w.roles))] }
+
+func (w *accessWorld) anySource() string { return fmt.Sprintf("source-%d", w.random.IntN(sources)) }
+
+// anybody is some subjects; everywhere is for a binding of no namespace.
+func (w *accessWorld) anybody(everywhere bool) []rbacv1.Subject {
+	all := []rbacv1.Subject{
+		subject("alice"), subject("bob"), subject("group:team"), subject("sa:" + w.namespace + ":bot"), subject("sa:elsewhere:bot"),
+	}
+	for _, user := range []string{"system:anonymous", "system:serviceaccount:" + w.namespace + ":bot"} {
+		all = append(all, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user})
+	}
+	groups := []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts", "system:serviceaccounts:" + w.namespace}
+	for _, group := range groups {
+		all = append(all, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group})
+	}
+	if !everywhere {
+		all = append(all, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "bot"})
+	}
+	w.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:w.random.IntN(3)]
+}
+
+// source makes a binding with random subjects to a random role.
+func (w *accessWorld) source(name string) {
+	w.T.Helper()
+	r := w.anyRole()
+	err := w.create(w.T.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: w.anybody(false),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.Kind(), Name: r.Name},
+	})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		w.T.Fatal(err)
+	}
+}
+
+// attempt does what may come too late: the object may have gone.
+func (w *accessWorld) attempt(err error) {
+	w.T.Helper()
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		w.T.Fatal(err)
+	}
+}
+
+// harm holds, strips and deletes what there is, and changes rules and sources meanwhile.
+func (w *accessWorld) harm() {
+	w.T.Helper()
+	api, ctx := w.bindings(), w.T.Context()
+	patch := func(name, patch string) {
+		_, err := api.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		w.attempt(err)
+	}
+	remove := func(name string) { w.attempt(api.Delete(ctx, name, metav1.DeleteOptions{})) }
+	for _, binding := range w.read(w.allBindings()) {
+		if !binding.Generated() && w.random.IntN(4) > 0 {
+			continue
+		}
+		switch name := binding.Name; w.random.IntN(8) {
+		case 0:
+			patch(name, held)
+		case 1:
+			patch(name, held)
+			remove(name)
+		case 2:
+			patch(name, `{"metadata":{"ownerReferences":null}}`)
+		case 3:
+			patch(name, `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null}}`)
+		case 4:
+			patch(name, `{"subjects":[{"kind":"ServiceAccount","name":"bot","namespace":"elsewhere"}]}`)
+		case 5:
+			remove(name)
+		}
+	}
+	for range 2 {
+		name := fmt.Sprintf("rule-%d", w.random.IntN(6))
+		w.attempt(w.bed.rules().Delete(ctx, name, metav1.DeleteOptions{}))
+		remove(w.anySource())
+		w.source(w.anySource())
+	}
+	w.source("ir-forged-" + fmt.Sprint(w.random.IntN(9)) + "-abcdefgh234567ab")
+}
+
+// agree waits until every answer is what Kubernetes says.
+func (w *accessWorld) agree(seed uint64, when string) {
+	w.T.Helper()
+	testbed.Eventually(w.T, converged, func() error {
+		var group errgroup.Group
+		for _, a := range w.askers {
+			group.Go(func() error {
+				if err := w.compare(a); err != nil {
+					return fmt.Errorf("world %d, %s: %s %s in %v: %w", seed, when, a.subject.GetKind(), a.subject.GetName(), a.is.Groups, err)
+				}
+				return nil
+			})
+		}
+		return group.Wait()
+	})
+}
+
+// compare asks everything about one.
+func (w *accessWorld) compare(a asker) error {
+	ctx := w.T.Context()
+	effective, err := w.client.ListEffectiveRoles(ctx, &inferencev1.ListEffectiveRolesRequest{Namespace: w.namespace, Subject: a.subject, Groups: a.groups})
+	if err != nil {
+		return err
+	}
+	for _, r := range w.roles {
+		allowed, err := w.allows(a, r)
+		if err != nil {
+			return err
+		}
+		m := &inferencev1.Role{Kind: r.Kind(), Name: r.Name}
+		explained, err := w.client.ExplainRole(ctx, &inferencev1.ExplainRoleRequest{Namespace: w.namespace, Subject: a.subject, Groups: a.groups, Role: m})
+		if err != nil {
+			return err
+		}
+		holders, err := w.client.WhoHasRole(ctx, &inferencev1.WhoHasRoleRequest{Namespace: w.namespace, Role: m, PageSize: 1000})
+		if err != nil {
+			return err
+		}
+		listed := slices.ContainsFunc(effective.GetRoles(), func(e *inferencev1.EffectiveRole) bool { return text(e.GetRole()) == r.String() })
+		holds := slices.ContainsFunc(holders.GetHolders(), func(h *inferencev1.Holder) bool { return a.isA(h.GetSubject()) })
+		if explained.GetHeld() != allowed || listed != allowed || holds != allowed {
+			return fmt.Errorf("role %s: Kubernetes %v; explained %v, effective %v, among holders %v", r, allowed, explained.GetHeld(), listed, holds)
+		}
+	}
+	return nil
+}
+
+// isA reports whether Kubernetes takes the asker for a subject.
+func (a asker) isA(s *inferencev1.Subject) bool {
+	switch s.GetKind() {
+	case rbacv1.UserKind:
+		return s.GetName() == a.is.Username
+	case rbacv1.GroupKind:
+		return slices.Contains(a.is.Groups, s.GetName())
+	}
+	return "system:serviceaccount:"+s.GetNamespace()+":"+s.GetName() == a.is.Username
+}
+
+// allows asks the API server whether somebody may what only one role permits.
+func (w *accessWorld) allows(a asker, r infer.Role) (bool, error) {
+	review, err := w.typed.AuthorizationV1().SubjectAccessReviews().Create(w.T.Context(), &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: a.is.Username, Groups: a.is.Groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: "get", Group: accessGroup, Resource: r.Name},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+// leave takes away what would count in the next world.
+func (w *accessWorld) leave() {
+	w.T.Helper()
+	for i := range 2 {
+		w.attempt(w.typed.RbacV1().ClusterRoleBindings().Delete(w.T.Context(), fmt.Sprintf("%s-%d", w.namespace, i), metav1.DeleteOptions{}))
+	}
+}

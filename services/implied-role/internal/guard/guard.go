@@ -1,0 +1,161 @@
+// Package guard judges who writes rules and RoleBindings, such that nobody gets by a rule or
+// through one what they could not bind: for every role that follows, whoever writes must be able to
+// bind it by Kubernetes' own rule, by the verb "bind" or by holding all that the role permits.
+//
+// It answers webhooks of the API server, and needs only that: from the view it decides where there
+// are many rules and the view is known to hold them all.
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/admission"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+)
+
+// Guard judges.
+type Guard struct {
+	rules  *rules
+	rights *rights
+	scope  *scope
+}
+
+// New makes a guard that asks the API server for everything; see [Guard.Follow].
+func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	objects, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client to judge by: %w", err)
+	}
+	typed, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client to judge by: %w", err)
+	}
+	rules := newRules(objects, policy)
+	return &Guard{rules: rules, rights: &rights{typed}, scope: newScope(rules.namespaces, policy)}, nil
+}
+
+// Webhooks are what the API server is to ask.
+func (g *Guard) Webhooks() []admission.Webhook {
+	return []admission.Webhook{
+		{ValidatingWebhook: rulesWebhook(), Judge: g.judgeRule},
+		{ValidatingWebhook: bindingsWebhook(), Judge: g.judgeBinding, Scope: g.scope},
+	}
+}
+
+// Extend lets the guard have its webhooks registered anew by refresh.
+func (g *Guard) Extend(refresh func(context.Context) error) { g.scope.refresh = refresh }
+
+// Cover is nil when RoleBindings of a namespace are judged, and have been for long enough for the API
+// server to know. It extends the webhook to them if need be.
+func (g *Guard) Cover(ctx context.Context, namespace string) error {
+	if err := g.scope.cover(ctx, namespace); err != nil {
+		return err
+	}
+	return g.scope.settled(namespace)
+}
+
+// judgeRule judges who makes a rule or changes what it says. Before there is a rule, who binds roles
+// beside it is judged.
+func (g *Guard) judgeRule(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+	var object rolev1alpha1.ImpliedRoles
+	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
+		return fmt.Errorf("decoding a rule: %w", err)
+	}
+	rule := state.RuleOf(&object)
+	if rule.Flaw != nil {
+		return admission.Refuse("%s: correct parent_role and child_role", rule.Flaw)
+	}
+	almighty, err := g.rights.almighty(ctx, request.UserInfo, request.Namespace)
+	if err == nil && !almighty {
+		err = g.judgeAuthor(ctx, request, rule)
+	}
+	if err != nil || request.DryRun != nil && *request.DryRun {
+		return err
+	}
+	if err := g.scope.cover(ctx, request.Namespace); err != nil {
+		return err
+	}
+	return g.scope.settle(ctx, request.Namespace)
+}
+
+func (g *Guard) judgeAuthor(ctx context.Context, request *admissionv1.AdmissionRequest, rule infer.Rule) error {
+	ruleSet, err := g.rules.of(ctx, request.Namespace)
+	if err != nil {
+		return err
+	}
+	roles := append([]infer.Role{rule.Child}, ruleSet.Implied(rule.Child)...)
+	return g.judge(ctx, request, roles, func(child infer.Role) string {
+		if child == rule.Child {
+			return fmt.Sprintf("the rule gives %s to whoever has %s", words(child), words(rule.Parent))
+		}
+		return fmt.Sprintf("the rule gives %s with %s to whoever has %s", words(child), words(rule.Child), words(rule.Parent))
+	})
+}
+
+// judgeBinding judges who binds a role to somebody.
+func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+	var binding rbacv1.RoleBinding
+	if err := json.Unmarshal(request.Object.Raw, &binding); err != nil {
+		return fmt.Errorf("decoding a RoleBinding: %w", err)
+	}
+	ruleSet, err := g.rules.of(ctx, request.Namespace)
+	if err != nil {
+		return err
+	}
+	role := infer.Role{Name: binding.RoleRef.Name, Cluster: binding.RoleRef.Kind == infer.KindClusterRole}
+	return g.judge(ctx, request, ruleSet.Implied(role), func(child infer.Role) string {
+		if path := ruleSet.Path(role, child); len(path) > 2 {
+			return fmt.Sprintf("%s implies %s by way of %s", words(role), words(child), words(path[1]))
+		}
+		return fmt.Sprintf("%s implies %s", words(role), words(child))
+	})
+}
+
+// judge refuses unless who made the request may bind all of the roles that follow.
+func (g *Guard) judge(ctx context.Context, request *admissionv1.AdmissionRequest, follow []infer.Role, because func(infer.Role) string) error {
+	user := request.UserInfo
+	left, err := g.rights.lacking(ctx, user, request.Namespace, follow)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	if len(left) > maxRoles {
+		return admission.Refuse("%s, and %d further roles follow, more than the %d that are looked at one by one: "+
+			`get the verb "bind" on all roles and clusterroles of namespace %s, or let somebody do this who has it`,
+			because(left[0]), len(left)-1, maxRoles, request.Namespace)
+	}
+	return admission.Refuse("%s, which %s may not bind in namespace %s: "+
+		`get the verb "bind" on %s, or all that it permits, or let somebody do this who has that%s`,
+		because(left[0]), user.Username, request.Namespace, resource(left[0])+"/"+left[0].Name, others(len(left)-1))
+}
+
+func others(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (the same holds of %d further roles that follow)", n)
+}
+
+func words(r infer.Role) string { return r.Kind() + " " + r.Name }
+
+func resource(r infer.Role) string {
+	if r.Cluster {
+		return "clusterroles"
+	}
+	return "roles"
+}
+
+// user is whoever made a request.
+type user = authenticationv1.UserInfo

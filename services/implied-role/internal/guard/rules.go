@@ -1,0 +1,153 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+const (
+	// fewRules are read from the API server at every question. That of a namespace with more it tells
+	// how many there are makes sure that the view misses none.
+	fewRules = 20
+	pageSize = 500
+)
+
+// rules knows the rules of namespaces.
+type rules struct {
+	objects dynamic.Interface
+	policy  infer.Policy
+
+	mu    sync.Mutex
+	view  *view.View
+	state *state.State
+	// ruleSets are by namespace, as long as no rule of it changes; changes counts that.
+	ruleSets map[string]*infer.RuleSet
+	changes  uint64
+}
+
+func newRules(objects dynamic.Interface, policy infer.Policy) *rules {
+	policy.MaxRules, policy.Excluded = math.MaxInt, nil // Those that do not hold yet may do so later.
+	return &rules{objects: objects, policy: policy, ruleSets: map[string]*infer.RuleSet{}}
+}
+
+// Follow lets the guard decide by a view, as long as that is known to be current. Call it before
+// the view runs.
+func (g *Guard) Follow(v *view.View, s *state.State) {
+	r := g.rules
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.view, r.state = v, s
+	v.OnReload(func() { r.forget("") })
+	v.OnChange(func(k event.Key) {
+		if k.GroupResource == ruleResource() {
+			r.forget(k.Namespace)
+		}
+	})
+}
+
+// forget drops what the rules of a namespace, or of all, say.
+func (r *rules) forget(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes++
+	if delete(r.ruleSets, namespace); namespace == "" {
+		clear(r.ruleSets)
+	}
+}
+
+// of is what the rules of a namespace say, by the API server's own word: either they are few, or the
+// view holds just as many and all that the watcher has told of, or all of them are listed.
+func (r *rules) of(ctx context.Context, namespace string) (*infer.RuleSet, error) {
+	page, err := r.page(ctx, namespace, metav1.ListOptions{Limit: fewRules})
+	if err != nil {
+		return nil, err
+	}
+	if remaining := page.GetRemainingItemCount(); page.GetContinue() != "" && remaining != nil {
+		if ruleSet := r.held(ctx, namespace, len(page.Items)+int(*remaining)); ruleSet != nil {
+			return ruleSet, nil
+		}
+	}
+	items := page.Items
+	for page.GetContinue() != "" {
+		if page, err = r.page(ctx, namespace, metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+	}
+	list := make([]infer.Rule, 0, len(items))
+	for _, item := range items {
+		var rule rolev1alpha1.ImpliedRoles
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &rule); err != nil {
+			return nil, fmt.Errorf("decoding rule %s: %w", item.GetName(), err)
+		}
+		if rule.DeletionTimestamp == nil {
+			list = append(list, state.RuleOf(&rule))
+		}
+	}
+	return infer.NewRuleSet(namespace, list, r.policy), nil
+}
+
+// namespaces lists those with rules, by the API server's own word.
+func (r *rules) namespaces(ctx context.Context) (map[string]struct{}, error) {
+	all, page := map[string]struct{}{}, &unstructured.UnstructuredList{}
+	for more := true; more; more = page.GetContinue() != "" {
+		var err error
+		if page, err = r.page(ctx, "", metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			all[item.GetNamespace()] = struct{}{}
+		}
+	}
+	return all, nil
+}
+
+func (r *rules) page(ctx context.Context, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := r.objects.Resource(rolev1alpha1.GroupVersion.WithResource(rolev1alpha1.Resource)).Namespace(namespace).List(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("listing the rules of namespace %s: %w", namespace, err)
+	}
+	return list, nil
+}
+
+// held is what the view says of so many rules; nil if it cannot be relied on.
+func (r *rules) held(ctx context.Context, namespace string, count int) *infer.RuleSet {
+	r.mu.Lock()
+	view, objects := r.view, r.state
+	r.mu.Unlock()
+	if view == nil || view.Current(ctx) != nil || objects.RuleCount(namespace) != count {
+		return nil
+	}
+	r.mu.Lock()
+	known, changes := r.ruleSets[namespace], r.changes
+	r.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	var list []infer.Rule
+	for _, rule := range objects.RulesIn(namespace) {
+		if rule.Value.DeletionTimestamp == nil {
+			list = append(list, state.RuleOf(rule.Value))
+		}
+	}
+	known = infer.NewRuleSet(namespace, list, r.policy)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changes == changes {
+		r.ruleSets[namespace] = known
+	}
+	return known
+}

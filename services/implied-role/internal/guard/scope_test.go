@@ -1,0 +1,108 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+)
+
+// covering is a scope that finds rules in these namespaces, and registers what it wants at once.
+func covering(names ...string) *scope {
+	s := newScope(func(context.Context) (map[string]struct{}, error) {
+		found := map[string]struct{}{}
+		for _, name := range names {
+			found[name] = struct{}{}
+		}
+		return found, nil
+	}, infer.DefaultPolicy())
+	var is *metav1.LabelSelector
+	s.refresh = func(ctx context.Context) error {
+		want, err := s.Selector(ctx, is)
+		is = want
+		s.Registered(is, true)
+		return err
+	}
+	return s
+}
+
+func text(s *metav1.LabelSelector) string {
+	return fmt.Sprint(s.MatchExpressions[0].Operator, s.MatchExpressions[0].Values)
+}
+
+func many(n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("ns-%04d", i))
+	}
+	return names
+}
+
+func TestTheSelectorNamesWhereThereAreRules(t *testing.T) {
+	all := "NotIn[entail-system kube-node-lease kube-public kube-system]"
+	for name, c := range map[string]struct {
+		rules, wanted []string
+		is            *metav1.LabelSelector
+		want          string
+	}{
+		"nothing yet":                {nil, nil, nil, "DoesNotExist[]"},
+		"the first time":             {[]string{"b", "a"}, nil, nil, "In[a b]"},
+		"it only grows":              {nil, []string{"c"}, selector(metav1.LabelSelectorOpIn, "a"), "In[a c]"},
+		"after there was none":       {nil, []string{"c"}, selector(metav1.LabelSelectorOpDoesNotExist), "In[c]"},
+		"what is excluded":           {[]string{"kube-system", "entail-system", "a"}, nil, nil, "In[a]"},
+		"what somebody else made":    {[]string{"a"}, nil, &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, "In[a]"},
+		"what leaves some out":       {[]string{"a"}, nil, selector(metav1.LabelSelectorOpNotIn, "a"), "In[a]"},
+		"as many as are named":       {many(maxNamespaces), nil, nil, text(selector(metav1.LabelSelectorOpIn, many(maxNamespaces)...))},
+		"more than are named":        {many(maxNamespaces + 1), nil, nil, all},
+		"once all, always all":       {nil, nil, selector(metav1.LabelSelectorOpNotIn, covering().excluded...), all},
+		"one more than can be named": {nil, []string{"a"}, selector(metav1.LabelSelectorOpIn, many(maxNamespaces)...), all},
+	} {
+		s := covering(c.rules...)
+		for _, wanted := range c.wanted {
+			s.wanted[wanted] = struct{}{}
+		}
+		got, err := s.Selector(t.Context(), c.is)
+		if err != nil || text(got) != c.want {
+			t.Errorf("%s: %v, %.200s", name, err, text(got))
+		}
+	}
+}
+
+func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
+	s := covering("a")
+	if s.settled("a") == nil {
+		t.Error("it is, before anything is")
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := s.cover(t.Context(), name); err != nil || s.since(name) == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s.settled("b") == nil {
+		t.Error("the API server knows at once")
+	}
+	if err := s.settle(t.Context(), "b"); err != nil {
+		t.Error(err)
+	}
+	s.Registered(selector(metav1.LabelSelectorOpIn, "a", "z"), false)
+	if s.since("b") != 0 || s.settled("a") != nil || s.settled("z") != nil || s.settled("kube-system") != nil {
+		t.Error("it does not go by what is registered")
+	}
+	if again, err := s.Selector(t.Context(), selector(metav1.LabelSelectorOpIn, "q")); err != nil || !slices.Equal(again.MatchExpressions[0].Values, []string{"a", "b", "q", "z"}) {
+		t.Errorf("what was taken out is not put back: %v", again)
+	}
+	s.Registered(selector(metav1.LabelSelectorOpNotIn, s.excluded...), false)
+	if s.settled("any") != nil {
+		t.Error("all does not cover one")
+	}
+	s.refresh = func(context.Context) error { return errors.New("on purpose") }
+	s.Registered(selector(metav1.LabelSelectorOpDoesNotExist), true)
+	if s.cover(t.Context(), "c") == nil {
+		t.Error("what cannot be registered is covered")
+	}
+}

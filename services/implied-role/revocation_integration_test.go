@@ -1,0 +1,252 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// secret makes Role boss, which permits nothing, and Role secret-admin, and lets mallory change
+// RoleBindings; she may bind neither.
+func (b *bed) secret() {
+	b.T.Helper()
+	for name, rule := range map[string][]rbacv1.PolicyRule{
+		"boss": nil, "secret-admin": {{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
+		"patcher": {{Verbs: []string{"get", "patch"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}}},
+	} {
+		r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rule}
+		if _, err := b.typed.RbacV1().Roles(b.namespace).Create(b.T.Context(), r, metav1.CreateOptions{}); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+	b.do("patchers=patcher{mallory}")
+}
+
+// strip changes a RoleBinding as mallory. Who may only patch is let through by Kubernetes as long as
+// it concerns nothing but garbage collection.
+func (b *bed) strip(name, patch string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		_, err := b.as("mallory").typed.RbacV1().RoleBindings(b.namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	})
+}
+
+// reads waits until Kubernetes says that somebody may read secrets, or may not.
+func (b *bed) reads(user string, want bool) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		review, err := b.as(user).typed.AuthorizationV1().SelfSubjectAccessReviews().Create(b.T.Context(), &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: b.namespace, Verb: "get", Resource: "secrets"},
+			},
+		}, metav1.CreateOptions{})
+		if err == nil && review.Status.Allowed != want {
+			err = fmt.Errorf("%s reads secrets: %v", user, review.Status.Allowed)
+		}
+		return err
+	})
+}
+
+// holds waits until every answer says that eve has a role, or has not; and everything is in step.
+func (b *bed) holds(client inferencev1connect.InferenceServiceClient, role string, want bool) {
+	b.T.Helper()
+	ctx, r := b.T.Context(), &inferencev1.Role{Name: role}
+	who := &inferencev1.Subject{Kind: "User", Name: "eve"}
+	testbed.Eventually(b.T, soon, func() error {
+		explained, err := client.ExplainRole(ctx, &inferencev1.ExplainRoleRequest{Namespace: b.namespace, Subject: who, Role: r})
+		if err != nil || explained.GetHeld() != want {
+			return fmt.Errorf("explained %v, %w", explained, err)
+		}
+		holders, err := client.WhoHasRole(ctx, &inferencev1.WhoHasRoleRequest{Namespace: b.namespace, Role: r})
+		if err != nil || strings.Contains(fmt.Sprint(holders.GetHolders()), "eve") != want {
+			return fmt.Errorf("holders %v, %w", holders, err)
+		}
+		drift, err := client.CheckDrift(ctx, &inferencev1.CheckDriftRequest{Namespace: b.namespace})
+		if err != nil || !drift.GetInStep() {
+			return fmt.Errorf("drift %v, %w", drift, err)
+		}
+		return nil
+	})
+}
+
+// TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses strips what Kubernetes lets be stripped by
+// those who may not bind, and then all that people with every right can.
+func TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses(t *testing.T) {
+	const stripped = `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null}}`
+	for what, strip := range map[string]func(b *bed, ours string){
+		"its owner": func(b *bed, ours string) { b.strip(ours, `{"metadata":{"ownerReferences":null}}`) },
+		"its owner, for another": func(b *bed, ours string) {
+			b.strip(ours, fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","name":"patchers","uid":%q}]}}`,
+				b.get("patchers").UID))
+		},
+		"its label": func(b *bed, ours string) {
+			b.patch(ours, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"me"}}}`)
+		},
+		"everything": func(b *bed, ours string) { b.patch(ours, stripped) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBed(t)
+			b.Reflector()
+			r := b.serve()
+			b.secret()
+			b.do("boss>secret-admin secret-admin>other src=boss{eve}")
+			b.becomes("src:other{eve} src:secret-admin{eve}")
+			b.reads("eve", true)
+			strip(b, name("src", "secret-admin"))
+			b.becomes("src:other{eve} src:secret-admin{eve}")
+			r.Stop()
+			strip(b, name("src", "secret-admin")) // And while nobody can mend it.
+			b.do("-src -boss>secret-admin")
+			client := b.client(b.serve())
+			b.reads("eve", false)
+			b.holds(client, "secret-admin", false)
+			b.holds(client, "other", false)
+		})
+	}
+}
+
+func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
+	for what, c := range map[string]struct {
+		before func(b *bed)
+		change string
+		eve    bool
+	}{
+		"its source goes": {func(*bed) {}, "-src", false},
+		"its rule goes":   {func(*bed) {}, "-boss>secret-admin", false},
+		"a subject goes while it is being deleted":    {func(b *bed) { b.do("-" + name("src", "secret-admin")) }, "src=boss{bob}", false},
+		"its source goes while it is being deleted":   {func(b *bed) { b.do("-" + name("src", "secret-admin")) }, "-src", false},
+		"nothing changes but that it is deleted, too": {func(*bed) {}, "-" + name("src", "secret-admin"), true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBed(t)
+			b.Reflector()
+			client := b.client(b.serve())
+			b.secret()
+			b.do("boss>secret-admin src=boss{eve,bob}")
+			b.becomes("src:secret-admin{eve,bob}")
+			b.reads("eve", true)
+			b.strip(name("src", "secret-admin"), held)
+			c.before(b)
+			b.do(c.change)
+			b.reads("eve", c.eve)
+			if c.eve {
+				b.condition("boss>secret-admin", "Synced", "Pending")
+				testbed.Eventually(t, soon, func() error { return b.drifts(client) })
+			}
+			b.Settled()
+			b.patch(name("src", "secret-admin"), unheld)
+			b.reads("eve", c.eve)
+			testbed.Eventually(t, soon, b.consistent)
+			b.holds(client, "secret-admin", c.eve)
+		})
+	}
+}
+
+// TestSubjectsGoBeforeADeletionThatMayBeDelayed sees every state of a binding that somebody holds.
+func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	b.do("a>b B=a{x}")
+	b.becomes("B:b{x}")
+	ours := name("B", "b")
+	b.patch(ours, held)
+	b.Settled()
+	states, err := b.typed.RbacV1().RoleBindings(b.namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: b.get(ours).ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer states.Stop()
+	b.do("-a>b")
+	for e := range states.ResultChan() {
+		if is, ok := e.Object.(*rbacv1.RoleBinding); ok && is.Name == ours && is.DeletionTimestamp != nil {
+			if len(is.Subjects) > 0 {
+				t.Errorf("it is being deleted, and grants to %v", is.Subjects)
+			}
+			return
+		}
+	}
+	t.Error("it was not deleted")
+}
+
+// TestStatusesHoldUpNoRevocation lets no status through until somebody has lost their role: all
+// that can be written are under way by then.
+func TestStatusesHoldUpNoRevocation(t *testing.T) {
+	const rules = 200
+	b := newBed(t)
+	b.Reflector()
+	b.do("a>b B=a{x,y}")
+	for i := range rules {
+		b.do(fmt.Sprintf("c%d>d%d", i, i))
+	}
+	revoked := make(chan struct{})
+	var waiting atomic.Int32
+	b.Kube.FailBefore(func(ctx context.Context, op string) error {
+		if !strings.HasSuffix(op, "/status") {
+			return nil
+		}
+		waiting.Add(1)
+		select {
+		case <-revoked:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	b.serve()
+	b.generates("B:b{x,y}")
+	testbed.Eventually(t, soon, func() error {
+		if waiting.Load() < 8 {
+			return errors.New("no statuses are being written")
+		}
+		return nil
+	})
+	b.do("B=a{x}")
+	b.generates("B:b{x}")
+	if n := waiting.Load(); n > rules/4 {
+		t.Errorf("%d statuses were let through before", n)
+	}
+	close(revoked)
+	b.becomes("B:b{x}")
+}
+
+// drifts is an error as long as nothing is told of what is being deleted.
+func (b *bed) drifts(client inferencev1connect.InferenceServiceClient) error {
+	drift, err := client.CheckDrift(b.T.Context(), &inferencev1.CheckDriftRequest{Namespace: b.namespace})
+	if err != nil {
+		return err
+	}
+	sync, err := client.GetSyncStatus(b.T.Context(), &inferencev1.GetSyncStatusRequest{Namespace: b.namespace})
+	if err == nil && (drift.GetInStep() || sync.GetNamespaces()[0].GetPending() != 1) {
+		err = errors.New("it is told to be in step")
+	}
+	return err
+}
+
+func TestAForgedBindingWithAReservedNameGrantsNothing(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	client := b.client(b.serve())
+	b.secret()
+	b.do("boss>secret-admin ir-x-y-abcdefgh234567ab=boss{eve} ir-x-z-abcdefgh234567ab=secret-admin{eve} " + name("src", "secret-admin") + "=other{eve} src=boss{bob}")
+	b.condition("boss>secret-admin", "Synced", "NameConflict")
+	b.reads("eve", false)
+	b.do("-" + name("src", "secret-admin"))
+	b.reads("bob", true)
+	b.holds(client, "secret-admin", false)
+}

@@ -1,0 +1,68 @@
+package impliedrole
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entail-dev/entail/services/implied-role/internal/guard"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/admission"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// webhooks judge who writes rules and binds roles, from the start, bus or no bus. Both fields but
+// the configuration are nil where there are none.
+type webhooks struct {
+	cfg    Config
+	guard  *guard.Guard
+	server *admission.Server
+}
+
+// open implements [service.Early].
+func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error) {
+	if !w.cfg.Admission.Enabled() {
+		return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
+	}
+	var err error
+	if w.guard, err = guard.New(rt.Kube, w.cfg.Policy); err != nil {
+		return nil, err
+	}
+	w.server, err = admission.New(w.cfg.Admission, admission.Options{
+		Name: guard.Name, Webhooks: w.guard.Webhooks(), Namespace: rbac.Namespace, Kube: rt.Kube, Log: rt.Log, Metrics: rt.Metrics,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening the webhooks: %w", err)
+	}
+	w.guard.Extend(w.server.Refresh)
+	return w.server.Run, nil
+}
+
+// follow lets them decide by what is in the view, too.
+func (w *webhooks) follow(v *view.View, s *state.State) {
+	if w.guard != nil {
+		w.guard.Follow(v, s)
+	}
+}
+
+// cover is nil while nobody in a namespace gets round them, or there are none.
+func (w *webhooks) cover(ctx context.Context, namespace string) error {
+	if w.server == nil {
+		return nil
+	}
+	err := w.server.InForce()
+	if err == nil {
+		err = w.guard.Cover(ctx, namespace)
+	}
+	return fault.Unavailable(err)
+}
+
+// inForce is nil while they are registered, or there are none.
+func (w *webhooks) inForce() error {
+	if w.server == nil {
+		return nil
+	}
+	return fault.Unavailable(w.server.InForce())
+}

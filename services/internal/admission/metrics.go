@@ -1,0 +1,27 @@
+package admission
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics tell how requests are judged, and how long that takes.
+type metrics struct {
+	judged  *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	expiry  prometheus.Gauge
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		judged: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_admission_requests_total", Help: "Requests that the API server asked about, by webhook and outcome.",
+		}, []string{"webhook", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "entail_admission_seconds", Help: "How long it took to judge a request.",
+			Buckets: []float64{.001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}, []string{"webhook"}),
+		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "entail_admission_certificate_expiry_timestamp_seconds", Help: "When the certificate that is served expires.",
+		}),
+	}
+	registerer.MustRegister(m.judged, m.seconds, m.expiry)
+	return m
+}

@@ -1,0 +1,217 @@
+//go:build integration
+
+package admission
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestMain(m *testing.M) { testbed.Main(m) }
+
+// configuration is one that a service may keep, by the rights that are shipped.
+const configuration = "entail-implied-role"
+
+// bed is an API server with replicas that register there.
+type bed struct {
+	t     *testing.T
+	kube  *testbed.KubeServer
+	typed kubernetes.Interface
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{t: t, kube: testbed.Kube(t)}
+	b.typed = kubernetes.NewForConfigOrDie(b.kube.Admin())
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, configuration, metav1.DeleteOptions{})
+		_ = b.typed.CoreV1().Secrets(rbac.Namespace).Delete(ctx, configuration+"-admission", metav1.DeleteOptions{})
+	})
+	return b
+}
+
+// replica is one that runs no rounds but those of the test.
+func (b *bed) replica() *Server {
+	b.t.Helper()
+	s := newServer(b.t, Config{Service: "entail-system/implied-role-admission"}, func(o *Options) {
+		o.Name, o.Namespace, o.Kube = configuration, rbac.Namespace, b.kube.Config(b.t, topology.ImpliedRole)
+		o.Log, o.Metrics = slog.New(slog.NewTextHandler(b.t.Output(), nil)), prometheus.NewRegistry()
+		o.Webhooks = []Webhook{{
+			ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+				Name: "nothing.example.com",
+				Rules: []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"*"}, Resources: []string{"nothing"}},
+				}},
+			},
+			Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return nil },
+		}}
+	})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.serve(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Error(err)
+		}
+	})
+	return s
+}
+
+func (b *bed) round(replicas ...*Server) {
+	b.t.Helper()
+	for _, s := range replicas {
+		if err := s.round(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bed) registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	b.t.Helper()
+	c, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(b.t.Context(), configuration, metav1.GetOptions{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+// trusted wants the API server to trust all replicas, and returns what they show.
+func (b *bed) trusted(replicas ...*Server) string {
+	b.t.Helper()
+	client := b.registered().Webhooks[0].ClientConfig
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(client.CABundle)
+	shown := ""
+	for _, s := range replicas {
+		conn, err := tls.Dial("tcp", s.listener.Addr().String(), &tls.Config{RootCAs: pool, ServerName: client.Service.Name + "." + client.Service.Namespace + ".svc"})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		shown += conn.ConnectionState().PeerCertificates[0].SerialNumber.String() + " "
+		_ = conn.Close()
+	}
+	return shown
+}
+
+func TestReplicasShareOneCertificate(t *testing.T) {
+	b := newBed(t)
+	one, two := b.replica(), b.replica()
+	b.round(one, two, one)
+	shown := b.trusted(one, two)
+	was := b.registered()
+	three := b.replica() // One that starts later.
+	b.round(three, one, two)
+	if now := b.trusted(one, two); now != shown || b.registered().ResourceVersion != was.ResourceVersion {
+		t.Errorf("%s became %s, and version %s %s", shown, now, was.ResourceVersion, b.registered().ResourceVersion)
+	}
+	if authorities, err := cert.ParseCertsPEM(was.Webhooks[0].ClientConfig.CABundle); err != nil || len(authorities) != 1 {
+		t.Errorf("%d authorities are trusted, %v", len(authorities), err)
+	}
+}
+
+func TestReplicasThatStartTogetherMakeOneCertificate(t *testing.T) {
+	b := newBed(t)
+	replicas := make([]*Server, 4)
+	errs := make(chan error, len(replicas))
+	for i := range replicas {
+		replicas[i] = b.replica()
+		go func() { errs <- replicas[i].round(t.Context()) }()
+	}
+	for range replicas {
+		<-errs // All but one may lose.
+	}
+	b.round(replicas...)
+	b.round(replicas...)
+	b.trusted(replicas...)
+}
+
+func TestACertificateIsTrustedBeforeItIsShown(t *testing.T) {
+	b := newBed(t)
+	one, two := b.replica(), b.replica()
+	b.round(one, two)
+	before := b.trusted(one, two)
+	one.validity, two.validity = 5*validity, 5*validity // What is left is no third of that.
+	for _, s := range []*Server{one, two} {
+		b.round(s)
+		if now := b.trusted(one, two); now != before {
+			t.Errorf("%s is shown at once, after %s", now, before)
+		}
+	}
+	b.round(one)
+	half := b.trusted(one, two)
+	b.round(two)
+	after := strings.Fields(b.trusted(one, two))
+	if half == before || after[0] != after[1] || strings.Contains(before, after[0]) {
+		t.Errorf("after %s comes %s, then %v", before, half, after)
+	}
+}
+
+func TestWhatSomebodyChangesInTheConfigurationIsPutBack(t *testing.T) {
+	b := newBed(t)
+	s := b.replica()
+	b.round(s)
+	want := b.registered().Webhooks
+	configurations := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	for name, change := range map[string]func() error{
+		"ignored": func() error {
+			c, ignore := b.registered(), admissionregistrationv1.Ignore
+			c.Webhooks[0].FailurePolicy = &ignore
+			_, err := configurations.Update(t.Context(), c, metav1.UpdateOptions{})
+			return err
+		},
+		"emptied": func() error {
+			c := b.registered()
+			c.Webhooks = nil
+			_, err := configurations.Update(t.Context(), c, metav1.UpdateOptions{})
+			return err
+		},
+		"deleted": func() error { return configurations.Delete(t.Context(), configuration, metav1.DeleteOptions{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			b.round(s)
+			if got := b.registered().Webhooks; !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("it is %+v\nwant %+v", got, want)
+			}
+			b.trusted(s)
+		})
+	}
+}
+
+func TestRunKeepsTheWebhooksInForce(t *testing.T) {
+	b := newBed(t)
+	s := newServer(t, Config{URL: "https://127.0.0.1:9"}, func(o *Options) {
+		o.Name, o.Kube = configuration, b.kube.Config(t, topology.ImpliedRole)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	testbed.Eventually(t, 20*time.Second, s.InForce)
+	cancel()
+	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

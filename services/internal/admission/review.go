@@ -1,0 +1,81 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Judge decides about a request: nil lets it pass, [Refuse] refuses it, and any other error says
+// that it cannot be judged now, which refuses it, too.
+type Judge func(ctx context.Context, request *admissionv1.AdmissionRequest) error
+
+// refusal is for whoever made the request.
+type refusal struct{ message string }
+
+func (r refusal) Error() string { return r.message }
+
+// Refuse is what a [Judge] returns to refuse, with the reason and what to do about it.
+func Refuse(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
+
+// handler answers the reviews of a webhook.
+func (s *Server) handler(webhook Webhook) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, "this is no AdmissionReview", http.StatusBadRequest)
+			return
+		}
+		if review.Request == nil || review.GroupVersionKind() != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") {
+			http.Error(w, "this is no request for a review of "+admissionv1.SchemeGroupVersion.String(), http.StatusBadRequest)
+			return
+		}
+		review.Response = s.review(r.Context(), webhook, review.Request)
+		review.Request = nil
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review) // Who hears nothing refuses.
+	})
+}
+
+func (s *Server) review(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, decision)
+	defer cancel()
+	response := &admissionv1.AdmissionResponse{UID: request.UID}
+	err := s.judge(ctx, webhook, request)
+	refused, judged := errors.AsType[refusal](err)
+	outcome := "allowed"
+	switch {
+	case err == nil:
+		response.Allowed = true
+	case judged:
+		outcome = "refused"
+		response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refused.message}
+	default:
+		outcome = "failed"
+		s.options.Log.WarnContext(ctx, "a request could not be judged, and is refused", slog.String("webhook", webhook.Name), slog.Any("error", err))
+		response.Result = &metav1.Status{
+			Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+			Message: "this cannot be judged now: try again; the log of " + s.options.Name + " says why, and while " +
+				"ValidatingWebhookConfiguration " + s.options.Name + " is deleted nothing is judged",
+		}
+	}
+	s.metrics.judged.WithLabelValues(webhook.Name, outcome).Inc()
+	s.metrics.seconds.WithLabelValues(webhook.Name).Observe(time.Since(began).Seconds())
+	return response
+}
+
+func (s *Server) judge(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
+	if err := s.slots.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("waiting for %d other requests: %w", maxReviews, err)
+	}
+	defer s.slots.Release(1)
+	return webhook.Judge(ctx, request)
+}

@@ -1,0 +1,193 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+)
+
+func newServer(t *testing.T, cfg Config, edit func(*Options)) *Server {
+	t.Helper()
+	cfg.Listen = "127.0.0.1:0"
+	o := Options{Name: "test", Kube: &rest.Config{Host: "127.0.0.1:1"}, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
+	if edit != nil {
+		edit(&o)
+	}
+	s, err := New(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.listener.Close() })
+	return s
+}
+
+func review(t *testing.T, edit func(*admissionv1.AdmissionReview)) string {
+	t.Helper()
+	r := &admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request:  &admissionv1.AdmissionRequest{UID: "u"},
+	}
+	if edit != nil {
+		edit(r)
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestWhateverIsNotAllowedIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		err     error
+		code    int32
+		words   string
+		outcome string
+	}{
+		"allowed":            {nil, 0, "", "allowed"},
+		"refused":            {Refuse("not %s", "you"), http.StatusForbidden, "not you", "refused"},
+		"cannot be judged":   {errors.New("secret detail"), http.StatusServiceUnavailable, "try again", "failed"},
+		"took too long":      {context.DeadlineExceeded, http.StatusServiceUnavailable, "try again", "failed"},
+		"a refusal, wrapped": {errors.Join(Refuse("no")), http.StatusForbidden, "no", "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, Config{}, nil)
+			h := s.handler(Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }})
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review(t, nil))))
+			var got admissionv1.AdmissionReview
+			if err := json.NewDecoder(w.Body).Decode(&got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Kind != "AdmissionReview" || got.Request != nil || got.Response.UID != "u" || got.Response.Allowed != (c.err == nil) {
+				t.Errorf("answered %+v", got)
+			}
+			if r := got.Response.Result; r != nil && (r.Code != c.code || !strings.Contains(r.Message, c.words) || strings.Contains(r.Message, "detail")) {
+				t.Errorf("answered %+v", r)
+			}
+			if testutil.ToFloat64(s.metrics.judged.WithLabelValues("", c.outcome)) != 1 {
+				t.Errorf("not counted as %s", c.outcome)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoReviewIsNotAnswered(t *testing.T) {
+	s := newServer(t, Config{}, nil)
+	h := http.MaxBytesHandler(s.handler(Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error {
+		t.Error("it was judged")
+		return nil
+	}}), maxReview)
+	for name, body := range map[string]string{
+		"nothing": "", "no JSON": "{", "no request": review(t, func(r *admissionv1.AdmissionReview) { r.Request = nil }),
+		"another version": review(t, func(r *admissionv1.AdmissionReview) { r.APIVersion = "admission.k8s.io/v1beta1" }),
+		"too much":        review(t, nil)[:10] + strings.Repeat(" ", maxReview) + review(t, nil)[10:],
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
+			if w.Code != http.StatusBadRequest {
+				t.Errorf("answered %d: %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
+	s := newServer(t, Config{}, nil)
+	if !s.slots.TryAcquire(maxReviews) {
+		t.Fatal("there is no room")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.judge(ctx, Webhook{}, nil); err == nil {
+		t.Error("it was judged")
+	}
+}
+
+func TestASettingThatCannotWorkIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  Config
+		good bool
+		host string
+	}{
+		"none":              {Config{}, true, ""},
+		"a URL":             {Config{URL: "https://10.0.0.1:9443"}, true, "10.0.0.1"},
+		"with a slash":      {Config{URL: "https://host:9443/"}, true, "host"},
+		"a Service":         {Config{Service: "ns/name"}, true, "name.ns.svc"},
+		"both":              {Config{URL: "https://host:1", Service: "ns/name"}, false, "name.ns.svc"},
+		"no TLS":            {Config{URL: "http://host:1"}, false, ""},
+		"a path":            {Config{URL: "https://host/x"}, false, ""},
+		"a query":           {Config{URL: "https://host?x"}, false, ""},
+		"a password":        {Config{URL: "https://a:b@host"}, false, ""},
+		"half a Service":    {Config{Service: "name"}, false, ""},
+		"a Service of none": {Config{Service: "/name"}, false, ""},
+	} {
+		if err := c.cfg.Validate(); (err == nil) != c.good || c.cfg.host() != c.host {
+			t.Errorf("%s: %v, host %q", name, err, c.cfg.host())
+		}
+	}
+}
+
+func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
+	const host, hours = "here.ns.svc", 30 * time.Hour
+	first, err := newCertificate(host, hours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for name, c := range map[string]struct {
+		host string
+		at   time.Time
+		want bool
+	}{
+		"now": {host, now, true}, "of another host": {"there.ns.svc", now, false},
+		"long before its end": {host, now.Add(hours / 2), true}, "before its end": {host, now.Add(hours * 3 / 4), false},
+	} {
+		if first.serves(c.host, c.at, hours) != c.want {
+			t.Errorf("%s: want %v", name, c.want)
+		}
+	}
+	bundle, made := first.bundle([]byte("nonsense"), now), []*certificate{first}
+	for range 4 {
+		next, err := newCertificate(host, hours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle, made = next.bundle(bundle, now), append(made, next)
+		if again := next.bundle(bundle, now); !bytes.Equal(again, bundle) {
+			t.Error("the bundle changes though nothing did")
+		}
+	}
+	trusted, err := cert.ParseCertsPEM(bundle)
+	if err != nil || len(trusted) != maxAuthorities || !trusted[0].Equal(made[4].authority) {
+		t.Errorf("%d are trusted, %v", len(trusted), err)
+	}
+	if later, _ := cert.ParseCertsPEM(made[4].bundle(bundle, now.Add(2*hours))); len(later) != 1 {
+		t.Errorf("%d are trusted when all have expired", len(later))
+	}
+}
+
+func TestTheWebhooksAreNotInForceBeforeTheyAreRegistered(t *testing.T) {
+	s := newServer(t, Config{URL: "https://here:1"}, nil)
+	if err := s.InForce(); err == nil {
+		t.Error("they are")
+	}
+	if err := s.round(t.Context()); err == nil {
+		t.Error("an API server that is not there took them")
+	}
+}

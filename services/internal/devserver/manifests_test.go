@@ -1,0 +1,211 @@
+package devserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/rbac"
+)
+
+// api is an API server that takes what is applied, unless it refuses.
+type api struct {
+	t  *testing.T
+	mu sync.Mutex
+	// applied are the paths, in order, with the queries.
+	applied []string
+	// refusals are the first answers to what is applied at a path.
+	refusals map[string][]metav1.Status
+	// unready is how often a CRD is told to be not established yet.
+	unready int
+	// waited is called when it has told so.
+	waited func()
+	// denials is how often a right is told not to be there.
+	denials int
+	reviews []authorizationv1.SubjectAccessReviewSpec
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		a.t.Error(err)
+	}
+	code, answer := http.StatusOK, any(json.RawMessage(body))
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
+		code, answer = http.StatusCreated, a.review(body)
+	case r.Method == http.MethodPatch:
+		if refused := a.refusals[r.URL.Path]; len(refused) > 0 {
+			a.refusals[r.URL.Path] = refused[1:]
+			code, answer = int(refused[0].Code), refused[0]
+			break
+		}
+		a.applied = append(a.applied, r.URL.Path)
+		if r.URL.Query().Get("force") != "true" || r.URL.Query().Get("fieldManager") != manifestManager {
+			a.t.Errorf("%s is applied with %s", r.URL.Path, r.URL.RawQuery)
+		}
+	default:
+		status := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+		if a.unready > 0 {
+			a.unready--
+			if a.waited != nil {
+				a.waited()
+			}
+			status = nil
+		}
+		answer = map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "x"}, "status": status}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		a.t.Error(err)
+	}
+}
+
+func (a *api) review(body []byte) authorizationv1.SubjectAccessReview {
+	var review authorizationv1.SubjectAccessReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		a.t.Error(err)
+	}
+	a.reviews = append(a.reviews, review.Spec)
+	a.denials--
+	review.Status.Allowed = a.denials < 0
+	return review
+}
+
+func serveAPI(t *testing.T, a *api) *rest.Config {
+	t.Helper()
+	a.t = t
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	cfg := &rest.Config{Host: server.URL, QPS: -1}
+	cfg.ContentType = "application/json"
+	return cfg
+}
+
+const (
+	crdYAML    = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: stores.core.platform-mesh.io}\n"
+	policyYAML = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n---\n"
+	crdPath    = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/stores.core.platform-mesh.io"
+	policyPath = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/p"
+)
+
+func deployed(edit func(fstest.MapFS)) fs.FS {
+	files := fstest.MapFS{"crd/a.yaml": {Data: []byte(crdYAML)}, "admission/b.yaml": {Data: []byte(policyYAML)}}
+	if edit != nil {
+		edit(files)
+	}
+	return files
+}
+
+func refusing(text string, code int32) metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: metav1.StatusReasonForbidden, Message: text,
+	}
+}
+
+func TestManifestsAreAppliedUntilTheirKindsAreServed(t *testing.T) {
+	policy := refusing(`admission policy "p" failed to configure: no kind of its parameters`, http.StatusForbidden)
+	for name, server := range map[string]*api{
+		"at once":                         {},
+		"a kind takes a while":            {unready: 3},
+		"a policy is not configured yet":  {refusals: map[string][]metav1.Status{policyPath: {policy, policy}}},
+		"a policy that is none yet keeps": {refusals: map[string][]metav1.Status{crdPath: {policy}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := ApplyManifests(t.Context(), serveAPI(t, server), deployed(nil)); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(server.applied, []string{crdPath, policyPath}) || server.unready != 0 {
+				t.Errorf("applied are %v", server.applied)
+			}
+		})
+	}
+}
+
+func TestManifestsThatCannotBeAppliedAreNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit     func(fstest.MapFS)
+		refusals map[string][]metav1.Status
+		want     string
+	}{
+		"none of a kind":      {edit: func(m fstest.MapFS) { delete(m, "admission/b.yaml") }, want: "applying manifests: no admission/*.yaml"},
+		"no YAML":             {edit: func(m fstest.MapFS) { m["crd/a.yaml"] = &fstest.MapFile{Data: []byte("a: b: c")} }, want: "applying crd/a.yaml: decoding"},
+		"no name":             {edit: func(m fstest.MapFS) { m["crd/a.yaml"] = &fstest.MapFile{Data: []byte(crdYAML + "---\nkind: Store\n")} }, want: "applying crd/a.yaml: document 2 lacks a kind or a name"},
+		"no kind":             {edit: func(m fstest.MapFS) { m["crd/a.yaml"] = &fstest.MapFile{Data: []byte("metadata: {name: x}")} }, want: "document 1 lacks a kind or a name"},
+		"one that is refused": {refusals: map[string][]metav1.Status{policyPath: {refusing("you may not", http.StatusForbidden)}}, want: "applying admission/b.yaml: ValidatingAdmissionPolicy p: you may not"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &api{refusals: test.refusals}
+			if err := ApplyManifests(t.Context(), serveAPI(t, server), deployed(test.edit)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhoWaitsForAKindIsToldWhichWhenTheTimeIsOver(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("the time is over")
+	server := &api{unready: 1 << 30, waited: func() { cancel(over) }}
+	err := ApplyManifests(ctx, serveAPI(t, server), deployed(nil))
+	if !errors.Is(err, over) || !strings.Contains(err.Error(), "waiting for CRD stores.core.platform-mesh.io") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAccountsAreThereOnceTheirRightsAre(t *testing.T) {
+	server := &api{denials: 2}
+	account := &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: watcher, namespace: entail-system}\n")}
+	deploy := fstest.MapFS{"base/namespace.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: entail-system}\n")}, "base/watcher/rbac.yaml": account}
+	if err := ApplyAccounts(t.Context(), serveAPI(t, server), deploy); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"/api/v1/namespaces/entail-system", "/api/v1/namespaces/entail-system/serviceaccounts/watcher"}; !slices.Equal(server.applied, want) {
+		t.Errorf("applied are %v", server.applied)
+	}
+	asked := map[string]int{}
+	for _, review := range server.reviews {
+		asked[review.User]++
+	}
+	if users := slices.Sorted(maps.Keys(asked)); !slices.Equal(users, slices.Sorted(slices.Values(rbac.Users()))) {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+func TestARightIsAskedForAsItIsGiven(t *testing.T) {
+	server := &api{}
+	right := rbac.Right{PolicyRule: rbacv1.PolicyRule{
+		Verbs: []string{"update", "get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"entail-watcher"},
+	}}
+	cfg := serveAPI(t, server)
+	if err := AwaitRight(t.Context(), cfg, "alice", "entail-system", right); err != nil {
+		t.Fatal(err)
+	}
+	want := authorizationv1.ResourceAttributes{Namespace: "entail-system", Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Name: "entail-watcher"}
+	if len(server.reviews) != 1 || server.reviews[0].User != "alice" || *server.reviews[0].ResourceAttributes != want {
+		t.Errorf("asked %+v", server.reviews)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := AwaitRight(ctx, cfg, "alice", "", right); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "waiting until alice may update leases") {
+		t.Errorf("got %v", err)
+	}
+}

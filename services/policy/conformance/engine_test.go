@@ -1,0 +1,49 @@
+package conformance
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/spicedb"
+)
+
+// engine is a server with what a policy compiles to.
+type engine interface {
+	write(ctx context.Context, facts ...fact) error
+	// allowed answers whether a user may do something; an error is no answer.
+	allowed(ctx context.Context, question fact) (bool, error)
+}
+
+// TestTheEnginesDecideAsTheExampleSays has them take what they should, and nothing else.
+func TestTheEnginesDecideAsTheExampleSays(t *testing.T) {
+	text, err := os.ReadFile("../testdata/loadbalancer/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := valid(t, policy.Options{}, string(text))
+	schema, _ := spicedb.Schema(p, spicedb.Options{})
+	engines := map[string]engine{"SpiceDB": newSpiceDB(t, schema)}
+	client := openFGA(t)
+	for _, form := range forms() {
+		engines["OpenFGA, "+form] = newOpenFGA(t, client, modelOf(t, p, form))
+	}
+	for name, e := range engines {
+		t.Run(name, func(t *testing.T) {
+			if err := e.write(t.Context(), facts()...); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range impossible() {
+				if err := e.write(t.Context(), f); err == nil {
+					t.Errorf("%v was written", f)
+				}
+			}
+			for _, d := range decisions() {
+				if allowed, err := e.allowed(t.Context(), d.fact); err != nil || allowed != d.Allowed {
+					t.Errorf("%v: %v, want %v (%v)", d.fact, allowed, d.Allowed, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+//go:build mutants
+
+package conformance
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mutant is the library with a bug put in on purpose: what compiles, and decides something else.
+type mutant struct {
+	// file is that of the library in which before becomes after.
+	file, before, after string
+}
+
+func mutants() map[string]mutant {
+	return map[string]mutant{
+		"SpiceDB: every step with the action of the first": {
+			"spicedb/schema.go", `w.out.Text(separator, s.Relation, "->", s.Action)`, `w.out.Text(separator, s.Relation, "->", b.Steps[0].Action)`,
+		},
+		"SpiceDB: every step with the relation of the first": {
+			"spicedb/schema.go", `w.out.Text(separator, s.Relation, "->", s.Action)`, `w.out.Text(separator, b.Steps[0].Relation, "->", s.Action)`,
+		},
+		"SpiceDB: the third condition is demanded": {
+			"spicedb/schema.go", "\tfor _, s := range b.Steps {\n", "\tfor i, s := range b.Steps {\n\t\tif i == 2 || i == 1 && b.RoleBinding {\n\t\t\tseparator = \" & \"\n\t\t}\n",
+		},
+		"SpiceDB: a fourth condition is left out": {
+			"spicedb/schema.go", "range b.Steps {", "range b.Steps[:min(3, len(b.Steps))] {",
+		},
+		"SpiceDB: a role gives nothing where there are steps": {
+			"spicedb/schema.go", "\tif b.RoleBinding {\n\t\tw.out.Text(b.Action, w.options", "\tif b.RoleBinding && len(b.Steps) == 0 {\n\t\tw.out.Text(b.Action, w.options",
+		},
+		"SpiceDB: the last of three targets is left out": {
+			"spicedb/schema.go", "range r.Targets {", "range r.Targets[:len(r.Targets)-len(r.Targets)/3] {",
+		},
+		"OpenFGA, JSON: every step with the action of the first": {
+			"openfga/json.go", `"computedUserset":{"relation":"` + "`" + `, s.Action,`, `"computedUserset":{"relation":"` + "`" + `, b.Steps[0].Action,`,
+		},
+		"OpenFGA, JSON: three conditions are all demanded": {
+			"openfga/json.go", "\t\tw.out.Text(`{\"union\":{\"child\":[`)\n",
+			"\t\tkind := \"union\"\n\t\tif len(b.Steps) > 2 {\n\t\t\tkind = \"intersection\"\n\t\t}\n\t\tw.out.Text(`{\"`, kind, `\":{\"child\":[`)\n",
+		},
+		"OpenFGA, DSL: the third condition excludes": {
+			"openfga/dsl.go", "\tfor _, s := range b.Steps {\n", "\tfor i, s := range b.Steps {\n\t\tif i == 2 {\n\t\t\tseparator = \" but not \"\n\t\t}\n",
+		},
+		"OpenFGA, DSL: a step leads to the action that it gives": {
+			"openfga/dsl.go", `w.out.Text(separator, s.Action,`, `w.out.Text(separator, b.Action,`,
+		},
+		"all: of the steps through one relation one counts": {
+			"check/bind.go", "\tfor i, s := range b.steps {\n", "\tfor i, s := range b.steps {\n\t\tif i > 0 && s.Relation == b.steps[i-1].Relation && s.Action != b.steps[i-1].Action {\n\t\t\tcontinue\n\t\t}\n",
+		},
+		"all: a role gives nothing on the members of a union": {
+			"check/bind.go", "b.RoleBinding, role = true, condition.At", "b.RoleBinding, role = len(b.members) < 3 || len(written.Conditions) == 1, condition.At",
+		},
+		"all: a union hides the other targets of its relation": {
+			"check/expand.go", "if len(r.refs) == 1 && r.refs[0].u != nil {", "if r.refs != nil && r.refs[0].u != nil {",
+		},
+		"all: a union loses its last member": {
+			"check/expand.go", "u.Members = types(u.members)", "u.members = u.members[:len(u.members)-len(u.members)/3]\n\t\tu.Members = types(u.members)",
+		},
+	}
+}
+
+func TestEveryMutantDies(t *testing.T) {
+	if out, err := goTest(t, ".", "-run", "^TestTheEngines").CombinedOutput(); err != nil {
+		t.Fatalf("the tests do not pass without a mutant:\n%s", out)
+	}
+	for name, m := range mutants() {
+		t.Run(name, func(t *testing.T) {
+			overlay := m.overlay(t)
+			for _, tests := range [][]string{{".", "-run", "^TestTheEngines"}, {"."}, {"github.com/entail-dev/entail/services/policy/..."}} {
+				out, err := goTest(t, append(tests, "-failfast", "-overlay", overlay)...).CombinedOutput()
+				if strings.Contains(string(out), "[build failed]") {
+					t.Fatalf("it does not compile:\n%s", out)
+				}
+				if err != nil {
+					t.Logf("it dies of %q", tests)
+					return
+				}
+			}
+			t.Error("it survives every test")
+		})
+	}
+}
+
+func goTest(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	return exec.CommandContext(t.Context(), "go", append([]string{"test"}, args...)...)
+}
+
+// overlay writes the file with its bug, and what makes the compiler take it in place of the true one.
+func (m mutant) overlay(t *testing.T) string {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join("..", m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(text), m.before) != 1 {
+		t.Fatalf("%s does not have %q once: the code has changed, and the mutant must follow", m.file, m.before)
+	}
+	dir := t.TempDir()
+	changed := filepath.Join(dir, filepath.Base(file))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{changed: []byte(strings.Replace(string(text), m.before, m.after, 1)), filepath.Join(dir, "overlay.json"): overlay} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "overlay.json")
+}

@@ -1,0 +1,99 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/language/pkg/go/transformer"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/openfga"
+)
+
+// openFGAStore is a store of OpenFGA with a model.
+type openFGAStore struct {
+	client       *fga.Client
+	store, model string
+}
+
+// openFGA starts a server in memory.
+func openFGA(t *testing.T) *fga.Client {
+	t.Helper()
+	server, err := devserver.StartOpenFGA(devserver.OpenFGAConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	client, err := fga.Dial(fga.Config{Target: server.Target()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func newOpenFGA(t *testing.T, client *fga.Client, model *openfgav1.AuthorizationModel) openFGAStore {
+	t.Helper()
+	store, err := client.CreateStore(t.Context(), "conformance")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := client.WriteModel(t.Context(), store, model)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, protojson.Format(model))
+	}
+	return openFGAStore{client, store, id}
+}
+
+func (o openFGAStore) write(ctx context.Context, facts ...fact) error {
+	var keys []*openfgav1.TupleKey
+	for _, f := range facts {
+		keys = append(keys, &openfgav1.TupleKey{Object: f.Object, Relation: f.Relation, User: f.User})
+	}
+	return o.client.Write(ctx, o.store, o.model, keys, nil)
+}
+
+func (o openFGAStore) allowed(ctx context.Context, question fact) (bool, error) {
+	answer, err := o.client.Check(ctx, &openfgav1.CheckRequest{
+		StoreId: o.store, TupleKey: &openfgav1.CheckRequestTupleKey{Object: question.Object, Relation: question.Relation, User: question.User},
+	})
+	return answer.GetAllowed(), err
+}
+
+// forms are those in which a model can be had.
+func forms() []string { return []string{"JSON", "DSL", "modules"} }
+
+// modelOf compiles a policy in one of the forms, and reads that as OpenFGA's tools do.
+func modelOf(t *testing.T, p *policy.Policy, form string) *openfgav1.AuthorizationModel {
+	t.Helper()
+	var (
+		out     []byte
+		modules []openfga.Module
+		found   policy.Diagnostics
+		err     error
+	)
+	model := &openfgav1.AuthorizationModel{}
+	switch form {
+	case "JSON":
+		out, found = openfga.JSON(p, openfga.Options{})
+		err = protojson.Unmarshal(out, model)
+	case "DSL":
+		out, found = openfga.DSL(p, openfga.Options{})
+		model, err = transformer.TransformDSLToProto(string(out))
+	default:
+		modules, found = openfga.Modules(p, openfga.Options{})
+		var files []transformer.ModuleFile
+		for _, m := range modules {
+			files = append(files, transformer.ModuleFile{Name: m.File, Contents: string(m.Content)})
+		}
+		model, err = transformer.TransformModuleFilesToModel(files, "1.2")
+	}
+	if err != nil || found.HasErrors() {
+		t.Fatalf("%v, %v in the %s:\n%s%+v", err, found, form, out, modules)
+	}
+	return model
+}

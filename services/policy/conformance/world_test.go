@@ -1,0 +1,104 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+const (
+	objectsOfType = 3
+	// maxDepth is how deep SpiceDB goes, OpenFGA half of it; maxWalks keeps data whose cycles have too many ways from both.
+	maxDepth, maxWalks = 50, 2_000
+)
+
+// randomWorld relates objects at random, in cycles too, and the same for the same seed.
+func (s source) randomWorld(random *rand.Rand) world {
+	objects := s.someObjects()
+	of := func(typ string) string { return fmt.Sprintf("%s:%d", typ, random.IntN(objectsOfType)) }
+	var facts []fact
+	for _, on := range sorted(s.targets) {
+		for range 2 * objectsOfType {
+			targets := s.targets[on]
+			facts = append(facts, fact{of(on.of), on.name, of(targets[random.IntN(len(targets))])})
+		}
+	}
+	for _, on := range sorted(s.bindings) {
+		for _, c := range s.bindings[on].Conditions {
+			if c.RoleBinding {
+				facts = append(facts, fact{of(on.of), on.name + "_role", of("role") + "#subject"})
+			}
+		}
+	}
+	facts = unique(facts)
+	random.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
+	for {
+		w := s.world(facts, objects)
+		if _, few := w.walks(maxDepth, maxWalks); few {
+			return w
+		}
+		facts = facts[:len(facts)*7/8]
+	}
+}
+
+// someObjects are a few of each type.
+func (s source) someObjects() []string {
+	types := map[string]bool{}
+	for on, targets := range s.targets {
+		types[on.of] = true
+		for _, target := range targets {
+			types[target] = true
+		}
+	}
+	for on := range s.bindings {
+		types[on.of] = true
+	}
+	var objects []string
+	for _, typ := range slices.Sorted(maps.Keys(types)) {
+		for i := range objectsOfType {
+			objects = append(objects, fmt.Sprintf("%s:%d", typ, i))
+		}
+	}
+	return objects
+}
+
+// questions are some about each user: of all that may and of all that may not be the same number, as far as there are so many.
+func (w world) questions(random *rand.Rand, most int) []decision {
+	var yes, no []decision
+	for _, typ := range w.targets[pair{"role", "subject"}] {
+		for i := range objectsOfType {
+			user := fmt.Sprintf("%s:%d", typ, i)
+			may := w.allowed(user)
+			for p := range w.next {
+				if q := (decision{fact{p.of, p.name, user}, may[p]}); q.Allowed {
+					yes = append(yes, q)
+				} else {
+					no = append(no, q)
+				}
+			}
+		}
+	}
+	var some []decision
+	for _, of := range [][]decision{yes, no} {
+		slices.SortFunc(of, func(a, b decision) int { return compareFacts(a.fact, b.fact) })
+		random.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
+		some = append(some, of[:min(len(of), most/2)]...)
+	}
+	return some
+}
+
+func unique(facts []fact) []fact {
+	slices.SortFunc(facts, compareFacts)
+	return slices.Compact(facts)
+}
+
+func compareFacts(a, b fact) int {
+	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.User, b.User))
+}
+
+// sorted are the keys of a map in one order: that of a map is another each time.
+func sorted[V any](m map[pair]V) []pair {
+	return slices.SortedFunc(maps.Keys(m), func(a, b pair) int { return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.name, b.name)) })
+}

@@ -1,0 +1,102 @@
+package format_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/policy/format"
+	"github.com/entail-dev/entail/services/policy/internal/policytest"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+// commented puts comments into a text: beside lines, between them at any indentation, and into documents
+// of their own. It returns by the number of a comment what has to be in its line, or in the next that is no comment.
+func commented(text string, random *rand.Rand) (out string, with, above map[int]string) {
+	var b strings.Builder
+	with, above = map[int]string{}, map[int]string{}
+	number := 0
+	add := func(before string) int {
+		number++
+		fmt.Fprintf(&b, "%s# c%d.\n", before, number)
+		return number
+	}
+	begun := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		content := strings.TrimLeft(line, " ")
+		indent := line[:len(line)-len(content)]
+		words := regexp.MustCompile(`\w+`).FindAllString(line, -1)
+		for random.IntN(4) == 0 {
+			if exact := random.IntN(2) == 0; !exact {
+				add(strings.Repeat(" ", random.IntN(12)))
+			} else if n := add(indent); begun && len(words) > 0 && content[0] != '-' && content[0] != '#' {
+				above[n] = words[0]
+			}
+		}
+		// What stands before a document stays there, whatever comes first in it.
+		begun = strings.HasSuffix(line, ":") || begun && line != "---"
+		if b.WriteString(line); random.IntN(3) > 0 || strings.Contains(line, "#") {
+			b.WriteString("\n")
+			continue
+		}
+		switch n := add(" "); {
+		case len(words) == 0:
+		case strings.HasSuffix(line, "]"):
+			with[n] = words[0]
+		default:
+			with[n] = words[len(words)-1]
+		}
+	}
+	if random.IntN(3) == 0 {
+		b.WriteString("---\n")
+		add("")
+	}
+	return b.String(), with, above
+}
+
+// isIn reports whether a line has a word, in any case, and by the name that a key has in the end.
+func isIn(line, word string) bool {
+	word = strings.ReplaceAll(strings.ToLower(word), "resourcetypenames", "resourcetypes")
+	return strings.Contains(strings.ToLower(line), word)
+}
+
+func TestNoCommentIsLostOrMoved(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		for _, text := range policytest.Generate(seed) {
+			text, with, above := commented(text, random)
+			out, found := format.Source(syntax.File{Content: []byte(text)})
+			if found.HasErrors() {
+				t.Fatalf("seed %d: %v in\n%s", seed, found, text)
+			}
+			lines := strings.Split(string(out), "\n")
+			for i, line := range lines {
+				_, comment, is := strings.Cut(line, "# c")
+				if !is {
+					continue
+				}
+				var n int
+				if _, err := fmt.Sscanf(comment, "%d.", &n); err != nil {
+					t.Fatal(err)
+				}
+				if word := with[n]; word != "" && !isIn(line, word) {
+					t.Fatalf("seed %d: comment %d is no more beside %q:\n%s\nof\n%s", seed, n, word, out, text)
+				}
+				next := i
+				for strings.HasPrefix(strings.TrimLeft(lines[next], " "), "#") {
+					next++
+				}
+				if word := above[n]; word != "" && !isIn(lines[next], word) {
+					t.Fatalf("seed %d: comment %d is no more above %q:\n%s\nof\n%s", seed, n, word, out, text)
+				}
+			}
+			if got, want := strings.Count(string(out), "# c"), strings.Count(text, "# c"); got != want {
+				t.Fatalf("seed %d: %d comments of %d", seed, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package format
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
+)
+
+// Object is the custom resource that a document becomes.
+type Object struct {
+	// Store is that of its policy.
+	Store string
+	// Namespace is the one that kubectl takes, when empty.
+	Namespace string
+	// Name of the only document of a file; otherwise each is named for who provides it.
+	Name string
+}
+
+// Manifests formats one file, and makes each of its documents the manifest of a custom resource. Those
+// that are manifests already stay what they are.
+func Manifests(file syntax.File, o Object) ([]byte, policy.Diagnostics) {
+	taken := map[string]bool{}
+	return write(file, func(d *syntax.Document, root *yaml.Node) error {
+		if is(root, "kind") {
+			return nil
+		}
+		name, err := o.nameOf(d)
+		if err == nil && taken[name] {
+			err = fmt.Errorf("two documents would have the name %q", name)
+		}
+		taken[name] = true
+		d.Source.Owner = syntax.ObjectOwner(cmp.Or(o.Namespace, "default") + "/" + name)
+		o.wrap(root, name)
+		return err
+	})
+}
+
+var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// nameOf makes the name of an object of the name of who provides the document.
+func (o Object) nameOf(d *syntax.Document) (string, error) {
+	name := o.Name
+	if name == "" {
+		name = strings.NewReplacer("_", "-", " ", "-", ".", "-", "/", "-").Replace(strings.ToLower(d.Source.Owner))
+	}
+	if name == "" {
+		return "", errors.New("a document does not say what to call it: begin it with a comment `# Provided by NAME`, or give the name")
+	}
+	if !objectName.MatchString(name) {
+		return "", fmt.Errorf("%.64q cannot name an object", name)
+	}
+	return name, nil
+}
+
+// wrap puts a document into a manifest. What stands before it stays before it.
+func (o Object) wrap(root *yaml.Node, name string) {
+	text := func(value string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value} }
+	mapping := func(content ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Content: content} }
+	metadata := mapping(text("name"), text(name))
+	if o.Namespace != "" {
+		metadata.Content = append(metadata.Content, text("namespace"), text(o.Namespace))
+	}
+	spec := mapping(append([]*yaml.Node{text("storeRef"), mapping(text("name"), text(o.Store))}, root.Content...)...)
+	first := text("apiVersion")
+	first.HeadComment, root.Content[0].HeadComment = root.Content[0].HeadComment, ""
+	root.Content = []*yaml.Node{first, text(syntax.APIVersion), text("kind"), text(syntax.Kind), text("metadata"), metadata, text("spec"), spec}
+}

@@ -1,0 +1,130 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// relation reports whether the live model of the Store demo has a relation of type folder.
+func (b *bed) relation(relation string) bool {
+	b.T.Helper()
+	m, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	for _, t := range m.GetTypeDefinitions() {
+		if _, ok := t.GetRelations()[relation]; ok && t.GetType() == "folder" {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	twoRelations = "module folder\n\ntype folder\n  relations\n    define reader: [user]\n    define writer: [user]\n"
+	misspelt     = "module folder\n\ntype folder\n  relations\n    define reader [user]\n"
+	dependent    = "module shelf\n\nextend type folder\n  relations\n    define shelver: reader\n"
+)
+
+// settledBed has a Store with a module, and another that depends on it.
+func settledBed(t *testing.T) (*bed, *testbed.Running) {
+	t.Helper()
+	b := newBed(t)
+	b.Reflector()
+	running := b.serve()
+	b.applyStore("demo")
+	b.applyModule("docs", "demo", twoRelations)
+	b.applyModule("shelf", "demo", dependent)
+	b.awaitModule("docs", "Merged=True/Merged")
+	b.awaitModule("shelf", "Merged=True/Merged")
+	b.Settled()
+	return b, running
+}
+
+func TestATypoLeavesTheModelAsItWas(t *testing.T) {
+	b, running := settledBed(t)
+	good := b.store("demo").Status.AuthorizationModelID
+	b.applyModule("docs", "demo", misspelt)
+	m := b.awaitModule("docs", "Merged=False/LastGoodLive")
+	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "line 5:") || !strings.Contains(why, "to revoke now") {
+		t.Errorf("it says %q", why)
+	}
+	b.awaitModule("shelf", "Merged=True/Merged")
+	s := b.await("demo", "ModulesInSync=False/LastGoodLive", "ModelSynced=True/ModulesRejected")
+	if s.Status.AuthorizationModelID != good {
+		t.Errorf("model %s was written over %s", s.Status.AuthorizationModelID, good)
+	}
+	b.Settled()
+	running.Stop()
+	b.serve() // It remembers nothing.
+	b.applyModule("other", "demo", dsl("other"))
+	b.awaitModule("other", "Merged=True/Merged")
+	b.expectTypes("user", "document", "folder", "other")
+	if !b.relation("writer") || !b.relation("shelver") {
+		t.Error("what was live before the typo is not")
+	}
+	b.applyModule("docs", "demo", dsl("folder"))
+	b.awaitModule("docs", "Merged=True/Merged")
+	if b.relation("writer") {
+		t.Error("what was removed is live")
+	}
+	b.Settled()
+	b.applyModule("docs", "demo", misspelt)
+	b.awaitModule("docs", "Merged=False/LastGoodLive")
+	if b.relation("writer") || !b.relation("reader") {
+		t.Error("a typo gave back what was removed before")
+	}
+}
+
+func TestWhatWasLiveSurvivesTheLossOfOpenFGAButNotItsStore(t *testing.T) {
+	b, _ := settledBed(t)
+	b.applyModule("docs", "demo", misspelt)
+	b.awaitModule("docs", "Merged=False/LastGoodLive")
+	b.Settled()
+	lost := b.store("demo").Status.StoreID
+	if err := b.hand.DeleteStore(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	b.applyModule("other", "demo", dsl("other"))
+	testbed.Eventually(t, soon, func() error {
+		if id := b.store("demo").Status.StoreID; id == lost {
+			return fmt.Errorf("the Store still names %s", id)
+		}
+		return nil
+	})
+	b.awaitModule("other", "Merged=True/Merged")
+	b.await("demo", "StoreSynced=True/Recreated", "ModelSynced=True/ModulesRejected")
+	b.expectTypes("user", "document", "folder", "other")
+
+	for _, name := range []string{"docs", "shelf", "other"} {
+		b.applyModule(name, "elsewhere", map[string]string{"docs": misspelt, "shelf": dependent, "other": dsl("other")}[name])
+	}
+	b.Delete(kinds.Stores(), "demo")
+	b.awaitGone("demo")
+	b.applyStore("demo")
+	b.applyModule("docs", "demo", misspelt)
+	b.awaitModule("docs", "Merged=False/Rejected")
+	b.await("demo", "ModelSynced=True/ModulesRejected")
+	b.expectTypes("user", "document")
+}
+
+func TestANewcomerTakesNoTypeOver(t *testing.T) {
+	b, _ := settledBed(t)
+	b.applyModule("aaa", "demo", "module aaa\n\ntype folder\n  relations\n    define mine: [user]\n")
+	m := b.awaitModule("aaa", "Merged=False/Rejected")
+	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "authorizationmodel/docs") {
+		t.Errorf("it says %q", why)
+	}
+	b.awaitModule("docs", "Merged=True/Merged")
+	if types := b.types(); !slices.Contains(types, "folder") || b.relation("mine") {
+		t.Errorf("the newcomer has taken the type over: %v", types)
+	}
+}

@@ -1,0 +1,208 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// lastLive parses the last live text of a module. It was accepted once, so no limit is in its way.
+func (s source) lastLive(u *unit) *unit {
+	switch {
+	case s.Live == "":
+		return nil
+	case s.settled && u.claims != nil:
+		return u
+	case s.settled && u.original != nil:
+		return u.original
+	}
+	live := newUnit(newEssence(s.Live), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
+	if live.broken != "" {
+		return nil
+	}
+	return live
+}
+
+// self is the unit that has the module's text.
+func (u *unit) self() *unit { return cmp.Or(u.original, u) }
+
+// divide makes a unit of each definition of the module's last live text: they stay, as far as they hold, where the module
+// itself cannot live.
+func (u *unit) divide() []*unit {
+	if u.live == nil || u.settled && u.original != nil {
+		return nil
+	}
+	hosts := map[string]*unit{}
+	for _, n := range slices.SortedFunc(maps.Keys(u.live.claims), name.compare) {
+		p := u.part(n)
+		if p.host = hosts[n.typ]; n.rel == "" {
+			p.host, hosts[n.typ] = nil, p
+		}
+		u.parts = append(u.parts, p)
+	}
+	return u.parts
+}
+
+func (u *unit) part(n name) *unit {
+	d := u.live.claims[n]
+	p := &unit{Module: u.Module, source: u.live.source, name: u.live.name, whole: u.self(), claims: map[name]definition{n: d}}
+	switch {
+	case n.cond != "":
+		p.conditions = map[string]*openfgav1.Condition{n.cond: u.live.conditions[n.cond]}
+	case n.rel != "":
+		p.needs = append(needsOf(n, d), need{by: name{typ: n.typ}, what: name{typ: n.typ}})
+		p.extensions = []*openfgav1.TypeDefinition{{
+			Type: n.typ, Relations: map[string]*openfgav1.Userset{n.rel: d.rewrite},
+			Metadata: &openfgav1.Metadata{Relations: map[string]*openfgav1.RelationMetadata{n.rel: {DirectlyRelatedUserTypes: d.types}}},
+		}}
+	default:
+		p.types = []*openfgav1.TypeDefinition{{Type: n.typ}}
+	}
+	return p
+}
+
+// precedence compares two units by their claims to n.
+func (u *unit) precedence(n name, o *unit) int {
+	return cmp.Or(cmp.Compare(u.hold(n), o.hold(n)), seniority(u.Origin, u.Created, o.Origin, o.Created), first(u.whole == nil, o.whole == nil),
+		cmp.Compare(u.index, o.index))
+}
+
+// hold is what a claim to n rests on, the best first: the core module; a text that is live and defines n; a text
+// that was last live and does; nothing yet.
+func (u *unit) hold(n name) int {
+	held := u.whole != nil
+	if u.live != nil {
+		_, held = u.live.claims[n]
+	}
+	switch {
+	case u.Origin.Kind == Core:
+		return 0
+	case u.settled && u.whole == nil:
+		return 1
+	case held:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// seniority orders modules: what the API server itself serves last, then by age, then by origin.
+func seniority(a Origin, createdA time.Time, b Origin, createdB time.Time) int {
+	return cmp.Or(first(a.Kind != Discovered, b.Kind != Discovered), createdA.Compare(createdB), a.Compare(b))
+}
+
+// first puts what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// forget takes out of a module's last live text what the new one, which can be read, no longer has, unless the rest
+// does not hold without it.
+func (g *graph) forget(u *unit) {
+	if u.settled || u.self().claims == nil {
+		return
+	}
+	rest := g.none()
+	for i, other := range g.units {
+		rest[i] = other.whole == nil && other != u.self() || other.whole != nil && other.Origin != u.Origin
+	}
+	left := slices.Clone(rest)
+	for _, p := range u.parts {
+		left[p.index] = true
+		for n := range p.claims {
+			_, rest[p.index] = u.self().claims[n]
+		}
+	}
+	for again := true; again; {
+		again = false
+		for _, p := range u.parts {
+			for _, i := range g.lacking(p, rest, left) {
+				rest[i], again = true, true
+			}
+		}
+	}
+	for _, p := range u.parts {
+		g.gone[p.index] = !rest[p.index]
+	}
+}
+
+// lacking are the units of a larger set without which a part would not hold in a smaller one.
+func (g *graph) lacking(p *unit, in, of set) []int {
+	if !in[p.index] {
+		return nil
+	}
+	var lacking []int
+	if p.host != nil && !in[p.host.index] {
+		lacking = append(lacking, p.host.index)
+	}
+	for _, n := range p.needs {
+		if g.meets(in, n) {
+			continue
+		}
+		for _, i := range g.meeting(of, n) {
+			if !in[i] {
+				lacking = append(lacking, i)
+			}
+		}
+	}
+	return lacking
+}
+
+// remains is what is left of the last live text of a module that does not live: without what the new text no longer
+// has, and without what others define now.
+func (g *graph) remains(u *unit, lives set) (text string, less bool) {
+	left := map[name]bool{}
+	for _, p := range u.parts {
+		for n := range p.claims {
+			left[n] = !g.gone[p.index] && (lives[p.index] || g.rival(n, p, lives) == nil)
+		}
+	}
+	for n, stays := range left {
+		left[n] = stays && (n.rel == "" || !u.live.defines(n.typ) || left[name{typ: n.typ}])
+	}
+	maps.DeleteFunc(left, func(_ name, stays bool) bool { return !stays })
+	if len(left) == len(u.live.claims) {
+		return u.Live, false
+	}
+	if len(left) == 0 {
+		return "", true
+	}
+	text = u.live.source.only(left)
+	again := newUnit(newEssence(text), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
+	if again.broken != "" || len(again.claims) != len(left) || !again.within(u.live) {
+		return u.Live, false // The text is written in an unusual way: nothing is guessed.
+	}
+	return text, true
+}
+
+// defines reports whether the unit itself defines a type.
+func (u *unit) defines(typ string) bool {
+	_, own := u.claims[name{typ: typ}]
+	return own
+}
+
+// within reports whether another unit has everything that this one defines, just so.
+func (u *unit) within(o *unit) bool {
+	for n, d := range u.claims {
+		other, has := o.claims[n]
+		same := has && proto.Equal(d.rewrite, other.rewrite) && slices.EqualFunc(d.types, other.types, func(a, b *openfgav1.RelationReference) bool {
+			return proto.Equal(a, b)
+		})
+		if !same || !proto.Equal(u.conditions[n.cond], o.conditions[n.cond]) {
+			return false
+		}
+	}
+	return true
+}

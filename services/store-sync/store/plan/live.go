@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"slices"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// recordedLive is what the status of an AuthorizationModel says was live of it in this very Store.
+func (in Input) recordedLive(m Module) *corev1alpha1.LiveModel {
+	if live := m.Value.Status.Live; live != nil && in.Store != nil && live.StoreUID == in.Store.UID {
+		return live
+	}
+	return nil
+}
+
+// lastLive is the text that stays where the module's own cannot be part of the model. Nothing stays of an object that is to go.
+func (in Input) lastLive(m Module) string {
+	if live := in.recordedLive(m); live != nil && m.Value.DeletionTimestamp == nil {
+		return live.Model
+	}
+	return ""
+}
+
+// nextLive is what the status of an AuthorizationModel must say is live of it, once the merge is.
+func (in Input) nextLive(m Module) *corev1alpha1.LiveModel {
+	report, _ := in.report(m)
+	was := in.recordedLive(m)
+	switch next := (&corev1alpha1.LiveModel{StoreUID: in.Store.UID, Generation: m.Value.Generation, Model: report.Live}); {
+	case report.Live == "":
+		return nil
+	case was != nil && was.Model == report.Live:
+		return was
+	case was != nil && report.Live != m.Value.Spec.Model: // What is left of it.
+		next.Generation = was.Generation
+		return next
+	default:
+		return next
+	}
+}
+
+// nextLiveCore is the same for the core module.
+func (in Input) nextLiveCore() *corev1alpha1.LiveCoreModule {
+	was, text := in.Store.Status.Live, in.core().Live
+	switch next := (&corev1alpha1.LiveCoreModule{Generation: in.Store.Generation, CoreModule: text}); {
+	case text == "" || was != nil && was.CoreModule == text:
+		return was
+	case was != nil && text != in.Store.Spec.CoreModule:
+		next.Generation = was.Generation
+		return next
+	default:
+		return next
+	}
+}
+
+// core is what became of the core module.
+func (in Input) core() model.Report {
+	if len(in.Merged.Reports) == 0 {
+		return model.Report{}
+	}
+	return in.Merged.Reports[0]
+}
+
+// takesFromCore reports whether the merge takes something of the core module away that the status still says is live.
+func (in Input) takesFromCore() bool {
+	return in.core().Takes && in.nextLiveCore() != in.Store.Status.Live
+}
+
+// takesFrom reports the same of an AuthorizationModel.
+func (in Input) takesFrom(m Module) bool {
+	report, _ := in.report(m)
+	lost := report.Takes || m.empty() && m.Value.Status.Live != nil
+	return lost && in.ours(m) && in.nextLive(m) != in.recordedLive(m)
+}
+
+// ours reports whether the status of an AuthorizationModel is for us to write.
+func (in Input) ours(m Module) bool {
+	return m.Key.Cluster == in.Key.Cluster && m.Value.DeletionTimestamp == nil
+}
+
+// takes reports whether something that is live would be written away before its object's status says so: a crash
+// then, and a typo after it, would give it back.
+func (in Input) takes() bool {
+	return in.takesFromCore() || slices.ContainsFunc(in.Modules, in.takesFrom)
+}
+
+// LiveRecords are the statuses that must be written before the model is: as they are, but for what is live from now on,
+// and without the digest of what no longer is.
+func LiveRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[event.Key]corev1alpha1.AuthorizationModelStatus) {
+	outdated := in.Outdated()
+	if takes := in.takesFromCore(); takes || slices.Contains(outdated, in.Key) {
+		s := OwnStoreStatus(in.Store.Status)
+		if s.ModelDigest = ""; takes {
+			s.Live = in.nextLiveCore()
+		}
+		store = &s
+	}
+	modules = map[event.Key]corev1alpha1.AuthorizationModelStatus{}
+	for _, m := range in.Modules {
+		if takes := in.takesFrom(m); takes || slices.Contains(outdated, m.Key) {
+			s := OwnModuleStatus(m.Value.Status)
+			if s.ModelDigest = ""; takes {
+				s.Live = in.nextLive(m)
+			}
+			modules[m.Key] = s
+		}
+	}
+	return store, modules
+}

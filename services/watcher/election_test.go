@@ -1,0 +1,291 @@
+package watcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// ballot is a Lease that all replicas share.
+type ballot struct {
+	mu      sync.Mutex
+	record  *resourcelock.LeaderElectionRecord
+	version int
+}
+
+// voter is one replica's way to the ballot, which may be cut.
+type voter struct {
+	*ballot
+	identity string
+	seen     int
+	cut      bool
+}
+
+func leases() schema.GroupResource {
+	return schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+}
+
+var errCut = errors.New("the API server is away")
+
+func (v *voter) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.cut:
+		return nil, nil, errCut
+	case v.record == nil:
+		return nil, nil, apierrors.NewNotFound(leases(), "entail-watcher")
+	}
+	v.seen = v.version
+	record := *v.record
+	raw, err := json.Marshal(record)
+	return &record, raw, err
+}
+
+func (v *voter) put(record resourcelock.LeaderElectionRecord) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.cut:
+		return errCut
+	case v.seen != v.version:
+		return apierrors.NewConflict(leases(), "entail-watcher", errors.New("somebody was faster"))
+	}
+	v.version++
+	v.record, v.seen = &record, v.version
+	return nil
+}
+
+func (v *voter) Create(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	return v.put(record)
+}
+
+func (v *voter) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	return v.put(record)
+}
+
+func (*voter) RecordEvent(string)  {}
+func (v *voter) Identity() string  { return v.identity }
+func (*voter) Describe() string    { return "the Lease" }
+func (v *voter) sever(broken bool) { v.mu.Lock(); v.cut = broken; v.mu.Unlock() }
+
+// replica is one that stands for election, and when it led.
+type replica struct {
+	*election
+	voter *voter
+	// silent is for how long the bus has not answered.
+	silent time.Duration
+	stop   context.CancelFunc
+	ended  chan error
+
+	mu    *sync.Mutex // of all replicas
+	leads *[]string   // who leads now, of all replicas
+	began []time.Time
+	ends  []time.Time
+}
+
+// elect runs replicas until they are stopped, and fails when two lead at a time.
+func elect(t *testing.T, names ...string) []*replica {
+	t.Helper()
+	shared, mu, leads := &ballot{}, &sync.Mutex{}, &[]string{}
+	all := make([]*replica, len(names))
+	for i, name := range names {
+		r := &replica{voter: &voter{ballot: shared, identity: name}, mu: mu, leads: leads, ended: make(chan error, 1)}
+		r.election = &election{
+			identity: name, lease: &lease{Interface: r.voter}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
+			unanswered: func() time.Duration { mu.Lock(); defer mu.Unlock(); return r.silent },
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		r.stop = cancel
+		go func() {
+			r.ended <- r.run(ctx, func(ctx context.Context) error { return r.reign(ctx, t) })
+		}()
+		synctest.Wait()
+		all[i] = r
+	}
+	return all
+}
+
+func (r *replica) reign(ctx context.Context, t *testing.T) error {
+	r.mu.Lock()
+	*r.leads = append(*r.leads, r.identity)
+	if len(*r.leads) > 1 {
+		t.Errorf("%v lead at a time", *r.leads)
+	}
+	r.began = append(r.began, time.Now())
+	r.mu.Unlock()
+	<-ctx.Done()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*r.leads = (*r.leads)[:len(*r.leads)-1]
+	r.ends = append(r.ends, time.Now())
+	return nil
+}
+
+// leader is who leads after a while.
+func leader(all []*replica, after time.Duration) string {
+	<-time.After(after) // of the bubble
+	synctest.Wait()
+	all[0].mu.Lock()
+	defer all[0].mu.Unlock()
+	return fmt.Sprint(*all[0].leads)
+}
+
+func endAll(t *testing.T, all []*replica) {
+	t.Helper()
+	for _, r := range all {
+		r.stop()
+		if err := <-r.ended; err != nil {
+			t.Errorf("%s ended with %v", r.identity, err)
+		}
+	}
+}
+
+func TestOneOfSeveralReplicasLeadsAndKeepsLeading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := elect(t, "a", "b", "c")
+		defer endAll(t, all)
+		for range 10 {
+			if got := leader(all, 10*time.Second); got != "[a]" {
+				t.Fatalf("%s lead", got)
+			}
+		}
+		for _, r := range all {
+			if err := r.lease.Err(); err != nil {
+				t.Errorf("%s does not know who leads: %v", r.identity, err)
+			}
+		}
+	})
+}
+
+func TestAStandbyTakesOverAtOnceFromALeaderThatStopsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := elect(t, "a", "b")
+		defer endAll(t, all[1:])
+		if got := leader(all, time.Second); got != "[a]" {
+			t.Fatalf("%s lead", got)
+		}
+		stopped := time.Now()
+		all[0].stop()
+		if err := <-all[0].ended; err != nil {
+			t.Error(err)
+		}
+		if got := leader(all, 3*leaseRetry); got != "[b]" {
+			t.Fatalf("%s lead %s after the leader stopped", got, time.Since(stopped))
+		}
+	})
+}
+
+func TestALeaderThatCannotRenewStopsBeforeAnotherBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := elect(t, "a", "b")
+		defer endAll(t, all)
+		leader(all, 10*time.Second)
+		cut := time.Now()
+		all[0].voter.sever(true)
+		if got := leader(all, 8*time.Second); got != "[b]" {
+			t.Fatalf("%s lead when the Lease has run out", got)
+		}
+		ended, began := all[0].ends[0], all[1].began[0]
+		if ended.Sub(cut) > leaseDuration || !ended.Before(began) {
+			t.Errorf("the first ends %s after it was cut off, the second begins after %s", ended.Sub(cut), began.Sub(cut))
+		}
+		if err := all[0].lease.Err(); err == nil {
+			t.Error("who is cut off is said to know who leads")
+		}
+		all[0].voter.sever(false)
+		if got := leader(all, 20*time.Second); got != "[b]" {
+			t.Errorf("%s lead when the first is back", got)
+		}
+	})
+}
+
+func TestALeaderThatTheBusDoesNotAnswerGivesUpItsSeatToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := elect(t, "a", "b")
+		defer endAll(t, all)
+		leader(all, time.Second)
+		all[0].mu.Lock()
+		all[0].silent = maxUnanswered
+		all[0].mu.Unlock()
+		if got := leader(all, 10*time.Second); got != "[a]" {
+			t.Fatalf("%s lead though the bus may still answer", got)
+		}
+		all[0].mu.Lock()
+		all[0].silent = maxUnanswered + 1
+		all[0].mu.Unlock()
+		if got := leader(all, abstention); got != "[b]" {
+			t.Errorf("%s lead", got)
+		}
+	})
+}
+
+func TestALeaderAloneComesBackAfterItGaveUpItsSeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := elect(t, "a")
+		defer endAll(t, all)
+		leader(all, time.Second)
+		all[0].mu.Lock()
+		all[0].silent = maxUnanswered + 1
+		all[0].mu.Unlock()
+		if got := leader(all, leaseRetry); got != "[]" {
+			t.Errorf("%s lead", got)
+		}
+		all[0].mu.Lock()
+		all[0].silent = 0
+		all[0].mu.Unlock()
+		if got := leader(all, 2*abstention+leaseDuration); got != "[a]" || len(all[0].began) < 2 {
+			t.Errorf("%s lead", got)
+		}
+	})
+}
+
+func TestALeaderThatFailsEndsItsService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &voter{ballot: &ballot{}, identity: "a"}
+		e := &election{
+			identity: "a", lease: &lease{Interface: r}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
+			unanswered: func() time.Duration { return 0 },
+		}
+		foreign := errors.New("the bus is of another cluster")
+		err := e.run(t.Context(), func(context.Context) error {
+			if gauge(t, e.metrics.leader) != 1 {
+				t.Error("who leads does not tell")
+			}
+			return foreign
+		})
+		if !errors.Is(err, foreign) || gauge(t, e.metrics.leader) != 0 {
+			t.Errorf("it ended with %v, and leads: %v", err, gauge(t, e.metrics.leader))
+		}
+		if r.record.HolderIdentity != "" {
+			t.Errorf("%s holds the Lease", r.record.HolderIdentity)
+		}
+	})
+}
+
+func gauge(t *testing.T, g prometheus.Gauge) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := g.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetGauge().GetValue()
+}
+
+func TestReplicasThatNobodyNamedHaveNamesOfTheirOwn(t *testing.T) {
+	if first, second := randomIdentity(), randomIdentity(); first == second || first == "" {
+		t.Errorf("two replicas are %s and %s", first, second)
+	}
+}
