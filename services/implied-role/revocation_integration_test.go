@@ -41,7 +41,7 @@ func (b *bed) secret() {
 func (b *bed) strip(name, patch string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		_, err := b.as("mallory").typed.RbacV1().RoleBindings(b.namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := b.hands("mallory").typed.RbacV1().RoleBindings(b.namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	})
 }
@@ -50,7 +50,7 @@ func (b *bed) strip(name, patch string) {
 func (b *bed) reads(user string, want bool) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		review, err := b.as(user).typed.AuthorizationV1().SelfSubjectAccessReviews().Create(b.T.Context(), &authorizationv1.SelfSubjectAccessReview{
+		review, err := b.hands(user).typed.AuthorizationV1().SelfSubjectAccessReviews().Create(b.T.Context(), &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: b.namespace, Verb: "get", Resource: "secrets"},
 			},
