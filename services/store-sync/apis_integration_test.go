@@ -340,7 +340,7 @@ func TestADefinitionWithoutValidNamesIsRejectedAlone(t *testing.T) {
 	bad := definition{"3d.example.com", "relations", "Relation", "v1alpha1", "demo"}
 	b.define(bad, widgets("example.com", "demo"))
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
-	m := b.awaitModule("relations-demo", "Merged=False/Rejected", "Ready=False/Rejected")
+	m := b.awaitModule("relations-demo", "Merged=False/Rejected")
 	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "relations.3d.example.com") {
 		t.Errorf("the reason is %q", why)
 	}

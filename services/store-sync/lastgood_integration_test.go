@@ -53,7 +53,7 @@ func TestATypoLeavesTheModelAsItWas(t *testing.T) {
 	b, running := settledBed(t)
 	good := b.store("demo").Status.AuthorizationModelID
 	b.applyModule("docs", "demo", misspelt)
-	m := b.awaitModule("docs", "Merged=False/LastGoodLive", "Ready=False/LastGoodLive")
+	m := b.awaitModule("docs", "Merged=False/LastGoodLive")
 	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "line 5:") || !strings.Contains(why, "to revoke now") {
 		t.Errorf("it says %q", why)
 	}

@@ -45,6 +45,7 @@ func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
 			t.Errorf("%s is rejected with %q, want %q", part(i), why, broken.says)
 		}
 	}
+	b.Settled() // Who is rejected hears of it before the Store does.
 	s := b.await("demo", "ModelSynced=True/ModulesRejected")
 	live := map[string]bool{}
 	for _, typ := range b.types() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/apimodule"
@@ -20,6 +21,7 @@ type reconciler struct {
 	providers []module.Provider
 	state     *store.State
 	stores    *store.Reconciler
+	outages   *controller.Outages[event.Key]
 }
 
 // Keys lists the Stores to look at when an object changed.
@@ -46,5 +48,6 @@ func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key]) 
 			return errors.Join(errs...)
 		}
 	}
-	return errors.Join(append(errs, r.stores.Reconcile(ctx, p, members))...)
+	err := r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.stores.Reconcile(ctx, p, members) })
+	return errors.Join(append(errs, err)...)
 }

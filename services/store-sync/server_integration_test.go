@@ -71,7 +71,7 @@ func expectStore(t *testing.T, b *bed, stores storev1connect.StoreServiceClient)
 		t.Fatal(err)
 	}
 	s, status := got.GetStore(), b.store("demo-0").Status
-	if s.GetStoreId() != status.StoreID || s.GetAuthorizationModelId() != status.AuthorizationModelID || s.GetReady() || s.GetObservedGeneration() != 1 {
+	if s.GetStoreId() != status.StoreID || s.GetAuthorizationModelId() != status.AuthorizationModelID || s.GetReady() || s.GetGeneration() != 1 {
 		t.Errorf("GetStore answers %v, the status is %+v", s, status)
 	}
 	if m := s.GetModules(); len(m) != 3 || m[1].GetState() != "Merged" || m[2].GetState() != "Rejected" || m[2].GetMessage() == "" {

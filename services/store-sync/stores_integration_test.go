@@ -32,7 +32,7 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
 	b.applyModule("demo-groups", "demo", dsl("group"))
-	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=True/Merged", "NameUnique=True/Unique", "NameInSync=True/InSync", "Ready=False/TuplesPending")
+	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=True/Merged", "NameUnique=True/Unique", "NameInSync=True/InSync")
 	b.awaitModule("demo-docs", "Merged=True/Merged")
 	b.awaitModule("demo-groups", "Merged=True/Merged")
 	b.expectTypes("user", "document", "folder", "group")
@@ -54,20 +54,6 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	b.expectEvents("demo", "StoreCreated", "ModelWritten")
 	b.expectAnnounced(s.Status.StoreID, s.Status.AuthorizationModelID)
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
-	b.tuplesSynced("demo", s.Status.StoreID)
-	b.await("demo", "Ready=True/Ready")
-}
-
-// tuplesSynced says what tuple-sync would.
-func (b *bed) tuplesSynced(name, storeID string) {
-	b.T.Helper()
-	b.ApplyStatus(topology.TupleSync, kinds.Stores(), name, corev1alpha1.StoreStatus{
-		ManagedTuplesStoreID: storeID,
-		Conditions: []metav1.Condition{{
-			Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionTrue, Reason: "Synced",
-			ObservedGeneration: b.store(name).Generation, LastTransitionTime: metav1.Now().Rfc3339Copy(),
-		}},
-	})
 }
 
 // expectEvents wants each of these Kubernetes Events about a Store; each once but for ModelWritten.

@@ -48,16 +48,20 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	state, merges := store.NewState(shared, apis, policies), store.NewMergeCache(cfg.Limits)
 	policies.Within(state.RoomIn(merges))
 	rt.Metrics.MustRegister(store.NewMetrics(state))
+	syncer := store.New(parts, state, merges, rt.Log)
 	r := &reconciler{
-		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: store.New(parts, state, merges, rt.Log),
+		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: syncer,
+		outages: controller.NewOutages(rt.Log, syncer.TellOutage),
 	}
 	stores := querystore.New(state, merges, parts.OpenFGA, parts.View.Complete)
-	return controller.App(parts, r,
+	app := controller.App(parts, r,
 		rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
 			storev1connect.StoreServiceHandler(stores), querystore.Access()),
 		rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,
 			policyv1connect.PolicyServiceHandler(querypolicy.New(registered(shared, parts.View.Complete, policies))), querypolicy.Access()),
-	), nil
+	)
+	app.Tasks = append(app.Tasks, r.outages.Run)
+	return app, nil
 }
 
 // registered finds the PolicyDocuments of a Store, valid or not, and the options of its policy.

@@ -91,7 +91,7 @@ func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 	b.awaitModule("one", "Merged=True/Merged")
 	b.applyModule("two", "demo", "module two\n\ntype folder\n  relations\n    define writer: [user]\n")
 	b.applyModule("three", "demo", dsl("group"))
-	two := b.awaitModule("two", "Merged=False/Rejected", "Ready=False/Rejected")
+	two := b.awaitModule("two", "Merged=False/Rejected")
 	if m := messageOf(two.Status.Conditions, corev1alpha1.Merged); !strings.Contains(m, "folder") || !strings.Contains(m, "authorizationmodel/one") {
 		t.Errorf("the message does not name the conflict: %q", m)
 	}
@@ -116,7 +116,7 @@ func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) {
 		s.CoreModule = "module core\n\ntype user\n  relations\n    define a [nobody]\n"
 	})
-	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive", "Ready=False/InvalidCore")
+	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive")
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_REJECTED)
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.expectTypes("user", "document", "folder")
@@ -144,8 +144,8 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	for i := range 3 {
 		b.applyModule(fmt.Sprintf("large-%d", i), "large", dsl(fmt.Sprintf("part%d", i)))
 	}
-	s := b.await("ab", "StoreSynced=False/InvalidName", "Ready=False/InvalidName")
-	if m := messageOf(s.Status.Conditions, corev1alpha1.Ready); !strings.Contains(m, "3 to 64") {
+	s := b.await("ab", "StoreSynced=False/InvalidName")
+	if m := messageOf(s.Status.Conditions, corev1alpha1.StoreSynced); !strings.Contains(m, "3 to 64") {
 		t.Errorf("the message does not tell the rule: %q", m)
 	}
 	b.await("empty", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore")
@@ -154,7 +154,7 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	if !strings.Contains(m, "5 types, of at most 4") {
 		t.Errorf("the message does not name the counts: %q", m)
 	}
-	b.awaitModule("lost", "Merged=False/StoreNotFound", "Ready=False/StoreNotFound")
+	b.awaitModule("lost", "Merged=False/StoreNotFound")
 	b.awaitModule("odd", "Merged=False/InvalidCore")
 	b.expectResult("ab", eventv1.Outcome_OUTCOME_REJECTED)
 	b.Settled()
@@ -176,7 +176,7 @@ func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q,%q]}}`, corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer))
 	b.Delete(kinds.Stores(), "demo")
-	s := b.await("demo", "Deleting=True/Blocked", "Ready=False/Deleting")
+	s := b.await("demo", "Deleting=True/Blocked")
 	if m := messageOf(s.Status.Conditions, corev1alpha1.Deleting); !strings.Contains(m, "authorizationmodel/docs") {
 		t.Errorf("the message does not name the dependent: %q", m)
 	}

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -38,7 +41,7 @@ func TestWhatAnotherMayStillTakeAwayIsNotSaidToBeThere(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	s.expect()
-	says := func() string { return m.status.Conditions[len(m.status.Conditions)-1].Reason }
+	says := func() string { return meta.FindStatusCondition(m.status.Conditions, corev1alpha1.TuplesSynced).Reason }
 	if got := says(); got != plan.Syncing {
 		t.Errorf("of a tuple that is gone the status says %s", got)
 	}

@@ -4,13 +4,15 @@ import (
 	"context"
 
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger"
 )
 
 // reconciler leads objects and keys to who keeps tuples for them.
 type reconciler struct {
-	ledger *ledger.Reconciler
+	ledger  *ledger.Reconciler
+	outages *controller.Outages[Key]
 }
 
 // Keys implements [consume.Reconciler].
@@ -24,5 +26,5 @@ func (r *reconciler) Keys(object event.Key) []Key {
 
 // Reconcile implements [consume.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
-	return r.ledger.Reconcile(ctx, p, p.Key.Ledger, p.Resync)
+	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.ledger.Reconcile(ctx, p, p.Key.Ledger, p.Resync) })
 }

@@ -199,6 +199,20 @@ func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+func TestWhatARecordSaysThatCannotBeReadIsNotGuessed(t *testing.T) {
+	s := newFixture(t, two)
+	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
+	store.status.Ledger, store.status.ManagedTuplesStoreID = &corev1alpha1.Ledger{Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "S1"
+	s.contents["S1"][tuple.Parse(one).ID] = tuple.Parse(one)
+	s.foreign[tuple.Parse(one).ID] = tuple.Tuple{}
+	s.publish(store)
+	got := s.reconcile()["a"]
+	s.expect("doc:1#viewer@user:1")
+	if got.Outcome != eventv1.Outcome_OUTCOME_REJECTED || !strings.Contains(got.Message, "status.ledger") || s.writes > 0 {
+		t.Errorf("result %+v after %d writes", got, s.writes)
+	}
+}
+
 func TestAnObjectThatMayNotBeChangedIsToldOfAndComesAgain(t *testing.T) {
 	s := newFixture(t, one)
 	bad := s.module("bad", two)
@@ -341,7 +355,7 @@ func TestAChangeOfManyObjectsIsAnnouncedBeforeItIsRecorded(t *testing.T) {
 		return nil
 	}
 	s.reconcile()
-	if got := strings.Join(order, " "); got != "model hold status write announce status" {
+	if got := strings.Join(order, " "); got != "model hold status store write announce status" {
 		t.Errorf("calls were %s", got)
 	}
 }

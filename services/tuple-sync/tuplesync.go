@@ -43,6 +43,11 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		Replica: parts.Replica, Now: bootclock.Now,
 		Writer: &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)},
 	})}
+	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {
+		return r.ledger.TellOutage(ctx, key.Ledger, why)
+	})
 	answers := query.New(query.Config{State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA})
-	return controller.App(parts, r, answers.Handler()), nil
+	app := controller.App(parts, r, answers.Handler())
+	app.Tasks = append(app.Tasks, r.outages.Run)
+	return app, nil
 }

@@ -223,6 +223,26 @@ func (w *world) check() {
 	}
 }
 
+// checkReady holds the rule that an object is ready only when store-sync says so of its generation, and
+// its tuples are there.
+func (w *world) checkReady(a *thing) {
+	ready, module := meta.FindStatusCondition(a.status.Conditions, corev1alpha1.Ready), corev1alpha1.Merged
+	if a.isStore() {
+		module = corev1alpha1.ModelSynced
+	}
+	if ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != a.meta.Generation || !w.fresh() || w.broken != nil {
+		return
+	}
+	if c := meta.FindStatusCondition(a.status.Conditions, module); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != a.meta.Generation {
+		w.broken = fmt.Errorf("%s is ready, and store-sync says %+v", a.meta.UID, c)
+	}
+	for _, t := range tuple.ParseAll(a.tuples) {
+		if held, ok := w.contents[w.home(a)][t.ID]; !ok || held != t {
+			w.broken = fmt.Errorf("%s is ready without %s", a.meta.UID, t.ID)
+		}
+	}
+}
+
 func (w *world) find(obj event.Change) (*thing, error) {
 	a, ok := w.things[obj.Key]
 	if !ok {
@@ -282,7 +302,11 @@ func (w *world) applyStatus(a *thing, status any) event.Change {
 	if !a.isStore() {
 		a.status.ManagedTuplesStoreID = applied.StoreID
 	}
-	a.set(applied.Conditions[0])
+	a.status.ObservedGeneration = applied.ObservedGeneration
+	for _, c := range applied.Conditions {
+		a.set(c)
+	}
+	w.checkReady(a)
 	if equality.Semantic.DeepEqual(&a.status, before) {
 		return a.change(w, false)
 	}
@@ -399,6 +423,11 @@ func (w *world) remove(storeID string, keys []*openfgav1.TupleKey) {
 		w.tell("  %s loses %v", storeID, t)
 		delete(w.contents[storeID], t.ID)
 	}
+}
+
+func (w *world) GetStore(_ context.Context, storeID string) (store fga.Store, found bool, err error) {
+	err = w.call("store", func() error { _, found = w.contents[storeID]; return nil })
+	return store, found, err
 }
 
 func (w *world) ReadTuples(_ context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {

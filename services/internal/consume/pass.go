@@ -23,7 +23,7 @@ type Pass[K comparable] struct {
 	Resync bool
 
 	view *view.View
-	// engine is nil in tests of reconcilers.
+	// engine is nil in a pass that none asked for.
 	engine *engine[K]
 
 	mu sync.Mutex
@@ -50,7 +50,8 @@ type Reporter interface {
 	Later(why error)
 }
 
-// NewPass makes a pass that no engine asked for, for tests of reconcilers.
+// NewPass makes a pass that no engine asked for: for what is written beside one, and for tests of
+// reconcilers.
 func NewPass[K comparable](v *view.View, key K, resync bool) *Pass[K] {
 	return &Pass[K]{
 		Key: key, Resync: resync, view: v,

@@ -82,8 +82,10 @@ func (c *Client) bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
+		answered := Ask(ctx)
 		err := classify(ctx, invoke(callCtx, method, req, reply, cc, opts...))
 		c.health.note(err)
+		answered(err)
 		return err
 	}
 }

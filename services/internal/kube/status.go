@@ -19,8 +19,10 @@ import (
 func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error) {
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind,
-		"metadata": map[string]any{"name": obj.Key.Name, "namespace": obj.Key.Namespace, "resourceVersion": obj.ResourceVersion},
-		"status":   status,
+		"metadata": map[string]any{
+			"name": obj.Key.Name, "namespace": obj.Key.Namespace, "uid": obj.UID, "resourceVersion": obj.ResourceVersion,
+		},
+		"status": status,
 	})
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding status of %s: %w", obj.Key, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -23,6 +24,7 @@ import (
 // Reconciler brings OpenFGA and the statuses to what the view holds, one Store at a time.
 type Reconciler struct {
 	state    *State
+	view     *view.View
 	merges   *MergeCache
 	applier  *applier
 	statuses *statuses
@@ -31,7 +33,7 @@ type Reconciler struct {
 // New makes one.
 func New(parts *controller.Parts, state *State, merges *MergeCache, log *slog.Logger) *Reconciler {
 	return &Reconciler{
-		state: state, merges: merges, applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, log: log},
+		state: state, view: parts.View, merges: merges, applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, log: log},
 		statuses: &statuses{cluster: state.Shared.Cluster, writer: parts.Status, announce: parts.Announcer.Announce},
 	}
 }
@@ -46,6 +48,13 @@ var errEndless = errors.New("the pass does not come to an end")
 func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], members []module.Member) error {
 	var obs plan.Observed
 	return reconcile.Retry(p.Key, func() error { return r.try(ctx, p, members, &obs) })
+}
+
+// TellOutage has a Store, and what refers to it, say that OpenFGA gives no answer, unless they are in step.
+func (r *Reconciler) TellOutage(ctx context.Context, key event.Key, why controller.Outage) error {
+	in := r.state.Snapshot(key, plan.Observed{})
+	in.Now = metav1.Now().Rfc3339Copy()
+	return r.statuses.tellOutage(ctx, consume.NewPass(r.view, key, false), in, why)
 }
 
 // try asks package plan what to do, and does it until there is nothing left.

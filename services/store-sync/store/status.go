@@ -24,9 +24,14 @@ type statuses struct {
 	announce func(*eventv1.StoreChanged)
 }
 
-// writeStatuses ends a pass: the Store first, because tuples wait for its model, then all objects
-// behind its modules. These are judged by what was decided from, not by what the view has got since.
+// writeStatuses ends a pass. The Store comes as early as can be, because tuples wait for its model.
+// Before it comes only who is no part of that model: whoever reads of the model in the Store's status
+// can find out what is live in it. These are judged by what was decided from, not by what the view has
+// got since.
 func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
+	if err := w.writeModules(ctx, p, in, obs, false); err != nil {
+		return err
+	}
 	switch {
 	case obs.Released || in.Store == nil && in.Gone != nil:
 		p.Report(in.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
@@ -35,13 +40,8 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 			return err
 		}
 	}
-	for _, m := range in.Modules {
-		if m.Value.DeletionTimestamp == nil && m.Key.Cluster == w.cluster {
-			status := plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key))
-			if _, err := w.write(ctx, p, kinds.AuthorizationModels(), m.Change, status); err != nil {
-				return err
-			}
-		}
+	if err := w.writeModules(ctx, p, in, obs, true); err != nil {
+		return err
 	}
 	for _, m := range members {
 		// One that has changed since has its own event coming, and that its pass.
@@ -53,25 +53,73 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 	return nil
 }
 
-// recordLive writes down what is live from now on, of all whom the next model takes something from. Nothing is reported:
-// the pass goes on.
-func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.Input) error {
-	store, modules := plan.LiveRecords(in)
-	if store != nil {
-		if _, err := w.writer.Apply(ctx, p, kinds.Stores(), in.Change, store); err != nil {
-			return err
-		}
-	}
+// writeModules writes the statuses of the AuthorizationModels that are part of the model, or of those that are not.
+func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, merged bool) error {
 	for _, m := range in.Modules {
-		status, takes := modules[m.Key.Name]
-		if !takes || m.Key.Cluster != w.cluster {
+		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
 			continue
 		}
-		if _, err := w.writer.Apply(ctx, p, kinds.AuthorizationModels(), m.Change, status); err != nil && !errors.Is(err, kube.ErrNotFound) {
+		verdict := plan.Verdict(in, obs, m.Key)
+		if verdict.Merged.Holds() != merged {
+			continue
+		}
+		if _, err := w.write(ctx, p, kinds.AuthorizationModels(), m.Change, plan.ModuleStatus(m.Value, verdict)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// recordLive writes down what is live from now on, of all whom the next model takes something from, and clears the digests
+// that it would make untrue. Nothing is reported: the pass goes on.
+func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.Input) error {
+	store, modules := plan.LiveRecords(in)
+	for _, m := range in.Modules {
+		if fields, ok := modules[m.Key]; ok {
+			if err := w.apply(ctx, p, kinds.AuthorizationModels(), m.Change, fields); err != nil {
+				return err
+			}
+		}
+	}
+	if store == nil {
+		return nil
+	}
+	return w.apply(ctx, p, kinds.Stores(), in.Change, store)
+}
+
+// tellOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.
+func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage) error {
+	var errs []error
+	tell := func(kind kinds.Kind, o event.Change, fields any) {
+		err := why.Pace(ctx)
+		if err == nil {
+			err = w.apply(ctx, p, kind, o, fields)
+		}
+		errs = append(errs, err)
+	}
+	if in.Store != nil {
+		if fields, waits := plan.StoreOutage(in, why.Message()); waits {
+			tell(kinds.Stores(), in.Change, fields)
+		}
+	}
+	for _, m := range in.Modules {
+		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
+			continue
+		}
+		if fields, waits := plan.ModuleOutage(m.Value, in.Now, why.Message()); waits {
+			tell(kinds.AuthorizationModels(), m.Change, fields)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// apply writes fields of an object that the pass goes on with; it is stale without it.
+func (w *statuses) apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, o event.Change, fields any) error {
+	_, err := w.writer.Apply(ctx, p, kind, o, fields)
+	if errors.Is(err, kube.ErrNotFound) {
+		err = w.writer.Refresh(ctx, kind, o)
+	}
+	return err
 }
 
 // writeStore announces a model that the Store's status does not name yet, and names it.

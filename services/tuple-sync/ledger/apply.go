@@ -32,6 +32,7 @@ type Cluster interface {
 
 // Reader reads what an OpenFGA store holds.
 type Reader interface {
+	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
 	ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error]
 }
 
@@ -121,7 +122,7 @@ func (a *applier) forbidden(ctx context.Context, p *pass, o *object, why error) 
 	}
 	p.unwritable[o.UID] = why
 	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.Forbid(&o.Owner, why), StoreID: o.StatusStoreID}
-	if u.Condition == o.Condition {
+	if u.Ready = o.Sum(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
 		return
 	}
 	if err := a.writeStatus(ctx, p, o, u); err != nil {
@@ -218,6 +219,11 @@ func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, actio
 // write changes the store. What the server refuses although the model allows it is remembered
 // with the model, and everything is planned again without it.
 func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) error {
+	if in.StoreID != "" && (len(decided.Write) > 0 || decided.Promises()) {
+		if err := a.exists(ctx, in.StoreID); err != nil {
+			return err
+		}
+	}
 	if len(decided.Write)+len(decided.Remove) == 0 {
 		return nil
 	}
@@ -235,6 +241,16 @@ func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) e
 		// The server has lost the model: nothing can be added until store-sync has written one.
 		a.models.Drop(in.Model)
 		return reconcile.ErrStale
+	}
+	return err
+}
+
+// exists makes sure of a store: OpenFGA takes tuples for one that was deleted, and nobody sees them.
+// store-sync, who looks for it after every change, makes another.
+func (a *applier) exists(ctx context.Context, storeID string) error {
+	_, found, err := a.openFGA.GetStore(ctx, storeID)
+	if err == nil && !found {
+		return fault.Unavailable(fmt.Errorf("writing tuples to %s: %w", storeID, fga.ErrStoreNotFound))
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (s *State) keysOfStore(k event.Key) []Key {
 	gone := s.Stores.Gone(k)
 	for _, o := range gone {
 		if o.Value != nil {
-			keys = append(keys, storeKeys(recordOfStore(o.Value).StoreID, o.Value.Status.StoreID)...)
+			keys = append(keys, storeKeys(recordedOfStore(o.Value).StoreID, o.Value.Status.StoreID)...)
 		}
 	}
 	o, live := s.Stores.Get(k)
@@ -66,7 +66,7 @@ func (s *State) keysOfModel(k event.Key) []Key {
 	}
 	for _, o := range s.Models.Gone(k) {
 		if o.Value != nil {
-			keys = append(keys, storeKeys(recordOfModel(o.Value, "").StoreID)...)
+			keys = append(keys, storeKeys(recordedOfModel(o.Value, "").StoreID)...)
 			keys = append(keys, s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -27,8 +28,12 @@ type object struct {
 	conditions []metav1.Condition
 	// infos are the AccountInfos by which a Store declares more.
 	infos []event.Key
-	// modelID is that of the model of a Store's OpenFGA store.
+	// modelID is that of the model of a Store's OpenFGA store; of an AuthorizationModel, of the first
+	// model that it is part of.
 	modelID string
+	// recorded is where the record is from; unreadable says why it cannot be read.
+	recorded   recorded
+	unreadable error
 	// former means that the object lives, and this is a state from before its cluster went back in time.
 	former bool
 }
@@ -38,12 +43,13 @@ const baseSize = 4096
 
 func storeObject(o view.Object[corev1alpha1.Store]) object {
 	s := o.Value
-	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions, corev1alpha1.ModelSynced)
+	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions)
+	out.judge(s.Status.ModelDigest, s.ModelDigest(), corev1alpha1.StoreSynced, corev1alpha1.ModelSynced)
 	out.IsStore, out.store = true, o.Key
 	out.TargetStoreID, out.modelID = s.Status.StoreID, s.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(s.Spec.Tuples)
 	out.StatusStoreID = s.Status.ManagedTuplesStoreID
-	out.Record = recordOfStore(s)
+	out.bear(recordedOfStore(s))
 	if live := s.Status.Live; live != nil {
 		out.text(s.Spec.CoreModule, live.CoreModule, live.Generation)
 	} else {
@@ -62,17 +68,24 @@ func (o *object) text(now, live string, generation int64) {
 // modelObject is an AuthorizationModel that belongs to the given Store, if there is one, with its OpenFGA store.
 func modelObject(o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha1.Store, target string) object {
 	m := o.Value
-	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions, corev1alpha1.Merged)
-	out.TargetStoreID, out.store = target, m.Spec.StoreRef.Key(o.Key.Cluster)
+	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions)
+	out.judge(m.Status.ModelDigest, m.ModelDigest(target), corev1alpha1.Merged)
+	out.TargetStoreID, out.store, out.modelID = target, m.Spec.StoreRef.Key(o.Key.Cluster), m.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(m.Spec.Tuples)
 	out.StatusStoreID = m.Status.StoreID
-	out.Record = recordOfModel(m, target)
+	out.bear(recordedOfModel(m, target))
 	if live := m.Status.Live; live != nil && of != nil && live.StoreUID == of.UID {
 		out.text(m.Spec.Model, live.Model, live.Generation)
 	} else {
 		out.text(m.Spec.Model, m.Spec.Model, 0)
 	}
 	return out
+}
+
+// bear takes in the record of an object.
+func (o *object) bear(r recorded) {
+	o.recorded = r
+	o.Record, o.unreadable = r.record()
 }
 
 // deletedObject is one that was deleted past us, with the condition that we wrote last.
@@ -89,50 +102,49 @@ func formerObject(last event.Change, r plan.Record, c plan.Condition) object {
 	return o
 }
 
-// newObject sets what is alike for all kinds. The condition named by module is where
-// store-sync decides on the object's module.
-func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, conditions []metav1.Condition, module string) object {
+// newObject sets what is alike for all kinds.
+func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, conditions []metav1.Condition) object {
 	out := object{kind: kind, change: change, conditions: conditions, Owner: plan.Owner{
 		Key: change.Key, UID: change.UID, Generation: change.Generation, Created: m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil, HasFinalizer: slices.Contains(m.Finalizers, corev1alpha1.TuplesFinalizer), Size: baseSize,
+		Condition: written(conditions, corev1alpha1.TuplesSynced), Ready: written(conditions, corev1alpha1.Ready),
 	}}
-	out.Condition = conditionIn(conditions)
-	if c := meta.FindStatusCondition(conditions, module); c != nil && c.ObservedGeneration == change.Generation {
-		out.ModuleJudged, out.ModuleLive = true, c.Status == metav1.ConditionTrue
-	}
 	for _, text := range m.Annotations {
 		out.Size += quoted(text)
 	}
 	return out
 }
 
-// conditionIn is the condition that we wrote last.
-func conditionIn(conditions []metav1.Condition) plan.Condition {
-	c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced)
+// written is a condition that we wrote.
+func written(conditions []metav1.Condition, typ string) plan.Condition {
+	c := meta.FindStatusCondition(conditions, typ)
 	if c == nil {
 		return plan.Condition{}
 	}
-	return plan.Condition{OK: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration}
-}
-
-func recordOfStore(s *corev1alpha1.Store) plan.Record {
-	return record(s.Status.ManagedTuplesStoreID, s.Status.ManagedTuples, s.Status.StoreID)
-}
-
-func recordOfModel(m *corev1alpha1.AuthorizationModel, target string) plan.Record {
-	return record(m.Status.StoreID, m.Status.ManagedTuples, target)
-}
-
-// record reads one of a status. One without a store is from before there was such a field:
-// then it speaks of the store that the object belongs to.
-func record(storeID string, tuples []corev1alpha1.Tuple, target string) plan.Record {
-	switch {
-	case len(tuples) == 0:
-		return plan.Record{}
-	case storeID == "":
-		storeID = target
+	return plan.Condition{
+		OK: c.Status == metav1.ConditionTrue, Unknown: c.Status == metav1.ConditionUnknown,
+		Reason: c.Reason, Message: c.Message, Generation: c.ObservedGeneration,
 	}
-	return plan.Record{StoreID: storeID, Tuples: tuple.ParseAll(tuples)}
+}
+
+// judge takes in what store-sync says, in conditions of these types; the last is where it decides on
+// the object's module. What it found is true of this generation, too, if that asks for the same.
+func (o *object) judge(live, asked string, types ...string) {
+	for i, typ := range types {
+		c := meta.FindStatusCondition(o.conditions, typ)
+		if c == nil {
+			continue
+		}
+		holds := c.Status == metav1.ConditionTrue
+		if !holds && o.Obstacle.Type == "" {
+			o.Obstacle = condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
+		}
+		if i == len(types)-1 {
+			same, known := live == asked, holds && live != ""
+			o.ModuleJudged = known && same || !known && c.ObservedGeneration == o.Generation && c.Status != metav1.ConditionUnknown
+			o.ModuleLive = o.ModuleJudged && holds
+		}
+	}
 }
 
 // quoted is about what a text takes in JSON.
@@ -146,5 +158,6 @@ func quoted(text string) int {
 func sameFor(was, now object) bool {
 	return was.UID == now.UID && was.Generation == now.Generation && was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition &&
 		was.Outdated == now.Outdated && was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&
+		was.Ready == now.Ready && was.Obstacle == now.Obstacle && was.ModuleJudged == now.ModuleJudged && was.ModuleLive == now.ModuleLive &&
 		slices.Equal(was.Declared, now.Declared) && was.Record.StoreID == now.Record.StoreID && slices.Equal(was.Record.Tuples, now.Record.Tuples)
 }

@@ -7,6 +7,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -112,16 +113,23 @@ type snapshot struct {
 func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	storeID := p.key.StoreID
 	s := &snapshot{input: plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.strays(storeID)}, objects: map[string]*object{}, begun: r.now()}
-	modelID, declared, thorough, first := "", false, p.resync, r.records.firstPass(storeID)
-	for _, o := range r.objects(p) {
-		_, o.Unwritable = p.unwritable[o.UID]
-		if o.TargetStoreID == storeID && o.modelID != "" {
-			modelID = o.modelID
+	declared, thorough, first := false, p.resync, r.records.firstPass(storeID)
+	objects := r.objects(p)
+	modelID := modelOf(storeID, objects)
+	for _, o := range objects {
+		if o.unreadable != nil { // Whatever were done to its tuples would be a guess.
+			p.unwritable[o.UID] = o.unreadable
 		}
+		_, o.Unwritable = p.unwritable[o.UID]
 		declared = declared || len(o.Declared) > 0
 		thorough = r.records.doubt(storeID, &o, first, s.begun) || thorough
 		s.wait = max(s.wait, o.Contested)
-		s.input.Owners = append(s.input.Owners, o.Owner)
+		owner := o.Owner
+		if !o.IsStore && o.modelID > modelID {
+			// The bus has not told yet of the model that the module is part of. Their ids have an order.
+			owner.ModuleJudged, owner.ModuleLive = false, false
+		}
+		s.input.Owners = append(s.input.Owners, owner)
 		s.objects[o.UID] = &o
 	}
 	var err error
@@ -134,6 +142,17 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		s.input.Observed, err = r.applier.observe(ctx, s.input)
 	}
 	return s, err
+}
+
+// modelOf is the model by which the tuples of a store are judged.
+func modelOf(storeID string, objects []object) string {
+	modelID := ""
+	for _, o := range objects {
+		if o.IsStore && o.TargetStoreID == storeID {
+			modelID = cmp.Or(o.modelID, modelID)
+		}
+	}
+	return modelID
 }
 
 // objects lists all that have to do with the key of p. Whichever of them changes will wake it,

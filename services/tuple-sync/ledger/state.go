@@ -37,11 +37,11 @@ func NewState(v *view.View, accountType string) *State {
 		accountType: accountType,
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
-			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordOfStore(s).StoreID} },
+			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordedOfStore(s).StoreID} },
 		}),
 		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreName: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
-			byRecord:    func(m *corev1alpha1.AuthorizationModel) []string { return []string{recordOfModel(m, "").StoreID} },
+			byRecord:    func(m *corev1alpha1.AuthorizationModel) []string { return []string{recordedOfModel(m, "").StoreID} },
 		}),
 		infos: view.Register(v, kinds.AccountInfos(), map[string]func(*corev1alpha1.AccountInfo) []string{
 			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
@@ -143,18 +143,19 @@ func (s *State) owners(storeID string) []object {
 // deleted lists the objects that were deleted although they had a record of a store.
 func (s *State) deleted(storeID string) []object {
 	var objects []object
-	add := func(last event.Change, r plan.Record, conditions []metav1.Condition) {
+	add := func(last event.Change, from recorded, conditions []metav1.Condition) {
+		r, _ := from.record() // Of what cannot be read there is nothing to remove.
 		gone := deletedObject
 		if s.lives(last.Key, last.UID) {
 			gone = formerObject
 		}
-		objects = append(objects, gone(last, r, conditionIn(conditions)))
+		objects = append(objects, gone(last, r, written(conditions, corev1alpha1.TuplesSynced)))
 	}
 	for _, o := range s.Stores.GoneBy(byRecord, storeID) {
-		add(o.Change, recordOfStore(o.Value), o.Value.Status.Conditions)
+		add(o.Change, recordedOfStore(o.Value), o.Value.Status.Conditions)
 	}
 	for _, m := range s.Models.GoneBy(byRecord, storeID) {
-		add(m.Change, recordOfModel(m.Value, ""), m.Value.Status.Conditions)
+		add(m.Change, recordedOfModel(m.Value, ""), m.Value.Status.Conditions)
 	}
 	return objects
 }
@@ -172,12 +173,12 @@ func (s *State) accountsForItself(key event.Key, uid string) bool {
 	}
 	for _, o := range s.Stores.Gone(key) {
 		if o.UID == uid {
-			return o.Value != nil && len(recordOfStore(o.Value).Tuples) == 0
+			return o.Value != nil && recordedOfStore(o.Value).empty()
 		}
 	}
 	for _, m := range s.Models.Gone(key) {
 		if m.UID == uid {
-			return m.Value != nil && len(recordOfModel(m.Value, "").Tuples) == 0
+			return m.Value != nil && recordedOfModel(m.Value, "").empty()
 		}
 	}
 	return false

@@ -21,33 +21,53 @@ const maxConflicts = 8
 // storeStatus and modelStatus are the parts of a status that are ours.
 type storeStatus struct {
 	ManagedTuples        []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
+	Ledger               *corev1alpha1.Ledger `json:"ledger,omitempty"`
 	ManagedTuplesStoreID string               `json:"managedTuplesStoreId,omitempty"`
 	TupleCount           int                  `json:"tupleCount"`
+	ObservedGeneration   int64                `json:"observedGeneration"`
 	Conditions           []metav1.Condition   `json:"conditions"`
 }
 
 type modelStatus struct {
-	ManagedTuples []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
-	StoreID       string               `json:"storeId,omitempty"`
-	Conditions    []metav1.Condition   `json:"conditions"`
+	ManagedTuples      []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
+	Ledger             *corev1alpha1.Ledger `json:"ledger,omitempty"`
+	TupleCount         int                  `json:"tupleCount"`
+	StoreID            string               `json:"storeId,omitempty"`
+	ObservedGeneration int64                `json:"observedGeneration"`
+	Conditions         []metav1.Condition   `json:"conditions"`
 }
 
 // status is u as part of the object's status.
-func (o *object) status(u *plan.StatusUpdate) any {
-	tuples := make([]corev1alpha1.Tuple, len(u.Record.Tuples))
-	for i, t := range u.Record.Tuples {
-		tuples[i] = t.Declared()
+func (o *object) status(u *plan.StatusUpdate) (any, error) {
+	r, err := o.recorded.keep(u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
+	if err != nil {
+		return nil, err
 	}
-	// The message names tuples, and is bounded by package plan.
-	c := condition.New(corev1alpha1.TuplesSynced, u.Condition.OK, u.Condition.Reason, u.Condition.Message)
-	conditions := condition.Apply(o.conditions, []string{c.Type}, u.Condition.Generation, metav1.Now())
-	meta.SetStatusCondition(&conditions, metav1.Condition{
-		Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ObservedGeneration: u.Condition.Generation,
-	})
+	count := len(u.Record.Tuples)
+	conditions := condition.Apply(o.conditions, []string{corev1alpha1.TuplesSynced, corev1alpha1.Ready}, 0, metav1.Time{})
+	set(&conditions, corev1alpha1.TuplesSynced, u.Condition)
+	set(&conditions, corev1alpha1.Ready, u.Ready)
 	if o.IsStore {
-		return storeStatus{ManagedTuples: tuples, ManagedTuplesStoreID: u.StoreID, TupleCount: len(tuples), Conditions: conditions}
+		return storeStatus{
+			ManagedTuples: r.Tuples, Ledger: r.Ledger, ManagedTuplesStoreID: u.StoreID, TupleCount: count,
+			ObservedGeneration: u.Ready.Generation, Conditions: conditions,
+		}, nil
 	}
-	return modelStatus{ManagedTuples: tuples, StoreID: u.StoreID, Conditions: conditions}
+	return modelStatus{
+		ManagedTuples: r.Tuples, Ledger: r.Ledger, StoreID: u.StoreID, TupleCount: count,
+		ObservedGeneration: u.Ready.Generation, Conditions: conditions,
+	}, nil
+}
+
+// set dates a condition. Its message is bounded by package plan: that of the tuples names many.
+func set(conditions *[]metav1.Condition, typ string, c plan.Condition) {
+	status := condition.New(typ, c.OK, c.Reason, c.Message).Status
+	if c.Unknown {
+		status = metav1.ConditionUnknown
+	}
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: typ, Status: status, Reason: c.Reason, Message: c.Message, ObservedGeneration: c.Generation,
+	})
 }
 
 // writeStatus records by compare-and-swap, again if all that has changed does not concern the plan.
@@ -56,7 +76,11 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 		return nil
 	}
 	for range maxConflicts {
-		_, err := a.status.Apply(ctx, p.reporter, o.kind, o.change, o.status(u))
+		fields, err := o.status(u)
+		if err != nil {
+			return err
+		}
+		_, err = a.status.Apply(ctx, p.reporter, o.kind, o.change, fields)
 		if errors.Is(err, kube.ErrNotFound) {
 			err = a.status.Refresh(ctx, o.kind, o.change)
 		}
@@ -65,7 +89,7 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 			return err
 		}
 		if !stale {
-			o.Record, o.Condition = u.Record, u.Condition
+			o.Record, o.Condition, o.Ready = u.Record, u.Condition, u.Ready
 			a.records.keep(p.key.StoreID, *o)
 		}
 		if err := a.follow(o); err != nil || !stale {

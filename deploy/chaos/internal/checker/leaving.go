@@ -21,7 +21,9 @@ func checkLeaving(ctx context.Context, w *World, store unstructured.Unstructured
 		return err
 	}
 	d, owners := &declared{model: model}, ownersIn(w.Snapshot, store)
-	d.judge(owners, func(o unstructured.Unstructured) bool { return outdated(o, store) || neverHeld(o) })
+	if err := d.judge(owners, func(o unstructured.Unstructured) bool { return outdated(o, store) || neverHeld(o) }); err != nil {
+		return err
+	}
 	errs := []error{checkTuples(ctx, w, id, d)}
 	for _, o := range owners {
 		errs = append(errs, checkRecord(o, d))

@@ -32,6 +32,11 @@ func TestASystemInWhichAllIsAsItMustBeIsAccusedOfNothing(t *testing.T) {
 			other := r.part("other", "store-1", partText)
 			r.turn(other, "Ready", "False")
 		},
+		"a module whose Store went when it came, with tuples of that on record": func(r *calmWorld) {
+			other := r.part("other", "store-1", partText, tuple("part:7", "viewer", "user:1"))
+			r.set(other, "id-1", "status", "storeId")
+			r.turn(other, "Ready", "False")
+		},
 		"a module that cannot be merged, and says so": func(r *calmWorld) {
 			bad := r.part("bad", "store-0", "module bad\ntype bad\n  relations\n    define viewer: [nothing]\n")
 			r.turn(bad, "Merged", "False")
@@ -42,6 +47,7 @@ func TestASystemInWhichAllIsAsItMustBeIsAccusedOfNothing(t *testing.T) {
 			r.set(part, []any{tuple("part:1", "viewer", "user:1"), tuple("part:1", "owner", "user:1")}, "spec", "tuples")
 			r.turn(part, "Ready", "False")
 		},
+		"a long record, which is packed":                 func(r *calmWorld) { r.pack("store-0") },
 		"a binding to a role from which nothing follows": func(r *calmWorld) { r.bind("team-0", "other", "d", "alice") },
 		"a binding of nobody":                            func(r *calmWorld) { r.bind("team-0", "other", "a") },
 		"a binding in a namespace without rules":         func(r *calmWorld) { r.bind("team-1", "other", "a", "alice") },
@@ -134,6 +140,12 @@ func TestAStoreThatOpenFGADoesNotHoldAsDeclaredIsAccused(t *testing.T) {
 			},
 			"the record: 1 missing (doc:2#viewer@user:2)",
 		},
+		"its packed record has one more": {
+			func(r *calmWorld) { r.pack("store-0", tuple("doc:3", "viewer", "user:2")) }, "the record: 0 missing, 1 that nobody declares (doc:3#viewer@user:2)",
+		},
+		"its packed record cannot be read": {
+			func(r *calmWorld) { r.set(r.get(stores, "store-0"), "bm9pc2U=", "status", "ledger", "data") }, "store-0: status.ledger: ",
+		},
 		"its record has one more": {
 			func(r *calmWorld) {
 				r.set(r.get(stores, "store-0"), []any{
@@ -182,7 +194,9 @@ func TestAModuleThatIsNotWhatItsOwnerSaysIsAccused(t *testing.T) {
 		},
 		"it has no Store, and tuples on record": {
 			func(r *calmWorld) {
-				r.turn(r.part("other", "store-1", partText, tuple("part:7", "viewer", "user:1")), "Ready", "False")
+				other := r.part("other", "store-1", partText, tuple("part:7", "viewer", "user:1"))
+				r.set(other, "id-0", "status", "storeId")
+				r.turn(other, "Ready", "False")
 			},
 			"authorizationmodel other, which has no Store: the record: 0 missing, 1 that nobody declares",
 		},

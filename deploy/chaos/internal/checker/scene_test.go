@@ -2,12 +2,15 @@ package checker
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/grpc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -242,6 +245,24 @@ func (r *calmWorld) set(o *unstructured.Unstructured, value any, path ...string)
 	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// pack keeps the record of a Store as that of very many tuples is kept, with some more.
+func (r *calmWorld) pack(store string, more ...any) {
+	r.t.Helper()
+	o := r.get(workload.Stores(), store)
+	listed, _, _ := unstructured.NestedSlice(o.Object, "status", "managedTuples")
+	list, err := json.Marshal(append(listed[:1], more...))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.set(o, base64.StdEncoding.EncodeToString(encoder.EncodeAll(list, nil)), "status", "ledger", "data")
+	r.set(o, []any{tuple("doc:2", "viewer", "user:2")}, "status", "ledger", "pending")
+	r.set(o, []any{}, "status", "managedTuples")
 }
 
 // turn gives a condition another status.

@@ -39,10 +39,9 @@ func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
 	if d.model, d.broken, err = merge(Module{Name: "core", Text: field(store, "spec", "coreModule")}, modules); err != nil {
 		return nil, fmt.Errorf("the objects make no model: %w", err)
 	}
-	d.judge(owners, func(o unstructured.Unstructured) bool {
+	return d, d.judge(owners, func(o unstructured.Unstructured) bool {
 		return d.broken[o.GetName()] != nil && lastLive(o, store) != ""
 	})
-	return d, nil
 }
 
 // ownersIn are the objects that declare tuples in a Store: itself, and those that refer to it.
@@ -57,12 +56,16 @@ func ownersIn(s *Snapshot, store unstructured.Unstructured) []unstructured.Unstr
 }
 
 // judge finds which tuples the model can hold, of owners of whom some wait with what they add.
-func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstructured.Unstructured) bool) {
+func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstructured.Unstructured) bool) error {
 	d.owners, d.invalid, d.tuples = map[string][]Tuple{}, map[string]bool{}, map[string]bool{}
 	for _, o := range owners {
-		waiting, recorded := waits(o), tuplesOf(o, "status", "managedTuples")
+		waiting := waits(o)
+		given, err := recorded(o)
+		if err != nil {
+			return err
+		}
 		for _, t := range tuplesOf(o, "spec", "tuples") {
-			if waiting && !slices.Contains(recorded, t) {
+			if waiting && !slices.Contains(given, t) {
 				continue // What a text gives that is not live is not given yet.
 			}
 			if !holds(d.model, t) {
@@ -73,6 +76,7 @@ func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstruct
 			d.tuples[t.String()] = true
 		}
 	}
+	return nil
 }
 
 // lastLive is the text of an AuthorizationModel that was last live in this very Store.
@@ -85,6 +89,10 @@ func lastLive(m, store unstructured.Unstructured) string {
 
 func tuplesOf(o unstructured.Unstructured, path ...string) []Tuple {
 	list, _, _ := unstructured.NestedSlice(o.Object, path...)
+	return tuplesIn(list)
+}
+
+func tuplesIn(list []any) []Tuple {
 	tuples := make([]Tuple, 0, len(list))
 	for _, item := range list {
 		m, _ := item.(map[string]any)
@@ -180,15 +188,19 @@ func checkTuples(ctx context.Context, w *World, id string, d *declared) error {
 // checkRecord wants the record of an owner to list the tuples that are held for it, and the owner to
 // stay until they are gone.
 func checkRecord(owner unstructured.Unstructured, d *declared) error {
-	recorded, want := map[string]bool{}, map[string]bool{}
-	for _, t := range tuplesOf(owner, "status", "managedTuples") {
-		recorded[t.String()] = true
+	listed, err := recorded(owner)
+	if err != nil {
+		return err
+	}
+	has, want := map[string]bool{}, map[string]bool{}
+	for _, t := range listed {
+		has[t.String()] = true
 	}
 	for _, t := range d.owners[owner.GetName()] {
 		want[t.String()] = true
 	}
 	if len(want) > 0 {
-		return errors.Join(differ("the record", recorded, want), wantFinalizers(owner, tuplesFinalizer))
+		return errors.Join(differ("the record", has, want), wantFinalizers(owner, tuplesFinalizer))
 	}
-	return differ("the record", recorded, want)
+	return differ("the record", has, want)
 }

@@ -27,6 +27,8 @@ type together struct {
 	kube    *testbed.KubeServer
 	objects dynamic.Interface
 	openFGA *fga.Client
+	// backend is the server that openFGA talks to.
+	backend *testbed.OpenFGAServer
 	// around leads to all servers but NATS and Kubernetes, where every service is somebody else.
 	around surroundings
 }
@@ -35,7 +37,7 @@ type together struct {
 func startTogether(t testing.TB, names ...string) *together {
 	t.Helper()
 	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
-	s := &together{bus: bus, kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t), around: surroundings{
+	s := &together{bus: bus, kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t), backend: openFGA, around: surroundings{
 		openFGA: openFGA.Config(),
 		embed:   service.Embed{Log: slog.New(slog.DiscardHandler)},
 	}}

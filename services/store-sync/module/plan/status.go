@@ -30,8 +30,8 @@ func Ready(all ...condition.Condition) condition.Condition {
 type Verdict struct {
 	// Merged is the condition; it has no type when nothing carries the module.
 	Merged condition.Condition
-	// StoreID is the OpenFGA store, "" while there is none.
-	StoreID string
+	// StoreID is the OpenFGA store, and ModelID its model; "" while there is none.
+	StoreID, ModelID string
 	// Live is what the AuthorizationModel's status must say is live of it.
 	Live *corev1alpha1.LiveModel
 	// Now dates conditions that change.

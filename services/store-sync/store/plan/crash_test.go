@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -141,32 +142,53 @@ func TestABrokenCoreHoldsUpNobodyElse(t *testing.T) {
 	late := module("late", dsl("group"))
 	w.modules = append(w.modules, late)
 	w.pass(1000)
-	w.expectConditions(t, "m00:Merged=True/Merged", "m00:Ready=True/Ready", "late:Merged=True/Merged", "ModelSynced=False/InvalidCore", "Ready=False/InvalidCore")
+	w.expectConditions(t, "m00:Merged=True/Merged", "late:Merged=True/Merged", "ModelSynced=False/InvalidCore")
 }
 
-func TestReadyWaitsForTuplesInTheStoreInUse(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")))
-	tuple := []corev1alpha1.Tuple{{Object: "document:1", Relation: "owner", User: "user:a"}}
-	w.store.Spec.Tuples, w.modules[0].Value.Spec.Tuples = tuple, tuple
-	inStep(w)
-	w.expectConditions(t, "Ready=True/Ready", "m00:Ready=True/Ready")
+func TestADigestNamesWhatIsLiveAndTheFirstModelWithIt(t *testing.T) {
+	w := newWorld(withModules(dsl("folder")), inStep)
+	m := w.modules[0].Value
+	expect := func(when string, live bool, since int) {
+		t.Helper()
+		models := w.find(w.store.Status.StoreID).models
+		want := corev1alpha1.AuthorizationModelStatus{Conditions: m.Status.Conditions, Live: m.Status.Live}
+		if live {
+			want.ModelDigest, want.AuthorizationModelID = m.ModelDigest(w.store.Status.StoreID), models[since].GetId()
+		}
+		if !equality.Semantic.DeepEqual(m.Status, want) {
+			t.Errorf("%s: the module's status is %+v, want %+v", when, m.Status, want)
+		}
+	}
+	expect("at first", true, 0)
+	first := w.store.ModelDigest()
+	edit(core + "\ntype group\n")(w)
+	w.pass(1000)
+	expect("in a newer model", true, 0)
+	if got := w.store.Status.ModelDigest; got != w.store.ModelDigest() || got == first {
+		t.Errorf("the Store's digest is %q, before %q", got, first)
+	}
+	m.Generation++
+	m.Spec.Model = dsl("folder") + "    define writer: [user]\n"
+	w.pass(1000)
+	expect("after a change", true, 2)
+	m.Generation++
+	m.Spec.Model = "nonsense"
+	edit(broken)(w)
+	w.pass(1000)
+	expect("after a mistake", false, 0)
+	if got := w.store.Status.ModelDigest; got != "" {
+		t.Errorf("the digest of a broken core is %q", got)
+	}
+	m.Generation++
+	m.Spec.Model = dsl("folder")
+	edit(core)(w)
 	bereaved(w)
 	w.pass(1000)
-	w.expectConditions(t, "Ready=False/TuplesPending", "m00:Ready=False/TuplesPending")
-	w.tuplesSync()
-	w.pass(1000)
-	w.expectConditions(t, "Ready=True/Ready", "m00:Ready=True/Ready")
-	w.store.Generation++
-	w.pass(1000)
-	w.expectConditions(t, "Ready=False/TuplesPending", "m00:Ready=True/Ready")
+	expect("in another store", true, 0)
 }
 
-func TestTuplesOnTheirWayAreNoNews(t *testing.T) {
+func TestWhatTuplesDoIsNoNews(t *testing.T) {
 	w := newWorld(inStep)
-	w.store.Generation++
-	w.pass(1000)
-	w.expectConditions(t, "Ready=False/TuplesPending")
-	w.writes = 0
 	meta.SetStatusCondition(&w.store.Status.Conditions, metav1.Condition{
 		Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionFalse, Reason: corev1alpha1.Syncing, ObservedGeneration: w.store.Generation,
 	})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
@@ -85,18 +86,25 @@ func (in Input) takes() bool {
 	return in.takesFromCore() || slices.ContainsFunc(in.Modules, in.takesFrom)
 }
 
-// LiveRecords are the statuses that must be written before the model is: as they are, but for what is live.
-func LiveRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[string]corev1alpha1.AuthorizationModelStatus) {
-	if in.takesFromCore() {
+// LiveRecords are the statuses that must be written before the model is: as they are, but for what is live from now on,
+// and without the digest of what no longer is.
+func LiveRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[event.Key]corev1alpha1.AuthorizationModelStatus) {
+	outdated := in.Outdated()
+	if takes := in.takesFromCore(); takes || slices.Contains(outdated, in.Key) {
 		s := OwnStoreStatus(in.Store.Status)
-		s.Live, store = in.nextLiveCore(), &s
+		if s.ModelDigest = ""; takes {
+			s.Live = in.nextLiveCore()
+		}
+		store = &s
 	}
-	modules = map[string]corev1alpha1.AuthorizationModelStatus{}
+	modules = map[event.Key]corev1alpha1.AuthorizationModelStatus{}
 	for _, m := range in.Modules {
-		if in.takesFrom(m) {
-			s := ownModuleStatus(m.Value)
-			s.Live = in.nextLive(m)
-			modules[m.Key.Name] = s
+		if takes := in.takesFrom(m); takes || slices.Contains(outdated, m.Key) {
+			s := OwnModuleStatus(m.Value.Status)
+			if s.ModelDigest = ""; takes {
+				s.Live = in.nextLive(m)
+			}
+			modules[m.Key] = s
 		}
 	}
 	return store, modules

@@ -23,13 +23,13 @@ const (
 )
 
 // moduleConditions are the types that store-sync writes to an AuthorizationModel.
-func moduleConditions() []string { return []string{corev1alpha1.Merged, corev1alpha1.Ready} }
+func moduleConditions() []string { return []string{corev1alpha1.Merged} }
 
-// ownModuleStatus is the part of an AuthorizationModel's status that store-sync writes.
-func ownModuleStatus(o *corev1alpha1.AuthorizationModel) corev1alpha1.AuthorizationModelStatus {
+// OwnModuleStatus is the part of an AuthorizationModel's status that store-sync writes.
+func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.AuthorizationModelStatus {
 	return corev1alpha1.AuthorizationModelStatus{
-		ObservedGeneration: o.Status.ObservedGeneration, Live: o.Status.Live,
-		Conditions: condition.Apply(o.Status.Conditions, moduleConditions(), 0, metav1.Time{}),
+		ModelDigest: s.ModelDigest, AuthorizationModelID: s.AuthorizationModelID, Live: s.Live,
+		Conditions: condition.Apply(s.Conditions, moduleConditions(), 0, metav1.Time{}),
 	}
 }
 
@@ -40,12 +40,15 @@ func outReasons() []string {
 
 // ModuleStatus is what the status of an AuthorizationModel must be. The tuples there are tuple-sync's.
 func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict) moduleplan.Status {
-	has := ownModuleStatus(o)
-	moved := len(o.Spec.Tuples) > 0 && o.Status.StoreID != verdict.StoreID
-	ready := moduleplan.Ready(verdict.Merged, tuplesSynced(o.Status.Conditions, o, moved))
+	has := OwnModuleStatus(o.Status)
 	s := corev1alpha1.AuthorizationModelStatus{
-		ObservedGeneration: o.Generation, Live: verdict.Live,
-		Conditions: condition.Apply(has.Conditions, moduleConditions(), o.Generation, verdict.Now, verdict.Merged, ready),
+		Live: verdict.Live, Conditions: condition.Apply(has.Conditions, moduleConditions(), o.Generation, verdict.Now, verdict.Merged),
+	}
+	if verdict.Merged.Holds() {
+		s.ModelDigest, s.AuthorizationModelID = o.ModelDigest(verdict.StoreID), verdict.ModelID
+		if s.ModelDigest == has.ModelDigest {
+			s.AuthorizationModelID = has.AuthorizationModelID
+		}
 	}
 	status := moduleplan.NewStatus(has, s, s.Conditions, corev1alpha1.Merged)
 	if c, ok := condition.Changed(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && slices.Contains(outReasons(), c.Reason) {
@@ -57,7 +60,8 @@ func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict
 // Verdict is what became of the module that an AuthorizationModel carries. Where there is none,
 // only a Store that is missing or in deletion says something about it.
 func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
-	v := moduleplan.Verdict{StoreID: in.storeID(obs), Now: in.Now}
+	v := moduleplan.Verdict{Now: in.Now}
+	v.StoreID, v.ModelID = in.storeOf(obs)
 	no := func(reason, format string, args ...any) condition.Condition {
 		return condition.New(corev1alpha1.Merged, false, reason, fmt.Sprintf(format, args...))
 	}
@@ -104,15 +108,16 @@ func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 	return mergedAs(report)
 }
 
-// storeID is the OpenFGA store that the module's tuples belong into, "" if there is none.
-func (in Input) storeID(obs Observed) string {
+// storeOf is the OpenFGA store that the module's tuples belong into, and its model; "" if there is none.
+func (in Input) storeOf(obs Observed) (storeID, modelID string) {
 	switch {
 	case in.Elsewhere != nil:
-		return in.Elsewhere.Status.StoreID
+		return in.Elsewhere.Status.StoreID, in.Elsewhere.Status.AuthorizationModelID
 	case in.Store == nil:
-		return ""
+		return "", ""
 	}
-	return chooseStore(in, obs).id
+	id := chooseStore(in, obs).id
+	return id, in.modelID(obs, id)
 }
 
 // elsewhere is what the Store's own cluster found of a module of this one.

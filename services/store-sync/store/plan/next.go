@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -29,7 +31,8 @@ const (
 	RenameStore Verb = "rename store"
 	// Record writes the id to the Store's status, before a model makes the store precious.
 	Record Verb = "record store"
-	// RecordLive writes to statuses what is live from now on, before a model that takes something away.
+	// RecordLive writes to statuses what is live from now on, before a model that takes something away, and takes back
+	// the digests of texts that the model has no more.
 	RecordLive Verb = "record live texts"
 	// LatestModel asks for the newest model of StoreID.
 	LatestModel Verb = "read latest model"
@@ -112,12 +115,24 @@ func syncModel(in Input, obs Observed, id string) Action {
 	switch {
 	case !known:
 		return Action{Verb: LatestModel, StoreID: id}
-	case (latest == nil || wanted) && !obs.exists(id):
+	case (latest == nil || wanted || in.news()) && !obs.exists(id):
 		return Action{Verb: GetStore, StoreID: id}
-	case wanted && in.takes():
+	case wanted && (in.takes() || len(in.Outdated()) > 0):
 		return Action{Verb: RecordLive, StoreID: id}
 	case wanted:
 		return Action{Verb: WriteModel, StoreID: id, Model: in.Merged.Model}
 	}
 	return Action{Verb: WriteStatus}
+}
+
+// news reports whether an object has changed since something was said of it: then whatever is done about
+// that, here or by tuple-sync, goes into the store, which must be there.
+func (in Input) news() bool {
+	changed := func(o metav1.Object, conditions []metav1.Condition, typ string) bool {
+		c := meta.FindStatusCondition(conditions, typ)
+		return c == nil || c.ObservedGeneration != o.GetGeneration()
+	}
+	return changed(in.Store, in.Store.Status.Conditions, corev1alpha1.ModelSynced) || slices.ContainsFunc(in.Modules, func(m Module) bool {
+		return changed(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged)
+	})
 }

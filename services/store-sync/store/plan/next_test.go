@@ -39,14 +39,14 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		"a new Store is created": {
 			steps: []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{
-				"StoreSynced=True/Created", "ModelSynced=True/Merged", "NameUnique=True/Unique", "NameInSync=True/InSync", "Ready=False/TuplesPending",
+				"StoreSynced=True/Created", "ModelSynced=True/Merged", "NameUnique=True/Unique", "NameInSync=True/InSync",
 			},
 			alive: []string{"id1"},
 		},
 		"a Store in step costs one read": {
 			given:      []func(*world){inStep},
 			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
-			conditions: []string{"Ready=True/Ready"},
+			conditions: []string{"ModelSynced=True/Merged"},
 			alive:      []string{"id1"},
 		},
 		"a resync also looks at the store itself": {
@@ -73,6 +73,27 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 				"StoreSynced=True/Recorded", "NameUnique=False/SeveralStores", "NameInSync=True/InSync", "ModelSynced=True/Merged",
 			},
 			alive: []string{"id1", "id2"},
+		},
+		"a store that is gone is noticed when tuples change": {
+			given:      []func(*world){inStep, deletedBehindOurBack, func(w *world) { w.store.Generation++ }},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Recreated", "ModelSynced=True/Merged"},
+			alive:      []string{"id3"},
+		},
+		"what a changed core says no more is withdrawn first": {
+			given: []func(*world){inStep, edit(core + "\ntype folder\n")},
+			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"what a changed module says no more is withdrawn first": {
+			given: []func(*world){withModules(dsl("folder")), inStep, func(w *world) { w.modules[0].Value.Spec.Model = dsl("group") }},
+			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"who is evicted is told first": {
+			given: []func(*world){withModules(dsl("folder")), inStep, edit(core + "\ntype folder\n")},
+			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
+			alive: []string{"id1"},
 		},
 		"of a store that a person put into the status it is asked whether others bear the name": {
 			given:      []func(*world){inStep, exists("demo"), func(w *world) { w.store.Status.StoreID = w.fga[1].ID }},
@@ -111,7 +132,7 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		"a name that drifted and cannot be mended does not block": {
 			given:      []func(*world){inStep, renamed, resync},
 			steps:      []plan.Verb{plan.FindStores, plan.GetStore, plan.RenameStore, plan.LatestModel, plan.WriteStatus},
-			conditions: []string{"NameInSync=False/Unsupported", "NameUnique=True/Unique", "Ready=True/Ready"},
+			conditions: []string{"NameInSync=False/Unsupported", "NameUnique=True/Unique"},
 			alive:      []string{"id1"},
 		},
 		"a name that drifted is mended by a server that can": {
@@ -123,24 +144,24 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		"a name that OpenFGA refuses costs no call": {
 			given:      []func(*world){func(w *world) { w.name = "ab" }, withModules(dsl("folder"))},
 			steps:      []plan.Verb{plan.WriteStatus},
-			conditions: []string{"StoreSynced=False/InvalidName", "ModelSynced=False/NoStore", "Ready=False/InvalidName", "m00:Merged=False/NoStore"},
+			conditions: []string{"StoreSynced=False/InvalidName", "ModelSynced=False/NoStore", "m00:Merged=False/NoStore"},
 		},
 		"a core module that cannot be read leaves the last good model": {
 			given:      []func(*world){inStep, edit(typo)},
-			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
-			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive", "Ready=False/InvalidCore"},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive"},
 			alive:      []string{"id1"},
 		},
 		"what a core module that does not validate no longer has leaves the model": {
 			given:      []func(*world){inStep, edit(broken)},
 			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
-			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "Ready=False/InvalidCore"},
+			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore"},
 			alive:      []string{"id1"},
 		},
 		"an empty core module gets a store and no model": {
 			given:      []func(*world){edit("")},
 			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteStatus},
-			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "Ready=False/InvalidCore"},
+			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore"},
 			alive:      []string{"id1"},
 		},
 		"a core module without types gets a store and no model": {
@@ -154,19 +175,19 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			steps: []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{
 				"ModelSynced=True/ModulesRejected", "m00:Merged=True/Merged", "m01:Merged=False/Rejected",
-				"m02:Merged=False/Rejected", "m03:Merged=False/Rejected", "m03:Ready=False/Rejected",
+				"m02:Merged=False/Rejected", "m03:Merged=False/Rejected",
 			},
 			alive: []string{"id1"},
 		},
 		"a module that there is no room for waits": {
 			given:      []func(*world){inStep, withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
-			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
-			conditions: []string{"ModelSynced=True/ModulesRejected", "ModulesInSync=False/Rejected", "m00:Merged=False/LimitExceeded", "Ready=True/Ready"},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
+			conditions: []string{"ModelSynced=True/ModulesRejected", "ModulesInSync=False/Rejected", "m00:Merged=False/LimitExceeded"},
 			alive:      []string{"id1"},
 		},
 		"a core module that there is no room for leaves the one before": {
 			given:      []func(*world){inStep, edit(core + "\ntype more\n"), func(w *world) { w.limits = model.Limits{Types: 2} }},
-			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
 			conditions: []string{"ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive"},
 			alive:      []string{"id1"},
 		},
@@ -179,12 +200,12 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		"an AuthorizationModel of no Store waits": {
 			given:      []func(*world){withModules(dsl("folder")), func(w *world) { w.store = nil }},
 			steps:      []plan.Verb{plan.WriteStatus},
-			conditions: []string{"m00:Merged=False/StoreNotFound", "m00:Ready=False/StoreNotFound"},
+			conditions: []string{"m00:Merged=False/StoreNotFound"},
 		},
 		"a store that another Store has is not shared": {
 			given:      []func(*world){exists("demo"), rival("east", "id1", time.Hour)},
 			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.WriteStatus},
-			conditions: []string{"StoreSynced=False/Claimed", "ModelSynced=False/NoStore", "Ready=False/Claimed"},
+			conditions: []string{"StoreSynced=False/Claimed", "ModelSynced=False/NoStore"},
 			alive:      []string{"id1"},
 		},
 		"of two Stores that adopted one store the younger yields": {
@@ -196,7 +217,7 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		"of two Stores that adopted one store the older stays": {
 			given:      []func(*world){inStep, rival("east", "id1", -time.Hour)},
 			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
-			conditions: []string{"StoreSynced=True/Created", "Ready=True/Ready"},
+			conditions: []string{"StoreSynced=True/Created"},
 			alive:      []string{"id1"},
 		},
 		"of two Stores of one age the first in order stays": {
@@ -265,7 +286,7 @@ func TestADeletionGoesInOrder(t *testing.T) {
 		"dependents block": {
 			given:      []func(*world){withModules(dsl("folder")), inStep, tuplesHeld, deleting},
 			steps:      []plan.Verb{plan.WriteStatus},
-			conditions: []string{"Deleting=True/Blocked", "Ready=False/Deleting", "m00:Merged=True/Merged", "m00:Ready=True/Ready"},
+			conditions: []string{"Deleting=True/Blocked", "m00:Merged=True/Merged"},
 			alive:      []string{"id1"},
 		},
 		"a module that comes too late is told so": {
@@ -277,7 +298,7 @@ func TestADeletionGoesInOrder(t *testing.T) {
 		"then tuples": {
 			given:      []func(*world){inStep, tuplesHeld, deleting},
 			steps:      []plan.Verb{plan.WriteStatus},
-			conditions: []string{"Deleting=True/WaitingForTuples", "Ready=False/Deleting"},
+			conditions: []string{"Deleting=True/WaitingForTuples"},
 			alive:      []string{"id1"},
 		},
 		"then the OpenFGA store, then the Store": {

@@ -34,41 +34,41 @@ const maxModules, maxMessage = 200, 1024
 func storeConditions() []string {
 	return []string{
 		corev1alpha1.StoreSynced, corev1alpha1.ModelSynced, corev1alpha1.ModulesInSync, corev1alpha1.NameUnique,
-		corev1alpha1.NameInSync, corev1alpha1.Deleting, corev1alpha1.Ready,
+		corev1alpha1.NameInSync, corev1alpha1.Deleting,
 	}
 }
 
 // OwnStoreStatus is the part of a Store's status that store-sync writes.
 func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 	return corev1alpha1.StoreStatus{
-		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, Modules: s.Modules, Live: s.Live,
-		ObservedGeneration: s.ObservedGeneration,
-		Conditions:         condition.Apply(s.Conditions, storeConditions(), 0, metav1.Time{}),
+		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules, Live: s.Live,
+		Conditions: condition.Apply(s.Conditions, storeConditions(), 0, metav1.Time{}),
 	}
 }
 
 // StoreStatus is that part as it should be now. In the middle of a pass, what is not known yet stays as it was.
 func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	s := OwnStoreStatus(in.Store.Status)
-	s.ObservedGeneration = in.Store.Generation
 	types, set := storeConditions(), []condition.Condition{}
 	switch {
 	case obs.Forbidden != nil:
 		set = forbidden(obs.Forbidden)
-		types = []string{corev1alpha1.StoreSynced, corev1alpha1.Ready}
+		types = []string{corev1alpha1.StoreSynced}
 	case in.deleting():
 		if why, waiting := blockedBy(in); waiting {
-			set = append(set, why, condition.New(corev1alpha1.Ready, false, "Deleting", "Deleting: "+why.Message))
+			set = append(set, why)
 		}
 	default:
 		c := chooseStore(in, obs)
-		s.StoreID, s.AuthorizationModelID, s.Modules = c.id, modelID(in, obs, c.id), modules(in, c)
+		s.StoreID, s.AuthorizationModelID, s.ModelDigest, s.Modules = c.id, in.modelID(obs, c.id), "", modules(in, c)
 		if modelProblem(in, obs, c) == nil {
 			s.Live = in.nextLiveCore()
 		}
 		types, set = nil, conditions(in, obs, c)
 		for _, found := range set {
-			types = append(types, found.Type)
+			if types = append(types, found.Type); found.Type == corev1alpha1.ModelSynced && found.Holds() {
+				s.ModelDigest = in.Store.ModelDigest()
+			}
 		}
 	}
 	s.Conditions = condition.Apply(s.Conditions, types, in.Store.Generation, in.Now, set...)
@@ -78,17 +78,12 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 // forbidden are the conditions of a Store that we may not change.
 func forbidden(why error) []condition.Condition {
 	message := clip.Line("the API server does not let store-sync change this object, which is tried again: "+why.Error(), maxMessage)
-	return []condition.Condition{
-		condition.New(corev1alpha1.StoreSynced, false, ReasonForbidden, message), condition.New(corev1alpha1.Ready, false, ReasonForbidden, message),
-	}
+	return []condition.Condition{condition.New(corev1alpha1.StoreSynced, false, ReasonForbidden, message)}
 }
 
 // conditions are those of a Store that is to live.
 func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
-	synced, modelled := storeSynced(in, obs, c), modelSynced(in, obs, c)
-	status := in.Store.Status
-	moved := len(in.Store.Spec.Tuples) > 0 && status.ManagedTuplesStoreID != c.id
-	set := []condition.Condition{synced, modelled, modulesInSync(in, c), moduleplan.Ready(synced, modelled, tuplesSynced(status.Conditions, in.Store, moved))}
+	set := []condition.Condition{storeSynced(in, obs, c), modelSynced(in, obs, c), modulesInSync(in, c)}
 	if c.id == "" {
 		return set
 	}
@@ -110,7 +105,7 @@ func before(in Input, typ string) (condition.Condition, bool) {
 }
 
 // modelID is the model that is live in the store.
-func modelID(in Input, obs Observed, id string) string {
+func (in Input) modelID(obs Observed, id string) string {
 	latest, known := obs.latest(id)
 	switch {
 	case id == "":
@@ -130,7 +125,7 @@ func live(in Input, obs Observed, id string) bool {
 }
 
 func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
-	id := modelID(in, obs, c.id)
+	id := in.modelID(obs, c.id)
 	is := func(holds bool, reason, message string) condition.Condition {
 		return condition.New(corev1alpha1.ModelSynced, holds, reason, message)
 	}

@@ -88,10 +88,8 @@ func newWorld(arrange ...func(*world)) *world {
 	return w
 }
 
-// inStep is a Store in step with OpenFGA, tuples included.
+// inStep is a Store in step with OpenFGA.
 func inStep(w *world) {
-	w.pass(1000)
-	w.tuplesSync()
 	w.pass(1000)
 	w.verbs, w.writes = nil, 0
 }
@@ -221,11 +219,11 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 	case plan.RecordLive:
 		store, modules := plan.LiveRecords(w.input())
 		if store != nil {
-			w.store.Status.Live = store.Live
+			w.store.Status.Live, w.store.Status.ModelDigest = store.Live, store.ModelDigest
 		}
 		for _, m := range w.modules {
-			if status, ok := modules[m.Key.Name]; ok {
-				m.Value.Status.Live = status.Live
+			if status, ok := modules[m.Key]; ok {
+				m.Value.Status.Live, m.Value.Status.ModelDigest = status.Live, status.ModelDigest
 			}
 		}
 	case plan.WriteStatus:
@@ -275,7 +273,6 @@ func (w *world) writeStatuses(obs plan.Observed) {
 			w.writes++
 			fields := status.Fields.(corev1alpha1.AuthorizationModelStatus)
 			fields.StoreID = m.Value.Status.StoreID
-			fields.Conditions = keep(m.Value.Status.Conditions, fields.Conditions)
 			m.Value.Status = fields
 		}
 	}
@@ -290,31 +287,8 @@ func (w *world) write(obs plan.Observed) {
 	}
 	w.writes++
 	w.notes = append(w.notes, w.toldStore.Notes...)
-	status.Conditions = keep(before.Conditions, status.Conditions)
 	status.ManagedTuplesStoreID = before.ManagedTuplesStoreID
 	w.store.Status = status
-}
-
-func keep(before, after []metav1.Condition) []metav1.Condition {
-	if c := meta.FindStatusCondition(before, corev1alpha1.TuplesSynced); c != nil {
-		return append(slices.Clone(after), *c)
-	}
-	return after
-}
-
-// tuplesSync is what tuple-sync does.
-func (w *world) tuplesSync() {
-	synced := metav1.Condition{Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionTrue, Reason: "Synced"}
-	if w.store != nil {
-		synced.ObservedGeneration = w.store.Generation
-		w.store.Status.ManagedTuplesStoreID = w.store.Status.StoreID
-		meta.SetStatusCondition(&w.store.Status.Conditions, synced)
-		for _, m := range w.modules {
-			synced.ObservedGeneration = m.Value.Generation
-			m.Value.Status.StoreID = w.store.Status.StoreID
-			meta.SetStatusCondition(&m.Value.Status.Conditions, synced)
-		}
-	}
 }
 
 // conditions are "Type=Status/Reason" of the Store, and of modules as "name:Type=…".

@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/clip"
 )
 
-// Condition is what people read about an owner's tuples.
+// Condition is what people read about an owner's tuples, or about all of it.
 type Condition struct {
-	OK              bool
+	// OK means that it holds, Unknown that nobody can tell.
+	OK, Unknown     bool
 	Reason, Message string
 	// Generation that it speaks of.
 	Generation int64
@@ -34,6 +37,16 @@ const (
 	Removed = "Removed"
 )
 
+// Reasons of Ready beside those of the tuples and of store-sync.
+const (
+	// Ready: all is well.
+	Ready = "Ready"
+	// ModelPending: store-sync has not decided on this generation yet.
+	ModelPending = "ModelPending"
+	// Deleting: the object goes as soon as nothing holds it.
+	Deleting = "Deleting"
+)
+
 const (
 	// maxListed is how many tuples a message names.
 	maxListed = 10
@@ -41,12 +54,55 @@ const (
 	maxReason = 300
 	// maxRefusal bounds what it says of the API server's refusal, in bytes.
 	maxRefusal = 1024
+	// maxSummary bounds the message of Ready, in bytes.
+	maxSummary = 1024
 )
 
 // Forbid is the condition of an owner that we may not change.
 func Forbid(o *Owner, why error) Condition {
 	message := clip.Line("The API server does not let tuple-sync change this object, which is tried again: "+why.Error(), maxRefusal)
 	return Condition{Reason: Forbidden, Message: message, Generation: o.Generation}
+}
+
+// Sum is Ready, when c is said of the owner's tuples: what this generation adds to the model is live,
+// and its tuples were judged by that model and are there.
+func (o *Owner) Sum(c Condition) Condition {
+	r := Condition{Generation: o.Generation}
+	switch {
+	case o.Deleting:
+		r.Reason, r.Message = Deleting, "The object is being deleted."
+	case o.waits():
+		r.Unknown, r.Reason, r.Message = true, o.Obstacle.Reason, o.Obstacle.Message
+	case !o.ModuleJudged:
+		r.Reason, r.Message = ModelPending, "store-sync has not decided yet on what this generation adds to the model."
+	case o.Obstacle.Type != "":
+		r.Reason, r.Message = o.Obstacle.Reason, o.Obstacle.Type+": "+o.Obstacle.Message
+	case !c.OK:
+		r.Reason, r.Message = c.Reason, corev1alpha1.TuplesSynced+": "+c.Message
+	default:
+		r.OK, r.Reason, r.Message = true, Ready, "Everything that this object asks for is live."
+	}
+	r.Message = clip.Text(r.Message, maxSummary)
+	return r
+}
+
+// waits reports whether store-sync gets no answer from OpenFGA.
+func (o *Owner) waits() bool {
+	return o.Obstacle.Type != "" && o.Obstacle.Status == metav1.ConditionUnknown
+}
+
+// Unavailable is what an owner says while OpenFGA gives no answer; nil if it is in step, or says so.
+func Unavailable(o *Owner, message string) *StatusUpdate {
+	unavailable := Condition{Unknown: true, Reason: corev1alpha1.BackendUnavailable, Message: clip.Text(message, maxSummary), Generation: o.Generation}
+	if o.Ready.Generation == o.Generation && o.Condition.Reason != Syncing ||
+		o.Ready.Generation == o.Generation && o.Ready.Reason == unavailable.Reason {
+		return nil
+	}
+	u := &StatusUpdate{Record: o.Record, Condition: o.Condition, StoreID: o.StatusStoreID, Ready: unavailable}
+	if u.Condition.Reason == "" {
+		u.Condition = unavailable
+	}
+	return u
 }
 
 // syncing is the condition while tuples are being written. It names who writes, so that whoever

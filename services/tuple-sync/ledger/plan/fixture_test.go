@@ -84,6 +84,5 @@ func owner(name string, declared ...tuple.Tuple) Owner {
 // recorded makes o settled with these tuples in a store.
 func (o Owner) recorded(store string, tuples ...tuple.Tuple) Owner {
 	o.Record, o.StatusStoreID = Record{store, tuples}, store
-	o.Condition = Condition{OK: true, Reason: Synced, Generation: 1}
-	return o
+	return o.with(saying(Condition{OK: true, Reason: Synced, Generation: 1}))
 }

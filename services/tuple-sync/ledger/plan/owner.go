@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -46,11 +47,13 @@ type Owner struct {
 	// it answers for all of that, and is not closed; nobody else is told to have any of it.
 	Contested time.Duration
 
-	// Condition is the one that we wrote last.
-	Condition Condition
+	// Condition of its tuples, and Ready, are those that we wrote last.
+	Condition, Ready Condition
 	// ModuleJudged means that store-sync has decided on this generation of the object's module,
 	// ModuleLive that the module is part of the live model.
 	ModuleJudged, ModuleLive bool
+	// Obstacle is what store-sync says against the object being ready; it has no type if nothing.
+	Obstacle condition.Condition
 	// Outdated means that an earlier text of the object's module is live in its place: what this
 	// generation gives waits for its own.
 	Outdated bool

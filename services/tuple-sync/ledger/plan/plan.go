@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -47,8 +48,8 @@ type Action struct {
 
 // StatusUpdate is what is written to an owner's status.
 type StatusUpdate struct {
-	Record    Record
-	Condition Condition
+	Record           Record
+	Condition, Ready Condition
 	// StoreID is the store that the status is to name: the one that the condition speaks of.
 	StoreID string
 }
@@ -56,6 +57,11 @@ type StatusUpdate struct {
 // Idle means that a plan changes nothing anywhere.
 func (p Plan) Idle() bool {
 	return len(p.Write) == 0 && len(p.Remove) == 0 && !slices.ContainsFunc(p.Actions, Action.works)
+}
+
+// Promises means that an object becomes ready by the plan.
+func (p Plan) Promises() bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Commit != nil && a.Commit.Ready.OK })
 }
 
 func (a Action) works() bool {
@@ -186,10 +192,13 @@ func (d *draft) action(e *Evaluation) Action {
 		a.Commit = d.update(e, e.desired, next)
 		if !e.AbandonsRecord() {
 			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
+			if o.Ready.Unknown { // Only what is done puts an end to that.
+				a.Intent.Ready = o.Ready
+			}
 		}
 	case d.in.Model == nil && o.Outdated && o.moved(): // It stays known where its tuples come from.
-	case e.phase == deleting, !known && o.Condition.Reason != Syncing:
-	case next != o.Condition, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
+	case e.phase == deleting, !known && o.Condition.Reason != Syncing && !o.waits():
+	case next != o.Condition, o.Sum(next) != o.Ready, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
 	}
 	if o.Contested > 0 || a.Commit != nil && slices.ContainsFunc(e.desired, func(t tuple.Tuple) bool { return d.contested[t.ID] }) {
@@ -207,7 +216,10 @@ func (u *StatusUpdate) isOf(o *Owner) bool {
 }
 
 func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {
-	u := &StatusUpdate{Condition: c, StoreID: d.statusStore(e, tuples)}
+	u := &StatusUpdate{Condition: c, Ready: e.Owner.Sum(c), StoreID: d.statusStore(e, tuples)}
+	if len(tuples) > corev1alpha1.LongRecord {
+		tuples = tuple.Sorted(tuples) // As it is read again.
+	}
 	if len(tuples) > 0 {
 		u.Record = Record{StoreID: d.in.StoreID, Tuples: tuples}
 	}

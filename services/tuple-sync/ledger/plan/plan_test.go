@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -58,9 +59,12 @@ func announced(o *Owner) { o.Condition = (&Evaluation{Owner: o}).syncing("") }
 func unjudged(o *Owner)  { o.ModuleJudged, o.ModuleLive = false, false }
 func elsewhere(o *Owner) { o.TargetStoreID = "R" }
 func synced(n int) func(*Owner) {
-	return func(o *Owner) {
-		o.Condition = Condition{OK: true, Reason: Synced, Message: fmt.Sprintf("The store holds all tuples: %d.", n), Generation: 1}
-	}
+	return saying(Condition{OK: true, Reason: Synced, Message: fmt.Sprintf("The store holds all tuples: %d.", n), Generation: 1})
+}
+
+// saying is what its status says of an owner, whatever it becomes afterwards.
+func saying(c Condition) func(*Owner) {
+	return func(o *Owner) { o.Condition, o.Ready = c, o.Sum(c) }
 }
 
 func TestThePlanForAStore(t *testing.T) {
@@ -157,7 +161,7 @@ func TestThePlanForAStore(t *testing.T) {
 			owners: []Owner{owner("a", t1).with(going)}, want: []string{"remove finalizer from a"},
 		},
 		"a deleted Store stays while others need it": {
-			owners: []Owner{owner("a", t1).recorded("S", t1).with(synced(1)).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true })},
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true }).with(synced(1))},
 		},
 		"a deleted Store that was never held gets nothing new": {
 			owners: []Owner{owner("a", t1).with(free).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true })},
@@ -270,7 +274,7 @@ func TestTheStatusNamesTheStoreThatRefusesEverything(t *testing.T) {
 	if first == nil || first.StoreID != "S" || len(first.Record.Tuples) != 0 {
 		t.Fatalf("recorded is %+v", first)
 	}
-	o.Condition, o.StatusStoreID = first.Condition, "R" // As another store said word for word.
+	o.Condition, o.Ready, o.StatusStoreID = first.Condition, first.Ready, "R" // As another store said word for word.
 	in.Owners = []Owner{o}
 	if again := Make(in).Actions[0].Commit; again == nil || again.StoreID != "S" {
 		t.Errorf("then recorded is %+v", again)
@@ -279,5 +283,62 @@ func TestTheStatusNamesTheStoreThatRefusesEverything(t *testing.T) {
 	in.Owners = []Owner{o}
 	if p := Make(in); !p.Idle() {
 		t.Errorf("in the end there is still to do: %v", lines(p))
+	}
+}
+
+func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
+	obstacle := condition.New("Merged", false, "Rejected", "line 3: what is this?")
+	for name, c := range map[string]struct {
+		owner Owner
+		want  string
+	}{
+		"all is live":                   {owner("a", t1), "true Ready Everything that this object asks for is live."},
+		"nobody has decided":            {owner("a", t1).with(unjudged), "false ModelPending store-sync has not decided yet on what this generation adds to the model."},
+		"its module is not live":        {owner("a", t1).with(func(o *Owner) { o.ModuleLive, o.Obstacle = false, obstacle }), "false Rejected Merged: line 3: what is this?"},
+		"the word is on another module": {owner("a", t1).with(unjudged).with(func(o *Owner) { o.Obstacle = obstacle }), "false ModelPending store-sync has not decided yet on what this generation adds to the model."},
+		"a tuple is wrong":              {owner("a", tx), "false Invalid TuplesSynced: 1 of 1 tuples cannot be in the store: ship:1#captain@user:1: type 'ship' not found. Correct them or the model."},
+		"it is going":                   {owner("a", t1).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true }), "false Deleting The object is being deleted."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			action := Make(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}).Actions[0]
+			if action.Intent != nil && action.Intent.Ready.OK {
+				t.Errorf("ready while tuples are written: %+v", action.Intent)
+			}
+			r := action.Commit.Ready
+			if got := fmt.Sprintf("%t %s %s", r.OK, r.Reason, r.Message); got != c.want || r.Generation != c.owner.Generation {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			c.owner.Condition, c.owner.Ready, c.owner.HasFinalizer = action.Commit.Condition, action.Commit.Ready, true
+			c.owner.Record, c.owner.StatusStoreID = action.Commit.Record, action.Commit.StoreID
+			if p := Make(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}); !p.Idle() {
+				t.Errorf("then there is still to do: %v", lines(p))
+			}
+		})
+	}
+}
+
+func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
+	const down = "no answer since noon"
+	if u := Unavailable(new(owner("a", t1).recorded("S", t1)), down); u != nil {
+		t.Errorf("an owner in step says %+v", u)
+	}
+	o := owner("a", t1, t2).recorded("S", t1)
+	o.Generation = 2
+	u := Unavailable(&o, down)
+	if u == nil || !u.Ready.Unknown || u.Ready.Reason != "BackendUnavailable" || u.Ready.Generation != 2 || u.Condition != o.Condition || len(u.Record.Tuples) != 1 {
+		t.Fatalf("says %+v", u)
+	}
+	o.Ready = u.Ready
+	if again := Unavailable(&o, down+": still"); again != nil {
+		t.Errorf("says so once more: %+v", again)
+	}
+	action := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}).Actions[0]
+	if action.Intent.Ready != o.Ready || !action.Commit.Ready.OK {
+		t.Errorf("intends to say %+v, then %+v", action.Intent.Ready, action.Commit.Ready)
+	}
+	fresh := owner("a", t1).with(unjudged)
+	fresh.Obstacle = condition.Condition{Type: "Merged", Status: "Unknown", Reason: "BackendUnavailable", Message: down}
+	if c := Make(Input{StoreID: "S", Owners: []Owner{fresh}}).Actions[0].Commit; c == nil || !c.Ready.Unknown || c.Ready.Message != down {
+		t.Errorf("for store-sync says %+v", c)
 	}
 }

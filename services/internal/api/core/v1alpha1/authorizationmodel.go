@@ -59,13 +59,27 @@ type AuthorizationModelStatus struct {
 	// +optional
 	// +listType=atomic
 	ManagedTuples []Tuple `json:"managedTuples,omitempty"`
+	// Ledger is in the place of managedTuples when these are many.
+	// +optional
+	Ledger *Ledger `json:"ledger,omitempty"`
+	// TupleCount is the number of managed tuples.
+	// +optional
+	TupleCount int32 `json:"tupleCount,omitempty"`
 	// StoreID is the store that managedTuples were written to.
 	// +optional
 	StoreID string `json:"storeId,omitempty"`
 	// Live is the text that is part of the store's model.
 	// +optional
 	Live *LiveModel `json:"live,omitempty"`
-	// ObservedGeneration is the generation that the conditions speak of.
+	// ModelDigest stands for the module as it is part of the live model of a store. It is empty
+	// unless that is what spec.model says, or said when only the tuples were others.
+	// +optional
+	ModelDigest string `json:"modelDigest,omitempty"`
+	// AuthorizationModelID is the first model of the store that the module is part of as it is: so
+	// are the later ones.
+	// +optional
+	AuthorizationModelID string `json:"authorizationModelId,omitempty"`
+	// ObservedGeneration is the generation that the condition Ready speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
@@ -87,8 +101,15 @@ type AuthorizationModel struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec AuthorizationModelSpec `json:"spec,omitempty"`
+	// Until something is said of any generation, tools shall know that this one is in progress.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status AuthorizationModelStatus `json:"status,omitempty"`
+}
+
+// ModelDigest stands for the module in the model of an OpenFGA store: as long as it is the same, so is that.
+func (in *AuthorizationModel) ModelDigest(storeID string) string {
+	return digest(storeID, in.Spec.Model)
 }
 
 // Holds reports whether a generated object says what it must: what services write in its

@@ -59,7 +59,8 @@ const Roles = "roles"
 
 // Condition types.
 const (
-	// Ready sums up: everything that the object asks for is live.
+	// Ready sums up: what this generation of the object adds to the model is live, and its tuples were
+	// judged by that model and written (by tuple-sync).
 	Ready = "Ready"
 	// StoreSynced says that the OpenFGA store exists (Store; by store-sync).
 	StoreSynced = "StoreSynced"
@@ -82,6 +83,9 @@ const (
 // Syncing is the reason of [TuplesSynced] while tuples are on their way: a stage of every
 // change, on which nothing but this condition depends.
 const Syncing = "Syncing"
+
+// BackendUnavailable is the reason of a condition that is unknown because OpenFGA gives no answer.
+const BackendUnavailable = "BackendUnavailable"
 
 // LastGoodLive is the reason of [Merged] and [ModulesInSync] where the text of an object cannot be part of the model
 // and its last live one stays there.

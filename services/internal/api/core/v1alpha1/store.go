@@ -75,10 +75,17 @@ type StoreStatus struct {
 	// AuthorizationModelID is the id of the model that was last written.
 	// +optional
 	AuthorizationModelID string `json:"authorizationModelId,omitempty"`
+	// ModelDigest stands for what this object adds to the live model. It is empty unless that is
+	// what its spec says, or said when only its tuples were others.
+	// +optional
+	ModelDigest string `json:"modelDigest,omitempty"`
 	// ManagedTuples are the tuples that are, or are about to be, in the store on behalf of this object.
 	// +optional
 	// +listType=atomic
 	ManagedTuples []Tuple `json:"managedTuples,omitempty"`
+	// Ledger is in the place of managedTuples when these are many.
+	// +optional
+	Ledger *Ledger `json:"ledger,omitempty"`
 	// ManagedTuplesStoreID is the store that managedTuples were written to.
 	// +optional
 	ManagedTuplesStoreID string `json:"managedTuplesStoreId,omitempty"`
@@ -89,7 +96,7 @@ type StoreStatus struct {
 	// +optional
 	// +listType=atomic
 	Modules []ModuleStatus `json:"modules,omitempty"`
-	// ObservedGeneration is the generation that the conditions speak of.
+	// ObservedGeneration is the generation that the condition Ready speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
@@ -116,8 +123,15 @@ type Store struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec StoreSpec `json:"spec,omitempty"`
+	// Until something is said of any generation, tools shall know that this one is in progress.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status StoreStatus `json:"status,omitempty"`
+}
+
+// ModelDigest stands for what the Store asks of its model: as long as it is the same, so is that.
+func (in *Store) ModelDigest() string {
+	return digest(in.Spec.CoreModule, string(in.Spec.Discovery))
 }
 
 // GetConditions are those of its status.

@@ -2,6 +2,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -104,18 +105,26 @@ func moduleMessages(s *corev1alpha1.Store) []*storev1.Module {
 func remark(conditions []metav1.Condition) string {
 	ready := meta.FindStatusCondition(conditions, corev1alpha1.Ready)
 	if ready == nil {
-		return "waiting for its first pass"
+		return cmp.Or(failing(conditions, corev1alpha1.StoreSynced, corev1alpha1.ModelSynced), "waiting for its first pass")
 	}
 	if ready.Status != metav1.ConditionTrue {
 		return since(ready)
 	}
-	for _, kind := range []string{corev1alpha1.NameUnique, corev1alpha1.NameInSync} {
-		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
-			return c.Message
-		}
+	if message := failing(conditions, corev1alpha1.NameUnique, corev1alpha1.NameInSync); message != "" {
+		return message
 	}
 	if c := meta.FindStatusCondition(conditions, corev1alpha1.ModulesInSync); c != nil && c.Status == metav1.ConditionFalse {
 		return since(c)
+	}
+	return ""
+}
+
+// failing is the message of the first condition that does not hold.
+func failing(conditions []metav1.Condition, types ...string) string {
+	for _, typ := range types {
+		if c := meta.FindStatusCondition(conditions, typ); c != nil && c.Status == metav1.ConditionFalse {
+			return c.Message
+		}
 	}
 	return ""
 }

@@ -23,6 +23,7 @@ func TestTheRemarkOnAStoreIsWhatAPersonMustKnow(t *testing.T) {
 		want       string
 	}{
 		"new":              {nil, "waiting for its first pass"},
+		"tuple-sync away":  {[]metav1.Condition{{Type: corev1alpha1.ModelSynced, Status: metav1.ConditionFalse, Message: "no model"}}, "no model"},
 		"not ready":        {[]metav1.Condition{notReady, twins}, "core is bad"},
 		"ready":            {[]metav1.Condition{ready}, ""},
 		"several stores":   {[]metav1.Condition{ready, twins, left}, "twins"},

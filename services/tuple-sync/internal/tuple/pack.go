@@ -1,0 +1,77 @@
+package tuple
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+// maxUnpacked bounds a list that was packed, in bytes: more than any object can declare.
+const maxUnpacked = 4 << 20
+
+var errUnpacked = errors.New("the list takes more than 4 MiB")
+
+// Pack makes a long list small. What packs to other bytes may be the same list all the same.
+func Pack(tuples []Tuple) ([]byte, error) {
+	list := make([]corev1alpha1.Tuple, len(tuples))
+	for i, t := range tuples {
+		list[i] = t.Declared()
+	}
+	text, err := json.Marshal(list)
+	if err == nil && len(text) > maxUnpacked {
+		err = errUnpacked
+	}
+	if err != nil {
+		return nil, fmt.Errorf("packing %d tuples: %w", len(tuples), err)
+	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, fmt.Errorf("packing %d tuples: %w", len(tuples), err)
+	}
+	return encoder.EncodeAll(text, nil), nil
+}
+
+// Unpack reads a list that was packed. Somebody may have made it to fill our memory.
+func Unpack(packed []byte) ([]Tuple, error) {
+	decoder, err := zstd.NewReader(bytes.NewReader(packed),
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking tuples: %w", err)
+	}
+	defer decoder.Close()
+	text, err := io.ReadAll(io.LimitReader(decoder, maxUnpacked+1))
+	if err == nil && len(text) > maxUnpacked {
+		err = errUnpacked
+	}
+	var list []corev1alpha1.Tuple
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unpacking tuples: %w", err)
+	}
+	return ParseAll(list), nil
+}
+
+// Compare orders tuples.
+func (t Tuple) Compare(other Tuple) int {
+	if c := t.ID.Compare(other.ID); c != 0 {
+		return c
+	}
+	return strings.Compare(t.Condition+"\x00"+t.Context, other.Condition+"\x00"+other.Context)
+}
+
+// Sorted is a list in order, each tuple once.
+func Sorted(tuples []Tuple) []Tuple {
+	tuples = slices.Clone(tuples)
+	slices.SortFunc(tuples, Tuple.Compare)
+	return slices.Compact(tuples)
+}

@@ -1,0 +1,33 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// TellOutage has the objects of a key say that OpenFGA gives no answer, unless they are in step. It
+// changes no record, nor what is said of it, and so no plan.
+func (r *Reconciler) TellOutage(ctx context.Context, key Key, why controller.Outage) error {
+	p := consume.NewPass(r.applier.view, key, false)
+	var errs []error
+	for _, o := range r.state.under(key) {
+		u := plan.Unavailable(&o.Owner, why.Message())
+		if u == nil || o.unreadable != nil {
+			continue
+		}
+		fields, err := o.status(u)
+		if err != nil {
+			return err
+		}
+		if err := why.Pace(ctx); err != nil {
+			return err
+		}
+		_, err = r.applier.status.Apply(ctx, p, o.kind, o.change, fields)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
