@@ -204,6 +204,25 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 	b.becomes("standing:dev{alice,bob} standing:secret-admin{alice,bob}")
 }
 
+func TestOneOfVeryManyLosesARole(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.guarded()
+	users := make([]string, 1500)
+	for i := range users {
+		users[i] = fmt.Sprintf("user-%d", i)
+	}
+	everybody := strings.Join(users, ",")
+	b.do("many=lead{" + everybody + "}")
+	b.becomes("many:dev{" + everybody + "} many:secret-admin{" + everybody + "}")
+	h := b.hands(mallory)
+	judged(t, h.rebinds("many", "lead", users[1:]...))
+	judged(t, h.rebinds("many", "lead", append(users[1:], mallory)...), "Role lead implies Role secret-admin by way of Role dev")
+	fewer := strings.Join(users[1:], ",")
+	b.do("many=lead{" + fewer + "}")
+	b.becomes("many:dev{" + fewer + "} many:secret-admin{" + fewer + "}")
+}
+
 func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
