@@ -200,6 +200,7 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 		"no subject":               {h.rebinds("standing", "lead"), nil},
 		"a label":                  {h.patchesBinding("standing", `{"metadata":{"labels":{"a":"b"}}}`), nil},
 		"a label less":             {h.patchesBinding("system", `{"metadata":{"labels":null}}`), two},
+		"a name of ours":           {h.binds(infer.Name("late", role("dev")), "free", mallory), []string{"made by implied-role", infer.IndependentLabel}},
 		"what is kept when its source goes": {
 			h.patchesBinding(infer.Name("standing", role("dev")), `{"metadata":{"labels":{"`+infer.IndependentLabel+`":"true"}}}`),
 			[]string{"Role dev implies Role secret-admin"},

@@ -117,6 +117,10 @@ func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.Admission
 			return fmt.Errorf("decoding a RoleBinding as it was: %w", err)
 		}
 	}
+	if request.Operation == admissionv1.Create && binding.Reserved {
+		return admission.Refuse("RoleBindings with names such as %s are made by implied-role, and nobody else's lasts: choose another name, "+
+			"or add the label %s=true", binding.Name, infer.IndependentLabel)
+	}
 	if !gains(before, binding) {
 		return nil
 	}
