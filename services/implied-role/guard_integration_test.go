@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/guard"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -183,6 +184,7 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 	t.Cleanup(func() {
 		_ = b.typed.RbacV1().RoleBindings(b.namespace).Delete(context.WithoutCancel(t.Context()), standing.Name, metav1.DeleteOptions{})
 	})
+	b.becomes("standing:dev{alice,bob} standing:secret-admin{alice,bob}")
 	h := b.hands(mallory)
 	two := []string{"Role lead implies Role secret-admin by way of Role dev", mallory + " may not bind", `"bind" on roles/secret-admin`}
 	for name, c := range map[string]struct {
@@ -198,10 +200,34 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 		"no subject":               {h.rebinds("standing", "lead"), nil},
 		"a label":                  {h.patchesBinding("standing", `{"metadata":{"labels":{"a":"b"}}}`), nil},
 		"a label less":             {h.patchesBinding("system", `{"metadata":{"labels":null}}`), two},
+		"a name of ours":           {h.binds(infer.Name("late", role("dev")), "free", mallory), []string{"made by implied-role", infer.IndependentLabel}},
+		"what is kept when its source goes": {
+			h.patchesBinding(infer.Name("standing", role("dev")), `{"metadata":{"labels":{"`+infer.IndependentLabel+`":"true"}}}`),
+			[]string{"Role dev implies Role secret-admin"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { judged(t, c.err, c.want...) })
 	}
 	b.becomes("standing:dev{alice,bob} standing:secret-admin{alice,bob}")
+}
+
+func TestOneOfVeryManyLosesARole(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.guarded()
+	users := make([]string, 1500)
+	for i := range users {
+		users[i] = fmt.Sprintf("user-%d", i)
+	}
+	everybody := strings.Join(users, ",")
+	b.do("many=lead{" + everybody + "}")
+	b.becomes("many:dev{" + everybody + "} many:secret-admin{" + everybody + "}")
+	h := b.hands(mallory)
+	judged(t, h.rebinds("many", "lead", users[1:]...))
+	judged(t, h.rebinds("many", "lead", append(users[1:], mallory)...), "Role lead implies Role secret-admin by way of Role dev")
+	fewer := strings.Join(users[1:], ",")
+	b.do("many=lead{" + fewer + "}")
+	b.becomes("many:dev{" + fewer + "} many:secret-admin{" + fewer + "}")
 }
 
 func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/openfga/pkg/typesystem"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -179,12 +181,34 @@ func (g *graph) remains(u *unit, lives set) (text string, less bool) {
 	if len(left) == 0 {
 		return "", true
 	}
-	text = u.live.source.only(left)
+	text = u.live.only(left)
 	again := newUnit(newEssence(text), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
 	if again.broken != "" || len(again.claims) != len(left) || !again.within(u.live) {
-		return u.Live, false // The text is written in an unusual way: nothing is guessed.
+		return u.Live, false // Nothing is guessed.
 	}
 	return text, true
+}
+
+// only is a text that defines some of what the unit does, and nothing else.
+func (u *unit) only(keep map[name]bool) string {
+	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_1, Conditions: maps.Clone(u.conditions)}
+	maps.DeleteFunc(m.GetConditions(), func(c string, _ *openfgav1.Condition) bool { return !keep[name{cond: c}] })
+	for _, t := range slices.Concat(u.types, u.extensions) {
+		t = proto.CloneOf(t)
+		maps.DeleteFunc(t.GetRelations(), func(r string, _ *openfgav1.Userset) bool { return !keep[name{typ: t.GetType(), rel: r}] })
+		if keep[name{typ: t.GetType()}] || len(t.GetRelations()) > 0 {
+			m.TypeDefinitions = append(m.TypeDefinitions, t)
+		}
+	}
+	text, err := DSL(m)
+	if err != nil {
+		return ""
+	}
+	text = strings.Replace(text, "model\n  schema 1.1\n", "module "+u.name+"\n", 1) + "\n"
+	for _, t := range u.extensions {
+		text = strings.Replace(text, "\ntype "+t.GetType()+"\n", "\nextend type "+t.GetType()+"\n", 1)
+	}
+	return text
 }
 
 // defines reports whether the unit itself defines a type.

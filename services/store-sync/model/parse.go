@@ -122,42 +122,6 @@ func newEssence(source string) essence {
 // String returns the lines as one text.
 func (e essence) String() string { return strings.Join(e.lines, "\n") + "\n" }
 
-// only is the text with what it says of some names alone. It reads the DSL only line by line: whoever needs to be
-// sure parses what comes out.
-func (e essence) only(keep map[name]bool) string {
-	var kept, head []string
-	current, on := "", true
-	for _, line := range e.lines {
-		keyword, rest := nextWord(line)
-		extends := keyword == "extend"
-		if extends {
-			keyword, rest = nextWord(rest)
-		}
-		subject, _ := nextWord(rest)
-		switch keyword {
-		case "type":
-			current, head = subject, []string{line}
-			if on = !extends && keep[name{typ: subject}]; on {
-				kept, head = append(kept, line), nil
-			}
-			continue
-		case "relations":
-			head = append(head, line)
-			continue
-		case "define":
-			if on = keep[name{typ: current, rel: subject}]; on {
-				kept, head = append(kept, head...), nil
-			}
-		case "condition":
-			on = keep[name{cond: subject}]
-		}
-		if on {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept, "\n") + "\n"
-}
-
 // explain turns the parser's errors, which count lines and columns from zero, into one message about the source.
 func (e essence) explain(err error) string {
 	var many *transformer.OpenFgaDslSyntaxMultipleError

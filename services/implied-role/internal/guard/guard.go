@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -107,20 +108,45 @@ func (g *Guard) judgeAuthor(ctx context.Context, request *admissionv1.AdmissionR
 
 // judgeBinding judges who binds a role to somebody.
 func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
-	var binding rbacv1.RoleBinding
+	var binding, before infer.Binding
 	if err := json.Unmarshal(request.Object.Raw, &binding); err != nil {
 		return fmt.Errorf("decoding a RoleBinding: %w", err)
+	}
+	if was := request.OldObject.Raw; len(was) > 0 {
+		if err := json.Unmarshal(was, &before); err != nil {
+			return fmt.Errorf("decoding a RoleBinding as it was: %w", err)
+		}
+	}
+	if request.Operation == admissionv1.Create && binding.Reserved {
+		return admission.Refuse("RoleBindings with names such as %s are made by implied-role, and nobody else's lasts: choose another name, "+
+			"or add the label %s=true", binding.Name, infer.IndependentLabel)
+	}
+	if !gains(before, binding) {
+		return nil
 	}
 	ruleSet, err := g.rules.of(ctx, request.Namespace)
 	if err != nil {
 		return err
 	}
-	role := infer.Role{Name: binding.RoleRef.Name, Cluster: binding.RoleRef.Kind == infer.KindClusterRole}
+	role := binding.Role
 	return g.judge(ctx, request, ruleSet.Implied(role), func(child infer.Role) string {
 		if path := ruleSet.Path(role, child); len(path) > 2 {
 			return fmt.Sprintf("%s implies %s by way of %s", words(role), words(child), words(path[1]))
 		}
 		return fmt.Sprintf("%s implies %s", words(role), words(child))
+	})
+}
+
+// gains tells whether somebody may get a role when one binding becomes another: a subject that was not there, or
+// all, when others follow from it only now.
+func gains(before, binding infer.Binding) bool {
+	there := make(map[rbacv1.Subject]struct{}, len(before.Subjects))
+	for _, s := range before.Subjects {
+		there[s] = struct{}{}
+	}
+	return binding.IsSource() && !before.IsSource() || slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
+		_, was := there[s]
+		return !was
 	})
 }
 

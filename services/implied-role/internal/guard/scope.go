@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
@@ -129,6 +131,10 @@ func (s *scope) Registered(is *metav1.LabelSelector, changed bool) {
 func (s *scope) cover(ctx context.Context, namespace string) error {
 	if slices.Contains(s.excluded, namespace) || s.since(namespace) != 0 {
 		return nil
+	}
+	// What is wanted stays so: a name that no namespace has would keep anything from being registered.
+	if wrong := content.IsDNS1123Label(namespace); len(wrong) > 0 {
+		return fmt.Errorf("%.100q is no name of a namespace: it %s", namespace, strings.Join(wrong, ", "))
 	}
 	s.mu.Lock()
 	s.wanted[namespace] = struct{}{}

@@ -96,6 +96,12 @@ func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
 	if again, err := s.Selector(t.Context(), selector(metav1.LabelSelectorOpIn, "q")); err != nil || !slices.Equal(again.MatchExpressions[0].Values, []string{"a", "b", "q", "z"}) {
 		t.Errorf("what was taken out is not put back: %v", again)
 	}
+	if s.cover(t.Context(), "No Name") == nil {
+		t.Error("what is no name of a namespace is covered")
+	}
+	if again, err := s.Selector(t.Context(), nil); err != nil || slices.Contains(again.MatchExpressions[0].Values, "No Name") {
+		t.Errorf("the API server is asked for what it never takes: %v, %v", again, err)
+	}
 	s.Registered(selector(metav1.LabelSelectorOpNotIn, s.excluded...), false)
 	if s.settled("any") != nil {
 		t.Error("all does not cover one")

@@ -3,6 +3,7 @@ package guard
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -16,10 +17,12 @@ const notAlmighty = `!(authorizer.group('rbac.authorization.k8s.io').resource('r
 authorizer.group('rbac.authorization.k8s.io').resource('clusterroles').namespace(request.namespace).check('bind').allowed())`
 
 // somebodyGains leaves out updates by which nobody gets anything: roleRef never changes. What the API
-// server made for itself implies nothing, as long as it bears that label.
+// server made for itself, and what is ours, implies nothing, as long as its labels say so. Each subject
+// that there is to be is compared with each that there was: of very many [gains] tells.
 const somebodyGains = `oldObject == null || !has(oldObject.subjects) ||
-has(object.subjects) && object.subjects.exists(s, !(s in oldObject.subjects)) ||
-oldObject.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() && !object.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue()`
+has(object.subjects) && (size(object.subjects) * size(oldObject.subjects) > 10000 || object.subjects.exists(s, !(s in oldObject.subjects))) ||
+oldObject.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() && !object.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() ||
+object.metadata.?labels[?'` + infer.IndependentLabel + `'].orValue('') != oldObject.metadata.?labels[?'` + infer.IndependentLabel + `'].orValue('')`
 
 // rulesWebhook covers all namespaces, and whoever writes: where a rule is made, the other webhook is
 // extended to before.

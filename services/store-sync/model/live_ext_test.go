@@ -1,0 +1,58 @@
+package model_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// unlike are definitions that a reader by lines would take for others.
+func unlike() map[string]string {
+	return map[string]string{
+		"as people write it":                 "\ntype kept\n  relations\n    define viewer: [user with c]\n\ncondition c(x: int) {\n  x == 1\n}\n",
+		"beside a condition like a type":     "\ncondition c(type: int) {\n  type == 1\n}\n",
+		"beside a condition like a relation": "\ncondition c(define: bool) {\n  define\n}\n",
+	}
+}
+
+func TestWhatSomebodyElseDefinesMeanwhileIsTheirs(t *testing.T) {
+	const boss = "module b\n\nextend type user\n  relations\n    define boss: [hub]\n"
+	for name, more := range unlike() {
+		t.Run(name, func(t *testing.T) {
+			hub, old := named("a", "module a\n\ntype hub\n"), named("b", boss+more)
+			hub.Created, old.Created = time.Unix(1, 0), time.Unix(2, 0)
+			without := recorded(t, recorded(t, []model.Module{coreModule("module core\n\ntype user\n"), hub, old}))
+			heir := named("c", "module c\n\nextend type user\n  relations\n    define boss: [user]\n")
+			heir.Created = time.Unix(3, 0)
+			later := recorded(t, recorded(t, append(without[:1:1], without[2], heir)))
+			again := mergeAll(t, append(later, hub))
+			if is := states(again.Reports)[heir.Origin]; is != model.Merged {
+				t.Errorf("who defined it meanwhile is %s: %v", is, again.Reports)
+			}
+			if is := states(again.Reports)[old.Origin]; is != model.LastGoodLive {
+				t.Errorf("who had it before, and more, is %s: %v", is, again.Reports)
+			}
+		})
+	}
+}
+
+func TestWhatWasRemovedDoesNotComeBackByATypo(t *testing.T) {
+	for name, more := range unlike() {
+		t.Run(name, func(t *testing.T) {
+			const reader = "module b\n\ntype folder\n  relations\n    define reader: [user]\n"
+			modules := recorded(t, []model.Module{coreModule("module core\n\ntype user\n"), named("b", reader+"    define writer: [user]\n"+more)})
+			for _, edit := range []string{reader + "    define other: [nobody]\n" + more, typo} {
+				modules[1].DSL = edit
+				is := meaning(mergeAll(t, modules).Model)
+				if _, there := is["folder#writer"]; there {
+					t.Errorf("it is live with %q", edit)
+				}
+				if _, there := is["folder#reader"]; !there {
+					t.Errorf("too much has gone with %q", edit)
+				}
+				modules = recorded(t, modules)
+			}
+		})
+	}
+}
