@@ -56,7 +56,7 @@ type Outages[K comparable] struct {
 
 // line is that of the passes of one key.
 type line struct {
-	fga.Line
+	openFGA fga.Line
 	// told is when the objects were made to say so.
 	told time.Time
 }
@@ -75,8 +75,8 @@ func (o *Outages[K]) Watch(ctx context.Context, key K, pass func(ctx context.Con
 		o.lines[key] = l
 	}
 	o.mu.Unlock()
-	err := pass(l.On(ctx))
-	if since, _, _ := l.Silence(); since.IsZero() {
+	err := pass(l.openFGA.On(ctx))
+	if since, _, _ := l.openFGA.Silence(); since.IsZero() {
 		o.forget(key)
 	}
 	return err
@@ -114,7 +114,7 @@ func (o *Outages[K]) due() map[K]Outage {
 	defer o.mu.Unlock()
 	due := map[K]Outage{}
 	for key, l := range o.lines {
-		since, last, err := l.Silence()
+		since, last, err := l.openFGA.Silence()
 		switch {
 		case since.IsZero() || time.Since(since) < patience || time.Since(l.told) < patience:
 		case time.Since(last) > abandoned:
