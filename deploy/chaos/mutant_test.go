@@ -27,7 +27,7 @@ func mutants() map[string]mutant {
 	return map[string]mutant{
 		"a dropped deletion": {
 			service: "implied-role", file: "internal/topology/streams.go",
-			before: []string{"\tchange.ExpiresAt = expiry(msg)\n"},
+			before: []string{"\tchange.PublishedAt = meta.Timestamp\n"},
 			after:  []string{"\tchange.Deleted = change.Deleted && change.Key.Resource != \"impliedroles\"\n"},
 		},
 		"a forgotten tuple": {
