@@ -47,8 +47,8 @@ type applier struct {
 
 // applied is what became of plans.
 type applied struct {
-	// witness confirms what gives; nil before there is anything to give.
-	witness *witness
+	// confirmer confirms what gives; nil before there is anything to give.
+	confirmer *confirmer
 
 	mu sync.Mutex
 	// undone sources are to be planned for again: at once if what was planned from is stale, or
@@ -82,7 +82,7 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, p
 	}
 	first, then, last := infer.Schedule(actions)
 	a.all(ctx, p, n, first, done)
-	done.witness = a.witness(ctx, n, plans, then)
+	done.confirmer = a.confirmer(ctx, n, plans, then)
 	for len(then) > 0 && (len(done.writes) == 0 || !urgent()) {
 		next := then[:min(chunk, len(then))]
 		a.all(ctx, p, n, next, done)
@@ -111,7 +111,7 @@ func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, act
 		a.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-a.writers }()
-			err := done.witness.confirm(ctx, action)
+			err := done.confirmer.confirm(ctx, action)
 			if err == nil {
 				err = a.one(ctx, p, n, action)
 			}

@@ -20,9 +20,9 @@ import (
 // maxReads is for how many sources RoleBindings are read one by one; beyond, all of the namespace.
 const maxReads = 50
 
-// witness is what the API server itself says of a namespace, read before anything is given: nobody
+// confirmer is what the API server itself says of a namespace, read before anything is given: nobody
 // gets a role on the word of the bus alone.
-type witness struct {
+type confirmer struct {
 	applier   *applier
 	namespace string
 	// planned are the sources as they were when it was planned what is to be given.
@@ -37,9 +37,9 @@ type witness struct {
 	told map[string]func() error
 }
 
-// witness reads what actions give by, which are of plans.
-func (a *applier) witness(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *witness {
-	w := &witness{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
+// confirmer reads what actions give by, which are of plans.
+func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *confirmer {
+	w := &confirmer{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
 	for _, plan := range plans {
 		w.planned[plan.Name] = plan.Source
 	}
@@ -67,7 +67,7 @@ func (a *applier) witness(ctx context.Context, n *namespace, plans []infer.Plan,
 
 // confirm is nil when an action gives nothing, or the API server says of its source and of the rules
 // what it was planned from. [reconcile.ErrStale] asks to plan anew.
-func (w *witness) confirm(ctx context.Context, action infer.Action) error {
+func (w *confirmer) confirm(ctx context.Context, action infer.Action) error {
 	if w == nil || !action.Gives() {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (w *witness) confirm(ctx context.Context, action infer.Action) error {
 	return told()
 }
 
-func (w *witness) confirmSource(ctx context.Context, name string) error {
+func (w *confirmer) confirmSource(ctx context.Context, name string) error {
 	key := w.applier.state.BindingKey(w.namespace, name)
 	held, live := w.applier.state.Bindings.Get(key)
 	planned := w.planned[name]
@@ -110,7 +110,7 @@ func (w *witness) confirmSource(ctx context.Context, name string) error {
 	return w.applier.refresh(ctx, kinds.RoleBindings(), held.Change)
 }
 
-func (w *witness) confirmRules(ctx context.Context, planned *infer.RuleSet) error {
+func (w *confirmer) confirmRules(ctx context.Context, planned *infer.RuleSet) error {
 	now, held := w.applier.state.RuleSet(w.namespace)
 	if !now.Same(planned) {
 		return reconcile.ErrStale

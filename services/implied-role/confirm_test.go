@@ -60,7 +60,7 @@ func TestWhatAPlanWasMadeFromIsConfirmedNotWhatTheViewHoldsSince(t *testing.T) {
 			rules, _ := w.state.RuleSet("ns")
 			n.begin(rules)
 			plans := []infer.Plan{{Name: "B", Source: c.source, Actions: []infer.Action{action}}}
-			if err := a.witness(t.Context(), n, plans, plans[0].Actions).confirm(t.Context(), action); !errors.Is(err, c.want) {
+			if err := a.confirmer(t.Context(), n, plans, plans[0].Actions).confirm(t.Context(), action); !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
 		})

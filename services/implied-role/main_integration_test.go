@@ -76,9 +76,9 @@ func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 	b.do("a>b b>c d>c c>ClusterRole/e B0=a{x} B1=b{y} B2=d{x,z}")
 	p := b.spawn()
 	testbed.Eventually(t, 2*soon, b.consistent)
-	witness := b.witness()
+	recorder := b.recorder()
 	for range 8 {
-		w := witness.open()
+		w := recorder.open()
 		for range 12 {
 			w.happen()
 			<-time.After(rand.N(30 * time.Millisecond))

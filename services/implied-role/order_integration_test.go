@@ -55,8 +55,8 @@ func TestWhoMovesFromOneBindingToAnotherLacksNothingMeanwhile(t *testing.T) {
 		b.do("a>b c>b B1=a{u,v} B2=c{w} B3=a{x}")
 		b.becomes("B1:b{u,v} B2:b{w} B3:b{x}")
 		b.Settled()
-		witness := b.witness()
-		w := witness.open()
+		recorder := b.recorder()
+		w := recorder.open()
 		r.Stop()
 		for _, op := range []string{"B2=c{w,u}", "B1=a{v}", "B3=a{x,w}", "B2=c{u}"} {
 			name, _, _ := strings.Cut(op, "=")

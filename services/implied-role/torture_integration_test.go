@@ -143,12 +143,12 @@ func TestW2WhateverHappensWhatFollowsIsThere(t *testing.T) {
 		c.Embed.Kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return nuisance{next, &percent, &failed} })
 	}
 	r := b.serveWith(nuisances)
-	witness := b.witness()
+	recorder := b.recorder()
 	pace := time.NewTicker(torturePace)
 	defer pace.Stop()
 	for i := range windows {
 		percent.Store(25)
-		w := witness.open()
+		w := recorder.open()
 		for range stepsInWindow {
 			<-pace.C
 			w.happen()

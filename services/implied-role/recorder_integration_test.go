@@ -55,8 +55,8 @@ func (b *bed) wanted() grants {
 	return all
 }
 
-// witness sees every state that the bindings of a namespace go through, in order.
-type witness struct {
+// recorder sees every state that the bindings of a namespace go through, in order.
+type recorder struct {
 	*bed
 	mu       sync.Mutex
 	bindings map[string]*rbacv1.RoleBinding
@@ -65,13 +65,13 @@ type witness struct {
 	lost map[grant]string
 }
 
-func (b *bed) witness() *witness {
+func (b *bed) recorder() *recorder {
 	b.T.Helper()
 	list, err := b.typed.RbacV1().RoleBindings(b.namespace).List(b.T.Context(), metav1.ListOptions{})
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	w := &witness{bed: b, bindings: map[string]*rbacv1.RoleBinding{}, counts: map[grant]int{}, lost: map[grant]string{}}
+	w := &recorder{bed: b, bindings: map[string]*rbacv1.RoleBinding{}, counts: map[grant]int{}, lost: map[grant]string{}}
 	for i := range list.Items {
 		w.see(watch.Event{Type: watch.Added, Object: &list.Items[i]})
 	}
@@ -82,7 +82,7 @@ func (b *bed) witness() *witness {
 	return w
 }
 
-func (w *witness) follow(ctx context.Context, version string) {
+func (w *recorder) follow(ctx context.Context, version string) {
 	for ctx.Err() == nil {
 		events, err := w.typed.RbacV1().RoleBindings(w.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
@@ -98,7 +98,7 @@ func (w *witness) follow(ctx context.Context, version string) {
 	}
 }
 
-func (w *witness) see(e watch.Event) {
+func (w *recorder) see(e watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is, _ := e.Object.(*rbacv1.RoleBinding)
@@ -125,13 +125,13 @@ func (w *witness) see(e watch.Event) {
 
 // window is a time in which things happen.
 type window struct {
-	*witness
+	*recorder
 	// always are the grants that were wanted, and there, from the beginning.
 	always grants
 }
 
 // open begins a window: what was lost before is forgotten.
-func (w *witness) open() *window {
+func (w *recorder) open() *window {
 	w.T.Helper()
 	w.caughtUp()
 	w.mu.Lock()
@@ -142,8 +142,8 @@ func (w *witness) open() *window {
 	return &window{w, always}
 }
 
-// caughtUp waits until the witness has seen everything so far.
-func (w *witness) caughtUp() {
+// caughtUp waits until the recorder has seen everything so far.
+func (w *recorder) caughtUp() {
 	w.T.Helper()
 	testbed.Eventually(w.T, soon, func() error {
 		live := map[string]string{}
