@@ -1,14 +1,21 @@
 package admission
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/cert"
 )
 
@@ -67,3 +74,46 @@ func (c *certificate) bundle(before []byte, now time.Time) []byte {
 	}
 	return bundle
 }
+
+// certificate is the one that all replicas share; one that is reached by its own URL has no others.
+func (s *Server) certificate(ctx context.Context) (*certificate, error) {
+	host := s.cfg.host()
+	if s.cfg.URL != "" {
+		if c := s.announced; c != nil && c.serves(host, time.Now(), s.validity) {
+			return c, nil
+		}
+		return newCertificate(host, s.validity)
+	}
+	secrets, name := s.kube.CoreV1().Secrets(s.options.Namespace), s.secret()
+	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading the certificate in Secret %s: %w", name, err)
+	}
+	version := never
+	if err == nil {
+		version = secret.ResourceVersion
+		c, err := parseCertificate(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+		if err == nil && c.serves(host, time.Now(), s.validity) {
+			return c, nil
+		}
+	}
+	c, err := newCertificate(host, s.validity)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := json.Marshal(&corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: c.chain, corev1.TLSPrivateKeyKey: c.key},
+	})
+	if err == nil {
+		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.applying())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keeping the certificate in Secret %s: %w", name, err)
+	}
+	s.options.Log.InfoContext(ctx, "a certificate was made", slog.String("host", host), slog.Time("until", c.pair.Leaf.NotAfter))
+	return c, nil
+}
+
+func (s *Server) secret() string { return s.options.Name + "-admission" }

@@ -6,13 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,47 +75,6 @@ func (s *Server) round(ctx context.Context) error {
 	return nil
 }
 
-// certificate is the one that all replicas share; one that is reached by its own URL has no others.
-func (s *Server) certificate(ctx context.Context) (*certificate, error) {
-	host := s.cfg.host()
-	if s.cfg.URL != "" {
-		if c := s.announced; c != nil && c.serves(host, time.Now(), s.validity) {
-			return c, nil
-		}
-		return newCertificate(host, s.validity)
-	}
-	secrets, name := s.kube.CoreV1().Secrets(s.options.Namespace), s.secret()
-	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading the certificate in Secret %s: %w", name, err)
-	}
-	version := never
-	if err == nil {
-		version = secret.ResourceVersion
-		c, err := parseCertificate(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-		if err == nil && c.serves(host, time.Now(), s.validity) {
-			return c, nil
-		}
-	}
-	c, err := newCertificate(host, s.validity)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := json.Marshal(&corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{corev1.TLSCertKey: c.chain, corev1.TLSPrivateKeyKey: c.key},
-	})
-	if err == nil {
-		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.applying())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("keeping the certificate in Secret %s: %w", name, err)
-	}
-	s.options.Log.InfoContext(ctx, "a certificate was made", slog.String("host", host), slog.Time("until", c.pair.Leaf.NotAfter))
-	return c, nil
-}
-
 // register makes the configuration what it must be.
 func (s *Server) register(ctx context.Context, c *certificate) error {
 	configurations := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -174,61 +129,4 @@ func (s *Server) create(ctx context.Context, webhooks []admissionregistrationv1.
 func (s *Server) applying() metav1.PatchOptions {
 	force := true
 	return metav1.PatchOptions{FieldManager: s.options.Name, Force: &force}
-}
-
-func (s *Server) secret() string { return s.options.Name + "-admission" }
-
-// webhooks are those of the options with all that the API server would else fill in, in place of
-// those that are registered.
-func (s *Server) webhooks(
-	ctx context.Context, bundle []byte, registered []admissionregistrationv1.ValidatingWebhook,
-) ([]admissionregistrationv1.ValidatingWebhook, error) {
-	all := make([]admissionregistrationv1.ValidatingWebhook, len(s.options.Webhooks))
-	for i, webhook := range s.options.Webhooks {
-		w := webhook.DeepCopy()
-		if webhook.Scope != nil {
-			var is *metav1.LabelSelector
-			if at := slices.IndexFunc(registered, func(r admissionregistrationv1.ValidatingWebhook) bool { return r.Name == w.Name }); at >= 0 {
-				is = registered[at].NamespaceSelector
-			}
-			var err error
-			if w.NamespaceSelector, err = webhook.Scope.Selector(ctx, is); err != nil {
-				return nil, err
-			}
-		}
-		complete(w)
-		w.ClientConfig = s.cfg.client(path(w.Name), bundle)
-		all[i] = *w
-	}
-	return all, nil
-}
-
-// complete says of a webhook what holds for all: whatever cannot be asked about is refused.
-func complete(w *admissionregistrationv1.ValidatingWebhook) {
-	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
-	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope
-	w.FailurePolicy, w.MatchPolicy, w.TimeoutSeconds = &fail, &equivalent, &seconds
-	if w.SideEffects == nil {
-		w.SideEffects = &none
-	}
-	w.AdmissionReviewVersions = []string{admissionv1.SchemeGroupVersion.Version}
-	if w.NamespaceSelector == nil {
-		w.NamespaceSelector = &metav1.LabelSelector{}
-	}
-	w.ObjectSelector = &metav1.LabelSelector{}
-	for i := range w.Rules {
-		w.Rules[i].Scope = &scope
-	}
-}
-
-func (c Config) client(path string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
-	if c.URL != "" {
-		url := strings.TrimSuffix(c.URL, "/") + path
-		return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle}
-	}
-	namespace, name, _ := strings.Cut(c.Service, "/")
-	port := int32(443)
-	return admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name, Path: &path, Port: &port}, CABundle: bundle,
-	}
 }

@@ -168,26 +168,3 @@ func (p *Place) await(ctx context.Context) {
 		backoff.Sleep(ctx, left)
 	}
 }
-
-// hold renews the claim until ctx ends.
-func (p *Place) hold(ctx context.Context) {
-	_, _ = p.stream(ctx) // So that it is known should another take its place.
-	next := time.NewTicker(renewal)
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-next.C:
-		}
-		p.mu.Lock()
-		turn, claimed := p.turn, p.pin != "" && p.until > 0
-		p.mu.Unlock()
-		if !claimed {
-			continue
-		}
-		if err := p.claim(ctx, turn); err != nil {
-			p.log.DebugContext(ctx, "turn not claimed again", slog.Any("error", err))
-		}
-	}
-}

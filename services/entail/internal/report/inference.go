@@ -2,8 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
@@ -20,92 +18,6 @@ func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
 		rows[i] = row{cells: []string{in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal())}}
 	}
 	p.table([]string{"NAMESPACE", "ROLE", "IMPLIES"}, rows)
-}
-
-// InferenceTree draws which role implies which by a rule of its own. A role that was
-// drawn before is not drawn in full again; so a cycle ends.
-func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
-	byNamespace := map[string]tree{}
-	for _, in := range m.GetInferences() {
-		if byNamespace[in.GetNamespace()] == nil {
-			byNamespace[in.GetNamespace()] = tree{}
-		}
-		byNamespace[in.GetNamespace()][roleName(in.GetParent())] = in
-	}
-	if len(byNamespace) == 0 {
-		p.linef("No role implies another.")
-		return
-	}
-	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		p.linef("%s", namespace)
-		t, drawn := byNamespace[namespace], map[string]bool{}
-		for _, root := range t.roots() {
-			p.branch(t, drawn, twig{name: root, stem: "  "})
-		}
-	}
-}
-
-// tree is the rows of a namespace by role.
-type tree map[string]*inferencev1.Inference
-
-// roots are the roles that nothing implies, then one of each cycle that no root leads to.
-func (t tree) roots() []string {
-	implied, reached := map[string]bool{}, map[string]bool{}
-	for _, in := range t {
-		for _, child := range in.GetDirect() {
-			implied[roleName(child)] = true
-		}
-	}
-	var roots []string
-	reach := func(name string) {
-		roots, reached[name] = append(roots, name), true
-		for _, child := range t[name].GetChildRoles() {
-			reached[roleName(child)] = true
-		}
-	}
-	for _, first := range []bool{true, false} {
-		for _, name := range slices.Sorted(maps.Keys(t)) {
-			if first && !implied[name] || !first && !reached[name] {
-				reach(name)
-			}
-		}
-	}
-	return roots
-}
-
-// twig is a role where it stands in the drawing.
-type twig struct {
-	name, stem, joint string
-}
-
-func (p Page) branch(t tree, drawn map[string]bool, w twig) {
-	children := t[w.name].GetDirect()
-	again := drawn[w.name] && len(children) > 0
-	drawn[w.name] = true
-	note := ""
-	if again {
-		note = " (above)"
-	} else if t[w.name].GetTruncated() {
-		note = " (not all that it implies)"
-	}
-	p.linef("%s%s%s%s", w.stem, w.joint, w.name, note)
-	if again {
-		return
-	}
-	stem := w.stem
-	switch w.joint {
-	case "├─ ":
-		stem += "│  "
-	case "└─ ":
-		stem += "   "
-	}
-	for i, child := range children {
-		joint := "├─ "
-		if i == len(children)-1 {
-			joint = "└─ "
-		}
-		p.branch(t, drawn, twig{roleName(child), stem, joint})
-	}
 }
 
 // Binding tells why a RoleBinding is there, or what it implies.

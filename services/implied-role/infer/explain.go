@@ -1,0 +1,88 @@
+package infer
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Reason is one way in which somebody has a role.
+type Reason struct {
+	// Source is the binding that people made, or a generated one that is still there although nothing
+	// brings it about any more; Subject its entry.
+	Source  *Binding
+	Subject rbacv1.Subject
+	// Path leads from the role of the binding to the one asked about; only that if the
+	// binding grants it itself.
+	Path []Role
+}
+
+// maxSearches bounds the roles whose paths are looked for to explain one.
+const maxSearches = 1000
+
+// Explain lists up to limit ways in which somebody has a role by the given bindings, shortest
+// first, then by path and binding. More means that there are, or may be, others.
+func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit int) (reasons []Reason, more bool) {
+	trim := func() {
+		slices.SortFunc(reasons, Reason.compare)
+		if len(reasons) > limit {
+			clear(reasons[limit:])
+			reasons, more = reasons[:limit], true
+		}
+	}
+	byRole := rs.entries(who, role, bindings)
+	distance := rs.graph.Distances(role)
+	near := slices.SortedFunc(maps.Keys(byRole), func(x, y Role) int {
+		return cmp.Or(cmp.Compare(distance(x), distance(y)), x.Compare(y))
+	})
+	for i, r := range near {
+		if i == maxSearches || len(reasons) == limit && len(reasons[limit-1].Path) <= distance(r) {
+			return reasons, true
+		}
+		paths, others := [][]Role{{role}}, false
+		if r != role {
+			paths, others = rs.Paths(r, role, limit)
+		}
+		entries := byRole[r]
+		slices.SortFunc(entries, func(x, y Reason) int { return strings.Compare(x.Source.String(), y.Source.String()) })
+		for _, path := range paths {
+			for _, e := range entries[:min(len(entries), limit+1)] {
+				reasons = append(reasons, Reason{e.Source, e.Subject, path})
+			}
+		}
+		more = more || others
+		trim()
+	}
+	return reasons, more
+}
+
+// entries lists by their role the bindings that give somebody a role, without a path.
+func (rs *RuleSet) entries(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
+	byRole, sources := map[Role][]Reason{}, map[string]struct{}{}
+	for _, b := range bindings {
+		if explicit, implied := rs.gives(b, role); !explicit && !implied {
+			continue
+		}
+		if subject, ok := who.In(b); ok {
+			byRole[b.Role] = append(byRole[b.Role], Reason{Source: b, Subject: subject})
+			sources[b.String()] = struct{}{}
+		}
+	}
+	for _, b := range bindings {
+		if _, due := sources[b.Source]; due || !b.Generated() || b.Role != role {
+			continue
+		}
+		if subject, ok := who.In(b); ok {
+			byRole[role] = append(byRole[role], Reason{Source: b, Subject: subject})
+		}
+	}
+	return byRole
+}
+
+func (r Reason) compare(other Reason) int {
+	return cmp.Or(cmp.Compare(len(r.Path), len(other.Path)), slices.CompareFunc(r.Path, other.Path, Role.Compare),
+		strings.Compare(r.Source.String(), other.Source.String()))
+}

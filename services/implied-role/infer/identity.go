@@ -1,0 +1,70 @@
+package infer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// CompareSubjects orders subjects by kind, namespace, name and group.
+func CompareSubjects(a, b rbacv1.Subject) int {
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name), strings.Compare(a.APIGroup, b.APIGroup))
+}
+
+// Identity is all that Kubernetes takes one subject for, by kind, namespace and name.
+type Identity map[rbacv1.Subject]struct{}
+
+// What Kubernetes itself makes of users.
+const (
+	serviceAccountPrefix = "system:serviceaccount:"
+	allServiceAccounts   = "system:serviceaccounts"
+	allAuthenticated     = "system:authenticated"
+	allUnauthenticated   = "system:unauthenticated"
+	anonymous            = "system:anonymous"
+)
+
+// Identify is the identity of a subject that is in the given groups: Kubernetes does not know who
+// is in which, but for its own. Whoever is in a group is taken to be authenticated.
+func Identify(subject rbacv1.Subject, groups []string) Identity {
+	who, name := Identity{}, subject.Name
+	groups = slices.Clone(groups)
+	switch subject.Kind {
+	case rbacv1.GroupKind:
+		if groups = append(groups, name); strings.HasPrefix(name, allServiceAccounts+":") {
+			groups = append(groups, allServiceAccounts)
+		}
+	case rbacv1.ServiceAccountKind:
+		name = serviceAccountPrefix + subject.Namespace + ":" + name
+		fallthrough
+	default:
+		who[rbacv1.Subject{Kind: rbacv1.UserKind, Name: name}] = struct{}{}
+		if full, ok := strings.CutPrefix(name, serviceAccountPrefix); ok {
+			namespace, account, _ := strings.Cut(full, ":")
+			who[rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}] = struct{}{}
+			groups = append(groups, allServiceAccounts, allServiceAccounts+":"+namespace)
+		}
+	}
+	if name == anonymous && subject.Kind == rbacv1.UserKind {
+		groups = append(groups, allUnauthenticated)
+	}
+	if !slices.Contains(groups, allUnauthenticated) {
+		groups = append(groups, allAuthenticated)
+	}
+	for _, group := range groups {
+		who[rbacv1.Subject{Kind: rbacv1.GroupKind, Name: group}] = struct{}{}
+	}
+	return who
+}
+
+// In finds the first subject of a binding that the identity is.
+func (who Identity) In(b *Binding) (rbacv1.Subject, bool) {
+	for s := range b.subjects() {
+		if _, ok := who[rbacv1.Subject{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}]; ok {
+			return s, true
+		}
+	}
+	return rbacv1.Subject{}, false
+}

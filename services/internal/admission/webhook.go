@@ -1,0 +1,66 @@
+package admission
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// webhooks are those of the options with all that the API server would else fill in, in place of
+// those that are registered.
+func (s *Server) webhooks(
+	ctx context.Context, bundle []byte, registered []admissionregistrationv1.ValidatingWebhook,
+) ([]admissionregistrationv1.ValidatingWebhook, error) {
+	all := make([]admissionregistrationv1.ValidatingWebhook, len(s.options.Webhooks))
+	for i, webhook := range s.options.Webhooks {
+		w := webhook.DeepCopy()
+		if webhook.Scope != nil {
+			var is *metav1.LabelSelector
+			if at := slices.IndexFunc(registered, func(r admissionregistrationv1.ValidatingWebhook) bool { return r.Name == w.Name }); at >= 0 {
+				is = registered[at].NamespaceSelector
+			}
+			var err error
+			if w.NamespaceSelector, err = webhook.Scope.Selector(ctx, is); err != nil {
+				return nil, err
+			}
+		}
+		complete(w)
+		w.ClientConfig = s.cfg.client(path(w.Name), bundle)
+		all[i] = *w
+	}
+	return all, nil
+}
+
+// complete says of a webhook what holds for all: whatever cannot be asked about is refused.
+func complete(w *admissionregistrationv1.ValidatingWebhook) {
+	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
+	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope
+	w.FailurePolicy, w.MatchPolicy, w.TimeoutSeconds = &fail, &equivalent, &seconds
+	if w.SideEffects == nil {
+		w.SideEffects = &none
+	}
+	w.AdmissionReviewVersions = []string{admissionv1.SchemeGroupVersion.Version}
+	if w.NamespaceSelector == nil {
+		w.NamespaceSelector = &metav1.LabelSelector{}
+	}
+	w.ObjectSelector = &metav1.LabelSelector{}
+	for i := range w.Rules {
+		w.Rules[i].Scope = &scope
+	}
+}
+
+func (c Config) client(path string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
+	if c.URL != "" {
+		url := strings.TrimSuffix(c.URL, "/") + path
+		return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle}
+	}
+	namespace, name, _ := strings.Cut(c.Service, "/")
+	port := int32(443)
+	return admissionregistrationv1.WebhookClientConfig{
+		Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name, Path: &path, Port: &port}, CABundle: bundle,
+	}
+}

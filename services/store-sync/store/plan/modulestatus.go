@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+// in lists the sources of the modules that are in some state.
+func (in Input) in(states ...model.State) []string {
+	var sources []string
+	for _, r := range in.Merged.Reports {
+		if slices.Contains(states, r.State) {
+			sources = append(sources, source(in, r.Origin))
+		}
+	}
+	return sources
+}
+
+// further is where more is said of modules that are not live as they are.
+const further = "; what edits of these that cannot be read remove from the model has not been removed: " +
+	"status.modules and their own conditions say why, and how to revoke now"
+
+// modulesInSync counts what is not live as its object has it.
+func modulesInSync(in Input, c storeChoice) condition.Condition {
+	is := func(holds bool, reason, format string, args ...any) condition.Condition {
+		return condition.New(corev1alpha1.ModulesInSync, holds, reason, fmt.Sprintf(format, args...))
+	}
+	kept, left, all := in.in(model.LastGoodLive), in.in(model.Rejected), len(in.Merged.Reports)
+	switch {
+	case c.problem != nil:
+		return is(false, ReasonNoStore, "there is no OpenFGA store to write the modules to")
+	case len(left) > 0:
+		return is(false, moduleplan.ReasonRejected, "of %d modules %d are rejected (%s), and of %d the last live text stays%s",
+			all, len(left), enumerate(left), len(kept), further)
+	case len(kept) > 0:
+		return is(false, corev1alpha1.LastGoodLive, "of %d modules the last live text stays of %d: %s%s", all, len(kept), enumerate(kept), further)
+	default:
+		return is(true, "AllLive", "all %d modules are live", all)
+	}
+}
+
+// modules is the list in a Store's status. Without an OpenFGA store nothing is merged.
+func modules(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
+	if c.problem != nil {
+		return nil
+	}
+	reports := in.Merged.Reports[:min(len(in.Merged.Reports), maxModules)]
+	list := make([]corev1alpha1.ModuleStatus, len(reports))
+	for i, r := range reports {
+		list[i] = corev1alpha1.ModuleStatus{
+			Name: r.Module, Source: source(in, r.Origin), State: corev1alpha1.ModuleState(r.State), Message: clip.Text(r.Message, maxMessage),
+		}
+	}
+	return list
+}
+
+// source is where a person finds the module.
+func source(in Input, o model.Origin) string {
+	if o.Kind == model.Core {
+		return "store/" + in.Key.Name
+	}
+	return o.String()
+}

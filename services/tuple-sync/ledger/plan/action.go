@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"slices"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// Action is what is to be done with one owner, possibly nothing. Intent and Commit make its
+// record a write-ahead log: what may be in the store is written down before, what is there after.
+type Action struct {
+	Evaluation *Evaluation
+	// AddFinalizer asks for our finalizer on the object.
+	AddFinalizer bool
+	// Intent is to be recorded before, Commit after the tuples are written and removed;
+	// nil means that there is nothing to record.
+	Intent, Commit *StatusUpdate
+	// RemoveFinalizer asks to take our finalizer off.
+	RemoveFinalizer bool
+	// NextCondition is the one that results.
+	NextCondition Condition
+}
+
+// StatusUpdate is what is written to an owner's status.
+type StatusUpdate struct {
+	Record           Record
+	Condition, Ready Condition
+	// StoreID is the store that the status is to name: the one that the condition speaks of.
+	StoreID string
+}
+
+func (a Action) works() bool {
+	return a.AddFinalizer || a.Intent != nil || a.Commit != nil || a.RemoveFinalizer
+}
+
+func (d *draft) action(e *Evaluation) Action {
+	next, known := e.condition(d.in.Model)
+	a, o := Action{Evaluation: e, NextCondition: next}, e.Owner
+	switch {
+	case e.phase == deleted || o.Unwritable:
+		return a
+	case e.phase == deleting:
+		a.RemoveFinalizer = o.HasFinalizer
+	default:
+		a.AddFinalizer = !o.HasFinalizer && !o.Deleting && len(e.desired)+len(o.Record.Tuples) > 0
+	}
+	switch {
+	case d.touched[e]:
+		a.Commit = d.update(e, e.desired, next)
+		if !e.AbandonsRecord() {
+			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
+			if o.Ready.Unknown { // Only what is done puts an end to that.
+				a.Intent.Ready = o.Ready
+			}
+		}
+	case d.in.Model == nil && o.Outdated && o.moved(): // It stays known where its tuples come from.
+	case e.phase == deleting, !known && o.Condition.Reason != Syncing && !o.waits():
+	case next != o.Condition, o.Sum(next) != o.Ready, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
+		a.Commit = d.update(e, o.Record.Tuples, next)
+	}
+	if o.Contested > 0 || a.Commit != nil && slices.ContainsFunc(e.desired, func(t tuple.Tuple) bool { return d.contested[t.ID] }) {
+		a.Commit, a.RemoveFinalizer, a.NextCondition = nil, false, e.syncing(d.in.Writer)
+	}
+	if a.Intent != nil && len(d.write)+len(d.remove) == 0 && a.Intent.isOf(o) {
+		a.Intent = nil // It was announced before, and nothing is left to do.
+	}
+	return a
+}
+
+// isOf reports whether the status of o is u.
+func (u *StatusUpdate) isOf(o *Owner) bool {
+	return u.Condition == o.Condition && u.StoreID == o.StatusStoreID && u.Record.StoreID == o.Record.StoreID && slices.Equal(u.Record.Tuples, o.Record.Tuples)
+}
+
+func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {
+	u := &StatusUpdate{Condition: c, Ready: e.Owner.Sum(c), StoreID: d.statusStore(e, tuples)}
+	if len(tuples) > corev1alpha1.LongRecord {
+		tuples = tuple.Sorted(tuples) // As it is read again.
+	}
+	if len(tuples) > 0 {
+		u.Record = Record{StoreID: d.in.StoreID, Tuples: tuples}
+	}
+	return u
+}
+
+// statusStore is the store with the tuples, or the one that refuses them all.
+func (d *draft) statusStore(e *Evaluation, tuples []tuple.Tuple) string {
+	if len(tuples) > 0 || e.phase == here && len(e.Owner.Declared) > 0 {
+		return d.in.StoreID
+	}
+	return ""
+}

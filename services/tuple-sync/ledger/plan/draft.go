@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// draft is a plan in the making.
+type draft struct {
+	in      Input
+	claims  map[tuple.ID]claim
+	touched map[*Evaluation]bool
+	write   map[tuple.ID]tuple.Tuple
+	remove  map[tuple.ID]tuple.Tuple
+	// contested are what another replica may still write or remove.
+	contested map[tuple.ID]bool
+}
+
+// add plans to write what e desires and may lack. Without a model that is only what is recorded.
+func (d *draft) add(e *Evaluation) {
+	if e.phase != here || d.in.Model == nil {
+		return
+	}
+	recorded, inStep := set(e.Owner.Record.Tuples), e.Owner.inStep()
+	for _, t := range e.desired {
+		_, there := recorded[t]
+		missing := !there || !inStep
+		if d.in.Observed != nil {
+			missing = d.in.Observed[t.ID] != t
+		}
+		if missing {
+			d.write[t.ID] = t
+		}
+		if missing || !there {
+			d.touched[e] = true
+		}
+	}
+}
+
+// drop plans to remove what e no longer desires, unless somebody else does: then it is handed
+// over, or the tuple could end up in nobody's record.
+func (d *draft) drop(e *Evaluation) {
+	if e.phase == unrelated {
+		return
+	}
+	desired := make(map[tuple.ID]struct{}, len(e.desired))
+	for _, t := range e.desired {
+		desired[t.ID] = struct{}{}
+	}
+	// A record may list one ID with two conditions.
+	d.touched[e] = d.touched[e] || len(desired) < len(e.Owner.Record.Tuples)
+	for _, t := range e.Owner.Record.Tuples {
+		if _, ok := desired[t.ID]; ok {
+			continue
+		}
+		d.touched[e] = true
+		if other, ok := d.claims[t.ID]; ok {
+			d.handOver(e, other)
+			continue
+		}
+		if !e.AbandonsRecord() {
+			d.takeOut(t)
+		}
+	}
+}
+
+// takeOut plans to remove a tuple that may be there.
+func (d *draft) takeOut(t tuple.Tuple) {
+	_, there := d.in.Observed[t.ID]
+	if (there || d.in.Observed == nil) && t.Validate() == nil {
+		d.remove[t.ID] = t
+	}
+}
+
+// handOver makes the other claimant answer for a tuple that e lets go: not before e's record can be closed.
+func (d *draft) handOver(e *Evaluation, other claim) {
+	if e.phase == deleted || e.Owner.Contested > 0 {
+		return
+	}
+	d.touched[other.by] = true
+	if d.in.Model != nil && d.in.Observed[other.ID] != other.Tuple {
+		d.write[other.ID] = other.Tuple
+	}
+}
+
+// union lists first, and what of second has another ID.
+func union(first, second []tuple.Tuple) []tuple.Tuple {
+	ids := make(map[tuple.ID]struct{}, len(first))
+	for _, t := range first {
+		ids[t.ID] = struct{}{}
+	}
+	all := slices.Clip(first)
+	for _, t := range second {
+		if _, ok := ids[t.ID]; !ok {
+			ids[t.ID] = struct{}{}
+			all = append(all, t)
+		}
+	}
+	return all
+}
