@@ -11,6 +11,7 @@ require (
 	connectrpc.com/validate v0.6.0
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/entail-dev/entail/gen v0.0.0
+	github.com/google/go-cmp v0.7.0
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.4
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0
 	github.com/nats-io/nats-server/v2 v2.15.2

@@ -1,0 +1,23 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// GroupVersion of the kinds in this package.
+//
+//nolint:gochecknoglobals // A schema.GroupVersion cannot be a constant.
+var GroupVersion = schema.GroupVersion{Group: "resourcemanager.miloapis.com", Version: "v1alpha1"}
+
+// Resources of the kinds in this package.
+const (
+	Organizations = "organizations"
+	Projects      = "projects"
+)
+
+// Kinds in this package.
+const (
+	OrganizationKind = "Organization"
+	ProjectKind      = "Project"
+)
+
+// HierarchyFinalizer is one that other software sets on Projects. Entail needs none, and takes it off.
+const HierarchyFinalizer = "resourceownerhierarchy.iam.miloapis.com/finalizer"
