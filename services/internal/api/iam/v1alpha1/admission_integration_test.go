@@ -1,0 +1,120 @@
+//go:build integration
+
+package v1alpha1_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// soon is time enough for a policy or a role to take effect.
+const soon = 30 * time.Second
+
+// right is a verb on resources of the two groups, or on one of them.
+func right(verb, resource string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{"iam.miloapis.com", "resourcemanager.miloapis.com"}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names,
+	}
+}
+
+// Everybody here may create and update all of these kinds.
+func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
+	server := testbed.Kube(t)
+	const role, viewer = "compute.example.com-workload-admin", "compute.example.com-workload-viewer"
+	inherited := func(names ...string) []any {
+		var all []any
+		for _, name := range names {
+			all = append(all, map[string]any{"name": name})
+		}
+		return all
+	}
+	tests := map[string]struct {
+		rights []rbacv1.PolicyRule
+		object string
+		path   []string
+		value  any
+		// update says that the object is there, and that this is a change of it.
+		update bool
+		// want is what the refusal says; empty means that there is none.
+		want string
+	}{
+		"a binding":                       {object: "on-a-kind", want: "takes the verb bind on that roles.iam.miloapis.com"},
+		"a binding of what is theirs":     {rights: []rbacv1.PolicyRule{right("bind", "roles", role)}, object: "on-a-kind"},
+		"a binding of something else":     {rights: []rbacv1.PolicyRule{right("bind", "roles", viewer)}, object: "on-a-kind", want: "it gives Role default/" + role},
+		"another subject":                 {object: "on-a-kind", path: []string{"spec", "subjects"}, value: subjects("User", "mallory", "u"), update: true, want: "the verb bind"},
+		"a subject less":                  {object: "on-an-object", path: []string{"spec", "subjects"}, value: subjects("Group", "system:authenticated-users", ""), update: true},
+		"a label of a binding":            {object: "on-a-kind", path: []string{"metadata", "labels"}, value: map[string]any{"a": "b"}, update: true},
+		"a role with permissions":         {object: "nothing-yet", path: []string{"spec", "includedPermissions"}, value: []any{"a/b.c"}, want: "the verb escalate"},
+		"a role without":                  {object: "nothing-yet"},
+		"a permission more":               {object: "nothing-yet", path: []string{"spec", "includedPermissions"}, value: []any{"a/b.c"}, update: true, want: "the verb escalate"},
+		"a permission more of their role": {rights: []rbacv1.PolicyRule{right("escalate", "roles", "nothing-yet")}, object: "nothing-yet", path: []string{"spec", "includedPermissions"}, value: []any{"a/b.c"}, update: true},
+		"a permission less":               {object: role, path: []string{"spec", "includedPermissions"}, value: []any{"compute.example.com/workloads.create"}, update: true},
+		"a role that inherits":            {object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited(viewer), update: true, want: "to inherit a role takes the verb bind"},
+		"a role that inherits theirs":     {rights: []rbacv1.PolicyRule{right("bind", "roles", viewer)}, object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited(viewer), update: true},
+		"a role that inherits more":       {rights: []rbacv1.PolicyRule{right("bind", "roles", viewer)}, object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited(viewer, role), update: true, want: "one after the other"},
+		"a role that inherits many":       {rights: []rbacv1.PolicyRule{right("bind", "roles")}, object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited("a", "b", "c", "d", "e"), update: true},
+		"a member":                        {object: "alice-staff", want: "verb bind on that groups.iam.miloapis.com"},
+		"a member of theirs":              {rights: []rbacv1.PolicyRule{right("bind", "groups", "staff")}, object: "alice-staff"},
+		"another member":                  {object: "alice-staff", path: []string{"spec", "userRef", "name"}, value: "mallory", update: true, want: "verb bind"},
+		"a project":                       {object: "web", want: "verb bind on that organizations.resourcemanager.miloapis.com"},
+		"a project of theirs":             {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web"},
+		"a project that moves":            {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web", path: []string{"spec", "ownerRef", "name"}, value: "newer", update: true, want: "it gives a project to Organization newer"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			object := manifestNamed(t, test.object)
+			if test.update {
+				object = create(t, server, object)
+			}
+			if test.path != nil {
+				object = changed(t, object, test.path, test.value)
+			}
+			api := asUser(t, server, object, test.rights)
+			testbed.Eventually(t, soon, func() (err error) {
+				if test.update {
+					_, err = api.Update(t.Context(), object, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+				} else {
+					_, err = api.Create(t.Context(), object, dryRun())
+				}
+				return unlike(err, test.want)
+			})
+		})
+	}
+}
+
+// asUser is the way of somebody new to objects, who may write them and has some rights besides.
+func asUser(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
+	t.Helper()
+	api := kubernetes.NewForConfigOrDie(server.Admin()).RbacV1()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "author-"}, Rules: append(rights, right("create", "*"), right("update", "*"))}
+	role, err := api.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: role.Name}},
+	}
+	if _, err = api.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = api.ClusterRoleBindings().Delete(ctx, role.Name, metav1.DeleteOptions{})
+		_ = api.ClusterRoles().Delete(ctx, role.Name, metav1.DeleteOptions{})
+	})
+	cfg := server.Admin()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: role.Name}
+	return dynamic.NewForConfigOrDie(cfg).Resource(u.GroupVersionKind().GroupVersion().WithResource(resourceOf(u))).Namespace(u.GetNamespace())
+}
