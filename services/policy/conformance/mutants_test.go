@@ -3,22 +3,14 @@
 package conformance
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-// mutant is the library with a bug put in on purpose: what compiles, and decides something else.
-type mutant struct {
-	// file is that of the library in which before becomes after.
-	file, before, after string
-}
-
-func mutants() map[string]mutant {
-	return map[string]mutant{
+// mutants are bugs in the library.
+func mutants() map[string]mutant.Mutant {
+	return map[string]mutant.Mutant{
 		"SpiceDB: every step with the action of the first": {
 			"spicedb/schema.go", `w.out.Text(separator, s.Relation, "->", s.Action)`, `w.out.Text(separator, s.Relation, "->", b.Steps[0].Action)`,
 		},
@@ -66,56 +58,5 @@ func mutants() map[string]mutant {
 }
 
 func TestEveryMutantDies(t *testing.T) {
-	if out, err := goTest(t, ".", "-run", "^TestTheEngines").CombinedOutput(); err != nil {
-		t.Fatalf("the tests do not pass without a mutant:\n%s", out)
-	}
-	for name, m := range mutants() {
-		t.Run(name, func(t *testing.T) {
-			overlay := m.overlay(t)
-			for _, tests := range [][]string{{".", "-run", "^TestTheEngines"}, {"."}, {"github.com/entail-dev/entail/services/policy/..."}} {
-				out, err := goTest(t, append(tests, "-failfast", "-overlay", overlay)...).CombinedOutput()
-				if strings.Contains(string(out), "[build failed]") {
-					t.Fatalf("it does not compile:\n%s", out)
-				}
-				if err != nil {
-					t.Logf("it dies of %q", tests)
-					return
-				}
-			}
-			t.Error("it survives every test")
-		})
-	}
-}
-
-func goTest(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	return exec.CommandContext(t.Context(), "go", append([]string{"test"}, args...)...)
-}
-
-// overlay writes the file with its bug, and what makes the compiler take it in place of the true one.
-func (m mutant) overlay(t *testing.T) string {
-	t.Helper()
-	file, err := filepath.Abs(filepath.Join("..", m.file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Count(string(text), m.before) != 1 {
-		t.Fatalf("%s does not have %q once: the code has changed, and the mutant must follow", m.file, m.before)
-	}
-	dir := t.TempDir()
-	changed := filepath.Join(dir, filepath.Base(file))
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, content := range map[string][]byte{changed: []byte(strings.Replace(string(text), m.before, m.after, 1)), filepath.Join(dir, "overlay.json"): overlay} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return filepath.Join(dir, "overlay.json")
+	mutant.Kill(t, "..", mutants(), []string{".", "-run", "^TestTheEngines"}, []string{"."}, []string{"github.com/entail-dev/entail/services/policy/..."})
 }

@@ -1,0 +1,100 @@
+package iam
+
+import (
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/proto"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// Module is the name of IAM's part of a model.
+const Module = "iam"
+
+// Room bounds IAM's part of a model.
+type Room struct{ Types, Bytes int }
+
+// Within judges ProtectedResources as [Register] does, and leaves out those with the least claims
+// until the model has room for the others.
+func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
+	alive := ranked(resources)
+	fit := sort.Search(len(alive), func(n int) bool { return !register(alive[:n+1]).fits(room) })
+	r := register(alive[:fit])
+	for _, p := range alive[fit:] {
+		r.findings[p.Name] = Finding{
+			iamv1alpha1.LimitExceeded,
+			"the model has no room for this kind and what it adds to those above: " +
+				"raise the limits of types and bytes, here and in OpenFGA, or remove other kinds",
+		}
+	}
+	return r
+}
+
+// InForce judges those alone that were let in as they are.
+func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) == newcomer }))
+}
+
+func (r *Registry) fits(room Room) bool {
+	types := r.Types()
+	return len(types) <= room.Types && Size(types) <= room.Bytes
+}
+
+// Size is what types take in a model, in bytes.
+func Size(types []*openfgav1.TypeDefinition) int {
+	return proto.Size(&openfgav1.AuthorizationModel{TypeDefinitions: types})
+}
+
+// Types are IAM's part of a model, in order of their names. Marshalled deterministically, equal
+// registries give equal bytes.
+func (r *Registry) Types() []*openfgav1.TypeDefinition {
+	all := slices.Sorted(maps.Keys(r.relations))
+	role, grant, root := newType(RoleType), newType(GrantType), newType(RootType)
+	grant.direct(roleRelation, ref(RoleType))
+	grant.direct(subjectRelation, ref(UserType), members(GroupType), members(TokenGroupType))
+	root.direct(grantRelation, ref(GrantType))
+	for _, relation := range all {
+		role.direct(relation, everybody())
+		grant.define(relation, intersection(computed(subjectRelation), from(relation, roleRelation)))
+		root.define(relation, from(relation, grantRelation))
+	}
+	group, tokenGroup := newType(GroupType), newType(TokenGroupType)
+	group.direct(memberRelation, ref(UserType))
+	tokenGroup.direct(memberRelation, ref(UserType))
+	types := []*openfgav1.TypeDefinition{
+		newType(UserType).definition, group.definition, tokenGroup.definition, role.definition, grant.definition, root.definition,
+	}
+	for _, k := range r.Kinds() {
+		types = append(types, k.definition())
+	}
+	slices.SortFunc(types, func(a, b *openfgav1.TypeDefinition) int { return strings.Compare(a.GetType(), b.GetType()) })
+	return types
+}
+
+// definition lets whoever has a permission on the object, on all of the kind, or on a parent.
+func (k *Kind) definition() *openfgav1.TypeDefinition {
+	t := newType(k.Type)
+	t.direct(grantRelation, ref(GrantType))
+	t.direct(rootRelation, ref(RootType))
+	if len(k.Parents) > 0 {
+		var parents []*openfgav1.RelationReference
+		for _, parent := range k.Parents {
+			parents = append(parents, ref(parent.Type))
+		}
+		slices.SortFunc(parents, func(a, b *openfgav1.RelationReference) int { return strings.Compare(a.GetType(), b.GetType()) })
+		t.direct(parentRelation, parents...)
+	}
+	for _, permission := range k.AtAndBelow() {
+		relation := Relation(permission)
+		ways := []*openfgav1.Userset{from(relation, grantRelation), from(relation, rootRelation)}
+		if len(k.Parents) > 0 {
+			ways = append(ways, from(relation, parentRelation))
+		}
+		t.define(relation, union(ways...))
+	}
+	return t.definition
+}

@@ -1,0 +1,55 @@
+//go:build mutants
+
+package iam
+
+import (
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/mutant"
+)
+
+// mutants are guards that are missing, each against a fault that authorization by objects like these has had somewhere.
+func mutants() map[string]mutant.Mutant {
+	return map[string]mutant.Mutant{
+		"another user of the name has the grants":          {"subject.go", "	case string(u.UID) != uid:\n", "	case false:\n"},
+		"another account of the name has the grants":       {"subject.go", "	case string(a.UID) != s.UID:\n", "	case false:\n"},
+		"another group of the name has the grants":         {"subject.go", "	case string(g.UID) != s.UID:\n", "	case false:\n"},
+		"another object of the name is the target":         {"tuple.go", "found.UID != selector.ResourceRef.UID", `found.UID == "-"`},
+		"another owner of the name is the parent":          {"objects.go", `(owner.UID == "" || owner.UID == t.UID)`, "true"},
+		"another user of the name is the member":           {"subject.go", "first != nil && first.Name == u.Name", "false"},
+		"a membership of another user counts for this one": {"subject.go", "first != nil && first.Name == u.Name", "first != nil"},
+		"who is inactive acts":                             {"subject.go", "u.Status.State == iamv1alpha1.Inactive", "false"},
+		"an account that is inactive acts":                 {"subject.go", "a.Spec.State == iamv1alpha1.Inactive", "false"},
+		"a binding in deletion acts":                       {"tuple.go", "return b.DeletionTimestamp == nil && o.TargetReason", "return o.TargetReason"},
+		"a role in deletion acts":                          {"objects.go", "r != nil && r.DeletionTimestamp == nil", "r != nil"},
+		"a user in deletion acts":                          {"subject.go", "	case u == nil || u.DeletionTimestamp != nil:\n", "	case u == nil:\n"},
+		"a target in deletion counts":                      {"objects.go", "return t, m.DeletionTimestamp == nil", "return t, true"},
+		"a kind in deletion counts":                        {"registry.go", "return p.DeletionTimestamp != nil })", "return false })"},
+		"inherited roles give nothing":                     {"role.go", "			o.inherit(inherited, all, missing, seen)\n", ""},
+		"inherited roles are of the first namespace":       {"role.go", "cmp.Or(ref.Namespace, role.Namespace)", `cmp.Or(ref.Namespace, "n1")`},
+		"a permission of a lost collision is given":        {"registry.go", "r.relations[relation] == permission && permission != \"\"", "r.relations[relation] != \"\""},
+		"a lost collision is given to whom it was last":    {"registry.go", "		default:\n			r.find(k.Resource, iamv1alpha1.PermissionCollision", "		default:\n			r.relations[relation] = permission\n			r.find(k.Resource, iamv1alpha1.PermissionCollision"},
+		"kinds may be their own ancestors":                 {"registry.go", "case k.isAbove(parent):", "case false:"},
+		"the younger of two claims wins":                   {"registry.go", "a.CreationTimestamp.Compare(b.CreationTimestamp.Time)", "b.CreationTimestamp.Compare(a.CreationTimestamp.Time)"},
+		"incumbents do not stay":                           {"registry.go", "cmp.Compare(incumbency(a), incumbency(b))", "0"},
+		"every role gives every permission":                {"model.go", "intersection(computed(subjectRelation), from(relation, roleRelation))", "computed(subjectRelation)"},
+		"bindings on a kind give nothing":                  {"model.go", ", from(relation, rootRelation)}", "}"},
+		"bindings on a parent give nothing":                {"model.go", "		if len(k.Parents) > 0 {\n			ways", "		if false {\n			ways"},
+		"bindings on all of a parent's kind give nothing":  {"question.go", "			o.link(c, parent, above, \"\")\n", "			_ = parent\n"},
+		"a namespace is no parent":                         {"question.go", `parent.Type == Type("", "Namespace") && namespace != ""`, "false"},
+		"a claimed namespace counts for a known object":    {"question.go", "		namespace = found.Namespace\n", "		_ = namespace\n"},
+		"an owner counts that is no registered parent":     {"objects.go", "return p.Type == owner.Type })", "return true })"},
+		"an owner in another namespace is the parent":      {"objects.go", "[]string{object.Namespace, \"\"}", "[]string{object.Namespace, \"\", \"n1\"}"},
+		"names are not escaped":                            {"id.go", "if !strings.ContainsFunc(id, odd) {", "if true {"},
+		"namespaces share their objects":                   {"id.go", `if namespace != "" {`, `if namespace == "-" {`},
+		"users and accounts share their names":             {"id.go", `object(UserType, "sa/"+uid)`, `object(UserType, "u/"+uid)`},
+		"a subject gets no tuple beside another":           {"tuple.go", "tuples = append(tuples, Tuple{subject, subjectRelation, grant})", "tuples = append(tuples[:1], Tuple{subject, subjectRelation, grant})"},
+		"one binding of several counts":                    {"tuple.go", "		if !o.acts(b) {\n			continue", "		if !o.acts(b) || len(tuples) > 0 {\n			continue"},
+		"a permission counts where it cannot be held":      {"question.go", "!known || !slices.Contains(q.Kind.AtAndBelow(), q.Permission)", "!known"},
+		"groups of the token are not asked about":          {"question.go", "if granted(group) {", "if false {"},
+	}
+}
+
+func TestEveryMutantDies(t *testing.T) {
+	mutant.Kill(t, ".", mutants(), []string{"."})
+}

@@ -1,0 +1,165 @@
+package iam
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// naive answers from the declared objects, by what they say and nothing else.
+type naive struct {
+	*world
+
+	// kinds are those registered, with the permissions and the parents of each.
+	kinds   map[string]bool
+	parents map[string][]string
+	owner   map[string]string // By permission, the kind that has it.
+}
+
+func newNaive(w *world) *naive {
+	n := &naive{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
+	alive := slices.DeleteFunc(slices.Clone(w.resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
+	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	var first []*iamv1alpha1.ProtectedResource
+	for _, p := range alive {
+		typ := p.Spec.ServiceRef.Name + "/" + p.Spec.Kind
+		if n.kinds[typ] {
+			continue
+		}
+		n.kinds[typ], first = true, append(first, p)
+		for _, verb := range p.Spec.Permissions {
+			separator := "."
+			if strings.Contains(verb, ".") {
+				separator = "/"
+			}
+			n.owner[p.Spec.ServiceRef.Name+"/"+p.Spec.Plural+separator+verb] = typ
+		}
+	}
+	for _, p := range first {
+		typ := p.Spec.ServiceRef.Name + "/" + p.Spec.Kind
+		for _, ref := range p.Spec.ParentResources {
+			parent := ref.APIGroup + "/" + ref.Kind
+			if n.kinds[parent] && !n.atOrAbove(typ, parent) {
+				n.parents[typ] = append(n.parents[typ], parent)
+			}
+		}
+	}
+	return n
+}
+
+// atOrAbove says whether the first kind is the second, or an ancestor of it.
+func (n *naive) atOrAbove(above, below string) bool {
+	return above == below || slices.ContainsFunc(n.parents[below], func(p string) bool { return n.atOrAbove(above, p) })
+}
+
+// place is an object or, without a name, all of a kind.
+type place struct{ typ, namespace, name string }
+
+func (n *naive) allows(q request) bool {
+	if kind, known := n.owner[q.permission]; !known || !n.kinds[q.typ] || !n.atOrAbove(q.typ, kind) {
+		return false
+	}
+	places := n.places(place{q.typ, q.namespace, q.name})
+	return slices.ContainsFunc(n.bindings, func(b *iamv1alpha1.PolicyBinding) bool {
+		return b.DeletionTimestamp == nil && n.gives(b, q.permission) && n.isOn(b, places) &&
+			slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool { return n.is(q, s) })
+	})
+}
+
+// places are where a permission can be held for it to count here.
+func (n *naive) places(p place) []place {
+	all := []place{{typ: p.typ}}
+	var owners []place
+	namespace := p.namespace
+	if t := n.thing(p); t != nil && p.name != "" {
+		all, namespace = append(all, p), t.Namespace
+		for _, ref := range t.OwnerReferences {
+			typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
+			typ = cmp.Or(typ, "core.miloapis.com") + "/" + ref.Kind
+			for _, ns := range []string{"", t.Namespace} {
+				owner := place{typ, ns, ref.Name}
+				if o := n.thing(owner); o != nil && o.UID == ref.UID {
+					owners = append(owners, owner)
+				}
+			}
+		}
+	}
+	if namespace != "" {
+		owners = append(owners, place{"core.miloapis.com/Namespace", "", namespace})
+	}
+	for _, o := range owners {
+		if slices.Contains(n.parents[p.typ], o.typ) {
+			all = append(all, n.places(o)...)
+		}
+	}
+	return all
+}
+
+func (n *naive) thing(p place) *thing {
+	return find(n.things, func(t *thing) bool {
+		return t.DeletionTimestamp == nil && t.typ == p.typ && t.Namespace == p.namespace && t.Name == p.name
+	})
+}
+
+func (n *naive) isOn(b *iamv1alpha1.PolicyBinding, places []place) bool {
+	if kind := b.Spec.ResourceSelector.ResourceKind; kind != nil {
+		typ := cmp.Or(kind.APIGroup, "core.miloapis.com") + "/" + kind.Kind
+		return n.kinds[typ] && slices.Contains(places, place{typ: typ})
+	}
+	ref := b.Spec.ResourceSelector.ResourceRef
+	on := place{cmp.Or(ref.APIGroup, "core.miloapis.com") + "/" + ref.Kind, ref.Namespace, ref.Name}
+	t := n.thing(on)
+	return n.kinds[on.typ] && t != nil && string(t.UID) == ref.UID && slices.Contains(places, on)
+}
+
+func (n *naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {
+	seen := map[string]bool{}
+	var has func(namespace, name string) bool
+	has = func(namespace, name string) bool {
+		r := find(n.roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
+		if r == nil || r.DeletionTimestamp != nil || seen[namespace+"/"+name] {
+			return false
+		}
+		seen[namespace+"/"+name] = true
+		return slices.Contains(r.Spec.IncludedPermissions, permission) ||
+			slices.ContainsFunc(r.Spec.InheritedRoles, func(i iamv1alpha1.ScopedRoleReference) bool {
+				return has(cmp.Or(i.Namespace, namespace), i.Name)
+			})
+	}
+	return has(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
+}
+
+// is says whether who asks is a subject.
+func (n *naive) is(q request, s iamv1alpha1.Subject) bool {
+	switch {
+	case s.Kind == "User":
+		return q.user == s.Name && n.active(s.Name, s.UID)
+	case s.Kind == "ServiceAccount" && s.Namespace != "":
+		return q.account == s.UID
+	case s.Kind == "ServiceAccount":
+		a := find(n.accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
+		return a != nil && string(a.UID) == s.UID && a.Spec.State != iamv1alpha1.Inactive && q.account == s.UID
+	case strings.Contains(s.Name, ":"):
+		return slices.Contains(q.groups, s.Name)
+	}
+	g := find(n.groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
+	return g != nil && string(g.UID) == s.UID && slices.ContainsFunc(n.memberships, func(m *iamv1alpha1.GroupMembership) bool {
+		if m.Spec.GroupRef.Namespace != g.Namespace || m.Spec.GroupRef.Name != g.Name || m.Spec.UserRef.Name != q.user || q.user == "" {
+			return false
+		}
+		if m.Status.User != nil && m.Status.User.Name == q.user {
+			return n.active(q.user, m.Status.User.UID)
+		}
+		u := find(n.users, func(u *iamv1alpha1.User) bool { return u.Name == q.user })
+		return u != nil && n.active(q.user, string(u.UID))
+	})
+}
+
+func (n *naive) active(name, uid string) bool {
+	u := find(n.users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+	return u != nil && u.DeletionTimestamp == nil && string(u.UID) == uid && u.Status.State != iamv1alpha1.Inactive
+}

@@ -1,0 +1,71 @@
+package iam
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// Types of the model that stand for no kind.
+const (
+	UserType       = "iam.miloapis.com/InternalUser"
+	GroupType      = "iam.miloapis.com/InternalUserGroup"
+	TokenGroupType = "iam.miloapis.com/InternalTokenGroup" //nolint:gosec // No credential.
+	RoleType       = "iam.miloapis.com/InternalRole"
+	GrantType      = "iam.miloapis.com/RoleBinding"
+	RootType       = "iam.miloapis.com/Root"
+)
+
+// Relations that stand for no permission. They are short: a model repeats them for every permission of every kind.
+const (
+	memberRelation  = "member"
+	grantRelation   = "b"
+	rootRelation    = "k"
+	parentRelation  = "p"
+	roleRelation    = "r"
+	subjectRelation = "u"
+)
+
+// maxType leaves room for the id of an object, if only as a hash.
+const maxType = 180
+
+var (
+	groupName       = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+	kindName        = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+	pluralName      = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
+	subresourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+	verbName        = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
+)
+
+// ownTypes are those that stand for no kind.
+func ownTypes() []string {
+	return []string{UserType, GroupType, TokenGroupType, RoleType, GrantType, RootType}
+}
+
+// Owns says whether a type of OpenFGA is IAM's. No module in DSL can spell such a name.
+func Owns(typ string) bool { return strings.Contains(typ, "/") }
+
+// misnamed says why there can be no such kind, or nothing.
+func misnamed(spec *iamv1alpha1.ProtectedResourceSpec) string {
+	typ := Type(spec.ServiceRef.Name, spec.Kind)
+	for _, name := range []struct {
+		field, value string
+		pattern      *regexp.Regexp
+	}{
+		{"serviceRef.name", Group(spec.ServiceRef.Name), groupName}, {"kind", spec.Kind, kindName}, {"plural", spec.Plural, pluralName},
+	} {
+		if !name.pattern.MatchString(name.value) {
+			return fmt.Sprintf("%s %.100q cannot be one: it must match %s", name.field, name.value, name.pattern)
+		}
+	}
+	if len(typ) > maxType {
+		return fmt.Sprintf("serviceRef.name and kind have %d characters together, of at most %d", len(typ)-1, maxType-1)
+	}
+	if slices.Contains(ownTypes(), typ) {
+		return typ + " is a type that the model needs for itself: no kind can have this name"
+	}
+	return ""
+}

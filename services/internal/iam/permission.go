@@ -1,0 +1,56 @@
+package iam
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// relationBytes of the hash are a relation's name.
+const relationBytes = 6
+
+// Group is the name of an API group in types and permissions: that of the core group is not empty.
+func Group(apiGroup string) string { return cmp.Or(apiGroup, iamv1alpha1.CoreGroup) }
+
+// Permission is the name of one: "compute.example.com/workloads/status.update". The subresource may be empty.
+func Permission(apiGroup, plural, subresource, verb string) string {
+	name := Group(apiGroup) + "/" + plural
+	if subresource != "" {
+		name += "/" + subresource
+	}
+	return name + "." + verb
+}
+
+// Relation is the name under which OpenFGA knows a permission. Two permissions can have the same
+// one, so that only [Registry.Relation] says whether it means this permission.
+func Relation(permission string) string {
+	sum := sha256.Sum256([]byte(permission))
+	return hex.EncodeToString(sum[:relationBytes])
+}
+
+// permissionsOf are all that a ProtectedResource asks for, and the entries that cannot be any.
+func permissionsOf(spec *iamv1alpha1.ProtectedResourceSpec) (permissions, invalid []string) {
+	add := func(subresource, verb string) {
+		if verbName.MatchString(verb) && (subresource == "" || subresourceName.MatchString(subresource)) {
+			permissions = append(permissions, Permission(spec.ServiceRef.Name, spec.Plural, subresource, verb))
+		} else {
+			invalid = append(invalid, strings.TrimPrefix(subresource+"."+verb, "."))
+		}
+	}
+	for _, entry := range spec.Permissions {
+		if at := strings.LastIndexByte(entry, '.'); at >= 0 {
+			add(entry[:at], entry[at+1:])
+		} else {
+			add("", entry)
+		}
+	}
+	for _, sub := range spec.Subresources {
+		for _, verb := range sub.Permissions {
+			add(sub.Name, verb)
+		}
+	}
+	return permissions, invalid
+}

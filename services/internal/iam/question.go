@@ -1,0 +1,78 @@
+package iam
+
+import "slices"
+
+// nobody is the subject of who has neither a User nor an account: groups alone count.
+const nobody = UserType + ":-"
+
+// collection is the id of what stands for a request that names no object.
+const collection = "/"
+
+// Question asks whether somebody may do something to an object of a kind.
+type Question struct {
+	// Subject is a [User] or a [ServiceAccount], or empty.
+	Subject string
+	// Groups are those that the authenticator gives.
+	Groups []string
+	// Permission is what it takes, Kind what it is held on: that of the permission, or one above.
+	Permission string
+	Kind       *Kind
+	// Namespace is that of the request. It is a parent where namespaces are registered as such; an object that is known knows its own.
+	Namespace string
+	// Object is what [Object] names; empty if the request names none.
+	Object string
+}
+
+// Check is what to ask OpenFGA.
+type Check struct {
+	Tuple
+
+	// Context are tuples that are true of the request: to which groups its subject belongs, and what the objects are of.
+	Context []Tuple
+}
+
+// Check puts a question in OpenFGA's words; there are none for what can be allowed to nobody. Of
+// the groups it asks for those that are known to be in a grant.
+func (o *Objects) Check(q Question, granted func(group string) bool) (c Check, ok bool) {
+	relation, known := o.Registry.Relation(q.Permission)
+	if !known || !slices.Contains(q.Kind.AtAndBelow(), q.Permission) {
+		return Check{}, false
+	}
+	c.Tuple = Tuple{q.Subject, relation, q.Object}
+	if c.User == "" {
+		c.User = nobody
+	}
+	if c.Object == "" {
+		c.Object = q.Kind.Type + ":" + collection
+	}
+	for _, group := range q.Groups {
+		if granted(group) {
+			c.Context = append(c.Context, Tuple{c.User, memberRelation, TokenGroup(group)})
+		}
+	}
+	o.link(&c, q.Kind, c.Object, q.Namespace)
+	slices.SortFunc(c.Context, Tuple.Compare)
+	c.Context = slices.Compact(c.Context)
+	return c, true
+}
+
+// link says what an object is of: its kind, its namespace, and its stored parents with what these are of.
+func (o *Objects) link(c *Check, k *Kind, object, namespace string) {
+	found, there := o.Target(object)
+	if there {
+		namespace = found.Namespace
+	}
+	c.Context = append(c.Context, Tuple{Root(k.Type), rootRelation, object})
+	for _, parent := range k.Parents {
+		if parent.Type == Type("", "Namespace") && namespace != "" {
+			within := Object(parent.Type, "", namespace)
+			c.Context = append(c.Context, Tuple{within, parentRelation, object})
+			o.link(c, parent, within, "")
+		}
+	}
+	for _, above := range o.parents(k, found) {
+		if parent, ok := o.Registry.Kind(typeOf(above)); ok {
+			o.link(c, parent, above, "")
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package iam
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// These two permissions have one relation.
+const collidingPlural, collidedPlural = "p4ca21b606f2a", "qac3cc6c88f9f"
+
+func TestRelationsAreTwelveHexDigitsOfSHA256(t *testing.T) {
+	for permission, want := range map[string]string{
+		"resourcemanager.miloapis.com/organizations.get": "072940629e11",
+		"core.miloapis.com/secrets.delete":               "30a413cbaaf1",
+		"a.example/" + collidingPlural + ".get":          "0b22236f125e",
+		"a.example/" + collidedPlural + ".get":           "0b22236f125e",
+	} {
+		if got := Relation(permission); got != want {
+			t.Errorf("%s is %s, want %s", permission, got, want)
+		}
+	}
+}
+
+// resource is a ProtectedResource "group/Kind plural", made in the given order.
+func resource(age int, kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
+	group, name, _ := strings.Cut(kind, "/")
+	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{
+		Name: strings.ToLower(name) + "-" + plural, Generation: 1, CreationTimestamp: metav1.NewTime(time.Unix(int64(age), 0)),
+	}}
+	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = group, name, plural, []string{"get"}
+	for _, parent := range parents {
+		g, k, _ := strings.Cut(parent, "/")
+		p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: g, Kind: k})
+	}
+	return p
+}
+
+func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.ProtectedResource {
+	status := metav1.ConditionFalse
+	if reason == iamv1alpha1.IAMSystemConfigured {
+		status = metav1.ConditionTrue
+	}
+	p.Status.Conditions = []metav1.Condition{{Type: iamv1alpha1.Ready, Status: status, Reason: reason, ObservedGeneration: p.Generation}}
+	return p
+}
+
+func deleted(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+	p.DeletionTimestamp = new(metav1.Now())
+	return p
+}
+
+func permitting(p *iamv1alpha1.ProtectedResource, permissions ...string) *iamv1alpha1.ProtectedResource {
+	p.Spec.Permissions = permissions
+	return p
+}
+
+func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
+	const fine = iamv1alpha1.IAMSystemConfigured
+	tests := map[string]struct {
+		resources []*iamv1alpha1.ProtectedResource
+		// want are reasons in the order of the resources; kinds are those registered, with their parents.
+		want  []string
+		kinds string
+	}{
+		"parents": {
+			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/Leaf", "leaves", "a.example/Tree", "/Namespace"), resource(2, "a.example/Tree", "trees"), resource(3, "core.miloapis.com/Namespace", "namespaces")},
+			[]string{fine, fine, fine},
+			"Leaf<Tree<Namespace Tree Namespace",
+		},
+		"one of two with one kind": {
+			[]*iamv1alpha1.ProtectedResource{resource(2, "a.example/Tree", "trees"), resource(1, "a.example/Tree", "woods")},
+			[]string{iamv1alpha1.AlreadyRegistered, fine},
+			"Tree",
+		},
+		"one of two with one plural": {
+			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/Tree", "trees"), resource(2, "a.example/Wood", "trees")},
+			[]string{fine, iamv1alpha1.AlreadyRegistered},
+			"Tree",
+		},
+		"who is in force stays so": {
+			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/Wood", "trees"), judged(resource(2, "a.example/Tree", "trees"), fine)},
+			[]string{iamv1alpha1.AlreadyRegistered, fine},
+			"Tree",
+		},
+		"who lacks a parent is in force, too": {
+			[]*iamv1alpha1.ProtectedResource{
+				resource(1, "a.example/Wood", "trees"), judged(resource(2, "a.example/Tree", "trees", "a.example/None"), iamv1alpha1.ParentNotRegistered),
+			},
+			[]string{iamv1alpha1.AlreadyRegistered, iamv1alpha1.ParentNotRegistered},
+			"Tree",
+		},
+		"who goes makes room": {
+			[]*iamv1alpha1.ProtectedResource{deleted(judged(resource(1, "a.example/Tree", "trees"), fine)), resource(2, "a.example/Wood", "trees")},
+			[]string{"", fine},
+			"Wood",
+		},
+		"an unknown parent beside a known one": {
+			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/Leaf", "leaves", "a.example/None", "a.example/Tree"), resource(2, "a.example/Tree", "trees")},
+			[]string{iamv1alpha1.ParentNotRegistered, fine},
+			"Leaf<Tree Tree",
+		},
+		"of a cycle the newest edge": {
+			[]*iamv1alpha1.ProtectedResource{
+				resource(1, "a.example/A", "as", "a.example/B"), resource(2, "a.example/B", "bs", "a.example/C"), resource(3, "a.example/C", "cs", "a.example/A", "a.example/D"),
+				resource(4, "a.example/D", "ds"),
+			},
+			[]string{fine, fine, iamv1alpha1.ParentCycle, fine},
+			"A<B B<C C<D D",
+		},
+		"of a cycle the edge that was added": {
+			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/A", "as", "a.example/B"), judged(resource(2, "a.example/B", "bs", "a.example/A"), fine)},
+			[]string{iamv1alpha1.ParentCycle, fine},
+			"A B<A",
+		},
+		"of a cycle that was judged the same": {
+			[]*iamv1alpha1.ProtectedResource{judged(resource(1, "a.example/A", "as", "a.example/B"), iamv1alpha1.ParentCycle), judged(resource(2, "a.example/B", "bs", "a.example/A"), fine)},
+			[]string{iamv1alpha1.ParentCycle, fine},
+			"A B<A",
+		},
+		"a parent of itself": {
+			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/A", "as", "a.example/A")}, []string{iamv1alpha1.ParentCycle}, "A",
+		},
+		"a collision": {
+			[]*iamv1alpha1.ProtectedResource{permitting(resource(2, "a.example/A", collidedPlural), "get", "list"), resource(1, "a.example/B", collidingPlural)},
+			[]string{iamv1alpha1.PermissionCollision, fine},
+			"A B",
+		},
+		"a group that cannot be one":      {[]*iamv1alpha1.ProtectedResource{resource(1, "a_b/A", "as")}, []string{iamv1alpha1.InvalidName}, ""},
+		"a kind that cannot be one":       {[]*iamv1alpha1.ProtectedResource{resource(1, "a/A:b", "as")}, []string{iamv1alpha1.InvalidName}, ""},
+		"a plural that cannot be one":     {[]*iamv1alpha1.ProtectedResource{resource(1, "a/A", "a.s")}, []string{iamv1alpha1.InvalidName}, ""},
+		"a permission that cannot be one": {[]*iamv1alpha1.ProtectedResource{permitting(resource(1, "a/A", "as"), "get", "*")}, []string{iamv1alpha1.InvalidName}, "A"},
+		"a name too long":                 {[]*iamv1alpha1.ProtectedResource{resource(1, "a/A"+strings.Repeat("a", maxType), "as")}, []string{iamv1alpha1.InvalidName}, ""},
+		"a type of the model's own":       {[]*iamv1alpha1.ProtectedResource{resource(1, RootType, "roots")}, []string{iamv1alpha1.InvalidName}, ""},
+		"another kind of IAM":             {[]*iamv1alpha1.ProtectedResource{resource(1, "iam.miloapis.com/Role", "roles")}, []string{fine}, "Role"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Register(test.resources)
+			for i, p := range test.resources {
+				if got := r.Finding(p.Name); got.Reason != test.want[i] || (got.Message == "") != (got.Reason == "") {
+					t.Errorf("%s: %+v, want %s", p.Name, got, test.want[i])
+				}
+			}
+			var kinds []string
+			for _, p := range test.resources {
+				if k, ok := r.Kind(Type(p.Spec.ServiceRef.Name, p.Spec.Kind)); ok && k.Resource == p {
+					kinds = append(kinds, p.Spec.Kind)
+					for _, parent := range k.Parents {
+						kinds[len(kinds)-1] += "<" + parent.Resource.Spec.Kind
+					}
+				}
+			}
+			if got := strings.Join(kinds, " "); got != test.kinds {
+				t.Errorf("registered are %q, want %q", got, test.kinds)
+			}
+		})
+	}
+}
+
+func TestOfACollisionNothingIsGrantedAcross(t *testing.T) {
+	r := Register([]*iamv1alpha1.ProtectedResource{resource(1, "a.example/B", collidingPlural), permitting(resource(2, "a.example/A", collidedPlural), "get", "list")})
+	if _, known := r.Relation("a.example/" + collidedPlural + ".get"); known {
+		t.Error("a permission has the relation of another")
+	}
+	for _, permission := range []string{"a.example/" + collidingPlural + ".get", "a.example/" + collidedPlural + ".list"} {
+		if _, known := r.Relation(permission); !known {
+			t.Errorf("%s is lost", permission)
+		}
+	}
+	if _, _, ok := r.Requested("a.example", collidedPlural, "", "get"); ok {
+		t.Error("a request has the relation of another")
+	}
+}
+
+func TestSubresourcesHavePermissionsOfTheirOwn(t *testing.T) {
+	p := permitting(resource(1, "a.example/Tree", "trees"), "get", "update", "scale.update")
+	p.Spec.Subresources = []iamv1alpha1.SubresourceDefinition{{Name: "status", Permissions: []string{"patch"}}}
+	for mode, want := range map[iamv1alpha1.SubresourceMode]map[string]string{
+		"": {
+			"/get": "a.example/trees.get", "/delete": "", "status/patch": "a.example/trees/status.patch", "status/update": "",
+			"scale/update": "a.example/trees/scale.update", "exec/get": "",
+		},
+		iamv1alpha1.SubresourcesInherit: {
+			"/get": "a.example/trees.get", "status/patch": "a.example/trees/status.patch", "status/update": "", "scale/get": "",
+			"exec/get": "a.example/trees.get", "exec/delete": "",
+		},
+	} {
+		p.Spec.UnlistedSubresources = mode
+		r := Register([]*iamv1alpha1.ProtectedResource{p})
+		for request, permission := range want {
+			sub, verb, _ := strings.Cut(request, "/")
+			if _, got, ok := r.Requested("a.example", "trees", sub, verb); ok != (permission != "") || ok && got != permission {
+				t.Errorf("%q: %s needs %s (%v), want %s", mode, request, got, ok, permission)
+			}
+		}
+	}
+	if _, _, ok := Register(nil).Requested("a.example", "trees", "", "get"); ok {
+		t.Error("what is registered nowhere is known")
+	}
+}
+
+func TestTheCoreGroupHasAName(t *testing.T) {
+	r := Register([]*iamv1alpha1.ProtectedResource{resource(1, "core.miloapis.com/Secret", "secrets")})
+	if k, permission, ok := r.Requested("", "secrets", "", "get"); !ok || permission != "core.miloapis.com/secrets.get" || k.Type != Type("", "Secret") {
+		t.Errorf("%v needs %s (%v)", k, permission, ok)
+	}
+}
+
+func TestPermissionsComeUpFromBelow(t *testing.T) {
+	r := Register([]*iamv1alpha1.ProtectedResource{
+		resource(1, "a/Top", "tops"), resource(2, "a/Left", "lefts", "a/Top"), resource(3, "a/Right", "rights", "a/Top"), resource(4, "a/Leaf", "leaves", "a/Left", "a/Right"),
+	})
+	for typ, want := range map[string]string{
+		"a/Top": "a/leaves.get a/lefts.get a/rights.get a/tops.get", "a/Left": "a/leaves.get a/lefts.get", "a/Leaf": "a/leaves.get",
+	} {
+		if k, _ := r.Kind(typ); strings.Join(k.AtAndBelow(), " ") != want {
+			t.Errorf("%s has %v, want %s", typ, k.AtAndBelow(), want)
+		}
+	}
+}
+
+func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
+	const fine = iamv1alpha1.IAMSystemConfigured
+	resources := []*iamv1alpha1.ProtectedResource{
+		resource(1, "a/A", "as"), judged(resource(2, "a/B", "bs"), fine), resource(3, "a/C", "cs"), judged(resource(4, "a/D", "ds"), fine),
+	}
+	all := Size(Register(resources).Types())
+	tests := map[string]struct {
+		room Room
+		want string
+	}{
+		"room":                      {Room{10, all}, "a/A a/B a/C a/D"},
+		"a type too few":            {Room{9, all}, "a/A a/B a/D"},
+		"a byte too few":            {Room{10, all - 1}, "a/A a/B a/D"},
+		"those in force alone":      {Room{8, all}, "a/B a/D"},
+		"not even for all of these": {Room{7, all}, "a/B"},
+		"none":                      {Room{}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Within(resources, test.room)
+			var got []string
+			for _, k := range r.Kinds() {
+				got = append(got, k.Type)
+			}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("there is room for %v, want %s", got, test.want)
+			}
+			for _, p := range resources {
+				_, in := r.Kind("a/" + p.Spec.Kind)
+				if reason := r.Finding(p.Name).Reason; reason != map[bool]string{true: fine, false: iamv1alpha1.LimitExceeded}[in] {
+					t.Errorf("%s is told %s", p.Name, reason)
+				}
+			}
+		})
+	}
+}
+
+func TestInForceIsWhatWasLetInAsItIs(t *testing.T) {
+	old := judged(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)
+	old.Generation++
+	var got []string
+	for _, k := range InForce([]*iamv1alpha1.ProtectedResource{
+		old, resource(2, "a/New", "news"), judged(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
+		judged(resource(4, "a/Orphan", "orphans", "a/None"), iamv1alpha1.ParentNotRegistered), judged(resource(5, "a/Out", "outs"), iamv1alpha1.AlreadyRegistered),
+	}).Kinds() {
+		got = append(got, k.Type)
+	}
+	if strings.Join(got, " ") != "a/In a/Orphan" {
+		t.Errorf("in force are %v", got)
+	}
+}

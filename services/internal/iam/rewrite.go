@@ -1,0 +1,54 @@
+package iam
+
+import openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+// typeBuilder makes the definition of a type.
+type typeBuilder struct{ definition *openfgav1.TypeDefinition }
+
+func newType(name string) typeBuilder {
+	return typeBuilder{&openfgav1.TypeDefinition{
+		Type: name, Relations: map[string]*openfgav1.Userset{},
+		Metadata: &openfgav1.Metadata{Module: Module, Relations: map[string]*openfgav1.RelationMetadata{}},
+	}}
+}
+
+// direct adds a relation that tuples say.
+func (b typeBuilder) direct(relation string, subjects ...*openfgav1.RelationReference) {
+	b.define(relation, &openfgav1.Userset{Userset: &openfgav1.Userset_This{This: &openfgav1.DirectUserset{}}})
+	b.definition.Metadata.Relations[relation].DirectlyRelatedUserTypes = subjects
+}
+
+// define adds a relation that follows from others.
+func (b typeBuilder) define(relation string, rewrite *openfgav1.Userset) {
+	b.definition.Relations[relation] = rewrite
+	b.definition.Metadata.Relations[relation] = &openfgav1.RelationMetadata{}
+}
+
+func ref(typ string) *openfgav1.RelationReference { return &openfgav1.RelationReference{Type: typ} }
+
+func members(typ string) *openfgav1.RelationReference {
+	return &openfgav1.RelationReference{Type: typ, RelationOrWildcard: &openfgav1.RelationReference_Relation{Relation: memberRelation}}
+}
+
+func everybody() *openfgav1.RelationReference {
+	return &openfgav1.RelationReference{Type: UserType, RelationOrWildcard: &openfgav1.RelationReference_Wildcard{Wildcard: &openfgav1.Wildcard{}}}
+}
+
+func computed(relation string) *openfgav1.Userset {
+	return &openfgav1.Userset{Userset: &openfgav1.Userset_ComputedUserset{ComputedUserset: &openfgav1.ObjectRelation{Relation: relation}}}
+}
+
+// from is a relation to what another relation leads to.
+func from(relation, through string) *openfgav1.Userset {
+	return &openfgav1.Userset{Userset: &openfgav1.Userset_TupleToUserset{TupleToUserset: &openfgav1.TupleToUserset{
+		Tupleset: &openfgav1.ObjectRelation{Relation: through}, ComputedUserset: &openfgav1.ObjectRelation{Relation: relation},
+	}}}
+}
+
+func union(of ...*openfgav1.Userset) *openfgav1.Userset {
+	return &openfgav1.Userset{Userset: &openfgav1.Userset_Union{Union: &openfgav1.Usersets{Child: of}}}
+}
+
+func intersection(of ...*openfgav1.Userset) *openfgav1.Userset {
+	return &openfgav1.Userset{Userset: &openfgav1.Userset_Intersection{Intersection: &openfgav1.Usersets{Child: of}}}
+}

@@ -1,0 +1,90 @@
+package iam
+
+import (
+	"strings"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// Subject finds who a subject of a binding is in OpenFGA. Without a subject there is a reason, as
+// [iamv1alpha1.SubjectValid] tells it; for somebody who may not act there is none either.
+func (o *Objects) Subject(s iamv1alpha1.Subject) (subject, reason string) {
+	switch s.Kind {
+	case iamv1alpha1.UserKind:
+		return o.user(s.Name, s.UID)
+	case iamv1alpha1.ServiceAccountKind:
+		return o.serviceAccount(s)
+	case iamv1alpha1.GroupKind:
+		return o.group(s)
+	}
+	return "", iamv1alpha1.KindNotRecognized
+}
+
+func (o *Objects) user(name, uid string) (subject, reason string) {
+	u := o.User(name)
+	switch {
+	case uid == "":
+		return "", iamv1alpha1.UIDMissing
+	case u == nil || u.DeletionTimestamp != nil:
+		return "", iamv1alpha1.NotFound
+	case string(u.UID) != uid:
+		return "", iamv1alpha1.UIDMismatch
+	case u.Status.State == iamv1alpha1.Inactive:
+		return "", ""
+	}
+	return User(name), ""
+}
+
+// serviceAccount finds an account of IAM; one with a namespace is that of the core API, which its UID alone names.
+func (o *Objects) serviceAccount(s iamv1alpha1.Subject) (subject, reason string) {
+	if s.UID == "" {
+		return "", iamv1alpha1.UIDMissing
+	}
+	if s.Namespace != "" {
+		return ServiceAccount(s.UID), ""
+	}
+	a := o.ServiceAccount(s.Name)
+	switch {
+	case a == nil || a.DeletionTimestamp != nil:
+		return "", iamv1alpha1.NotFound
+	case string(a.UID) != s.UID:
+		return "", iamv1alpha1.UIDMismatch
+	case a.Spec.State == iamv1alpha1.Inactive:
+		return "", ""
+	}
+	return ServiceAccount(s.UID), ""
+}
+
+// group finds a Group; a name that no object can have is that of a group of the authenticator.
+func (o *Objects) group(s iamv1alpha1.Subject) (subject, reason string) {
+	if strings.Contains(s.Name, ":") {
+		return TokenGroup(s.Name) + "#" + memberRelation, ""
+	}
+	switch {
+	case s.UID == "":
+		return "", iamv1alpha1.UIDMissing
+	case s.Namespace == "":
+		return "", iamv1alpha1.NamespaceMissing
+	}
+	g := o.Group(s.Namespace, s.Name)
+	switch {
+	case g == nil || g.DeletionTimestamp != nil:
+		return "", iamv1alpha1.NotFound
+	case string(g.UID) != s.UID:
+		return "", iamv1alpha1.UIDMismatch
+	}
+	return GroupObject(g) + "#" + memberRelation, ""
+}
+
+// Member finds the user that a membership is for: the one that it was first for, if it was for one.
+func (o *Objects) Member(m *iamv1alpha1.GroupMembership) (subject, reason string) {
+	u := o.User(m.Spec.UserRef.Name)
+	if u == nil || u.DeletionTimestamp != nil {
+		return "", iamv1alpha1.NotFound
+	}
+	uid := string(u.UID)
+	if first := m.Status.User; first != nil && first.Name == u.Name {
+		uid = first.UID
+	}
+	return o.user(u.Name, uid)
+}

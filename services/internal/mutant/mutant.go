@@ -1,0 +1,74 @@
+// Package mutant puts bugs into code on purpose, and demands of tests that they see each of them:
+// tests that pass whatever the code does are worth nothing.
+package mutant
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Mutant is code with a bug: what compiles, and decides something else. It names a file below the
+// root of all mutants, what stands there once, and what that becomes.
+type Mutant [3]string
+
+// Kill demands that each mutant dies of one of the suites, in this order. A suite is what `go test`
+// is told to run; the first must pass without a mutant.
+func Kill(t *testing.T, root string, mutants map[string]Mutant, suites ...[]string) {
+	t.Helper()
+	if out, err := goTest(t, suites[0]...).CombinedOutput(); err != nil {
+		t.Fatalf("the tests do not pass without a mutant:\n%s", out)
+	}
+	for name, m := range mutants {
+		t.Run(name, func(t *testing.T) {
+			overlay := m.overlay(t, root)
+			for _, suite := range suites {
+				out, err := goTest(t, append(suite, "-failfast", "-overlay", overlay)...).CombinedOutput()
+				if strings.Contains(string(out), "[build failed]") {
+					t.Fatalf("it does not compile:\n%s", out)
+				}
+				if err != nil {
+					t.Logf("it dies of %q", suite)
+					return
+				}
+			}
+			t.Error("it survives every test")
+		})
+	}
+}
+
+func goTest(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	return exec.CommandContext(t.Context(), "go", append([]string{"test"}, args...)...)
+}
+
+// overlay writes the file with its bug, and what makes the compiler take it in place of the true one.
+func (m Mutant) overlay(t *testing.T, root string) string {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join(root, m[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(text), m[1]) != 1 {
+		t.Fatalf("%s does not have %q once: the code has changed, and the mutant must follow", m[0], m[1])
+	}
+	dir := t.TempDir()
+	changed := filepath.Join(dir, filepath.Base(file))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{changed: []byte(strings.Replace(string(text), m[1], m[2], 1)), filepath.Join(dir, "overlay.json"): overlay} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "overlay.json")
+}
