@@ -44,6 +44,8 @@ func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 func apply(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // There are dozens, and people wait.
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("applying manifests: %w", err)
