@@ -18,6 +18,8 @@ type Config struct {
 	OpenFGA fga.Config
 	// Limits of a store's model; keep them in step with the OpenFGA server's.
 	Limits model.Limits
+	// IAMStore is the name of the Store for IAM.
+	IAMStore string
 	// Discovery says which resources of the API server belong into models.
 	Discovery discovery.Config
 }
@@ -25,7 +27,7 @@ type Config struct {
 // Defaults is the one place where defaults are.
 func Defaults() Config {
 	return Config{
-		Config: controller.Defaults(), Limits: model.Limits{}.OrDefault(), Discovery: discovery.Defaults(),
+		Config: controller.Defaults(), Limits: model.Limits{}.OrDefault(), IAMStore: "iam", Discovery: discovery.Defaults(),
 	}
 }
 
@@ -34,6 +36,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	c.OpenFGA.BindFlags(fs)
 	c.Discovery.BindFlags(fs)
+	fs.StringVar(&c.IAMStore, "iam-store", c.IAMStore, "Store whose model knows protected kinds and their permissions; it is made if there is none")
 	fs.IntVar(&c.Limits.Types, "max-model-types", c.Limits.Types, "types in one model; OpenFGA's --max-types-per-authorization-model")
 	fs.IntVar(&c.Limits.Bytes, "max-model-bytes", c.Limits.Bytes, "size of one model; OpenFGA's --max-authorization-model-size-in-bytes")
 }
@@ -44,5 +47,9 @@ func (c *Config) Validate() error {
 	if c.Limits.Types < 0 || c.Limits.Bytes < 0 {
 		limits = fmt.Errorf("--max-model-types %d and --max-model-bytes %d must not be negative: use 0 for the defaults", c.Limits.Types, c.Limits.Bytes)
 	}
-	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), c.Discovery.Validate(), limits)
+	iamStore := fga.ValidateStoreName(c.IAMStore)
+	if iamStore != nil {
+		iamStore = fmt.Errorf("--iam-store: %w", iamStore)
+	}
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), c.Discovery.Validate(), limits, iamStore)
 }

@@ -3,7 +3,7 @@
 // AuthorizationModels that refer to it, and that it goes when the Store goes. It makes
 // AuthorizationModels itself, of APIs and of PolicyDocuments.
 //
-// Packages apimodule and policymodule provide modules, package model merges them, package store
+// Packages apimodule, policymodule and iammodule provide modules, package model merges them, package store
 // keeps the OpenFGA store in step; this package wires them, and gives each its turn.
 package storesync
 
@@ -20,6 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/syntax"
 	"github.com/entail-dev/entail/services/store-sync/apimodule"
+	"github.com/entail-dev/entail/services/store-sync/iammodule"
 	querypolicy "github.com/entail-dev/entail/services/store-sync/internal/query/policy"
 	querystore "github.com/entail-dev/entail/services/store-sync/internal/query/store"
 	"github.com/entail-dev/entail/services/store-sync/module"
@@ -45,12 +46,13 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	shared := module.NewState(parts.View, cfg.Cluster)
 	applier := &module.Applier{State: shared, Kube: parts.Kube, Log: rt.Log}
 	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
-	state, merges := store.NewState(shared, apis, policies), store.NewMergeCache(cfg.Limits)
+	protected := iammodule.New(parts.View, cfg.IAMStore, applier)
+	state, merges := store.NewState(shared, apis, policies, protected), store.NewMergeCache(cfg.Limits)
 	policies.Within(state.RoomIn(merges))
 	rt.Metrics.MustRegister(store.NewMetrics(state))
 	syncer := store.New(parts, state, merges, rt.Log)
 	r := &reconciler{
-		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: syncer,
+		apis: apis, providers: []module.Provider{apis, policies, protected}, state: state, stores: syncer,
 		outages: controller.NewOutages(rt.Log, syncer.TellOutage),
 	}
 	stores := querystore.New(state, merges, parts.OpenFGA, parts.View.Complete)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -38,7 +39,7 @@ func (k Kind) Served() schema.GroupVersionResource {
 func All() []Kind {
 	return []Kind{
 		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
-		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
+		ProtectedResources(), Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
 	}
 }
 
@@ -68,6 +69,15 @@ func PolicyDocuments() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: iaplv1alpha1.Resource},
 		Version:       gv.Version, Kind: "PolicyDocument", Status: true,
+	}
+}
+
+// ProtectedResources is the kind ProtectedResource.
+func ProtectedResources() Kind {
+	gv := iamv1alpha1.GroupVersion
+	return Kind{
+		GroupResource: event.GroupResource{Group: gv.Group, Resource: iamv1alpha1.ProtectedResources},
+		Version:       gv.Version, Kind: "ProtectedResource", Status: true,
 	}
 }
 

@@ -42,15 +42,18 @@ func watcher() Account {
 
 func storeSync() Account {
 	group := corev1alpha1.GroupVersion.Group
-	bindings, documents := kinds.Bindings().GroupResource, kinds.PolicyDocuments().GroupResource
+	bindings, documents, protected := kinds.Bindings().GroupResource, kinds.PolicyDocuments().GroupResource, kinds.ProtectedResources().GroupResource
 	return Account{
 		Service: topology.StoreSync,
 		Everywhere: slices.Concat(common(), consumed(topology.StoreSync), []Right{
 			events(),
 			may("A Store is held by a finalizer while its OpenFGA store is there.", verbs("patch"), group, corev1alpha1.Stores),
+			may("The Store of IAM is made for want of one.", verbs("create"), group, corev1alpha1.Stores),
 			may("Modules of APIs and policies are AuthorizationModels.", verbs("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
 			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statuses(documents.Group, documents.Resource),
+			statuses(protected.Group, protected.Resource),
+			may("A ProtectedResource is let go that software which is gone holds.", verbs("patch"), protected.Group, protected.Resource),
 			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),
 		}),
 	}

@@ -29,12 +29,13 @@ func Services() []Service {
 		kinds.Roles().GroupResource, kinds.ClusterRoles().GroupResource,
 	}
 	policies := []event.GroupResource{kinds.PolicyDocuments().GroupResource}
+	protected := []event.GroupResource{kinds.ProtectedResources().GroupResource}
 	accounts := []event.GroupResource{kinds.AccountInfos().GroupResource}
 	apis := []event.GroupResource{
 		kinds.Definitions().GroupResource, kinds.Bindings().GroupResource, kinds.Exports().GroupResource, kinds.ResourceSchemas().GroupResource,
 	}
 	return []Service{
-		{Name: StoreSync, Kinds: slices.Concat(core, policies, accounts, apis)},
+		{Name: StoreSync, Kinds: slices.Concat(core, policies, protected, accounts, apis)},
 		{Name: TupleSync, Kinds: slices.Concat(core, accounts)},
 		{Name: ImpliedRole, Kinds: roles},
 	}

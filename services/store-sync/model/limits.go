@@ -74,15 +74,18 @@ func (e *LimitError) Error() string {
 
 // exceeded returns a LimitError if OpenFGA would find the model too large.
 func (l Limits) exceeded(m *openfgav1.AuthorizationModel) error {
-	e := &LimitError{
+	if e := l.measure(m); e.Types > e.MaxTypes || e.Conditions > e.MaxConditions || e.Bytes > e.MaxBytes {
+		return e
+	}
+	return nil
+}
+
+func (l Limits) measure(m *openfgav1.AuthorizationModel) *LimitError {
+	return &LimitError{
 		Types: len(m.GetTypeDefinitions()), MaxTypes: l.Types,
 		Conditions: len(m.GetConditions()), MaxConditions: maxConditions,
 		Bytes: proto.Size(m) + idBytes, MaxBytes: l.Bytes,
 	}
-	if e.Types > e.MaxTypes || e.Conditions > e.MaxConditions || e.Bytes > e.MaxBytes {
-		return e
-	}
-	return nil
 }
 
 // unreadable says why a source must not even reach the parser, or returns "".

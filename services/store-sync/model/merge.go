@@ -17,8 +17,19 @@ import (
 // limits, and nothing can be spared, it is a *LimitError. Then the result has reports, but no model.
 func Merge(core Module, others []Module, limits Limits) (Result, error) {
 	limits = limits.OrDefault()
+	if typed, texts := cut(others); typed != nil {
+		return mergeAround(*typed, core, texts, limits)
+	}
+	return mergeTexts(core, others, limits, false)
+}
+
+// mergeTexts merges modules in DSL. None of them defines or extends a type that is reserved.
+func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Result, error) {
 	units := parse(core, others, limits)
 	g := newGraph(units)
+	if reserved {
+		g.reserve()
+	}
 	lives, model, tooLarge := g.fitting(limits)
 	if lives[units[0].index] && !g.typed(lives) {
 		units[0].broken = "no module defines a type: start with one, such as `type user`"

@@ -68,6 +68,8 @@ func (o Origin) Compare(p Origin) int {
 type Module struct {
 	Origin Origin
 	DSL    string
+	// Types are in the place of DSL where nobody wrote a text. At most one module of a store has them.
+	Types Types
 	// API is what a generated module is for, such as "widgets.example.com"; empty where a person wrote the module.
 	// Modules of equal text but for two APIs are no duplicates: they conflict.
 	API string
@@ -148,6 +150,8 @@ type Result struct {
 	Definitions []Definition
 	// Reports has one report for every module, in canonical order.
 	Reports []Report
+	// Room is what the module that is no text had to fit into; zero if there is none.
+	Room Limits
 }
 
 // Definition is one type, relation or condition of a model, and where it comes from.

@@ -54,10 +54,12 @@ func Definitions(m *openfgav1.AuthorizationModel) []Definition {
 	for n, c := range m.GetConditions() {
 		all = append(all, Definition{Condition: n, Module: c.GetMetadata().GetModule()})
 	}
-	slices.SortFunc(all, func(a, b Definition) int {
-		return cmp.Or(cmp.Compare(a.Condition, b.Condition), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Relation, b.Relation))
-	})
+	slices.SortFunc(all, Definition.compare)
 	return all
+}
+
+func (d Definition) compare(o Definition) int {
+	return cmp.Or(cmp.Compare(d.Condition, o.Condition), cmp.Compare(d.Type, o.Type), cmp.Compare(d.Relation, o.Relation))
 }
 
 // moduleOf returns the module of a relation, which is its type's unless the metadata says otherwise.

@@ -8,6 +8,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
 // Reasons of conditions that mean that the object itself is at fault.
@@ -34,6 +35,8 @@ type Verdict struct {
 	StoreID, ModelID string
 	// Live is what the AuthorizationModel's status must say is live of it.
 	Live *corev1alpha1.LiveModel
+	// Room is what the types of ProtectedResources have to fit into.
+	Room model.Limits
 	// Now dates conditions that change.
 	Now metav1.Time
 }

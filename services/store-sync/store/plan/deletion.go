@@ -41,6 +41,9 @@ func blockedBy(in Input) (condition.Condition, bool) {
 			"%d AuthorizationModels refer to this Store: delete them or what they come from, or point its spec.storeRef elsewhere: %s",
 			len(names), enumerate(names))), true
 	}
+	if why, waiting := stillProtects(in); waiting {
+		return why, true
+	}
 	if finalized(in.Store, corev1alpha1.TuplesFinalizer) {
 		return condition.New(corev1alpha1.Deleting, true, ReasonWaitingForTuples, "waiting for tuple-sync to delete this Store's tuples"), true
 	}

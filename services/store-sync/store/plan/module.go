@@ -67,6 +67,8 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 	}
 	i := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key == carrier })
 	switch {
+	case protects(in, carrier):
+		v.Merged, v.Room = typesLive(in, obs)
 	case i >= 0 && in.Elsewhere != nil:
 		// Its own cluster records nothing: it does not know which generation was merged there.
 		v.Merged = elsewhere(in, in.Modules[i])

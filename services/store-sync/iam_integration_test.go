@@ -1,0 +1,176 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+const configured = "Ready=True/IAMSystemConfigured"
+
+// protect registers a kind "group/Kind" with the permissions get and list.
+func (b *bed) protect(name, kind, plural string, parents ...string) {
+	b.T.Helper()
+	spec := iamv1alpha1.ProtectedResourceSpec{Singular: name, Plural: plural, Permissions: []string{"get", "list"}}
+	spec.ServiceRef.Name, spec.Kind, _ = strings.Cut(kind, "/")
+	for _, parent := range parents {
+		group, kind, _ := strings.Cut(parent, "/")
+		spec.ParentResources = append(spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: group, Kind: kind})
+	}
+	b.Kube.Apply(b.T, kinds.ProtectedResources(), name, spec)
+}
+
+func (b *bed) awaitProtected(name string, want ...string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		var p iamv1alpha1.ProtectedResource
+		if err := b.get(kinds.ProtectedResources(), name, &p); err != nil {
+			return err
+		}
+		return lacking(p.Status.Conditions, p.Generation, want)
+	})
+}
+
+// awaitKinds waits until the model of the IAM store has these kinds, and no others.
+func (b *bed) awaitKinds(want ...string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		m, err := b.hand.LatestModel(b.T.Context(), b.store("iam").Status.StoreID)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, t := range m.GetTypeDefinitions() {
+			if strings.Contains(t.GetType(), "/") && !strings.HasPrefix(t.GetType(), "iam.miloapis.com/") {
+				names = append(names, t.GetType())
+			}
+		}
+		if !slices.Equal(names, want) {
+			return fmt.Errorf("the model has the kinds %v, want %v", names, want)
+		}
+		return nil
+	})
+}
+
+func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
+	b := newBed(t)
+	b.serve()
+	b.Reflector()
+	b.protect("widget", "a.example/Widget", "widgets", "a.example/Gadget")
+	b.awaitProtected("widget", "Ready=False/ParentNotRegistered")
+	b.protect("twin", "a.example/Widget", "twins")
+	b.protect("odd", "a_b/Odd", "odds")
+	b.protect("gadget", "a.example/Gadget", "gadgets")
+	b.awaitProtected("widget", configured)
+	b.awaitProtected("gadget", configured)
+	b.awaitProtected("twin", "Ready=False/AlreadyRegistered")
+	b.awaitProtected("odd", "Ready=False/InvalidName")
+	b.awaitKinds("a.example/Gadget", "a.example/Widget")
+	spec := b.await("iam", "ModelSynced=True/Merged").Spec
+	if spec.DeletionPolicy != corev1alpha1.DeletionRetain || spec.Discovery != corev1alpha1.DiscoveryNone || len(spec.Tuples) != 1 {
+		t.Errorf("the Store is made as %+v", spec)
+	}
+	b.Settled()
+
+	// In step, nothing is written however often it is looked at.
+	openFGA, kube := b.since()
+	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, []byte(`{"metadata":{"annotations":{"look":"again"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.Settled()
+	if calls := openFGA(); calls["WriteAuthorizationModel"] > 0 || kube() > 0 {
+		t.Errorf("a pass in step made the calls %v and %d writes", calls, kube())
+	}
+
+	// Who goes makes room, and takes his part with him.
+	b.release("widget")
+	b.awaitProtected("twin", configured)
+	b.release("twin")
+	b.awaitKinds("a.example/Gadget")
+	b.Settled()
+
+	// The Store stays as long as a kind has its types there, and is not made again without.
+	if err := b.Resource(kinds.Stores()).Delete(t.Context(), "iam", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.await("iam", "Deleting=True/Blocked")
+	b.awaitProtected("gadget", "Ready=False/StoreDeleting")
+	b.release("gadget")
+	b.release("odd")
+	testbed.Eventually(t, soon, func() error {
+		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "iam", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the Store is still there: %w", err)
+		}
+		return nil
+	})
+	b.Settled()
+}
+
+// release deletes a ProtectedResource that software holds which is not there.
+func (b *bed) release(name string) {
+	b.T.Helper()
+	api := b.Resource(kinds.ProtectedResources())
+	held := fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, iamv1alpha1.ProtectedResourceFinalizer)
+	if _, err := api.Patch(b.T.Context(), name, types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+	if err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+	testbed.Eventually(b.T, soon, func() error {
+		if _, err := api.Get(context.WithoutCancel(b.T.Context()), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+		return nil
+	})
+}
+
+func TestNoModuleTouchesProtectedKindsAndAPreviewSaysSo(t *testing.T) {
+	b := newBed(t)
+	stores := clientOf(b.serve())
+	b.Reflector()
+	b.protect("widget", "a.example/Widget", "widgets")
+	b.awaitProtected("widget", configured)
+	b.applyModule("good", "iam", "module good\n\ntype doc\n  relations\n    define owner: [cluster]\n")
+	b.awaitModule("good", "Merged=True/Merged")
+	b.applyModule("bad", "iam", "module bad\n\nextend type a.example/Widget\n  relations\n    define door: [cluster]\n")
+	rejected := b.awaitModule("bad", "Merged=False/Rejected")
+	if message := messageOf(rejected.Status.Conditions, corev1alpha1.Merged); !strings.Contains(message, "without '/'") {
+		t.Errorf("it is told %q", message)
+	}
+	b.awaitKinds("a.example/Widget")
+	b.awaitProtected("widget", configured)
+
+	preview, err := stores.PreviewModel(t.Context(), &storev1.PreviewModelRequest{Name: "iam", Module: "module more\n\ntype page\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !preview.GetAccepted() || len(preview.GetChanges()) != 1 || !strings.Contains(preview.GetDsl(), "type a.example/Widget") {
+		t.Errorf("the preview is %v", preview)
+	}
+	preview, err = stores.PreviewModel(t.Context(), &storev1.PreviewModelRequest{Name: "iam", Module: "module more\n\ntype b.example/Page\n"})
+	if err != nil || preview.GetAccepted() {
+		t.Errorf("the preview of a reserved type is %v (%v)", preview, err)
+	}
+	live, err := stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "iam"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(live.GetDefinitions(), func(d *storev1.Definition) bool { return d.GetType() == "a.example/Widget" && d.GetSource() == "iam" }) {
+		t.Errorf("the definitions are %v", live.GetDefinitions())
+	}
+}

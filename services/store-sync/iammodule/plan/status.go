@@ -1,0 +1,37 @@
+package plan
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/iam"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+// Status is what the status of a ProtectedResource must be, given what was found of it and whether
+// the Store's model is live.
+func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict moduleplan.Verdict) moduleplan.Status {
+	types := []string{iamv1alpha1.Ready}
+	has := iamv1alpha1.ProtectedResourceStatus{
+		ObservedGeneration: p.Status.ObservedGeneration, Conditions: condition.Apply(p.Status.Conditions, types, 0, metav1.Time{}),
+	}
+	ready := condition.New(iamv1alpha1.Ready, found.Reason == iamv1alpha1.IAMSystemConfigured, found.Reason, found.Message)
+	if ready.Holds() && !verdict.Merged.Holds() {
+		ready = verdict.Merged
+		ready.Type = iamv1alpha1.Ready
+	}
+	s := iamv1alpha1.ProtectedResourceStatus{
+		ObservedGeneration: p.Generation, Conditions: condition.Apply(has.Conditions, types, p.Generation, verdict.Now, ready),
+	}
+	status := moduleplan.NewStatus(has, s, s.Conditions, iamv1alpha1.Ready)
+	if found.Reason == iamv1alpha1.IAMSystemConfigured {
+		return status
+	}
+	status.Outcome = eventv1.Outcome_OUTCOME_REJECTED
+	if c, ok := condition.Changed(has.Conditions, s.Conditions, iamv1alpha1.Ready); ok {
+		status.Notes = []condition.Note{{Warning: true, Reason: c.Reason, Message: c.Message}}
+	}
+	return status
+}

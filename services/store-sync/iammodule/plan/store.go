@@ -1,0 +1,21 @@
+package plan
+
+import corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+
+// coreModule says whose store it is.
+const coreModule = `module entail
+
+type cluster
+
+type store
+  relations
+    define owner: [cluster]
+`
+
+// Store is the IAM store as it is made when there is none. From then on it is people's.
+func Store(name, cluster string) corev1alpha1.StoreSpec {
+	return corev1alpha1.StoreSpec{
+		CoreModule: coreModule, DeletionPolicy: corev1alpha1.DeletionRetain, Discovery: corev1alpha1.DiscoveryNone,
+		Tuples: []corev1alpha1.Tuple{{User: "cluster:" + cluster, Relation: "owner", Object: "store:" + name}},
+	}
+}

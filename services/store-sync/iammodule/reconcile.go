@@ -1,0 +1,150 @@
+// Package iammodule gives the model of the IAM store its types: one for each kind that a
+// ProtectedResource registers, and those by which roles are given. They follow from objects, not
+// from a text, so no AuthorizationModel carries them.
+package iammodule
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/iammodule/plan"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/module"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
+)
+
+type resource = view.Object[iamv1alpha1.ProtectedResource]
+
+// Provider gives the types of ProtectedResources. Make one with [New].
+type Provider struct {
+	store     event.Key
+	resources *view.Table[iamv1alpha1.ProtectedResource]
+	applier   *module.Applier
+}
+
+var _ module.Provider = (*Provider)(nil)
+
+// New makes one that reads the view, for the IAM store of a name.
+func New(v *view.View, store string, applier *module.Applier) *Provider {
+	return &Provider{
+		store: module.StoreKey(store, applier.State.Cluster), applier: applier,
+		resources: view.Register(v, kinds.ProtectedResources(), map[string]func(*iamv1alpha1.ProtectedResource) []string{}),
+	}
+}
+
+// Keys is the IAM store, which every ProtectedResource here has a part in.
+func (p *Provider) Keys(k event.Key) []event.Key {
+	if k.GroupResource != kinds.ProtectedResources().GroupResource || k.Cluster != p.store.Cluster {
+		return nil
+	}
+	return []event.Key{p.store}
+}
+
+// registered are the ProtectedResources here that are not in deletion, by name.
+func (p *Provider) registered() []resource {
+	found := slices.DeleteFunc(slices.Clone(p.resources.All()), func(o resource) bool {
+		return o.Key.Cluster != p.store.Cluster || o.Value.DeletionTimestamp != nil
+	})
+	slices.SortFunc(found, func(a, b resource) int { return strings.Compare(a.Key.Name, b.Key.Name) })
+	return found
+}
+
+// Sync makes the IAM store if there is none though something is registered. Nothing carries the types.
+func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
+	if store != p.store {
+		return nil, nil
+	}
+	errs := []error{p.release(ctx, r)}
+	found := p.registered()
+	var all types
+	for _, o := range found {
+		all = append(all, o.Value)
+	}
+	judge := judged(all)
+	var members []module.Member
+	for _, o := range found {
+		members = append(members, module.Member{
+			Change: o.Change, Kind: kinds.ProtectedResources(), Carrier: o.Key,
+			Status: func(v moduleplan.Verdict) moduleplan.Status {
+				return plan.Status(o.Value, judge(v.Room).Finding(o.Key.Name), v)
+			},
+		})
+	}
+	if len(found) > 0 {
+		errs = append(errs, p.make(ctx, r, found[0].Change))
+	}
+	return members, errors.Join(errs...)
+}
+
+// judged judges ProtectedResources by the room that there is, which is the same for all of a pass; zero if nobody can tell.
+func judged(all types) func(model.Limits) *iam.Registry {
+	var last model.Limits
+	var registry *iam.Registry
+	return func(room model.Limits) *iam.Registry {
+		switch {
+		case registry != nil && room == last:
+		case room == (model.Limits{}):
+			registry = iam.Register(all)
+		default:
+			registry = iam.Within(all, iam.Room{Types: room.Types, Bytes: room.Bytes})
+		}
+		last = room
+		return registry
+	}
+}
+
+// make makes the Store, for want of one.
+func (p *Provider) make(ctx context.Context, r consume.Reporter, cause event.Change) error {
+	if _, there := p.applier.State.Stores.Get(p.store); there {
+		return nil
+	}
+	cluster, err := p.applier.Kube.Epoch(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := p.applier.Kube.Apply(ctx, kinds.Stores(), event.Change{Key: p.store}, map[string]any{"spec": plan.Store(p.store.Name, cluster)})
+	if err != nil {
+		return err
+	}
+	p.applier.Log.InfoContext(ctx, "Store of IAM made")
+	return r.Wrote(ctx, cause, now)
+}
+
+// release takes off finalizers of other software, which nothing else would.
+func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
+	var errs []error
+	for _, o := range p.resources.All() {
+		if o.Key.Cluster != p.store.Cluster || !slices.Contains(o.Value.Finalizers, iamv1alpha1.ProtectedResourceFinalizer) {
+			continue
+		}
+		now, err := p.applier.Kube.RemoveFinalizer(ctx, kinds.ProtectedResources(), o.Change, iamv1alpha1.ProtectedResourceFinalizer)
+		if err == nil {
+			err = r.Wrote(ctx, o.Change, now)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Modules is the one that has the types, as long as anything is registered.
+func (p *Provider) Modules(store event.Key) ([]model.Module, bool) {
+	if store != p.store {
+		return nil, true
+	}
+	var all types
+	for _, o := range p.registered() {
+		all = append(all, bare(o.Value))
+	}
+	if len(all) == 0 {
+		return nil, true
+	}
+	return []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: all}}, true
+}

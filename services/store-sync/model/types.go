@@ -1,0 +1,82 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+)
+
+// Types are a part of a model that follows from objects, and not from a text. Their names hold a
+// '/', and wherever there is such a part no module may define or extend a type with such a name.
+type Types interface {
+	// Live are those of what is in force. They have their room before anybody else.
+	Live() []*openfgav1.TypeDefinition
+	// Within are as many as there is room for, those of what is in force first.
+	Within(types, bytes int) []*openfgav1.TypeDefinition
+}
+
+// cut takes the module that is no text out of the others.
+func cut(others []Module) (typed *Module, texts []Module) {
+	i := slices.IndexFunc(others, func(m Module) bool { return m.Types != nil })
+	if i < 0 {
+		return nil, others
+	}
+	return &others[i], slices.Concat(others[:i], others[i+1:])
+}
+
+// mergeAround merges what is written around what is not: first what is in force has its room, then the
+// texts, and what is left is for what is to come.
+func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, error) {
+	result, err := mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
+	if result.Model == nil {
+		return result, err
+	}
+	result.Room = limits.less(result.Model.GetTypeDefinitions())
+	types := typed.Types.Within(result.Room.Types, result.Room.Bytes)
+	result.Model.TypeDefinitions = append(result.Model.GetTypeDefinitions(), types...)
+	slices.SortFunc(result.Model.GetTypeDefinitions(), func(a, b *openfgav1.TypeDefinition) int {
+		return strings.Compare(a.GetType(), b.GetType())
+	})
+	for _, d := range Definitions(&openfgav1.AuthorizationModel{TypeDefinitions: types}) {
+		d.Origin = typed.Origin
+		result.Definitions = append(result.Definitions, d)
+	}
+	slices.SortFunc(result.Definitions, Definition.compare)
+	result.Reports = append(result.Reports, Report{Origin: typed.Origin, Module: typed.Origin.Kind.String(), State: Merged})
+	slices.SortStableFunc(result.Reports, func(a, b Report) int { return a.Origin.Compare(b.Origin) })
+	return result, err
+}
+
+// less is what types leave of the limits.
+func (l Limits) less(types []*openfgav1.TypeDefinition) Limits {
+	e := l.measure(&openfgav1.AuthorizationModel{TypeDefinitions: types})
+	return Limits{Types: l.Types - e.Types, Bytes: l.Bytes - e.Bytes}
+}
+
+// reserve keeps all that is written away from the names of what is not.
+func (g *graph) reserve() {
+	for i, u := range g.units {
+		n, claimed := u.reserved()
+		switch {
+		case !claimed:
+		case u.whole != nil:
+			g.gone[i] = true
+		default:
+			u.broken = fmt.Sprintf("%s%s: the types of this store whose names hold a '/' are those of protected kinds: choose another name, without '/'",
+				u.source.find(n), n)
+		}
+	}
+}
+
+// reserved is the first of the names that a unit claims which it may not.
+func (u *unit) reserved() (n name, claimed bool) {
+	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compare) {
+		if strings.Contains(n.typ, "/") {
+			return n, true
+		}
+	}
+	return name{}, false
+}

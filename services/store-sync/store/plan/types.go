@@ -1,0 +1,35 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// protects says whether a part of the model of a Store follows from a ProtectedResource.
+func protects(in Input, carrier event.Key) bool {
+	return carrier.GroupResource == kinds.ProtectedResources().GroupResource && in.Store != nil
+}
+
+// stillProtects is why a Store is not deleted while kinds are registered: it would be made again, and nobody be granted anything.
+func stillProtects(in Input) (condition.Condition, bool) {
+	return condition.New(corev1alpha1.Deleting, true, ReasonBlocked, "ProtectedResources have their types in this Store: delete these first"),
+		slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Types != nil })
+}
+
+// typesLive says whether the types that follow from ProtectedResources are live, and what they had to fit into.
+func typesLive(in Input, obs Observed) (condition.Condition, model.Limits) {
+	if in.deleting() {
+		return condition.New(corev1alpha1.Merged, false, ReasonStoreDeleting,
+			fmt.Sprintf("Store %q is being deleted, and waits for this object to go: what is live stays so until then", in.Key.Name)), in.Merged.Room
+	}
+	if p := modelProblem(in, obs, chooseStore(in, obs)); p != nil {
+		return condition.New(corev1alpha1.Merged, false, p.reason, fmt.Sprintf("Store %q has no new model: %s", in.Key.Name, p.message)), in.Merged.Room
+	}
+	return condition.New(corev1alpha1.Merged, true, ReasonMerged, "part of the store's live model"), in.Merged.Room
+}

@@ -1,0 +1,43 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+// noKinds are types that follow from no objects.
+type noKinds struct{}
+
+func (noKinds) Live() []*openfgav1.TypeDefinition           { return nil }
+func (noKinds) Within(int, int) []*openfgav1.TypeDefinition { return nil }
+
+func TestAStoreWithProtectedKindsIsNotDeleted(t *testing.T) {
+	in := plan.Input{Key: event.Key{Cluster: "local", Name: "iam"}, Store: &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{
+		Name: "iam", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{corev1alpha1.StoreFinalizer},
+	}}}
+	in.Store.Spec.DeletionPolicy = corev1alpha1.DeletionRetain
+	if got := plan.Next(in, plan.Observed{}); got.Verb != plan.RemoveFinalizer {
+		t.Errorf("without kinds the next action is %+v", got)
+	}
+	in.Provided = []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: noKinds{}}}
+	if got := plan.Next(in, plan.Observed{}); got.Verb != plan.WriteStatus {
+		t.Errorf("with kinds the next action is %+v", got)
+	}
+	if c := meta.FindStatusCondition(plan.StoreStatus(in, plan.Observed{}).Conditions, corev1alpha1.Deleting); c == nil || c.Reason != plan.ReasonBlocked || !strings.Contains(c.Message, "ProtectedResources") {
+		t.Errorf("told is %+v", c)
+	}
+	verdict := plan.Verdict(in, plan.Observed{}, event.Key{GroupResource: kinds.ProtectedResources().GroupResource, Name: "k"})
+	if verdict.Merged.Reason != plan.ReasonStoreDeleting || verdict.Merged.Holds() {
+		t.Errorf("of a kind is told %+v", verdict.Merged)
+	}
+}
