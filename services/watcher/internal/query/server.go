@@ -74,17 +74,26 @@ func (s *Server) mayTrace(request any) (rpc.Right, error) {
 	if !ok {
 		return rpc.Right{}, errors.New("access rule of TraceObject got another request")
 	}
+	key, err := s.named(r)
+	return rpc.Right{Verb: "get", GroupResource: key.GroupResource, Namespace: key.Namespace, Name: key.Name}, err
+}
+
+// named is the object that is asked about. A namespace says nothing of what has none, as with kubectl.
+func (s *Server) named(r *syncv1.TraceObjectRequest) (event.Key, error) {
 	kind, err := s.names.find(r.GetResource())
-	return rpc.Right{Verb: "get", GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}, err
+	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
+	if kind.Global {
+		key.Namespace = ""
+	}
+	return key, err
 }
 
 // TraceObject tells an object's way.
 func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
-	kind, err := s.names.find(r.GetResource())
+	key, err := s.named(r)
 	if err != nil {
 		return nil, err
 	}
-	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
 	last, err := s.cfg.Publisher.Last(ctx, key)
 	switch {
 	case errors.Is(err, publish.ErrNone):

@@ -131,9 +131,15 @@ func TestATraceTellsWhoHasSeenTheStateThatIsPublished(t *testing.T) {
 	ack := b.exists(state("x", 25))
 	b.result(topology.StoreSync, state("x", 21), eventv1.Outcome_OUTCOME_APPLIED)
 	b.result(topology.TupleSync, state("x", 19), eventv1.Outcome_OUTCOME_PENDING)
-	got, err := b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "stores", Name: "x"})
+	got, err := b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "stores", Name: "x", Namespace: "stores have none"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if right, err := b.mayTrace(&syncv1.TraceObjectRequest{Resource: "stores", Name: "x", Namespace: "n"}); err != nil || right.Namespace != "" {
+		t.Errorf("it needs %v, %v", right, err)
+	}
+	if right, err := b.mayTrace(&syncv1.TraceObjectRequest{Resource: "rolebindings", Name: "x", Namespace: "n"}); err != nil || right.Namespace != "n" {
+		t.Errorf("of what has a namespace it needs %v, %v", right, err)
 	}
 	if got.GetSequence() != ack.Sequence || got.GetResourceVersion() != "25" || got.GetUid() != "uid-x" || got.GetRef().GetName() != "x" ||
 		got.GetOperation() != eventv1.Operation_OPERATION_UPSERT || got.GetPublishedAt().AsTime().IsZero() || got.GetObservedAt().GetSeconds() != 1 {
