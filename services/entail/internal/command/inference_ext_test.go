@@ -31,6 +31,7 @@ type inferences struct {
 
 func (i *inferences) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
 	i.pages++
+	i.asked = r
 	page := &inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{
 		{Namespace: r.GetNamespace(), Parent: &inferencev1.Role{Name: fmt.Sprint("role", i.pages)}},
 	}}
@@ -41,11 +42,12 @@ func (i *inferences) ListInferences(_ context.Context, r *inferencev1.ListInfere
 }
 
 func (i *inferences) ExplainBinding(_ context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
-	i.explained = r
+	i.explained, i.asked = r, r
 	return &inferencev1.ExplainBindingResponse{Name: r.GetName(), Role: &inferencev1.Role{Name: "admin"}}, nil
 }
 
 func (i *inferences) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
+	i.asked = r
 	i.held = append(i.held, &inferencev1.WhoHasRoleRequest{Role: r.GetRole(), Namespace: r.GetNamespace(), PageToken: r.GetPageToken()})
 	answer := &inferencev1.WhoHasRoleResponse{Holders: []*inferencev1.Holder{{Subject: &inferencev1.Subject{Kind: "User", Name: "alice"}}}}
 	if len(i.held) == 1 {
@@ -55,7 +57,7 @@ func (i *inferences) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequ
 }
 
 func (i *inferences) PreviewRules(_ context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
-	i.previewed = r
+	i.previewed, i.asked = r, r
 	return &inferencev1.PreviewRulesResponse{Preview: i.preview}, nil
 }
 

@@ -23,7 +23,7 @@ by itself. It never brings back an older state.`,
 		ValidArgsFunction: completeKind,
 	}
 	q := syncQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := dial(&q.connection, q.client)
 		if err != nil {

@@ -26,7 +26,12 @@ type Surroundings struct {
 func Run(ctx context.Context, args []string, around Surroundings) int {
 	started := false
 	root := newRoot(around)
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		// Cobra asks this, too, but only afterwards.
+		err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+		started = err == nil
+		return err
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

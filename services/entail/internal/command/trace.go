@@ -32,7 +32,7 @@ func newTrace(around Surroundings) *cobra.Command {
 		ValidArgsFunction: completeKind,
 	}
 	q := syncQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until every service is done with the newest state; fail when one has rejected it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		object, err := parseObject(args[0], namespace)
