@@ -8,9 +8,16 @@ import (
 
 	"connectrpc.com/connect"
 	"pgregory.net/rapid"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 )
 
 func itself(s string) string { return s }
+
+func asking(size int32, token string) Paged {
+	return &storev1.ListStoresRequest{PageSize: size, PageToken: token}
+}
 
 // sortedKeys draws distinct keys in order, among them empty and odd ones.
 func sortedKeys(t *rapid.T) []string {
@@ -25,7 +32,7 @@ func TestPagesTogetherAreTheWholeInOrder(t *testing.T) {
 		size := rapid.Int32Range(1, 20).Draw(t, "size")
 		var got []string
 		for token := ""; ; {
-			page, next, err := Page(keys, itself, size, token)
+			page, next, err := Page(keys, itself, asking(size, token))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +63,7 @@ func TestPagesNeitherRepeatNorMissWhatStaysWhileOthersComeAndGo(t *testing.T) {
 					items = append(items, key)
 				}
 			}
-			page, next, err := Page(items, itself, 3, token)
+			page, next, err := Page(items, itself, asking(3, token))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +89,7 @@ func TestPageSizesAreBounded(t *testing.T) {
 		items = append(items, fmt.Sprintf("%04d", i))
 	}
 	for size, want := range map[int32]int{-1: 100, 0: 100, 1: 1, 1000: 1000, 2000: 1000} {
-		page, next, err := Page(items, itself, size, "")
+		page, next, err := Page(items, itself, asking(size, ""))
 		if err != nil || len(page) != want || next == "" {
 			t.Errorf("size %d gives %d items, next %q, error %v; want %d items", size, len(page), next, err, want)
 		}
@@ -90,7 +97,7 @@ func TestPageSizesAreBounded(t *testing.T) {
 }
 
 func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
-	valid := pageToken("demo")
+	valid := PageToken(asking(1, ""), "demo")
 	for name, token := range map[string]string{
 		"not base64":  "###",
 		"too short":   "YWJj",
@@ -98,9 +105,10 @@ func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
 		"cut":         valid[:len(valid)-2],
 		"one changed": "B" + valid[1:],
 		"endless":     strings.Repeat("A", 1<<20),
+		"of another":  PageToken(&tuplev1.ListTuplesRequest{}, "demo"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Page([]string{"a", "demo"}, itself, 1, token)
+			_, _, err := Page([]string{"a", "demo"}, itself, asking(1, token))
 			if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "next_page_token") {
 				t.Fatalf("got %v", err)
 			}
@@ -108,14 +116,35 @@ func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
+func TestATokenIsGoodForItsQuestionAlone(t *testing.T) {
+	items := []string{"a", "b", "c"}
+	asked := &tuplev1.ListTuplesRequest{Store: "demo", Object: "document:1"}
+	for name, tc := range map[string]struct {
+		request *tuplev1.ListTuplesRequest
+		good    bool
+	}{
+		"the same":       {&tuplev1.ListTuplesRequest{Store: "demo", Object: "document:1"}, true},
+		"larger pages":   {&tuplev1.ListTuplesRequest{Store: "demo", Object: "document:1", PageSize: 9}, true},
+		"another filter": {&tuplev1.ListTuplesRequest{Store: "demo", Object: "document:2"}, false},
+		"without filter": {&tuplev1.ListTuplesRequest{Store: "demo"}, false},
+	} {
+		tc.request.PageToken = PageToken(asked, "a")
+		page, _, err := Page(items, itself, tc.request)
+		if good := err == nil; good != tc.good || good && !slices.Equal(page, []string{"b", "c"}) {
+			t.Errorf("%s: %q, %v", name, page, err)
+		}
+	}
+}
+
 func FuzzPageTokens(f *testing.F) {
+	pageToken := func(key string) string { return PageToken(asking(1, ""), key) }
 	f.Add("", "")
 	f.Add("demo", pageToken("demo"))
 	f.Fuzz(func(t *testing.T, key, token string) {
-		if got, ok := parsePageToken(pageToken(key)); len(key) < 2000 && (!ok || got != key) {
-			t.Errorf("token of %q gives %q, %t", key, got, ok)
+		if got, err := PageKey(asking(1, pageToken(key))); len(key) < 2000 && (err != nil || got != key) {
+			t.Errorf("token of %q gives %q, %v", key, got, err)
 		}
-		if got, ok := parsePageToken(token); ok && pageToken(got) != token {
+		if got, err := PageKey(asking(1, token)); err == nil && pageToken(got) != token {
 			t.Errorf("key %q has the tokens %q and %q", got, token, pageToken(got))
 		}
 	})

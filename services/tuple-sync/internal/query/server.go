@@ -84,7 +84,7 @@ func (s *Server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := rpc.Page(all, declaration.key, r.GetPageSize(), r.GetPageToken())
+	page, next, err := rpc.Page(all, declaration.key, r)
 	if err != nil {
 		return nil, err
 	}

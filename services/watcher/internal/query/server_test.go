@@ -19,6 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
@@ -321,7 +322,8 @@ func TestDeadLettersArePagedNewestFirst(t *testing.T) {
 			}
 		})
 	}
-	for _, token := range []string{"x", "-1", "0"} {
+	of := rpc.PageToken(&syncv1.ListDeadLettersRequest{Service: topology.TupleSync}, "12")
+	for _, token := range []string{"x", "-1", "0", of, rpc.PageToken(&syncv1.ListDeadLettersRequest{}, "-1")} {
 		_, err := b.ListDeadLetters(t.Context(), &syncv1.ListDeadLettersRequest{PageToken: token})
 		refused(t, err, connect.CodeInvalidArgument, "page token")
 	}
