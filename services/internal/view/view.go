@@ -97,14 +97,6 @@ func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
 // OnChange before [View.Run].
 func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
 
-// Revision names what the view holds: every change up to some place in the stream of
-// changes. It is for people and for comparing, not for reading.
-func (v *View) Revision() string {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return fmt.Sprintf("%d@%s", v.position, v.incarnation)
-}
-
 // Complete is nil when every kind's snapshot is in the view, else it wraps
 // [ErrIncomplete] and says what is missing.
 func (v *View) Complete() error {

@@ -142,6 +142,19 @@ func TestTheNamespaceIsThatOfTheKubeconfig(t *testing.T) {
 	}
 }
 
+func TestAnswersAreAsFreshAsAskedFor(t *testing.T) {
+	for _, line := range []string{
+		"inferences", "inferences drift", "who-has view", "what-has alice", "explain role view --for alice", "explain rolebinding b",
+		"preview binding b --remove", "preview rules --remove x",
+	} {
+		i := inferences{pages: 2, preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true}}
+		got := i.ask(t, append(strings.Fields(line), "--min-revision", "7@x")...)
+		if r, ok := i.asked.(interface{ GetMinRevision() string }); !ok || got.code != 0 || r.GetMinRevision() != "7@x" {
+			t.Errorf("%s: asked %v, got %+v", line, i.asked, got)
+		}
+	}
+}
+
 // namespaced is a question about a namespace.
 type namespaced interface{ GetNamespace() string }
 

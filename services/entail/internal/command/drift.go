@@ -41,7 +41,7 @@ func newWatch(around Surroundings) *cobra.Command {
 		Example: "  entail inferences watch -n team-a\n  entail inferences watch -A",
 		Args:    cobra.NoArgs,
 	}
-	q := inferenceQuestion(cmd, around)
+	q := inferenceWatch(cmd, around)
 	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
 	cmd.Flags().StringVar(&token, "resume", "", "go on after the `token` of an earlier message (-o json has it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

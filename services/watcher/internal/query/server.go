@@ -17,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
@@ -107,6 +108,10 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	if err != nil {
 		return nil, err
 	}
+	incarnation, err := s.cfg.Publisher.Incarnation(ctx)
+	if err != nil {
+		return nil, err
+	}
 	c := last.Change
 	operation := eventv1.Operation_OPERATION_UPSERT
 	if c.Deleted {
@@ -115,6 +120,7 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	response := &syncv1.TraceObjectResponse{
 		Ref: key.Ref(), Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Operation: operation,
 		ObservedAt: timestamppb.New(c.ObservedAt), PublishedAt: timestamppb.New(last.PublishedAt), Sequence: last.Sequence,
+		Revision: topology.Revision(last.Sequence, incarnation),
 	}
 	for _, result := range results {
 		response.Steps = append(response.Steps, &syncv1.Step{Result: result, Current: covers(result, c)})

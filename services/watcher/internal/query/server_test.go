@@ -146,6 +146,9 @@ func TestATraceTellsWhoHasSeenTheStateThatIsPublished(t *testing.T) {
 		got.GetOperation() != eventv1.Operation_OPERATION_UPSERT || got.GetPublishedAt().AsTime().IsZero() || got.GetObservedAt().GetSeconds() != 1 {
 		t.Errorf("trace is %v", got)
 	}
+	if sequence, _, err := topology.ParseRevision(got.GetRevision()); err != nil || sequence != ack.Sequence {
+		t.Errorf("its revision is %q, %v", got.GetRevision(), err)
+	}
 	if len(got.GetSteps()) != 2 {
 		t.Fatalf("steps are %v", got.GetSteps())
 	}
