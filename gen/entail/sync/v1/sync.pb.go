@@ -1147,12 +1147,12 @@ const file_entail_sync_v1_sync_proto_rawDesc = "" +
 	"\x04what\x12\x05\xbaH\x02\b\x01\"Z\n" +
 	"\x0eReplayResponse\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.entail.event.v1.ObjectRefR\x03ref\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x04R\bsequence2\xac\x04\n" +
-	"\vSyncService\x12V\n" +
-	"\vTraceObject\x12\".entail.sync.v1.TraceObjectRequest\x1a#.entail.sync.v1.TraceObjectResponse\x12P\n" +
-	"\tGetStatus\x12 .entail.sync.v1.GetStatusRequest\x1a!.entail.sync.v1.GetStatusResponse\x12b\n" +
-	"\x0fListDeadLetters\x12&.entail.sync.v1.ListDeadLettersRequest\x1a'.entail.sync.v1.ListDeadLettersResponse\x12\\\n" +
-	"\rGetDeadLetter\x12$.entail.sync.v1.GetDeadLetterRequest\x1a%.entail.sync.v1.GetDeadLetterResponse\x12h\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence2\xc0\x04\n" +
+	"\vSyncService\x12[\n" +
+	"\vTraceObject\x12\".entail.sync.v1.TraceObjectRequest\x1a#.entail.sync.v1.TraceObjectResponse\"\x03\x90\x02\x01\x12U\n" +
+	"\tGetStatus\x12 .entail.sync.v1.GetStatusRequest\x1a!.entail.sync.v1.GetStatusResponse\"\x03\x90\x02\x01\x12g\n" +
+	"\x0fListDeadLetters\x12&.entail.sync.v1.ListDeadLettersRequest\x1a'.entail.sync.v1.ListDeadLettersResponse\"\x03\x90\x02\x01\x12a\n" +
+	"\rGetDeadLetter\x12$.entail.sync.v1.GetDeadLetterRequest\x1a%.entail.sync.v1.GetDeadLetterResponse\"\x03\x90\x02\x01\x12h\n" +
 	"\x11DiscardDeadLetter\x12(.entail.sync.v1.DiscardDeadLetterRequest\x1a).entail.sync.v1.DiscardDeadLetterResponse\x12G\n" +
 	"\x06Replay\x12\x1d.entail.sync.v1.ReplayRequest\x1a\x1e.entail.sync.v1.ReplayResponseB8Z6github.com/entail-dev/entail/gen/entail/sync/v1;syncv1b\x06proto3"
 

@@ -1055,14 +1055,14 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\n" +
 	"STATE_LIVE\x10\x01\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x02\x12\x11\n" +
-	"\rSTATE_INVALID\x10\x032\xaf\x03\n" +
-	"\fTupleService\x12U\n" +
+	"\rSTATE_INVALID\x10\x032\xc8\x03\n" +
+	"\fTupleService\x12Z\n" +
 	"\n" +
-	"ListTuples\x12\".entail.tuple.v1.ListTuplesRequest\x1a#.entail.tuple.v1.ListTuplesResponse\x12[\n" +
-	"\fExplainTuple\x12$.entail.tuple.v1.ExplainTupleRequest\x1a%.entail.tuple.v1.ExplainTupleResponse\x12F\n" +
-	"\x05Check\x12\x1d.entail.tuple.v1.CheckRequest\x1a\x1e.entail.tuple.v1.CheckResponse\x12X\n" +
-	"\vListObjects\x12#.entail.tuple.v1.ListObjectsRequest\x1a$.entail.tuple.v1.ListObjectsResponse\x12I\n" +
-	"\x06Expand\x12\x1e.entail.tuple.v1.ExpandRequest\x1a\x1f.entail.tuple.v1.ExpandResponseB:Z8github.com/entail-dev/entail/gen/entail/tuple/v1;tuplev1b\x06proto3"
+	"ListTuples\x12\".entail.tuple.v1.ListTuplesRequest\x1a#.entail.tuple.v1.ListTuplesResponse\"\x03\x90\x02\x01\x12`\n" +
+	"\fExplainTuple\x12$.entail.tuple.v1.ExplainTupleRequest\x1a%.entail.tuple.v1.ExplainTupleResponse\"\x03\x90\x02\x01\x12K\n" +
+	"\x05Check\x12\x1d.entail.tuple.v1.CheckRequest\x1a\x1e.entail.tuple.v1.CheckResponse\"\x03\x90\x02\x01\x12]\n" +
+	"\vListObjects\x12#.entail.tuple.v1.ListObjectsRequest\x1a$.entail.tuple.v1.ListObjectsResponse\"\x03\x90\x02\x01\x12N\n" +
+	"\x06Expand\x12\x1e.entail.tuple.v1.ExpandRequest\x1a\x1f.entail.tuple.v1.ExpandResponse\"\x03\x90\x02\x01B:Z8github.com/entail-dev/entail/gen/entail/tuple/v1;tuplev1b\x06proto3"
 
 var (
 	file_entail_tuple_v1_tuple_proto_rawDescOnce sync.Once

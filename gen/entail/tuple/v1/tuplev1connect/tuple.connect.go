@@ -79,30 +79,35 @@ func NewTupleServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+TupleServiceListTuplesProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("ListTuples")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		explainTuple: connect.NewClient[v1.ExplainTupleRequest, v1.ExplainTupleResponse](
 			httpClient,
 			baseURL+TupleServiceExplainTupleProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("ExplainTuple")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		check: connect.NewClient[v1.CheckRequest, v1.CheckResponse](
 			httpClient,
 			baseURL+TupleServiceCheckProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("Check")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listObjects: connect.NewClient[v1.ListObjectsRequest, v1.ListObjectsResponse](
 			httpClient,
 			baseURL+TupleServiceListObjectsProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("ListObjects")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		expand: connect.NewClient[v1.ExpandRequest, v1.ExpandResponse](
 			httpClient,
 			baseURL+TupleServiceExpandProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("Expand")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -188,30 +193,35 @@ func NewTupleServiceHandler(svc TupleServiceHandler, opts ...connect.HandlerOpti
 		TupleServiceListTuplesProcedure,
 		svc.ListTuples,
 		connect.WithSchema(tupleServiceMethods.ByName("ListTuples")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	tupleServiceExplainTupleHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceExplainTupleProcedure,
 		svc.ExplainTuple,
 		connect.WithSchema(tupleServiceMethods.ByName("ExplainTuple")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	tupleServiceCheckHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceCheckProcedure,
 		svc.Check,
 		connect.WithSchema(tupleServiceMethods.ByName("Check")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	tupleServiceListObjectsHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceListObjectsProcedure,
 		svc.ListObjects,
 		connect.WithSchema(tupleServiceMethods.ByName("ListObjects")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	tupleServiceExpandHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceExpandProcedure,
 		svc.Expand,
 		connect.WithSchema(tupleServiceMethods.ByName("Expand")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/entail.tuple.v1.TupleService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
