@@ -33,9 +33,10 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 		limit   int
 	)
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List dead letters, newest first",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List dead letters, newest first",
+		Example: "  entail deadletters list\n  entail deadletters list --service tuple-sync --limit 10",
+		Args:    cobra.NoArgs,
 	}
 	q := syncQuestion(cmd, around)
 	cmd.Flags().StringVar(&service, "service", "", "only those of this service")
@@ -79,9 +80,10 @@ func listLetters(ctx context.Context, client syncv1connect.SyncServiceClient, se
 
 func newDeadLettersShow(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show one dead letter with its message",
-		Args:  cobra.ExactArgs(1),
+		Use:     "show ID",
+		Short:   "Show one dead letter with its message",
+		Example: "  entail deadletters show 17",
+		Args:    cobra.ExactArgs(1),
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -101,7 +103,8 @@ func newDeadLettersDiscard(around Surroundings) *cobra.Command {
 		Short: "Put a dead letter away",
 		Long: `discard puts a dead letter away that asks for nothing any more. A message that was
 no change at all leaves the bus with it. Nothing is processed: for that see replay.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  entail deadletters discard 17",
+		Args:    cobra.ExactArgs(1),
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
