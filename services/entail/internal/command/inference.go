@@ -45,7 +45,12 @@ func newInferences(around Surroundings) *cobra.Command {
 		if tree {
 			table = report.Page.InferenceTree
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { table(p, all) })
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) {
+			table(p, all)
+			if len(all.GetInferences()) == 0 && namespace != "" {
+				_, _ = fmt.Fprintf(p.Out, "That is in namespace %s; -A is about all.\n", namespace)
+			}
+		})
 	}
 	return cmd
 }

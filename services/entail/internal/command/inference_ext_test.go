@@ -32,6 +32,9 @@ type inferences struct {
 func (i *inferences) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
 	i.pages++
 	i.asked = r
+	if i.pages > 3 {
+		return &inferencev1.ListInferencesResponse{}, nil
+	}
 	page := &inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{
 		{Namespace: r.GetNamespace(), Parent: &inferencev1.Role{Name: fmt.Sprint("role", i.pages)}},
 	}}
@@ -77,6 +80,17 @@ func TestInferencesFollowsPages(t *testing.T) {
 	got := i.ask(t, "inferences", "-n", "team-a")
 	if got.code != 0 || i.pages != 3 || !strings.Contains(got.out, "role1") || !strings.Contains(got.out, "role3") || !strings.Contains(got.out, "team-a") {
 		t.Errorf("%d pages: %+v", i.pages, got)
+	}
+}
+
+func TestWhereThereIsNothingIsSaid(t *testing.T) {
+	for where, want := range map[string]string{
+		"-n team-a": "No role implies another.\nThat is in namespace team-a; -A is about all.\n", "-A": "No role implies another.\n",
+	} {
+		i := inferences{pages: 3}
+		if got := i.ask(t, append([]string{"inferences"}, strings.Fields(where)...)...); got.out != want || got.code != 0 {
+			t.Errorf("%s: %+v", where, got)
+		}
 	}
 }
 
