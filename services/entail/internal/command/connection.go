@@ -23,6 +23,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/allinone"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
@@ -53,6 +54,11 @@ func inferenceWatch(cmd *cobra.Command, around Surroundings) *question[inference
 
 func storeQuestion(cmd *cobra.Command, around Surroundings) *question[storev1connect.StoreServiceClient] {
 	return newQuestion(cmd, around, storeAPI(), storev1connect.NewStoreServiceClient)
+}
+
+func tupleQuestion(cmd *cobra.Command, around Surroundings) *question[tuplev1connect.TupleServiceClient] {
+	of := api{"TupleService", "ENTAIL_TUPLE_SERVER", allinone.Defaults().Ports.TupleSync}
+	return newQuestion(cmd, around, of, tuplev1connect.NewTupleServiceClient)
 }
 
 // storeAPI is the StoreService, and the PolicyService beside it.

@@ -17,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
@@ -37,9 +38,13 @@ func everything(t *testing.T) (env map[string]string) {
 		pages: 2, held: make([]*inferencev1.WhoHasRoleRequest, 1), preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true},
 	}))
 	mux.Handle(storev1connect.NewStoreServiceHandler(&models{preview: &storev1.PreviewModelResponse{Accepted: true}}))
+	mux.Handle(tuplev1connect.NewTupleServiceHandler(&tuples{}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	return map[string]string{"ENTAIL_SERVER": server.URL, "ENTAIL_INFERENCE_SERVER": server.URL, "ENTAIL_STORE_SERVER": server.URL, "HOME": t.TempDir()}
+	return map[string]string{
+		"ENTAIL_SERVER": server.URL, "ENTAIL_INFERENCE_SERVER": server.URL, "ENTAIL_STORE_SERVER": server.URL, "ENTAIL_TUPLE_SERVER": server.URL,
+		"HOME": t.TempDir(),
+	}
 }
 
 // TestTheExamplesOfTheHelpWork runs each; those of `entail policy` have a test of their own.

@@ -49,7 +49,17 @@ func pageOf[T any, M proto.Message](all []T, key func(T) string, r rpc.Paged, me
 		return nil, "", err
 	}
 	if rows = fit(items, maxAnswer, message); len(rows) < len(items) {
-		next = rpc.PageToken(r, key(items[len(rows)-1]))
+		_, next, err = rpc.Page(all, key, shorter{r, int32(len(rows))})
 	}
-	return rows, next, nil
+	return rows, next, err
 }
+
+// shorter asks for less.
+type shorter struct {
+	rpc.Paged
+
+	size int32
+}
+
+// GetPageSize implements [rpc.Paged].
+func (s shorter) GetPageSize() int32 { return s.size }

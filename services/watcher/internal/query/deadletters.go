@@ -23,13 +23,13 @@ const defaultPageSize = 100
 // ListDeadLetters lists what could not be processed, newest first. A page token is the
 // letter that the page before ended with.
 func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
+	token, seal, err := rpc.Unseal(r)
+	if err != nil {
+		return nil, err
+	}
 	var before uint64
-	if r.GetPageToken() != "" {
-		last, err := rpc.PageKey(r)
-		if err != nil {
-			return nil, err
-		}
-		if before, err = strconv.ParseUint(last, 10, 64); err != nil {
+	if token != "" {
+		if before, err = strconv.ParseUint(token, 10, 64); err != nil {
 			return nil, rpc.Invalid("the page token is of no dead letter: %w", err)
 		}
 	}
@@ -42,7 +42,7 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 		response.DeadLetters = append(response.DeadLetters, wire(letter))
 	}
 	if next != 0 {
-		response.NextPageToken = rpc.PageToken(r, strconv.FormatUint(next, 10))
+		response.NextPageToken = seal(strconv.FormatUint(next, 10))
 	}
 	return response, nil
 }

@@ -267,6 +267,16 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	}
 }
 
+// sealed is a page token of the dead letters of a service.
+func sealed(t *testing.T, service, says string) string {
+	t.Helper()
+	_, seal, err := rpc.Unseal(&syncv1.ListDeadLettersRequest{Service: service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal(says)
+}
+
 // letter parks a message as the consumer runtime does.
 func (b *bed) letter(service, subject string, data []byte) uint64 {
 	b.t.Helper()
@@ -325,8 +335,7 @@ func TestDeadLettersArePagedNewestFirst(t *testing.T) {
 			}
 		})
 	}
-	of := rpc.PageToken(&syncv1.ListDeadLettersRequest{Service: topology.TupleSync}, "12")
-	for _, token := range []string{"x", "-1", "0", of, rpc.PageToken(&syncv1.ListDeadLettersRequest{}, "-1")} {
+	for _, token := range []string{"x", "-1", "0", sealed(t, topology.TupleSync, "12"), sealed(t, "", "-1")} {
 		_, err := b.ListDeadLetters(t.Context(), &syncv1.ListDeadLettersRequest{PageToken: token})
 		refused(t, err, connect.CodeInvalidArgument, "page token")
 	}
