@@ -51,7 +51,11 @@ func (o offered) complete(cmd *cobra.Command, _ []string, typed string) ([]strin
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	case names := <-found:
 		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, typed) })
-		return names, cobra.ShellCompDirectiveNoFileComp
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if len(names) > 0 && strings.HasSuffix(names[0], "/") {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return names, directive
 	}
 }
 
@@ -72,6 +76,29 @@ func (c cluster) namespaces(ctx context.Context, _ string) []string {
 // of offers the objects of a kind in a namespace, which is known once the flags are read.
 func (c cluster) of(kind kinds.Kind, namespace *string) offered {
 	return func(ctx context.Context, _ string) []string { return c.names(ctx, kind.Served(), *namespace) }
+}
+
+// objects offers KIND/ of all kinds that services follow, then KIND/NAME, as [parseObject] reads them.
+func (c cluster) objects(namespace *string) offered {
+	return func(ctx context.Context, typed string) []string {
+		var names []string
+		for _, kind := range kinds.All() {
+			prefix, in := strings.ToLower(kind.Kind)+"/", *namespace
+			if kind.Global {
+				in = ""
+			}
+			if !strings.HasPrefix(typed, prefix) {
+				names = append(names, prefix)
+				continue
+			}
+			names = c.names(ctx, kind.Served(), in)
+			for i := range names {
+				names[i] = prefix + names[i]
+			}
+			return names
+		}
+		return names
+	}
 }
 
 // roles offers NAME and clusterrole/NAME, as [parseRole] reads them.
