@@ -53,7 +53,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: syncer,
 		outages: controller.NewOutages(rt.Log, syncer.TellOutage),
 	}
-	stores := querystore.New(state, merges, parts.OpenFGA, parts.View.Complete)
+	stores := querystore.New(state, merges, policies, parts.OpenFGA, parts.View.Complete)
 	app := controller.App(parts, r,
 		rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
 			storev1connect.StoreServiceHandler(stores), querystore.Access()),

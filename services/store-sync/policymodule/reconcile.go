@@ -4,6 +4,7 @@ package policymodule
 
 import (
 	"context"
+	"slices"
 
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -68,6 +69,17 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 		}
 	}
 	return members, err
+}
+
+// Registered reports whether a document of the name refers to a Store.
+func (p *Provider) Registered(store event.Key, name string) bool {
+	return slices.ContainsFunc(p.state.snapshot(store).input.Documents, func(d plan.Document) bool { return d.Name == name })
+}
+
+// Preview is what would become of documents that are registered with a Store, and of the
+// AuthorizationModels of all.
+func (p *Provider) Preview(store event.Key, documents []plan.Document) plan.Plan {
+	return plan.Make(p.state.snapshot(store, documents...).input)
 }
 
 func (p *Provider) member(d document, v plan.Validation) module.Member {

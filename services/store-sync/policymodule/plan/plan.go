@@ -30,6 +30,16 @@ type Input struct {
 	Has []*corev1alpha1.AuthorizationModel
 }
 
+// Preview adds a document, or has it take the place of that of its name and keep its age.
+func (in *Input) Preview(d Document) {
+	i := slices.IndexFunc(in.Documents, func(has Document) bool { return has.Name == d.Name })
+	if i < 0 {
+		in.Documents = append(in.Documents, d)
+		return
+	}
+	in.Documents[i].Present = d.Present
+}
+
 // Plan is what to do.
 type Plan struct {
 	moduleplan.Plan
@@ -40,8 +50,10 @@ type Plan struct {
 
 // Validation is what became of a document in the policy.
 type Validation struct {
-	// Findings are the errors; none if it is valid.
+	// Findings are the errors, the first of them where there are very many; none if it is valid.
 	Findings []iaplv1alpha1.Finding
+	// Errors is how many there are.
+	Errors int
 	// AuthorizationModel is the one that holds its module, if only of an earlier text; empty if nothing of it is live.
 	AuthorizationModel string
 }
@@ -133,7 +145,7 @@ func (in Input) plan(s *selection, p *policy.Policy) Plan {
 		if d.Present == nil {
 			continue
 		}
-		v := Validation{Findings: s.findings(i)}
+		v := Validation{Findings: s.findings(i), Errors: len(s.refused[i])}
 		if name := in.nameOf(d.Name); kept[name] {
 			v.AuthorizationModel = name
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 	"connectrpc.com/connect"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func TestEveryTargetIsWhatTheLibraryMakes(t *testing.T) {
@@ -118,6 +121,18 @@ func TestTheWorstOfAllChanges(t *testing.T) {
 				t.Errorf("the first is %v", c)
 			}
 		})
+	}
+}
+
+func TestFilesAreComparedWithAStoreOfNothing(t *testing.T) {
+	s := New(func(context.Context, string) ([]*syntax.Document, policy.Options, error) {
+		return nil, policy.Options{}, nil
+	})
+	beside := written(example(t))
+	beside.Beside = "demo"
+	got := must(s.DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: registered("demo"), New: beside}))(t)
+	if got.GetWorst() != policyv1.Class_CLASS_HARMLESS || got.GetTotal() == 0 || got.GetOldFindings().GetTotal() != 0 {
+		t.Errorf("got %v", got)
 	}
 }
 

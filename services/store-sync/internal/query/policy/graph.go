@@ -29,7 +29,7 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 		return nil, err
 	}
 	if p == nil {
-		return &policyv1.GraphPolicyResponse{Findings: findings(found)}, nil
+		return &policyv1.GraphPolicyResponse{Findings: Findings(found)}, nil
 	}
 	drawing, err := draw(graph.Of(p, filter), r.GetFormat())
 	if err == nil && len(drawing) > maxDrawing {
@@ -38,7 +38,7 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 	if err != nil {
 		return nil, rpc.Invalid("%s", err)
 	}
-	return &policyv1.GraphPolicyResponse{Content: string(drawing), Findings: findings(found)}, nil
+	return &policyv1.GraphPolicyResponse{Content: string(drawing), Findings: Findings(found)}, nil
 }
 
 func draw(g *graph.Graph, format policyv1.Format) ([]byte, error) {

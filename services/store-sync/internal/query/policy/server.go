@@ -49,5 +49,5 @@ func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest
 	if p != nil && r.GetLint() {
 		found = found.Join(lint.Policy(p))
 	}
-	return &policyv1.CheckPolicyResponse{Ok: p != nil, Findings: findings(found)}, nil
+	return &policyv1.CheckPolicyResponse{Ok: p != nil, Findings: Findings(found)}, nil
 }

@@ -273,6 +273,12 @@ func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
 			}
 		})
 	}
+	unused := written("actions: [{name: unused}]\n")
+	unused.Beside = "demo"
+	got := must(newServer(t, "actions:\n", "actions:\n  - name: spare\n").CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: unused}))(t)
+	if want := []string{"W-UNUSED-ACTION"}; !got.GetOk() || !slices.Equal(codes(got.GetFindings()), want) {
+		t.Errorf("beside what is warned of itself: %v", got)
+	}
 	p := written(volume)
 	p.Beside, p.Replaces = "demo", []string{"team/other"}
 	_, err := newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p})
