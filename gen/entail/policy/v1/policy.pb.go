@@ -1672,7 +1672,12 @@ type GraphPolicyRequest struct {
 	// Only actions that match.
 	Actions string `protobuf:"bytes,4,opt,name=actions,proto3" json:"actions,omitempty"`
 	// Only what services provide whose names match.
-	Owners        string `protobuf:"bytes,5,opt,name=owners,proto3" json:"owners,omitempty"`
+	Owners string `protobuf:"bytes,5,opt,name=owners,proto3" json:"owners,omitempty"`
+	// Name of a type: only what is at most depth relations away from it, or one.
+	Focus string `protobuf:"bytes,6,opt,name=focus,proto3" json:"focus,omitempty"`
+	Depth int32  `protobuf:"varint,7,opt,name=depth,proto3" json:"depth,omitempty"`
+	// One box for the types of each service whose name matches, but for that of focus.
+	Collapse      string `protobuf:"bytes,8,opt,name=collapse,proto3" json:"collapse,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1738,6 +1743,27 @@ func (x *GraphPolicyRequest) GetActions() string {
 func (x *GraphPolicyRequest) GetOwners() string {
 	if x != nil {
 		return x.Owners
+	}
+	return ""
+}
+
+func (x *GraphPolicyRequest) GetFocus() string {
+	if x != nil {
+		return x.Focus
+	}
+	return ""
+}
+
+func (x *GraphPolicyRequest) GetDepth() int32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *GraphPolicyRequest) GetCollapse() string {
+	if x != nil {
+		return x.Collapse
 	}
 	return ""
 }
@@ -2200,14 +2226,18 @@ const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1c\n" +
 	"\ttruncated\x18\x03 \x01(\bR\ttruncated\x12\x14\n" +
 	"\x05total\x18\x04 \x01(\x05R\x05total\x126\n" +
-	"\bfindings\x18\x05 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"\xbf\x02\n" +
+	"\bfindings\x18\x05 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"\xa7\x03\n" +
 	"\x12GraphPolicyRequest\x128\n" +
 	"\x06policy\x18\x01 \x01(\v2\x18.entail.policy.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\x12\x88\x01\n" +
 	"\x06format\x18\x02 \x01(\x0e2\x18.entail.policy.v1.FormatBV\xbaHS\xba\x01K\n" +
 	"\rformat.chosen\x12/choose FORMAT_SVG, FORMAT_DOT or FORMAT_MERMAID\x1a\tthis != 0\x82\x01\x02\x10\x01R\x06format\x12\x1e\n" +
 	"\x05types\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05types\x12\"\n" +
 	"\aactions\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\aactions\x12 \n" +
-	"\x06owners\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06owners\"g\n" +
+	"\x06owners\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06owners\x12\x1e\n" +
+	"\x05focus\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05focus\x12 \n" +
+	"\x05depth\x18\a \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\x05depth\x12$\n" +
+	"\bcollapse\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\bcollapse\"g\n" +
 	"\x13GraphPolicyResponse\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x126\n" +
 	"\bfindings\x18\x02 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"L\n" +

@@ -355,7 +355,10 @@ func TestPolicyGraphDrawsInEveryFormat(t *testing.T) {
 	if got := run(t, "graph", dir, "--as", "dot", "--types", "^tenant$"); got.code != 0 || !strings.Contains(got.out, "tenant") || strings.Contains(got.out, "project") {
 		t.Errorf("filtered: %+v", got)
 	}
-	for _, args := range [][]string{{"--as", "png"}, {"--types", "("}} {
+	if got := run(t, "graph", dir, "--as", "dot", "--focus", "project", "--depth", "1", "--collapse", "."); got.code != 0 || !strings.Contains(got.out, "owner load-balancer-api") || !strings.Contains(got.out, `"project"`) {
+		t.Errorf("focused: %+v", got)
+	}
+	for _, args := range [][]string{{"--as", "png"}, {"--types", "("}, {"--collapse", "("}, {"--focus", "nobody"}} {
 		if got := run(t, append([]string{"graph", dir}, args...)...); got.code != 2 {
 			t.Errorf("%v: %+v", args, got)
 		}

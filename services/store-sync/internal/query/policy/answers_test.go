@@ -212,6 +212,8 @@ func TestADrawingIsFiltered(t *testing.T) {
 		`"project"`:           {Types: "^tenant$"},
 		"loadbalancer_create": {Actions: "_get$"},
 		`"loadbalancer"`:      {Owners: "^tenant-api$"},
+		`"tenant" [`:          {Focus: "project"},
+		`"organization"`:      {Collapse: "^enterprise"},
 	} {
 		r.Policy, r.Format = registered("demo"), policyv1.Format_FORMAT_DOT
 		got := must(newServer(t).GraphPolicy(t.Context(), r))(t)
@@ -219,10 +221,12 @@ func TestADrawingIsFiltered(t *testing.T) {
 			t.Errorf("there is %s in\n%s", gone, got.GetContent())
 		}
 	}
-	for field, r := range map[string]*policyv1.GraphPolicyRequest{"types: ": {Types: "("}, "actions: ": {Actions: "["}, "owners: ": {Owners: "*"}} {
+	for field, r := range map[string]*policyv1.GraphPolicyRequest{"types: ": {Types: "("}, "actions: ": {Actions: "["}, "owners: ": {Owners: "*"}, "collapse: ": {Collapse: "+"}} {
 		_, err := newServer(t).GraphPolicy(t.Context(), r)
 		refused(t, err, connect.CodeInvalidArgument, field+"error parsing regexp")
 	}
+	_, err := newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: registered("demo"), Format: policyv1.Format_FORMAT_DOT, Focus: "nobody"})
+	refused(t, err, connect.CodeNotFound, `focus: there is no type "nobody"`)
 }
 
 func TestFilesAreWrittenInOneForm(t *testing.T) {

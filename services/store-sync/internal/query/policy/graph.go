@@ -31,6 +31,9 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 	if p == nil {
 		return &policyv1.GraphPolicyResponse{Findings: Findings(found)}, nil
 	}
+	if err := filter.Validate(p); err != nil {
+		return nil, rpc.NotFound("%s", err)
+	}
 	drawing, err := draw(graph.Of(p, filter), r.GetFormat())
 	if err == nil && len(drawing) > maxDrawing {
 		err = fmt.Errorf("the drawing has %d bytes, of at most %d: filter by type, action or owner", len(drawing), maxDrawing)
@@ -56,11 +59,16 @@ func draw(g *graph.Graph, format policyv1.Format) ([]byte, error) {
 
 // filterOf compiles expressions; an empty one filters nothing.
 func filterOf(r *policyv1.GraphPolicyRequest) (graph.Filter, error) {
-	var f graph.Filter
+	f := graph.Filter{Focus: r.GetFocus(), Depth: int(r.GetDepth())}
 	for _, e := range []struct {
 		field, expression string
 		compiled          **regexp.Regexp
-	}{{"types", r.GetTypes(), &f.Types}, {"actions", r.GetActions(), &f.Actions}, {"owners", r.GetOwners(), &f.Owners}} {
+	}{
+		{"types", r.GetTypes(), &f.Types},
+		{"actions", r.GetActions(), &f.Actions},
+		{"owners", r.GetOwners(), &f.Owners},
+		{"collapse", r.GetCollapse(), &f.Collapse},
+	} {
 		if e.expression == "" {
 			continue
 		}
