@@ -21,9 +21,11 @@ func (g *Graph) Reduce(f Filter) *Graph {
 		g.Brief = true
 		g.showUnions()
 	}
-	slices.SortFunc(g.Nodes, func(a, b *Node) int { return strings.Compare(a.id(), b.id()) })
+	slices.SortFunc(g.Nodes, compareNodes)
 	return g
 }
+
+func compareNodes(a, b *Node) int { return strings.Compare(a.id(), b.id()) }
 
 // collapse has one node for all types of an owner that the filter matches, but for the owner of the focus.
 func (g *Graph) collapse(f Filter) *Graph {
@@ -68,12 +70,14 @@ func (g *Graph) collapse(f Filter) *Graph {
 // join adds what another edge says, with its nodes in others. Arrows within a collapsed node are left out.
 func (e *Edge) join(o *Edge, in map[*Node]*Node) {
 	for _, n := range o.To {
-		if n = in[n]; !slices.Contains(e.To, n) && (n != e.From || n.Types == 0) {
+		if n = in[n]; n != e.From || n.Types == 0 {
 			e.To = append(e.To, n)
 		}
 	}
-	slices.SortFunc(e.To, func(a, b *Node) int { return strings.Compare(a.id(), b.id()) })
-	e.Flows = slices.CompactFunc(slices.SortedFunc(slices.Values(slices.Concat(e.Flows, o.Flows)), compareFlows), func(a, b Flow) bool { return a == b })
+	slices.SortFunc(e.To, compareNodes)
+	e.Flows = append(e.Flows, o.Flows...)
+	slices.SortFunc(e.Flows, compareFlows)
+	e.To, e.Flows = slices.Compact(e.To), slices.Compact(e.Flows)
 	if len(e.To) == len(o.To) {
 		e.union = o.union
 	}

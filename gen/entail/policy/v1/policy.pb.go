@@ -320,7 +320,8 @@ type Policy struct {
 	// Without them a Store's policy, and files beside one, have the options of the Store; other files have the defaults.
 	Options *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	// Name of a Store whose PolicyDocuments the files are part of one policy with: what would become
-	// of them were they applied. Manifests take the place of the PolicyDocuments that they name.
+	// of them were they applied. Manifests take the place of the PolicyDocuments that they name. What
+	// the Store's other modules and limits allow, StoreService.PreviewModel tells.
 	Beside string `protobuf:"bytes,4,opt,name=beside,proto3" json:"beside,omitempty"`
 	// PolicyDocuments of that Store, each as NAMESPACE/NAME, whose place the files take besides.
 	Replaces      []string `protobuf:"bytes,5,rep,name=replaces,proto3" json:"replaces,omitempty"`

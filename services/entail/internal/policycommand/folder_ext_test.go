@@ -45,6 +45,7 @@ func TestFoldersAreReadAsPeopleHaveThem(t *testing.T) {
 		"a hidden folder":             {map[string]string{"dir/.git/a.yaml": volume, "dir/a.yaml": volume, "dir/.b.yaml": volume}, []string{"dir"}},
 		"a link to a folder":          {map[string]string{"dir/a.yaml": volume, "link": "-> dir"}, []string{"link"}},
 		"a link to a folder in one":   {map[string]string{"other/a.yaml": volume, "dir/link": "-> ../other"}, []string{"dir"}},
+		"a link that leads nowhere":   {map[string]string{"dir/a.yaml": volume, "dir/notes": "-> nowhere"}, []string{"dir"}},
 		"links that lead in a circle": {map[string]string{"dir/a.yaml": volume, "dir/sub/up": "-> .."}, []string{"dir"}},
 		"a suffix in capitals":        {map[string]string{"dir/a.YAML": volume}, []string{"dir"}},
 		"assertions by their name":    {map[string]string{"dir/a.yaml": volume, "dir/a_test.yaml": "nonsense: []\n"}, []string{"dir"}},
@@ -75,6 +76,15 @@ func TestAssertionsBesideThePolicyAreAsked(t *testing.T) {
 	inFolder(t, map[string]string{"policies/a.yaml": volume, "policies/a_test.yaml": assertions})
 	if got := run(t, "test", "policies"); got.code != 0 || !strings.Contains(got.out, "1 passed, 0 failed") {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheSamplesAreFoldersThatPass(t *testing.T) {
+	samples := filepath.Join("..", "..", "..", "..", "deploy", "samples")
+	for _, args := range [][]string{{"check", "policy"}, {"test", "policy"}, {"check", "policydocuments"}} {
+		if got := run(t, args[0], filepath.Join(samples, args[1])); got.code != 0 {
+			t.Errorf("%q: %+v", args, got)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/lint"
+	"github.com/entail-dev/entail/services/policy/openfga"
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
@@ -49,5 +50,8 @@ func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest
 	if p != nil && r.GetLint() {
 		found = found.Join(lint.Policy(p))
 	}
-	return &policyv1.CheckPolicyResponse{Ok: p != nil, Findings: Findings(found)}, nil
+	if p != nil && r.GetPolicy().GetBeside() != "" {
+		found = found.Join(openfga.Check(p, openfga.Options{MaxTypes: -1, MaxBytes: -1}))
+	}
+	return &policyv1.CheckPolicyResponse{Ok: !found.HasErrors(), Findings: Findings(found)}, nil
 }

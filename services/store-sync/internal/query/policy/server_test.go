@@ -262,6 +262,7 @@ func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
 		"one that is there already":        {example(t), nil, []string{"E-DUP-TYPE"}},
 		"a new version of it":              {example(t), []string{"team/lb"}, nil},
 		"a manifest of the same object":    {manifest, nil, nil},
+		"a name that no model has":         {strings.Replace(volume, "name: volume", "name: define", 1), nil, []string{"E-OPENFGA-KEYWORD"}},
 		"a manifest that takes types away": {strings.Replace(manifest, "  resourceTypes", "  actions: []\n  # resourceTypes", 1), nil, []string{"E-"}},
 	} {
 		t.Run(name, func(t *testing.T) {
