@@ -80,8 +80,14 @@ func TestModelPreviewTakesPolicies(t *testing.T) {
 		}}, Total: 2, Truncated: true,
 	}}}
 	const document = "actions: []\n"
-	file := written(t, document)
-	dir := t.TempDir()
+	file, dir := written(t, document), t.TempDir()
+	manifest := filepath.Join(t.TempDir(), "a.json")
+	if err := os.WriteFile(manifest, []byte(`{"apiVersion": "iapl.infratographer.com/v1alpha1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m.ask(t, "preview", "demo", "-f", manifest); len(m.previewed.GetDocuments().GetFiles()) != 1 {
+		t.Errorf("asked %v", m.previewed)
+	}
 	for name, content := range map[string]string{"a.yaml": document, "b.yml": "unions: []\n", "a_test.yaml": "allow: []\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

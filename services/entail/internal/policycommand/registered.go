@@ -1,6 +1,7 @@
 package policycommand
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -103,8 +104,10 @@ func Documents(in io.Reader, path string) (documents *policyv1.Files, text []byt
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(files) == 1 && !isPolicy.Match(files[0].Content) {
-		return nil, files[0].Content, nil
+	if len(files) == 1 {
+		if text := files[0].Content; !isPolicy.Match(text) && !bytes.HasPrefix(text, []byte("{")) {
+			return nil, text, nil
+		}
 	}
 	return message(files), nil, nil
 }
