@@ -56,7 +56,7 @@ type StoreServiceClient interface {
 	GetStore(context.Context, *v1.GetStoreRequest) (*v1.GetStoreResponse, error)
 	// GetModel reads the model that is live in OpenFGA.
 	GetModel(context.Context, *v1.GetModelRequest) (*v1.GetModelResponse, error)
-	// PreviewModel merges a module, or PolicyDocuments, into a store's model and tells what would come of it.
+	// PreviewModel merges a module into a store's model and tells what would come of it.
 	// Nothing is written.
 	PreviewModel(context.Context, *v1.PreviewModelRequest) (*v1.PreviewModelResponse, error)
 	// DiffModel tells what differs between two models of a store.
@@ -169,7 +169,7 @@ type StoreServiceHandler interface {
 	GetStore(context.Context, *v1.GetStoreRequest) (*v1.GetStoreResponse, error)
 	// GetModel reads the model that is live in OpenFGA.
 	GetModel(context.Context, *v1.GetModelRequest) (*v1.GetModelResponse, error)
-	// PreviewModel merges a module, or PolicyDocuments, into a store's model and tells what would come of it.
+	// PreviewModel merges a module into a store's model and tells what would come of it.
 	// Nothing is written.
 	PreviewModel(context.Context, *v1.PreviewModelRequest) (*v1.PreviewModelResponse, error)
 	// DiffModel tells what differs between two models of a store.
