@@ -64,14 +64,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	return app, nil
 }
 
-// registered finds the PolicyDocuments of a Store, valid or not, and the options of its policy.
+// registered finds the PolicyDocuments of a Store, and the options of its policy.
 func registered(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
-	return func(_ context.Context, name string) ([]*syntax.Document, policy.Options, error) {
+	return func(_ context.Context, name string, accepted bool) ([]*syntax.Document, policy.Options, error) {
 		found, err := rpc.Find(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
 		if err != nil {
 			return nil, policy.Options{}, err
 		}
-		documents, options, err := policies.Documents(found.Key)
+		documents, options, err := policies.Documents(found.Key, accepted)
 		if err != nil {
 			return nil, options, rpc.Invalid("Store %s: %s", name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -95,12 +96,21 @@ func (p *Provider) member(d document, v plan.Validation) module.Member {
 // Modules are none: AuthorizationModels carry them all.
 func (p *Provider) Modules(event.Key) ([]model.Module, bool) { return nil, true }
 
-// Documents are those that are registered with a Store, valid or not, and the options of its policy.
-func (p *Provider) Documents(store event.Key) ([]*syntax.Document, policy.Options, error) {
+// Documents are those that are registered with a Store, valid or not, or what is accepted of them;
+// and the options of its policy.
+func (p *Provider) Documents(store event.Key, accepted bool) ([]*syntax.Document, policy.Options, error) {
 	found := p.state.snapshot(store)
-	documents := make([]*syntax.Document, len(found.input.Documents))
-	for i, d := range found.input.Documents {
-		documents[i] = plan.Read("policydocument/"+d.Name, d.Name, d.Present)
+	texts := map[string]*iaplv1alpha1.Policy{}
+	for _, d := range found.input.Documents {
+		texts[d.Name] = d.Present
+	}
+	if accepted {
+		result, _ := p.plans.Get(store, found.input) // It has no errors.
+		texts = result.Texts
+	}
+	var documents []*syntax.Document
+	for name, text := range texts {
+		documents = append(documents, plan.Read("policydocument/"+name, name, text))
 	}
 	options, err := found.input.Options()
 	if err != nil {

@@ -414,7 +414,8 @@ type Policy_Files struct {
 }
 
 type Policy_Store struct {
-	// Name of a Store: the PolicyDocuments that refer to it, as they are declared now.
+	// Name of a Store: the PolicyDocuments that refer to it, as they are declared now. To compare, and
+	// beside files, what is accepted of them.
 	Store string `protobuf:"bytes,2,opt,name=store,proto3,oneof"`
 }
 

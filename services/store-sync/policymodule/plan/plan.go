@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -46,6 +47,8 @@ type Plan struct {
 
 	// Validations are by the names of documents that are present.
 	Validations map[string]Validation
+	// Texts are what documents, present or gone, say in the policy that is to be live; nothing where they are refused.
+	Texts map[string]*iaplv1alpha1.Policy
 }
 
 // Validation is what became of a document in the policy.
@@ -140,8 +143,9 @@ func (in Input) plan(s *selection, p *policy.Policy) Plan {
 		kept[o.Name] = true
 	}
 	keep := func(m *corev1alpha1.AuthorizationModel) bool { return kept[m.Name] }
-	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}}
+	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}, Texts: map[string]*iaplv1alpha1.Policy{}}
 	for i, d := range s.documents {
+		result.Texts[d.Name] = cmp.Or(s.text(i, s.pending), &iaplv1alpha1.Policy{})
 		if d.Present == nil {
 			continue
 		}

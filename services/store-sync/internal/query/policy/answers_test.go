@@ -125,7 +125,7 @@ func TestTheWorstOfAllChanges(t *testing.T) {
 }
 
 func TestFilesAreComparedWithAStoreOfNothing(t *testing.T) {
-	s := New(func(context.Context, string) ([]*syntax.Document, policy.Options, error) {
+	s := New(func(context.Context, string, bool) ([]*syntax.Document, policy.Options, error) {
 		return nil, policy.Options{}, nil
 	})
 	beside := written(example(t))

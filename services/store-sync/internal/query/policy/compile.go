@@ -21,7 +21,7 @@ func (s *Server) CompilePolicy(ctx context.Context, r *policyv1.CompilePolicyReq
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy())
+	p, found, err := s.read(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}

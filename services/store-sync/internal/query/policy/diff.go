@@ -39,9 +39,9 @@ func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesReque
 	return response, nil
 }
 
-// readSide is a policy to compare. Where nobody has registered anything yet, it is one of nothing.
+// readSide is a policy to compare, of a Store what is accepted. Where nobody has registered anything yet, it is one of nothing.
 func (s *Server) readSide(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
-	p, found, err := s.read(ctx, m)
+	p, found, err := s.read(ctx, m, true)
 	if m.GetStore() != "" && len(found) == 1 && found[0].Code == policy.CodeEmpty {
 		return &policy.Policy{}, nil, err
 	}

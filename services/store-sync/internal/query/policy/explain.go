@@ -19,7 +19,7 @@ func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionReq
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy())
+	p, found, err := s.read(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}

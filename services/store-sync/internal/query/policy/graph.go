@@ -24,7 +24,7 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy())
+	p, found, err := s.read(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}

@@ -25,12 +25,13 @@ const (
 	maxParts = 200_000
 )
 
-// read is the policy that a request means, nil where it has errors.
-func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
+// read is the policy that a request means, nil where it has errors. Files are beside what is accepted of a Store's
+// documents: that somebody else's is refused is nothing to them.
+func (s *Server) read(ctx context.Context, m *policyv1.Policy, accepted bool) (*policy.Policy, policy.Diagnostics, error) {
 	documents, unreadable := Documents(m.GetFiles().GetFiles())
 	options := optionsOf(m.GetOptions())
 	if store := cmp.Or(m.GetStore(), m.GetBeside()); store != "" {
-		registered, own, err := s.registered(ctx, store)
+		registered, own, err := s.registered(ctx, store, accepted || m.GetBeside() != "")
 		if err != nil {
 			return nil, nil, err
 		}

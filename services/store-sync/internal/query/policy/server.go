@@ -25,9 +25,9 @@ type Server struct {
 	turns      rpc.Turns
 }
 
-// Registered finds the documents that are registered for a Store, and the options that its model
-// asks for. Its error is what the caller gets.
-type Registered func(ctx context.Context, store string) ([]*syntax.Document, policy.Options, error)
+// Registered finds the documents that are registered for a Store, or what is accepted of them, and the
+// options that its model asks for. Its error is what the caller gets.
+type Registered func(ctx context.Context, store string, accepted bool) ([]*syntax.Document, policy.Options, error)
 
 // New makes one.
 func New(registered Registered) *Server {
@@ -43,7 +43,7 @@ func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy())
+	p, found, err := s.read(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}

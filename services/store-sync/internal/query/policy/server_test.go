@@ -185,7 +185,7 @@ func TestOptionsReachTheLanguage(t *testing.T) {
 
 func TestRequestsWaitForTheirTurn(t *testing.T) {
 	entered, goOn := make(chan struct{}), make(chan struct{})
-	s := New(func(context.Context, string) ([]*syntax.Document, policy.Options, error) {
+	s := New(func(context.Context, string, bool) ([]*syntax.Document, policy.Options, error) {
 		entered <- struct{}{}
 		<-goOn
 		return nil, policy.Options{}, nil

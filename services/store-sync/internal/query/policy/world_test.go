@@ -53,7 +53,7 @@ func registered(store string) *policyv1.Policy {
 func newServer(t *testing.T, edits ...string) *Server {
 	t.Helper()
 	content := example(t, edits...)
-	return New(func(_ context.Context, store string) ([]*syntax.Document, policy.Options, error) {
+	return New(func(_ context.Context, store string, _ bool) ([]*syntax.Document, policy.Options, error) {
 		if store != "demo" {
 			return nil, policy.Options{}, rpc.NotFound("there is no Store %q", store)
 		}
