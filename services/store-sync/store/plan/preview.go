@@ -26,7 +26,8 @@ func (in Input) After(p moduleplan.Plan, now metav1.Time) Input {
 			continue
 		}
 		changed := in.Modules[i].Value.DeepCopy()
-		changed.Spec = o.Spec
+		changed.Spec, changed.Annotations = o.Spec, map[string]string{}
+		maps.Copy(changed.Annotations, in.Modules[i].Value.Annotations)
 		maps.Copy(changed.Annotations, o.Annotations)
 		in.Modules[i].Value = changed
 	}
