@@ -53,7 +53,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: syncer,
 		outages: controller.NewOutages(rt.Log, syncer.TellOutage),
 	}
-	stores := querystore.New(state, merges, parts.OpenFGA, parts.View.Complete)
+	stores := querystore.New(state, merges, policies, parts.OpenFGA, parts.View.Complete)
 	app := controller.App(parts, r,
 		rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
 			storev1connect.StoreServiceHandler(stores), querystore.Access()),
@@ -64,14 +64,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	return app, nil
 }
 
-// registered finds the PolicyDocuments of a Store, valid or not, and the options of its policy.
+// registered finds the PolicyDocuments of a Store, and the options of its policy.
 func registered(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
-	return func(_ context.Context, name string) ([]*syntax.Document, policy.Options, error) {
+	return func(_ context.Context, name string, accepted bool) ([]*syntax.Document, policy.Options, error) {
 		found, err := rpc.Find(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
 		if err != nil {
 			return nil, policy.Options{}, err
 		}
-		documents, options, err := policies.Documents(found.Key)
+		documents, options, err := policies.Documents(found.Key, accepted)
 		if err != nil {
 			return nil, options, rpc.Invalid("Store %s: %s", name, err)
 		}

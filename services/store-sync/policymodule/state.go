@@ -45,8 +45,8 @@ type snapshot struct {
 	carriers  *module.Carriers
 }
 
-// snapshot gathers what the view holds.
-func (s *state) snapshot(store event.Key) *snapshot {
+// snapshot gathers what the view holds, and what it would hold with some more documents.
+func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot {
 	found := &snapshot{carriers: s.shared.CarriersOf(store, corev1alpha1.DocumentAnnotation)}
 	found.input.Store.Name = store.Name
 	for _, d := range s.documents.By(byStoreRef, store.Name) {
@@ -58,6 +58,9 @@ func (s *state) snapshot(store event.Key) *snapshot {
 		found.input.Documents = append(found.input.Documents, plan.Document{
 			Name: name, Present: &d.Value.Spec.Policy, Created: d.Value.CreationTimestamp.Time,
 		})
+	}
+	for _, d := range previewed {
+		found.input.Preview(d)
 	}
 	for _, m := range found.carriers.Models {
 		found.input.Has = append(found.input.Has, bare(m))
@@ -90,7 +93,7 @@ func (s *state) roomOf(store event.Key) *plan.Room {
 }
 
 // empty reports whether the Store has no policy.
-func (f *snapshot) empty() bool { return len(f.documents)+len(f.carriers.Models) == 0 }
+func (f *snapshot) empty() bool { return len(f.input.Documents)+len(f.carriers.Models) == 0 }
 
 // defined is all that modules define.
 func defined(modules []string) map[string]bool {

@@ -42,7 +42,7 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 		err = fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	if !errors.Is(err, exit.ErrTold) {
-		_, _ = fmt.Fprintln(around.Err, "entail:", describe(err))
+		writeFailure(around.Err, args, err)
 	}
 	return exit.Code(err)
 }

@@ -98,14 +98,19 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 // origin names the cluster only of an AuthorizationModel that lives in another one than the Store.
 func (in Input) origin(m Module) model.Origin {
 	if document := m.document(); document != "" && m.Key.Cluster == in.Key.Cluster {
-		namespace, name := path.Split(document)
-		return model.Origin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
+		return DocumentOrigin(document)
 	}
 	o := model.Origin{Kind: model.AuthorizationModel, Name: m.Key.Name}
 	if m.Key.Cluster != in.Key.Cluster {
 		o.Scope = m.Key.Cluster
 	}
 	return o
+}
+
+// DocumentOrigin is that of the module of a PolicyDocument.
+func DocumentOrigin(document string) model.Origin {
+	namespace, name := path.Split(document)
+	return model.Origin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
 }
 
 // mergeErr is why there is no model to write.
