@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	connectrpc.com/connect v1.21.1
+	github.com/entail-dev/entail/deploy v0.0.0
 	github.com/entail-dev/entail/gen v0.0.0
 	github.com/entail-dev/entail/services/implied-role v0.0.0
 	github.com/entail-dev/entail/services/internal v0.0.0
@@ -158,6 +159,7 @@ require (
 )
 
 replace (
+	github.com/entail-dev/entail/deploy => ../../deploy
 	github.com/entail-dev/entail/gen => ../../gen
 	github.com/entail-dev/entail/services/implied-role => ../implied-role
 	github.com/entail-dev/entail/services/internal => ../internal
