@@ -96,6 +96,7 @@ require (
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
+	github.com/openfga/go-sdk v0.7.3 // indirect
 	github.com/openfga/language/pkg/go v0.3.2 // indirect
 	github.com/openfga/openfga v1.22.1 // indirect
 	github.com/pelletier/go-toml/v2 v2.2.4 // indirect
