@@ -14,8 +14,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// maxPause bounds for how long a server can have itself left alone.
-const maxPause = time.Minute
+// A server can have itself left alone for no shorter and no longer than this.
+const (
+	minPause = 100 * time.Millisecond
+	maxPause = time.Minute
+)
 
 // pace keeps calls off a server that asked to be left alone, as one does that limits their rate.
 type pace struct {
@@ -57,10 +60,11 @@ func (p *pace) wait(ctx context.Context) error {
 // hold notes what an error says of the time until the next call; false when it says nothing.
 func (p *pace) hold(err error) bool {
 	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok && err != nil {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			pause := min(max(info.GetRetryDelay().AsDuration(), minPause), maxPause)
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if until := time.Now().Add(min(info.GetRetryDelay().AsDuration(), maxPause)); until.After(p.until) {
+			if until := time.Now().Add(pause); until.After(p.until) {
 				p.until = until
 			}
 			return true
