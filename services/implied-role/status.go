@@ -141,7 +141,7 @@ func statusOf(rule state.Rule, s infer.Status, children childList) controller.St
 	if s.Parent.Name != "" {
 		fields.Inferences = rolev1alpha1.RuleInferences{ParentRole: s.Parent.String(), ChildRoles: children.names}
 	}
-	ours := []string{rolev1alpha1.Accepted, rolev1alpha1.Acyclic, rolev1alpha1.ChildRoleFound, rolev1alpha1.Synced}
+	ours := []string{rolev1alpha1.Accepted, rolev1alpha1.Acyclic, rolev1alpha1.ChildRoleFound, rolev1alpha1.Synced, rolev1alpha1.Ready}
 	fields.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now(), s.Conditions()...)
 	has.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now())
 	status := controller.Status{

@@ -28,4 +28,6 @@ const (
 	ChildRoleFound = "ChildRoleFound"
 	// Synced says that every RoleBinding that follows from the rule is there.
 	Synced = "Synced"
+	// Ready says both that the rule counts and that it is synced, for who asks for one word.
+	Ready = "Ready"
 )
