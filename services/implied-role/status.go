@@ -162,7 +162,7 @@ func statusOf(rule state.Rule, s infer.Status, children childList) controller.St
 const maxWarnings = 50
 
 // warn tells people of bindings that are not what they seem: those that have names which would
-// be those of what follows from a source, and a source that claims to be generated.
+// be those of what follows from a source, and a source that claims to be generated, or has the name.
 func (r *reconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
 	for _, name := range taken {
 		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
@@ -170,13 +170,23 @@ func (r *reconciler) warn(ctx context.Context, namespace, source string, taken [
 			Message: fmt.Sprintf("it has the name of a RoleBinding that follows from %s: delete or rename it", source),
 		})
 	}
+	b, note := r.state.Binding(namespace, source), condition.Note{Warning: true}
+	switch {
+	case b == nil:
+	case b.Labelled && !b.Generated():
+		note.Reason, note.Message = "ForeignLabel", fmt.Sprintf(
+			"the label %s says that it was generated, but it was not: it is left alone, and counts as explicit", infer.ManagedByLabel)
+	case b.Generated() && b.Source == "":
+		note.Reason, note.Message = "ReservedName", fmt.Sprintf(
+			"it has a name such as implied-role gives, but follows from nothing, so it is made to grant nothing: "+
+				"choose another name, or add the label %s=true before its subjects", infer.IndependentLabel)
+	}
 	uid := ""
-	if b := r.state.Binding(namespace, source); b != nil && b.Labelled && !b.Generated() {
+	if note.Reason != "" {
 		uid = string(b.UID)
 	}
 	if r.memory.of(namespace).isNews(source, uid) {
-		r.warnOf(ctx, r.state.BindingKey(namespace, source), left, condition.Note{Warning: true, Reason: "ForeignLabel", Message: fmt.Sprintf(
-			"the label %s says that it was generated, but it was not: it is left alone, and counts as explicit", infer.ManagedByLabel)})
+		r.warnOf(ctx, r.state.BindingKey(namespace, source), left, note)
 	}
 }
 

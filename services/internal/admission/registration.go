@@ -64,6 +64,7 @@ func (s *Server) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.next.Store(next)
 	if s.announced == nil || bytes.Equal(s.announced.chain, next.chain) {
 		s.serving.Store(next)
 		s.metrics.expiry.Set(float64(next.pair.Leaf.NotAfter.Unix()))
@@ -83,11 +84,7 @@ func (s *Server) register(ctx context.Context, c *certificate) error {
 	if err != nil && !missing {
 		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
 	}
-	var before []byte
-	if len(is.Webhooks) > 0 {
-		before = is.Webhooks[0].ClientConfig.CABundle
-	}
-	want, err := s.webhooks(ctx, c.bundle(before, time.Now()), is.Webhooks)
+	want, err := s.webhooks(ctx, c, is.Webhooks)
 	if err != nil {
 		return err
 	}
@@ -107,7 +104,7 @@ func (s *Server) register(ctx context.Context, c *certificate) error {
 	}
 	for i, webhook := range s.options.Webhooks {
 		if webhook.Scope != nil {
-			webhook.Scope.Registered(want[i].NamespaceSelector, changed)
+			webhook.Scope.Registered(want[i].NamespaceSelector)
 		}
 	}
 	return nil

@@ -73,9 +73,10 @@ func (s *Server) review(ctx context.Context, webhook Webhook, request *admission
 }
 
 func (s *Server) judge(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
-	if err := s.slots.Acquire(ctx, 1); err != nil {
-		return fmt.Errorf("waiting for %d other requests: %w", maxReviews, err)
+	giveBack, err := s.slots.take(ctx, request.Namespace)
+	if err != nil {
+		return err
 	}
-	defer s.slots.Release(1)
+	defer giveBack()
 	return webhook.Judge(ctx, request)
 }
