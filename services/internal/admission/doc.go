@@ -8,5 +8,6 @@
 // somebody else changes there is put back.
 //
 // Nobody but the API server is heard: it asks at a path that is registered, changes every few minutes,
-// and is told nobody else. And whoever asks much in one namespace keeps those out of none.
+// and is told nobody else. And whoever asks much in one namespace keeps those out of none. The
+// configuration says, too, since when nothing has passed that was not judged.
 package admission

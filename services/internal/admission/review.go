@@ -73,6 +73,9 @@ func (s *Server) review(ctx context.Context, webhook Webhook, request *admission
 }
 
 func (s *Server) judge(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
+	if _, err := s.Since(); err != nil {
+		return err // What is older than that counts as not judged.
+	}
 	giveBack, err := s.slots.take(ctx, request.Namespace)
 	if err != nil {
 		return err

@@ -88,6 +88,8 @@ type Server struct {
 	// wrong the last time.
 	registered time.Duration
 	failure    error
+	// inForce is since when nothing has passed that was not judged; zero if that is not known.
+	inForce time.Time
 }
 
 // New takes the address. It connects to nothing yet.
@@ -123,6 +125,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 // InForce is nil while the API server is known to ask.
 func (s *Server) InForce() error {
+	if _, err := s.Since(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.registered > 0 && bootclock.Since(s.registered) < forgotten {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
@@ -33,6 +34,7 @@ func newServer(t *testing.T, cfg Config, edit func(*Options)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.inForce = time.Now().Add(-time.Hour)
 	t.Cleanup(func() { _ = s.listener.Close() })
 	return s
 }
@@ -120,6 +122,55 @@ func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
 	cancel()
 	if err := s.judge(ctx, Webhook{}, &admissionv1.AdmissionRequest{Namespace: "other"}); err == nil {
 		t.Error("it was judged")
+	}
+}
+
+func TestNothingIsAllowedBeforeTheAPIServerKnowsOfTheWebhooks(t *testing.T) {
+	s := newServer(t, Config{}, nil)
+	webhook := Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return nil }}
+	for name, since := range map[string]time.Time{"it is not known": {}, "it is about to learn": soon()} {
+		s.inForce = since
+		if err := s.judge(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.InForce() == nil {
+			t.Errorf("%s: it is allowed", name)
+		}
+	}
+	if soon().Before(time.Now().Add(Settling)) || soon().Nanosecond() != 0 {
+		t.Errorf("soon is %s", soon())
+	}
+}
+
+func TestWhatWasAwayOrChangedIsInForceAnew(t *testing.T) {
+	s := newServer(t, Config{}, func(o *Options) { o.Webhooks = make([]Webhook, 1) })
+	made, at := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Truncate(time.Second)
+	ignore := admissionregistrationv1.Ignore
+	for name, c := range map[string]struct {
+		edit func(*admissionregistrationv1.ValidatingWebhookConfiguration)
+		kept bool
+	}{
+		"nothing": {func(*admissionregistrationv1.ValidatingWebhookConfiguration) {}, true},
+		"where it is asked": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].ClientConfig.CABundle = []byte("x")
+		}, true},
+		"what is refused": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Webhooks[0].FailurePolicy = &ignore }, false},
+		"where it asks": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		}, false},
+		"a webhook less": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Webhooks = nil }, false},
+		"a clock that is ahead": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Annotations[sinceAnnotation] = at.Add(time.Hour).Format(time.RFC3339)
+		}, false},
+		"it says nothing": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Annotations = nil }, false},
+		"it was made anew as it is": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.CreationTimestamp.Time = at.Add(time.Second)
+		}, false},
+	} {
+		is := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: make([]admissionregistrationv1.ValidatingWebhook, 1)}
+		is.CreationTimestamp.Time, is.Annotations = made, map[string]string{sinceAnnotation: at.Format(time.RFC3339)}
+		c.edit(is)
+		got := s.since(is, make([]admissionregistrationv1.ValidatingWebhook, 1))
+		if got.IsZero() == c.kept || c.kept && !got.Equal(at) {
+			t.Errorf("%s: it is %s", name, got)
+		}
 	}
 }
 

@@ -16,16 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/admission"
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/bootclock"
 )
 
-const (
-	// maxNamespaces are named; beyond, all are covered.
-	maxNamespaces = 5000
-	// settling is how long the API server may take to learn where it is to ask.
-	settling = time.Second
-)
+// maxNamespaces are named; beyond, all are covered.
+const maxNamespaces = 5000
 
 // scope is the namespaces in which RoleBindings are judged: those that have, or had, a rule. It is
 // kept in the configuration itself, where all replicas find it, and only grows: a rule may be under
@@ -171,14 +168,14 @@ func (s *scope) since(namespace string) time.Duration {
 
 // settle waits until the API server has had the time to learn that a namespace is covered.
 func (s *scope) settle(ctx context.Context, namespace string) error {
-	backoff.Sleep(ctx, settling-bootclock.Since(s.since(namespace)))
+	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.since(namespace)))
 	return s.settled(namespace)
 }
 
 // settled is nil if the API server has had the time to learn that a namespace is covered.
 func (s *scope) settled(namespace string) error {
 	since := s.since(namespace)
-	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= settling {
+	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {
 		return nil
 	}
 	return fmt.Errorf("the API server is about to learn that RoleBindings in namespace %s are judged", namespace)
