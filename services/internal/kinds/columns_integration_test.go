@@ -47,9 +47,9 @@ func all() []shown {
 		},
 		{
 			kind: kinds.ImpliedRoles(), namespace: "default", short: "ir", spec: `{"inference_rule":{"parent_role":"admin","child_role":"view","child_kind":"ClusterRole"}}`,
-			status:  `{"inferences":{"child_roles":["ClusterRole/view"]},` + ready + `,{"type":"Acyclic","status":"True","reason":"NoCycle","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,
-			columns: "Name Parent Child Ready Reason Acyclic Age", wide: "Parent Kind,Child Kind,Implies,Message",
-			row: `shown admin view False Because True Role ClusterRole ["ClusterRole/view"] do this`,
+			status:  `{"inferences":{"child_roles":["ClusterRole/view"]},` + ready + `,{"type":"Acyclic","status":"True","reason":"NoCycle","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"},{"type":"Judged","status":"False","reason":"Before","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,
+			columns: "Name Parent Child Ready Reason Acyclic Age", wide: "Parent Kind,Child Kind,Implies,Judged,Message",
+			row: `shown admin view False Because True Role ClusterRole ["ClusterRole/view"] False do this`,
 		},
 	}
 }

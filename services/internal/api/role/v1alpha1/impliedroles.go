@@ -73,6 +73,7 @@ type ImpliedRolesStatus struct {
 // +kubebuilder:printcolumn:name="Parent Kind",type=string,JSONPath=`.spec.inference_rule.parent_kind`,priority=1
 // +kubebuilder:printcolumn:name="Child Kind",type=string,JSONPath=`.spec.inference_rule.child_kind`,priority=1
 // +kubebuilder:printcolumn:name="Implies",type=string,JSONPath=`.status.inferences.child_roles`,priority=1
+// +kubebuilder:printcolumn:name="Judged",type=string,JSONPath=`.status.conditions[?(@.type=="Judged")].status`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ImpliedRoles struct {
