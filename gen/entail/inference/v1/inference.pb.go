@@ -3692,8 +3692,12 @@ type CheckDriftResponse struct {
 	ExtraTotal     int64 `protobuf:"varint,10,opt,name=extra_total,json=extraTotal,proto3" json:"extra_total,omitempty"`
 	AlteredTotal   int64 `protobuf:"varint,11,opt,name=altered_total,json=alteredTotal,proto3" json:"altered_total,omitempty"`
 	ConflictsTotal int64 `protobuf:"varint,12,opt,name=conflicts_total,json=conflictsTotal,proto3" json:"conflicts_total,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Rules that were written while nobody judged who writes rules: nobody knows whether those who did
+	// might give the child role. They differ from nothing.
+	Unjudged      []string `protobuf:"bytes,13,rep,name=unjudged,proto3" json:"unjudged,omitempty"`
+	UnjudgedTotal int64    `protobuf:"varint,14,opt,name=unjudged_total,json=unjudgedTotal,proto3" json:"unjudged_total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckDriftResponse) Reset() {
@@ -3806,6 +3810,20 @@ func (x *CheckDriftResponse) GetAlteredTotal() int64 {
 func (x *CheckDriftResponse) GetConflictsTotal() int64 {
 	if x != nil {
 		return x.ConflictsTotal
+	}
+	return 0
+}
+
+func (x *CheckDriftResponse) GetUnjudged() []string {
+	if x != nil {
+		return x.Unjudged
+	}
+	return nil
+}
+
+func (x *CheckDriftResponse) GetUnjudgedTotal() int64 {
+	if x != nil {
+		return x.UnjudgedTotal
 	}
 	return 0
 }
@@ -4116,7 +4134,7 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x06synced\x18\x04 \x01(\bR\x06synced\"h\n" +
 	"\x11CheckDriftRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12*\n" +
-	"\fmin_revision\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\x8b\x04\n" +
+	"\fmin_revision\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xce\x04\n" +
 	"\x12CheckDriftResponse\x12\x17\n" +
 	"\ain_step\x18\x01 \x01(\bR\x06inStep\x12<\n" +
 	"\amissing\x18\x02 \x03(\v2\".entail.inference.v1.BindingChangeR\amissing\x128\n" +
@@ -4131,7 +4149,9 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	" \x01(\x03R\n" +
 	"extraTotal\x12#\n" +
 	"\raltered_total\x18\v \x01(\x03R\falteredTotal\x12'\n" +
-	"\x0fconflicts_total\x18\f \x01(\x03R\x0econflictsTotal*Z\n" +
+	"\x0fconflicts_total\x18\f \x01(\x03R\x0econflictsTotal\x12\x1a\n" +
+	"\bunjudged\x18\r \x03(\tR\bunjudged\x12%\n" +
+	"\x0eunjudged_total\x18\x0e \x01(\x03R\runjudgedTotal*Z\n" +
 	"\x06Origin\x12\x16\n" +
 	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fORIGIN_EXPLICIT\x10\x01\x12\x12\n" +

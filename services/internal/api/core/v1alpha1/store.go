@@ -111,12 +111,14 @@ type StoreStatus struct {
 // Store is an OpenFGA store with its core module and tuples.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=fgastore
+// +kubebuilder:resource:scope=Cluster,shortName=fgastore,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Store ID",type=string,JSONPath=`.status.storeId`
 // +kubebuilder:printcolumn:name="Model ID",type=string,JSONPath=`.status.authorizationModelId`
 // +kubebuilder:printcolumn:name="Tuples",type=integer,JSONPath=`.status.tupleCount`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Store struct {
 	metav1.TypeMeta   `json:",inline"`
