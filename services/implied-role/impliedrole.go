@@ -37,8 +37,9 @@ func Run(ctx context.Context, cfg Config) error {
 // deadline bounds one pass over a namespace, which may have to make many bindings.
 const deadline = 10 * time.Minute
 
-// statusShare is how many writers of RoleBindings there are for one of statuses.
-const statusShare = 4
+// statusShare is how many writers of RoleBindings there are for one of statuses. These keep the API server
+// busy when there are many; the more at a time, the longer whoever must lose a role waits there for its turn.
+const statusShare = 16
 
 func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	needs := controller.Needs{OneCluster: true}
