@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -27,12 +29,8 @@ func setting(t *testing.T) (who person, server *testbed.KubeServer) {
 	t.Helper()
 	server = testbed.Kube(t)
 	admin := newPerson(t, server, "", "")
-	t.Cleanup(func() {
-		for _, name := range []string{widgets, kinds.Bindings().String()} {
-			_ = admin.of(kinds.Definitions()).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})
-		}
-	})
 	b := kinds.Bindings()
+	t.Cleanup(func() { undefine(t, admin, widgets, b.String()) })
 	for _, err := range []error{
 		admin.create(kinds.Definitions(), widgets, widget("own")),
 		admin.create(kinds.Definitions(), b.String(), definition(b.String(), b.Kind, b.Version, nil)),
@@ -64,6 +62,20 @@ func setting(t *testing.T) (who person, server *testbed.KubeServer) {
 		return nil
 	})
 	return who, server
+}
+
+// undefine waits for the end of definitions, so that the next test does not see them.
+func undefine(t *testing.T, admin person, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), soon/400, soon, true, func(ctx context.Context) (bool, error) {
+			err := admin.of(kinds.Definitions()).Delete(ctx, name, metav1.DeleteOptions{})
+			return apierrors.IsNotFound(err), nil
+		})
+		if err != nil {
+			t.Errorf("definition %s stays: %v", name, err)
+		}
+	}
 }
 
 func TestWhoMayExtendAndAdoptAStore(t *testing.T) {
