@@ -51,15 +51,15 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	if len(s.Status.Modules) != 3 || s.Status.Modules[0].Source != "store/demo" || s.Status.Modules[1].Source != "authorizationmodel/demo-docs" {
 		t.Errorf("status.modules is %+v", s.Status.Modules)
 	}
-	b.expectEvents("demo", "StoreCreated", "ModelWritten")
+	b.expectEvents("StoreCreated", "ModelWritten")
 	b.expectAnnounced(s.Status.StoreID, s.Status.AuthorizationModelID)
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
 }
 
-// expectEvents wants each of these Kubernetes Events about a Store; each once but for ModelWritten.
-func (b *bed) expectEvents(store string, want ...string) {
+// expectEvents wants each of these Kubernetes Events about the Store demo; each once but for ModelWritten.
+func (b *bed) expectEvents(want ...string) {
 	b.T.Helper()
-	uid := b.store(store).UID
+	uid := b.store("demo").UID
 	testbed.Eventually(b.T, soon, func() error {
 		list, err := b.Objects.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace("default").List(b.T.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -222,7 +222,7 @@ func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
 		t.Errorf("OpenFGA has %v, status names %s, before it was %s", ids, s.Status.StoreID, old)
 	}
 	b.expectTypes("user", "document")
-	b.expectEvents("demo", "StoreCreated", "StoreRecreated")
+	b.expectEvents("StoreCreated", "StoreRecreated")
 }
 
 func TestNoModelGoesIntoAStoreThatIsNotThere(t *testing.T) {

@@ -48,6 +48,7 @@ func storeSync() Account {
 		Everywhere: slices.Concat(common(), consumed(topology.StoreSync), []Right{
 			events(),
 			may("A Store is held by a finalizer while its OpenFGA store is there.", verbs("patch"), group, corev1alpha1.Stores),
+			may("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbs("extend"), group, corev1alpha1.Stores),
 			may("Modules of APIs and policies are AuthorizationModels.", verbs("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
 			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statuses(documents.Group, documents.Resource),

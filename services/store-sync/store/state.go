@@ -73,6 +73,11 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 		in.Elsewhere = o.Value
 	case live:
 		in.Store, in.Change = o.Value, o.Change
+		for _, o := range s.Shared.Stores.Gone(key) {
+			if o.Value != nil {
+				in.Earlier = append(in.Earlier, o.Value)
+			}
+		}
 		for _, p := range s.providers {
 			modules, _ := p.Modules(key)
 			in.Provided = append(in.Provided, modules...)

@@ -20,7 +20,8 @@ func TestAPassCutOffAnywhereIsMadeGoodByTheNext(t *testing.T) {
 	situations := map[string][]func(*world){
 		"new":            {},
 		"with modules":   {withModules(dsl("folder"), "nonsense", dsl("group"))},
-		"adopted":        {exists("demo", foreignModel())},
+		"adopted":        {adopting, exists("demo", foreignModel())},
+		"name taken":     {exists("demo", foreignModel())},
 		"ambiguous":      {exists("demo"), exists("demo")},
 		"lost":           {inStep, bereaved},
 		"lost in name":   {inStep, deletedBehindOurBack, resync},

@@ -22,7 +22,7 @@ type Input struct {
 	Key event.Key
 	// Store is nil unless it is alive. Gone is then its last state, where one is known.
 	Store, Gone *corev1alpha1.Store
-	// Earlier are the last states of those that had the name before Gone.
+	// Earlier are the last states of those that had the name before Store or Gone.
 	Earlier []*corev1alpha1.Store
 	// Elsewhere is the Store if it lives in another cluster: what becomes of its modules is decided there.
 	Elsewhere *corev1alpha1.Store

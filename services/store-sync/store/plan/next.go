@@ -79,8 +79,8 @@ func Next(in Input, obs Observed) Action {
 	}
 	c := chooseStore(in, obs)
 	switch {
-	case c.ask != "":
-		return Action{Verb: c.ask}
+	case c.ask.Verb != "":
+		return c.ask
 	case c.problem != nil:
 		return Action{Verb: WriteStatus}
 	}

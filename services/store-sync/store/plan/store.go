@@ -39,7 +39,7 @@ func storeConditions() []string {
 // OwnStoreStatus is the part of a Store's status that store-sync writes.
 func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 	return corev1alpha1.StoreStatus{
-		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules, Live: s.Live,
+		StoreID: s.StoreID, Adopted: s.Adopted, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules, Live: s.Live,
 		Conditions: condition.Apply(s.Conditions, storeConditions(), 0, metav1.Time{}),
 	}
 }
@@ -59,6 +59,7 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	default:
 		c := chooseStore(in, obs)
 		s.StoreID, s.AuthorizationModelID, s.ModelDigest, s.Modules = c.id, in.modelID(obs, c.id), "", modules(in, c)
+		s.Adopted = s.Adopted || c.adopted
 		if modelProblem(in, obs, c) == nil {
 			s.Live = in.nextLiveCore()
 		}
