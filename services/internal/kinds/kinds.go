@@ -25,6 +25,8 @@ type Kind struct {
 	MetadataOnly bool
 	// Older is a version to follow where Version is not served; empty if only Version will do.
 	Older string
+	// Global kinds have no namespace.
+	Global bool
 	// Optional kinds are missing in many clusters, for good.
 	Optional bool
 }
@@ -84,7 +86,11 @@ func ImpliedRoles() Kind {
 func RoleBindings() Kind { return rbac("rolebindings", "RoleBinding") }
 
 // ClusterRoleBindings is the kind ClusterRoleBinding.
-func ClusterRoleBindings() Kind { return rbac("clusterrolebindings", "ClusterRoleBinding") }
+func ClusterRoleBindings() Kind {
+	kind := rbac("clusterrolebindings", "ClusterRoleBinding")
+	kind.Global = true
+	return kind
+}
 
 // Roles is the kind Role, of which only the existence matters.
 func Roles() Kind {
@@ -96,7 +102,7 @@ func Roles() Kind {
 // ClusterRoles is the kind ClusterRole, of which only the existence matters.
 func ClusterRoles() Kind {
 	kind := rbac("clusterroles", "ClusterRole")
-	kind.MetadataOnly = true
+	kind.MetadataOnly, kind.Global = true, true
 	return kind
 }
 
@@ -104,7 +110,7 @@ func ClusterRoles() Kind {
 func Definitions() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-		Version:       "v1", Kind: "CustomResourceDefinition", Status: true,
+		Version:       "v1", Kind: "CustomResourceDefinition", Status: true, Global: true,
 	}
 }
 
@@ -135,7 +141,7 @@ func AccountInfos() Kind {
 func kcp(resource, kind string) Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apis.kcp.io", Resource: resource},
-		Version:       "v1alpha1", Kind: kind, Optional: true,
+		Version:       "v1alpha1", Kind: kind, Optional: true, Global: true,
 	}
 }
 
@@ -148,6 +154,6 @@ func platformMesh(resource, kind string) Kind {
 	gv := corev1alpha1.GroupVersion
 	return Kind{
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource},
-		Version:       gv.Version, Kind: kind, Status: true,
+		Version:       gv.Version, Kind: kind, Status: true, Global: true,
 	}
 }

@@ -2279,14 +2279,14 @@ const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"FORMAT_SVG\x10\x01\x12\x0e\n" +
 	"\n" +
 	"FORMAT_DOT\x10\x02\x12\x12\n" +
-	"\x0eFORMAT_MERMAID\x10\x032\xc9\x04\n" +
-	"\rPolicyService\x12Z\n" +
-	"\vCheckPolicy\x12$.entail.policy.v1.CheckPolicyRequest\x1a%.entail.policy.v1.CheckPolicyResponse\x12`\n" +
-	"\rCompilePolicy\x12&.entail.policy.v1.CompilePolicyRequest\x1a'.entail.policy.v1.CompilePolicyResponse\x12]\n" +
-	"\fDiffPolicies\x12%.entail.policy.v1.DiffPoliciesRequest\x1a&.entail.policy.v1.DiffPoliciesResponse\x12`\n" +
-	"\rExplainAction\x12&.entail.policy.v1.ExplainActionRequest\x1a'.entail.policy.v1.ExplainActionResponse\x12Z\n" +
-	"\vGraphPolicy\x12$.entail.policy.v1.GraphPolicyRequest\x1a%.entail.policy.v1.GraphPolicyResponse\x12]\n" +
-	"\fFormatPolicy\x12%.entail.policy.v1.FormatPolicyRequest\x1a&.entail.policy.v1.FormatPolicyResponseB<Z:github.com/entail-dev/entail/gen/entail/policy/v1;policyv1b\x06proto3"
+	"\x0eFORMAT_MERMAID\x10\x032\xe7\x04\n" +
+	"\rPolicyService\x12_\n" +
+	"\vCheckPolicy\x12$.entail.policy.v1.CheckPolicyRequest\x1a%.entail.policy.v1.CheckPolicyResponse\"\x03\x90\x02\x01\x12e\n" +
+	"\rCompilePolicy\x12&.entail.policy.v1.CompilePolicyRequest\x1a'.entail.policy.v1.CompilePolicyResponse\"\x03\x90\x02\x01\x12b\n" +
+	"\fDiffPolicies\x12%.entail.policy.v1.DiffPoliciesRequest\x1a&.entail.policy.v1.DiffPoliciesResponse\"\x03\x90\x02\x01\x12e\n" +
+	"\rExplainAction\x12&.entail.policy.v1.ExplainActionRequest\x1a'.entail.policy.v1.ExplainActionResponse\"\x03\x90\x02\x01\x12_\n" +
+	"\vGraphPolicy\x12$.entail.policy.v1.GraphPolicyRequest\x1a%.entail.policy.v1.GraphPolicyResponse\"\x03\x90\x02\x01\x12b\n" +
+	"\fFormatPolicy\x12%.entail.policy.v1.FormatPolicyRequest\x1a&.entail.policy.v1.FormatPolicyResponse\"\x03\x90\x02\x01B<Z:github.com/entail-dev/entail/gen/entail/policy/v1;policyv1b\x06proto3"
 
 var (
 	file_entail_policy_v1_policy_proto_rawDescOnce sync.Once

@@ -1135,14 +1135,14 @@ const file_entail_store_v1_store_proto_rawDesc = "" +
 	"\rfrom_model_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18\x1aR\vfromModelId\x12'\n" +
 	"\vto_model_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18\x1aR\ttoModelId\"K\n" +
 	"\x11DiffModelResponse\x126\n" +
-	"\achanges\x18\x01 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges2\xb8\x03\n" +
-	"\fStoreService\x12U\n" +
+	"\achanges\x18\x01 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges2\xd1\x03\n" +
+	"\fStoreService\x12Z\n" +
 	"\n" +
-	"ListStores\x12\".entail.store.v1.ListStoresRequest\x1a#.entail.store.v1.ListStoresResponse\x12O\n" +
-	"\bGetStore\x12 .entail.store.v1.GetStoreRequest\x1a!.entail.store.v1.GetStoreResponse\x12O\n" +
-	"\bGetModel\x12 .entail.store.v1.GetModelRequest\x1a!.entail.store.v1.GetModelResponse\x12[\n" +
-	"\fPreviewModel\x12$.entail.store.v1.PreviewModelRequest\x1a%.entail.store.v1.PreviewModelResponse\x12R\n" +
-	"\tDiffModel\x12!.entail.store.v1.DiffModelRequest\x1a\".entail.store.v1.DiffModelResponseB:Z8github.com/entail-dev/entail/gen/entail/store/v1;storev1b\x06proto3"
+	"ListStores\x12\".entail.store.v1.ListStoresRequest\x1a#.entail.store.v1.ListStoresResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\bGetStore\x12 .entail.store.v1.GetStoreRequest\x1a!.entail.store.v1.GetStoreResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\bGetModel\x12 .entail.store.v1.GetModelRequest\x1a!.entail.store.v1.GetModelResponse\"\x03\x90\x02\x01\x12`\n" +
+	"\fPreviewModel\x12$.entail.store.v1.PreviewModelRequest\x1a%.entail.store.v1.PreviewModelResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\tDiffModel\x12!.entail.store.v1.DiffModelRequest\x1a\".entail.store.v1.DiffModelResponse\"\x03\x90\x02\x01B:Z8github.com/entail-dev/entail/gen/entail/store/v1;storev1b\x06proto3"
 
 var (
 	file_entail_store_v1_store_proto_rawDescOnce sync.Once

@@ -22,8 +22,8 @@ type Lister interface {
 }
 
 // GetSyncStatus implements InferenceService.
-func (s *Server) GetSyncStatus(_ context.Context, r *inferencev1.GetSyncStatusRequest) (*inferencev1.GetSyncStatusResponse, error) {
-	revision, err := s.ready()
+func (s *Server) GetSyncStatus(ctx context.Context, r *inferencev1.GetSyncStatusRequest) (*inferencev1.GetSyncStatusResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ const (
 
 // CheckDrift implements InferenceService.
 func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
-	revision, err := s.ready()
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}

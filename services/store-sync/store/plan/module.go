@@ -71,7 +71,7 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 		// Its own cluster records nothing: it does not know which generation was merged there.
 		v.Merged = elsewhere(in, in.Modules[i])
 	case in.Store == nil:
-		v.Merged = no(ReasonStoreNotFound, "there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster)
+		v.Merged = no(ReasonStoreNotFound, "%s", corev1alpha1.NoStore(in.Key, carrier.Cluster))
 	case in.deleting():
 		v.Merged = no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name)
 		if i >= 0 {

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,15 @@ func (r StoreRef) Key(from string) event.Key {
 	return event.Key{
 		Cluster: cmp.Or(r.Cluster, from), GroupResource: event.GroupResource{Group: GroupVersion.Group, Resource: Stores}, Name: r.Name,
 	}
+}
+
+// NoStore says to an object of the cluster called here that the Store it refers to does not exist.
+func NoStore(store event.Key, here string) string {
+	text := fmt.Sprintf("there is no Store %q in cluster %q: create it, or correct spec.storeRef", store.Name, store.Cluster)
+	if store.Cluster != here {
+		text += fmt.Sprintf(" (the name of a cluster is the --cluster of its watcher; this one is %q, which an empty spec.storeRef.cluster means, too)", here)
+	}
+	return text
 }
 
 // AuthorizationModelSpec is what a person asks for.

@@ -63,7 +63,7 @@ func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresReques
 		}
 	}
 	name := func(o module.Store) string { return o.Key.Name }
-	page, next, err := rpc.Page(all, name, request.GetPageSize(), request.GetPageToken())
+	page, next, err := rpc.Page(all, name, request)
 	if err != nil {
 		return nil, err
 	}
