@@ -263,10 +263,18 @@ resourceTypes:
 	}
 	b.document("volume", part)
 	b.awaitDocument("volume", "Ready=True/Ready")
-	if is, err := stores.GetModel(b.T.Context(), &storev1.GetModelRequest{Name: "demo"}); err != nil || !strings.Contains(is.GetDsl(), "type volume") {
-		b.T.Errorf("it has become %v, %v", is, err)
+	live := func(want bool) error {
+		is, err := stores.GetModel(b.T.Context(), &storev1.GetModelRequest{Name: "demo"})
+		if err == nil && strings.Contains(is.GetDsl(), "type volume") != want {
+			err = fmt.Errorf("the model is %s", is.GetDsl())
+		}
+		return err
+	}
+	if err := live(true); err != nil {
+		b.T.Error(err)
 	}
 	b.withdraw("volume")
+	testbed.Eventually(b.T, soon, func() error { return live(false) })
 }
 
 func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {

@@ -64,8 +64,8 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 		}
 		for line := range strings.Lines(cmd.Example) {
 			ran++
-			line, _, _ = strings.Cut(line, " | ") // What follows is another program's.
-			words := strings.Fields(line)
+			ours, _, _ := strings.Cut(line, " | ") // What follows is not ours to run.
+			words := strings.Fields(ours)
 			if len(words) == 0 || !strings.HasPrefix(strings.Join(words, " ")+" ", cmd.CommandPath()+" ") {
 				t.Errorf("%s has the example %q", cmd.CommandPath(), line)
 				continue
