@@ -3,6 +3,7 @@
 package storesync_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -203,6 +205,33 @@ func TestAStoreWhoseCreationWentUnansweredIsNotMadeTwice(t *testing.T) {
 	b.applyStore("demo")
 	s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
 	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID {
+		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
+	}
+}
+
+// A replica is gone between the making of a store and the record of it; the one that stood by has seen neither.
+func TestWhatTheReplicaBeforeMadeIsFoundAndNotMadeTwice(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	first := b.serve()
+	created := make(chan struct{})
+	made := sync.OnceFunc(func() { close(created) })
+	b.OpenFGA.FailAfter(func(ctx context.Context, op string) error {
+		if op != "CreateStore" {
+			return nil
+		}
+		made()
+		<-ctx.Done()
+		return fault.Unavailable(ctx.Err())
+	})
+	b.applyStore("demo")
+	<-created
+	b.OpenFGA.FailAfter(nil)
+	b.serve()
+	first.Stop()
+	s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged", "NameUnique=True/Unique")
+	b.Settled()
+	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID || b.OpenFGA.WritesByOp()["CreateStore"] != 1 {
 		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
 	}
 }

@@ -43,12 +43,13 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, err
 	}
 	shared := module.NewState(parts.View, cfg.Cluster)
-	applier := &module.Applier{State: shared, Kube: parts.Kube, Log: rt.Log}
+	confirmer := module.NewConfirmer(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
+	applier := &module.Applier{State: shared, Kube: parts.Kube, Confirmer: confirmer, Log: rt.Log}
 	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
 	state, merges := store.NewState(shared, apis, policies), store.NewMergeCache(cfg.Limits)
 	policies.Within(state.RoomIn(merges))
 	rt.Metrics.MustRegister(store.NewMetrics(state))
-	syncer := store.New(parts, state, merges, rt.Log)
+	syncer := store.New(parts, state, merges, confirmer, rt.Log)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: syncer,
 		outages: controller.NewOutages(rt.Log, syncer.TellOutage),

@@ -29,6 +29,8 @@ type Member struct {
 	event.Change
 
 	Kind kinds.Kind
+	// Statement says what was decided from.
+	Statement Statement
 	// Carrier is the AuthorizationModel that its module is in; zero if there is none.
 	Carrier event.Key
 	// Status is what its status must be after a verdict on the carrier.

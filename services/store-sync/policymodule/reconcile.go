@@ -65,8 +65,8 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	err := p.applier.Apply(ctx, r, found.carriers, todo)
 	var members []module.Member
 	for _, d := range found.documents {
-		if d.Value.DeletionTimestamp == nil && d.Key.Cluster == store.Cluster {
-			members = append(members, p.member(d, result.Validations[documentName(store, d.Key)]))
+		if d.Value.DeletionTimestamp == nil {
+			members = append(members, p.member(d, result.Validations[d.Key.Path()]))
 		}
 	}
 	return members, err
@@ -84,7 +84,7 @@ func (p *Provider) Preview(store event.Key, documents []plan.Document) plan.Plan
 }
 
 func (p *Provider) member(d document, v plan.Validation) module.Member {
-	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
+	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Statement: statement(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
 		return plan.Status(d.Value, v, verdict)
 	}}
 	if v.AuthorizationModel != "" {

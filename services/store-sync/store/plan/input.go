@@ -64,8 +64,9 @@ type Rival struct {
 	Value *corev1alpha1.Store
 }
 
-// Sources are the modules of the Store's model, with what was live of them. Their origins give them one order, whatever
-// order the objects come in: the core module, then AuthorizationModels by cluster and name,
+// Sources are the modules of the Store's model, with what was live of them. Those of other clusters are none: nobody here
+// can ask whether they are there. Their origins give them one order, whatever
+// order the objects come in: the core module, then AuthorizationModels by name,
 // then PolicyDocuments, then what is provided, unless an AuthorizationModel is for the same API or
 // the core module lacks what it builds on.
 func Sources(in Input) (core model.Module, others []model.Module) {
@@ -75,7 +76,7 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 	}
 	known := map[string]bool{}
 	for _, m := range in.Modules {
-		if m.empty() {
+		if m.empty() || m.Key.Cluster != in.Key.Cluster {
 			continue
 		}
 		api := m.Value.Annotations[corev1alpha1.ResourceAnnotation]
@@ -152,6 +153,14 @@ func (r Rival) before(in Input) bool {
 		return a.Before(&b)
 	}
 	return r.Key.Cluster+"/"+r.Key.Name < in.Key.Cluster+"/"+in.Key.Name
+}
+
+// Finalizers are those that go on a Store before anything is made for it: tuple-sync's, too, where there will be tuples.
+func Finalizers(s *corev1alpha1.Store) []string {
+	if len(s.Spec.Tuples) > 0 {
+		return []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}
+	}
+	return []string{corev1alpha1.StoreFinalizer}
 }
 
 func finalized(o metav1.Object, finalizer string) bool {

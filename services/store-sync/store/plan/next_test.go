@@ -376,3 +376,14 @@ func TestADeletionGoesInOrder(t *testing.T) {
 		})
 	}
 }
+
+func TestWhoDeclaresTuplesIsHeldForTheseAtOnce(t *testing.T) {
+	s := newWorld().store
+	if got := plan.Finalizers(s); !slices.Equal(got, []string{corev1alpha1.StoreFinalizer}) {
+		t.Errorf("held by %v", got)
+	}
+	s.Spec.Tuples = []corev1alpha1.Tuple{{Object: "document:1", Relation: "owner", User: "user:1"}}
+	if got := plan.Finalizers(s); !slices.Equal(got, []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}) {
+		t.Errorf("with tuples, held by %v", got)
+	}
+}

@@ -154,6 +154,7 @@ func (e *Evaluation) conditionHere(model *Model) (Condition, bool) {
 		return c, e.Owner.ModuleJudged
 	default:
 		c.OK, c.Reason, c.Message = true, Synced, fmt.Sprintf("The store holds all tuples: %d.", len(e.desired))
+		return c, e.Owner.ModuleJudged
 	}
 	return c, true
 }

@@ -128,7 +128,7 @@ func (in *AuthorizationModel) ModelDigest(storeID string) string {
 // Holds reports whether a generated object says what it must: what services write in its
 // spec and annotations. What others add to it is theirs.
 func (in *AuthorizationModel) Holds(want *AuthorizationModel) bool {
-	for _, name := range generatedAnnotations() {
+	for _, name := range GeneratedAnnotations() {
 		if in.Annotations[name] != want.Annotations[name] {
 			return false
 		}
