@@ -53,6 +53,7 @@ func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
 
 	b.applyModule("groups", "demo", dsl("group"))
 	b.awaitModule("groups", "Merged=True/Merged")
+	b.names(first)
 	for name, request := range map[string]*storev1.DiffModelRequest{
 		"from an old model to the live one":  {FromModelId: first, ToModelId: b.store("demo").Status.AuthorizationModelID},
 		"from an old model to what is asked": {FromModelId: first},

@@ -7,6 +7,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
@@ -44,13 +45,14 @@ func (w *statuses) newest(o object) object {
 	return o
 }
 
-// writeStatuses ends a pass. The Store comes as early as can be, because tuples wait for its model.
-// Before it comes only who is no part of that model: whoever reads of the model in the Store's status
-// can find out what is live in it. These are judged by what was decided from, not by what the view has
-// got since.
+// writeStatuses ends a pass. The Store comes after its AuthorizationModels: whoever reads of the model in the Store's status
+// can find out what is live in it, and no tuple that waits for a module is there before the module's last live text is
+// recorded. Who does not let us write to its own status holds up no other: tuple-sync cannot write to it either. All are
+// judged by what was decided from, not by what the view has got since.
 func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
-	if err := w.writeModules(ctx, p, in, obs, false); err != nil {
-		return err
+	refused := w.writeModules(ctx, p, in, obs)
+	if passing(refused) {
+		return refused
 	}
 	switch {
 	case obs.Released || in.Store == nil && in.Gone != nil:
@@ -60,9 +62,6 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 			return err
 		}
 	}
-	if err := w.writeModules(ctx, p, in, obs, true); err != nil {
-		return err
-	}
 	for _, m := range members {
 		// One that has changed since has its own event coming, and that its pass.
 		_, err := w.write(ctx, p, object{m.Kind, m.Statement}, m.Status(plan.Verdict(in, obs, m.Carrier)))
@@ -70,24 +69,28 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 			return err
 		}
 	}
-	return nil
+	return refused
 }
 
-// writeModules writes the statuses of the AuthorizationModels that are part of the model, or of those that are not.
-func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, merged bool) error {
+// writeModules writes the statuses of the AuthorizationModels, as far as they can be written.
+func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed) error {
+	var refused []error
 	for _, m := range in.Modules {
 		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
 			continue
 		}
-		verdict := plan.Verdict(in, obs, m.Key)
-		if verdict.Merged.Holds() != merged {
-			continue
-		}
-		if _, err := w.write(ctx, p, moduleObject(m), plan.ModuleStatus(m.Value, verdict)); err != nil {
+		_, err := w.write(ctx, p, moduleObject(m), plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key)))
+		if passing(err) {
 			return err
 		}
+		refused = append(refused, err)
 	}
-	return nil
+	return errors.Join(refused...)
+}
+
+// passing reports whether an error is not about one object that the API server does not let us write to.
+func passing(err error) bool {
+	return errors.Is(err, reconcile.ErrStale) || fault.IsUnavailable(err) && !errors.Is(err, kube.ErrForbidden)
 }
 
 // recordLive writes down what is live from now on, of all whom the next model takes something from, and clears the digests
