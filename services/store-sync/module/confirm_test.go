@@ -182,3 +182,47 @@ func TestAllThatAModelIsMadeOfIsConfirmedWhateverHasGoneFromIt(t *testing.T) {
 		t.Errorf("confirmed are %v, want %v", names, want)
 	}
 }
+
+// parts asks about the model of a Store that was decided from some AuthorizationModels, and has another as part of it.
+func (h *hearsay) parts(t *testing.T, source string, models ...Model) error {
+	t.Helper()
+	store := corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	store.Status.Modules = []corev1alpha1.ModuleStatus{{Name: "m", Source: source}}
+	o, _ := h.state.Stores.Get(h.Put(kinds.Stores(), moduletest.Cluster, "demo", store))
+	return h.confirmer.Confirm(t.Context(), h.state.Parts(o, models)[1:]...)
+}
+
+func TestWhatIsOutOfAModelMustBeAwayAsItWasDecided(t *testing.T) {
+	elsewhere := func(o *corev1alpha1.AuthorizationModel) { o.Spec.StoreRef.Name = "other" }
+	of := map[string]string{corev1alpha1.DocumentAnnotation: "default/d"}
+	for name, test := range map[string]struct {
+		source string
+		last   corev1alpha1.AuthorizationModel
+		want   error
+	}{
+		"it refers to another":             {"authorizationmodel/m", edited(elsewhere), nil},
+		"it has come back since":           {"authorizationmodel/m", edited(), reconcile.ErrStale},
+		"another of its name is elsewhere": {"policydocument/default/d", edited(elsewhere), nil},
+		"another of its name is here":      {"policydocument/default/d", edited(), reconcile.ErrStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHearsay(t)
+			first := edited()
+			first.Annotations = of
+			h.Put(kinds.AuthorizationModels(), moduletest.Cluster, "m", first, func(c *event.Change) { c.UID = "first" })
+			h.Put(kinds.AuthorizationModels(), moduletest.Cluster, "m", first, func(c *event.Change) { c.UID = "first" }, moduletest.Gone)
+			h.Put(kinds.AuthorizationModels(), moduletest.Cluster, "m", test.last, func(c *event.Change) { h.api.is = *c })
+			if err := h.parts(t, test.source); !errors.Is(err, test.want) {
+				t.Errorf("%v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+func edited(edit ...func(*corev1alpha1.AuthorizationModel)) corev1alpha1.AuthorizationModel {
+	m := moduletest.Model("m", corev1alpha1.StoreRef{Name: "demo"})
+	for _, f := range edit {
+		f(&m)
+	}
+	return m
+}

@@ -96,9 +96,15 @@ func (s *State) Parts(store Store, models []Model) []Statement {
 	}
 	for _, was := range store.Value.Status.Modules {
 		for _, o := range s.from(was.Source) {
-			if !known[o.Key.Name] {
+			switch {
+			case known[o.Key.Name]:
+				continue
+			case o.UID != "" && !o.Deleted && StoreOf(o) == store.Key:
+				statements = append(statements, outdated(o.Change))
+			default:
 				statements = append(statements, ModelStatement(o))
 			}
+			known[o.Key.Name] = true
 		}
 	}
 	return statements
@@ -113,7 +119,12 @@ func (s *State) from(source string) []Model {
 		o.Key = s.ModelKey(name)
 		return []Model{o}
 	case model.Policy.String():
-		return append(s.Models.By(byDocument, name), s.Models.GoneBy(byDocument, name)...)
+		found := s.Models.By(byDocument, name)
+		for _, gone := range s.Models.GoneBy(byDocument, name) {
+			o, _ := s.Models.Last(gone.Key) // Another may have its name by now.
+			found = append(found, o)
+		}
+		return found
 	}
 	return nil
 }

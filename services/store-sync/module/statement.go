@@ -10,6 +10,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -56,6 +57,11 @@ func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded 
 			return of(c.UID, value)
 		},
 	}
+}
+
+// outdated is what the view has come to know only after what was decided: [reconcile.ErrStale].
+func outdated(c event.Change) Statement {
+	return Statement{change: c, is: func() (essence, error) { return essence{}, fmt.Errorf("%s: %w", c.Key, reconcile.ErrStale) }}
 }
 
 // Change is the state that the statement is about.
