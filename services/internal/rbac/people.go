@@ -28,6 +28,7 @@ func Roles() []Role {
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	documents, rules := kinds.PolicyDocuments().GroupResource, kinds.ImpliedRoles().GroupResource
 	read, write := verbs("get", "list", "watch"), verbs("create", "update", "patch", "delete", "deletecollection")
+	all := slices.Concat(read, write)
 	extend := may("Admission asks for it who writes what extends a Store.", verbs("get", "list", "watch", "extend"), stores.Group, stores.Resource)
 	return []Role{
 		{"entail-view", "view", each("What is declared, and what became of it.", read,
@@ -36,10 +37,10 @@ func Roles() []Role {
 			[]event.GroupResource{documents})},
 		{"entail-admin", "admin", each("Whoever binds roles also says which imply which; implied-role asks whether they could bind what follows.", write,
 			[]event.GroupResource{rules})},
-		{"entail-stores", "", append(each("Tuples give whatever a store is asked about: this is for whom you trust with every store.", slices.Concat(read, write),
+		{"entail-stores", "", append(each("Tuples give whatever a store is asked about: this is for whom you trust with every store.", all,
 			[]event.GroupResource{stores, models}), extend)},
-		{"entail-store-extender", "", append(each("Whose part of a model it is, says what a store is asked about: this is for whom you trust with the models of all.",
-			slices.Concat(read, write), []event.GroupResource{models, documents}), extend)},
+		{"entail-store-extender", "", append(each("A part of a model says what follows from tuples: this is for whom you trust with every model.", all,
+			[]event.GroupResource{models, documents}), extend)},
 		{"entail-policy", "", []Right{
 			path("A policy that one brings along is checked and compiled; it says nothing of this cluster.", "get", "/entail/policy"),
 		}},
