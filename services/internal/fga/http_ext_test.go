@@ -211,3 +211,39 @@ func TestAServerThatIsBackIsFoundOverHTTP(t *testing.T) {
 		})
 	}
 }
+
+// An answer that is cut off, or of somebody else, does not mean that there is nothing.
+func TestNothingIsMissedOverHTTP(t *testing.T) {
+	for name, answer := range map[string]string{
+		"cut off at once": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+		"cut off":         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"stores\":[],\"tuples\":[]",
+		"nothing":         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+		"of another":      "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var away atomic.Bool
+			client := connect(t, fga.Config{Target: before(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if !away.Load() {
+					next.ServeHTTP(w, r)
+				} else if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+					_, _ = conn.Write([]byte(answer))
+					_ = conn.Close()
+				}
+			})})
+			store, err := client.CreateStore(t.Context(), "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			away.Store(true)
+			_, created := client.CreateStore(t.Context(), "test")
+			_, listed := client.FindStores(t.Context(), "test")
+			_, modelled := client.LatestModel(t.Context(), store)
+			_, _, read := client.ReadPage(t.Context(), store, 10, "")
+			for what, err := range map[string]error{"a store": created, "stores": listed, "models": modelled, "tuples": read} {
+				if !fault.IsUnavailable(err) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
+}

@@ -169,13 +169,19 @@ func (s *state) addBindings(found *snapshot, store event.Key, export string) {
 			continue
 		}
 		bound := s.bound(b)
-		found.declared(bound.statements...)
+		found.declared(slices.DeleteFunc(bound.statements, s.elsewhere)...)
 		wanted, all := plan.OfBinding(bound.Bound)
 		found.want(b.Change, wanted...)
 		if !all {
 			found.input.Unsure[s.shared.Cluster+"/"+export] = true
 		}
 	}
+}
+
+// elsewhere reports whether a statement is about another cluster: its API server is not ours to ask, so the word of
+// its watcher counts.
+func (s *state) elsewhere(of module.Statement) bool {
+	return of.Change().Key.Cluster != s.shared.Cluster
 }
 
 func (f *snapshot) want(cause event.Change, wanted ...plan.Wanted) {

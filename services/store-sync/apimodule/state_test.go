@@ -126,6 +126,11 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	if len(g.input.Wanted) != 1 || g.input.Wanted[0].Store != (corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"}) || len(g.input.Unsure) != 0 {
 		t.Errorf("wanted is %+v, unsure %v", g.input.Wanted, g.input.Unsure)
 	}
+	for _, of := range g.carriers.Statements { // Of another, it could be confirmed by nobody.
+		if k := of.Change().Key; k.Cluster != moduletest.Cluster {
+			t.Errorf("%s is to be confirmed", k)
+		}
+	}
 	if g := f.snapshot(storeKey("acme")); len(g.input.Wanted) != 0 {
 		t.Errorf("a Store of the name here wants %+v", g.input.Wanted)
 	}

@@ -226,3 +226,16 @@ func edited(edit ...func(*corev1alpha1.AuthorizationModel)) corev1alpha1.Authori
 	}
 	return m
 }
+
+func TestWhatIsOfAnotherClusterHoldsUpNoModel(t *testing.T) {
+	h := newHearsay(t)
+	m := edited(func(m *corev1alpha1.AuthorizationModel) {
+		m.Spec.StoreRef.Cluster, m.Annotations = moduletest.Cluster, map[string]string{corev1alpha1.DocumentAnnotation: "default/d"}
+	})
+	h.Put(kinds.AuthorizationModels(), "east", "m", m)
+	for _, source := range []string{"authorizationmodel/east/m", "policydocument/default/d"} {
+		if err := h.parts(t, source); err != nil || h.api.asked > 0 {
+			t.Errorf("%s: %v, asked %d times", source, err, h.api.asked)
+		}
+	}
+}

@@ -115,14 +115,18 @@ func (s *State) from(source string) []Model {
 	kind, name, _ := strings.Cut(source, "/")
 	switch kind {
 	case model.AuthorizationModel.String():
+		if strings.Contains(name, "/") {
+			return nil // It was of another cluster, and counted when it did.
+		}
 		o, _ := s.Models.Last(s.ModelKey(name))
 		o.Key = s.ModelKey(name)
 		return []Model{o}
 	case model.Policy.String():
-		found := s.Models.By(byDocument, name)
-		for _, gone := range s.Models.GoneBy(byDocument, name) {
-			o, _ := s.Models.Last(gone.Key) // Another may have its name by now.
-			found = append(found, o)
+		var found []Model
+		for _, o := range append(s.Models.By(byDocument, name), s.Models.GoneBy(byDocument, name)...) {
+			if last, _ := s.Models.Last(o.Key); o.Key.Cluster == s.Cluster { // Another may have its name by now.
+				found = append(found, last)
+			}
 		}
 		return found
 	}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // API is the HTTP API of a server.
@@ -78,16 +79,31 @@ func addressed(request any) error {
 	return nil
 }
 
-// receive fills the reply in.
+// receive fills the reply in. What says nothing of what was asked for is no answer: taken for one, it would
+// mean that there is nothing.
 func (a answer) receive(reply any) error {
 	message, ok := reply.(proto.Message)
-	if !ok || len(a.body) == 0 {
+	if !ok || message.ProtoReflect().Descriptor().Fields().Len() == 0 {
 		return nil
 	}
-	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(a.body, message) != nil {
+	if !a.tells(message) || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(a.body, message) != nil {
 		return status.Error(codes.Unavailable, "what answers is no OpenFGA: its answer cannot be read")
 	}
 	return nil
+}
+
+// tells reports whether the body has any field of a message: OpenFGA leaves none out.
+func (a answer) tells(message proto.Message) bool {
+	var said map[string]json.RawMessage
+	if json.Unmarshal(a.body, &said) != nil {
+		return false
+	}
+	for name := range said {
+		if message.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name)) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // send makes the call that a request is for. An error means that the server did not answer.
@@ -156,9 +172,10 @@ func with[Body, Reply any, Call execution[Reply]](request proto.Message, call fu
 	return answered(call(body).Execute())
 }
 
-// answered takes what a call returned. The server answered if there is a response, whatever it says.
+// answered takes what a call returned. The server answered if there is a response, whatever it says; a good
+// one must have come to its end.
 func answered(_ any, response *http.Response, err error) (answer, error) {
-	if response == nil {
+	if response == nil || response.StatusCode < http.StatusMultipleChoices && err != nil {
 		return answer{}, err
 	}
 	body, err := io.ReadAll(response.Body)
