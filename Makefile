@@ -18,7 +18,7 @@ TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
 # The modules of go.work, shared ones first, and those that stand alone: what they require is nobody else's business.
-WORK_MODULES   := gen services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
+WORK_MODULES   := gen deploy services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
 MODULES        := $(WORK_MODULES) services/policy/conformance deploy/chaos deploy/local
 
 # The services, each a binary of its own.

@@ -17,7 +17,7 @@ import (
 // TestServicesRegisterTheSamplePolicy is the story of the third sample.
 func TestServicesRegisterTheSamplePolicy(t *testing.T) {
 	m := up(t, t.TempDir())
-	applySamples(t, m, "policy/documents.yaml") // Before there is a store: it comes when it comes.
+	applySamples(t, m, "policydocuments/loadbalancer.yaml") // Before there is a store: it comes when it comes.
 	applySamples(t, m, "store.yaml")
 	documents := m.objects(t).Resource(schema.GroupVersionResource{
 		Group: "iapl.infratographer.com", Version: "v1alpha1", Resource: "policydocuments",

@@ -67,9 +67,15 @@ type machine struct {
 // up starts `entail up` on a state directory and waits until it is ready.
 func up(t *testing.T, stateDir string, flags ...string) *machine {
 	t.Helper()
+	return upIn(t, root, stateDir, flags...)
+}
+
+// upIn does so in a folder that need not be the checkout.
+func upIn(t *testing.T, dir, stateDir string, flags ...string) *machine {
+	t.Helper()
 	args := append([]string{"up", "-o", "json", "--state-dir", stateDir}, append(anyPorts(), flags...)...)
 	m := &machine{process: entail(t, args...), words: &words{}, exited: make(chan error, 1)}
-	m.process.Stderr = m.words
+	m.process.Dir, m.process.Stderr = dir, m.words
 	stdout, err := m.process.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	connectrpc.com/connect v1.21.1
+	github.com/entail-dev/entail/deploy v0.0.0
 	github.com/entail-dev/entail/gen v0.0.0
 	github.com/entail-dev/entail/services/implied-role v0.0.0
 	github.com/entail-dev/entail/services/internal v0.0.0
@@ -95,6 +96,7 @@ require (
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
+	github.com/openfga/go-sdk v0.7.3 // indirect
 	github.com/openfga/language/pkg/go v0.3.2 // indirect
 	github.com/openfga/openfga v1.22.1 // indirect
 	github.com/pelletier/go-toml/v2 v2.2.4 // indirect
@@ -158,6 +160,7 @@ require (
 )
 
 replace (
+	github.com/entail-dev/entail/deploy => ../../deploy
 	github.com/entail-dev/entail/gen => ../../gen
 	github.com/entail-dev/entail/services/implied-role => ../implied-role
 	github.com/entail-dev/entail/services/internal => ../internal

@@ -6,15 +6,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // BenchmarkWrites is one new rule for which many RoleBindings are to be made, and its end,
@@ -116,7 +122,8 @@ func (b *bed) countGenerated() int {
 }
 
 // BenchmarkRevocationUnderStatuses takes a role from somebody while the statuses of 400 rules are
-// written because of another change.
+// written because of another change. It tells how long that takes, and when on the way: the bus has it, the
+// service calls the API server, and that has answered.
 func BenchmarkRevocationUnderStatuses(b *testing.B) {
 	const rules = 400
 	bed := newBed(b)
@@ -135,7 +142,29 @@ func BenchmarkRevocationUnderStatuses(b *testing.B) {
 			return nil
 		})
 	}
-	var revoked time.Duration
+	var began atomic.Pointer[time.Time]
+	steps := map[string]*atomic.Int64{"told": {}, "called": {}, "answered": {}, "revoked": {}}
+	reach := func(step string) {
+		if since := began.Load(); since != nil {
+			steps[step].Add(int64(time.Since(*since)))
+		}
+	}
+	at := func(step string) testbed.Fault {
+		return func(_ context.Context, op string) error {
+			if strings.HasSuffix(op, "/"+name("B", "b")) {
+				reach(step)
+			}
+			return nil
+		}
+	}
+	bed.Kube.FailBefore(at("called"))
+	bed.Kube.FailAfter(at("answered"))
+	source := event.Key{Cluster: "local", GroupResource: kinds.RoleBindings().GroupResource, Namespace: bed.namespace, Name: "B"}
+	told, err := bed.JS.Conn().Subscribe(topology.ChangeSubject(source), func(*nats.Msg) { reach("told") })
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = told.Unsubscribe() }()
 	for b.Loop() {
 		bed.do("B=a{x,y}")
 		bed.generates("B:b{x,y}")
@@ -143,13 +172,17 @@ func BenchmarkRevocationUnderStatuses(b *testing.B) {
 		written := bed.Kube.Writes()
 		bed.do("hub>last")
 		statuses(written + rules/8)
-		started := time.Now()
+		now := time.Now()
+		began.Store(&now)
 		bed.do("B=a{x}")
 		bed.generates("B:b{x}")
-		revoked += time.Since(started)
+		reach("revoked")
+		began.Store(nil)
 		statuses(written + rules)
 		bed.do("-hub>last")
 		statuses(written + 2*rules)
 	}
-	b.ReportMetric(float64(revoked.Milliseconds())/float64(b.N), "revoked-ms")
+	for step, took := range steps {
+		b.ReportMetric(float64(took.Load())/1e6/float64(b.N), step+"-ms")
+	}
 }

@@ -30,7 +30,7 @@ const mallory = "mallory"
 
 // guarded starts an implied-role that judges, in a namespace in which mallory has her rights and in
 // which lead implies dev and that secret-admin, and returns when the API server asks it.
-func (b *bed) guarded() *testbed.Running {
+func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	b.roles("lead", "dev", "p", "free")
 	b.role("secret-admin", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
@@ -40,7 +40,7 @@ func (b *bed) guarded() *testbed.Running {
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{"lead", "dev", "p", "free"}, Verbs: []string{"bind"}},
 	)
 	b.do(mallory + "=" + mallory + "{" + mallory + "} lead>dev dev>secret-admin")
-	running := b.serveGuard()
+	running := b.serveGuard(changes...)
 	testbed.Eventually(b.T, soon, func() error {
 		if err := b.hands(mallory).binds("probe", "dev", mallory); err == nil || !strings.Contains(err.Error(), "implies") {
 			return fmt.Errorf("the guard is not in force: %w", err)
@@ -51,7 +51,7 @@ func (b *bed) guarded() *testbed.Running {
 }
 
 // serveGuard starts an implied-role that judges whatever the API server asks.
-func (b *bed) serveGuard() *testbed.Running {
+func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,6 +63,9 @@ func (b *bed) serveGuard() *testbed.Running {
 	})
 	return b.serveWith(func(c *impliedrole.Config) {
 		c.WithoutGuard, c.Admission.Listener, c.Admission.URL = false, listener, "https://"+listener.Addr().String()
+		for _, change := range changes {
+			change(c)
+		}
 	})
 }
 

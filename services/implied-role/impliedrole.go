@@ -37,8 +37,9 @@ func Run(ctx context.Context, cfg Config) error {
 // deadline bounds one pass over a namespace, which may have to make many bindings.
 const deadline = 10 * time.Minute
 
-// statusShare is how many writers of RoleBindings there are for one of statuses.
-const statusShare = 4
+// statusShare is how many writers of RoleBindings there are for one of statuses. These keep the API server
+// busy when there are many; the more at a time, the longer whoever must lose a role waits there for its turn.
+const statusShare = 16
 
 func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	needs := controller.Needs{OneCluster: true}
@@ -54,7 +55,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	s, v := state.New(parts.View, cfg.Cluster, cfg.Policy), parts.View
 	memory, watchCache := newMemory(s), query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
 	r := &reconciler{
-		state: s, memory: memory, status: parts.Status, log: rt.Log, writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
+		state: s, memory: memory, status: parts.Status, since: w.since, log: rt.Log, writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
 		applier: &applier{
 			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
 			guard: w.cover,
@@ -72,7 +73,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	v.OnReload(memory.Reloaded)
 	v.OnReload(watchCache.Reloaded)
 	server := query.NewServer(query.Config{
-		State: s, Complete: v.Complete, Revision: v.Revision, Finished: memory.finished, Lister: parts.Kube, Changes: watchCache,
+		State: s, Complete: v.Complete, Revision: v.Revision, Await: v.Await, Finished: memory.finished, Lister: parts.Kube, Changes: watchCache,
 	})
 	app := controller.App(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
 		inferencev1connect.InferenceServiceHandler(server), query.Access()))

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
@@ -53,6 +54,8 @@ type reconciler struct {
 	memory  *memory
 	applier *applier
 	status  statusWriter
+	// since is since when everybody is judged who writes rules; zero if nobody is.
+	since func() (time.Time, error)
 	// writers has room for the statuses that are written at a time.
 	writers chan struct{}
 	// projection is nil unless rules are to be in OpenFGA, too.

@@ -211,7 +211,7 @@ func TestStatusesHoldUpNoRevocation(t *testing.T) {
 	b.serve()
 	b.generates("B:b{x,y}")
 	testbed.Eventually(t, soon, func() error {
-		if waiting.Load() < 8 {
+		if waiting.Load() < 2 {
 			return errors.New("no statuses are being written")
 		}
 		return nil

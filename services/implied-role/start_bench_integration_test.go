@@ -166,7 +166,7 @@ func inStep(namespace string, r infer.EvaluatedRule, ruleSet *infer.RuleSet) *ro
 	want := ruleSet.Status(r, infer.StatusInput{Exists: func(infer.Role) bool { return false }})
 	rule.Status.ObservedGeneration = 1
 	rule.Status.Inferences = rolev1alpha1.RuleInferences{ParentRole: want.Parent.String(), ChildRoles: strings.Fields(texts(want.Children))}
-	rule.Status.Conditions = condition.Apply(nil, nil, 1, metav1.Now(), want.Conditions()...)
+	rule.Status.Conditions = condition.Apply(nil, nil, 1, metav1.Now(), append(want.Conditions(), infer.Judged(rule, time.Time{}))...)
 	return rule
 }
 

@@ -33,6 +33,8 @@ const (
 	maxChildren = 100
 	// aFew is how many statuses may be written again and again.
 	aFew = 50
+	// untilInForce is how soon again it is looked whether the webhooks are in force.
+	untilInForce = time.Second
 	// maxCause bounds what is told of an error.
 	maxCause = 1024
 )
@@ -58,6 +60,16 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		parent   infer.Role
 		children childList
 	)
+	since, unknown := r.since()
+	if unknown != nil {
+		p.Again(untilInForce)
+	}
+	judged := func(rule state.Rule) []condition.Condition {
+		if unknown != nil {
+			return nil // What was said before stays.
+		}
+		return []condition.Condition{infer.Judged(rule.Value, since)}
+	}
 	started, written := time.Now(), 0
 	in, evaluated, errs := infer.StatusInput{Exists: r.state.Exists(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
 	for _, i := range byParent(evaluated) {
@@ -65,7 +77,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		if status.Parent != parent {
 			parent, children = status.Parent, newChildList(ruleSet.Implied(status.Parent))
 		}
-		write := statusOf(rules[i], status, children)
+		write := statusOf(rules[i], status, children, judged(rules[i])...)
 		if write.Same {
 			p.Report(write.Object, write.Outcome, write.Message)
 			continue
@@ -133,7 +145,7 @@ func newChildList(roles []infer.Role) childList {
 }
 
 // statusOf is what is to be told of a rule. When a condition changed is as before unless it did.
-func statusOf(rule state.Rule, s infer.Status, children childList) controller.Status {
+func statusOf(rule state.Rule, s infer.Status, children childList, further ...condition.Condition) controller.Status {
 	if children.more && s.Accepted.Holds() { // How many would have it written at each change of that.
 		s.Accepted.Message = fmt.Sprintf("more child roles follow than the %d that are listed here: ask entail inferences", maxChildren)
 	}
@@ -141,8 +153,8 @@ func statusOf(rule state.Rule, s infer.Status, children childList) controller.St
 	if s.Parent.Name != "" {
 		fields.Inferences = rolev1alpha1.RuleInferences{ParentRole: s.Parent.String(), ChildRoles: children.names}
 	}
-	ours := []string{rolev1alpha1.Accepted, rolev1alpha1.Acyclic, rolev1alpha1.ChildRoleFound, rolev1alpha1.Synced}
-	fields.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now(), s.Conditions()...)
+	ours := []string{rolev1alpha1.Accepted, rolev1alpha1.Acyclic, rolev1alpha1.ChildRoleFound, rolev1alpha1.Judged, rolev1alpha1.Synced, rolev1alpha1.Ready}
+	fields.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now(), append(s.Conditions(), further...)...)
 	has.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now())
 	status := controller.Status{
 		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Same: equality.Semantic.DeepEqual(fields, has),
@@ -162,7 +174,7 @@ func statusOf(rule state.Rule, s infer.Status, children childList) controller.St
 const maxWarnings = 50
 
 // warn tells people of bindings that are not what they seem: those that have names which would
-// be those of what follows from a source, and a source that claims to be generated.
+// be those of what follows from a source, and a source that claims to be generated, or has the name.
 func (r *reconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
 	for _, name := range taken {
 		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
@@ -170,13 +182,23 @@ func (r *reconciler) warn(ctx context.Context, namespace, source string, taken [
 			Message: fmt.Sprintf("it has the name of a RoleBinding that follows from %s: delete or rename it", source),
 		})
 	}
+	b, note := r.state.Binding(namespace, source), condition.Note{Warning: true}
+	switch {
+	case b == nil:
+	case b.Labelled && !b.Generated():
+		note.Reason, note.Message = "ForeignLabel", fmt.Sprintf(
+			"the label %s says that it was generated, but it was not: it is left alone, and counts as explicit", infer.ManagedByLabel)
+	case b.Generated() && b.Source == "":
+		note.Reason, note.Message = "ReservedName", fmt.Sprintf(
+			"it has a name such as implied-role gives, but follows from nothing, so it is made to grant nothing: "+
+				"choose another name, or add the label %s=true before its subjects", infer.IndependentLabel)
+	}
 	uid := ""
-	if b := r.state.Binding(namespace, source); b != nil && b.Labelled && !b.Generated() {
+	if note.Reason != "" {
 		uid = string(b.UID)
 	}
 	if r.memory.of(namespace).isNews(source, uid) {
-		r.warnOf(ctx, r.state.BindingKey(namespace, source), left, condition.Note{Warning: true, Reason: "ForeignLabel", Message: fmt.Sprintf(
-			"the label %s says that it was generated, but it was not: it is left alone, and counts as explicit", infer.ManagedByLabel)})
+		r.warnOf(ctx, r.state.BindingKey(namespace, source), left, note)
 	}
 }
 

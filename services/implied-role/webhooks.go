@@ -3,6 +3,7 @@ package impliedrole
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/entail-dev/entail/services/implied-role/internal/guard"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
@@ -57,6 +58,14 @@ func (w *webhooks) cover(ctx context.Context, namespace string) error {
 		err = w.guard.Cover(ctx, namespace)
 	}
 	return fault.Unavailable(err)
+}
+
+// since is since when everybody is judged who writes rules; zero if there are none.
+func (w *webhooks) since() (time.Time, error) {
+	if w.server == nil {
+		return time.Time{}, nil
+	}
+	return w.server.Since()
 }
 
 // inForce is nil while they are registered, or there are none.

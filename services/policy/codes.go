@@ -13,6 +13,8 @@ const (
 	CodeDupKey     Code = "E-DUP-KEY"
 	CodeManifest   Code = "E-MANIFEST"
 	CodeFormat     Code = "E-FORMAT"
+	// CodeUnformatted is of files that [format] would write otherwise.
+	CodeUnformatted Code = "E-UNFORMATTED"
 )
 
 // What a policy can be refused for.

@@ -8,8 +8,8 @@ const MaxDiagnostics = 10_000
 // Collector collects diagnostics. The zero value is ready for use.
 type Collector struct {
 	found Diagnostics
-	// more tells of the severities of which findings were left out. No warning takes the place of an error.
-	more map[Severity]bool
+	// left is how many findings of a severity were left out. No warning takes the place of an error.
+	left map[Severity]int
 	// errors is how many findings, from the first on, are known to be errors.
 	errors int
 }
@@ -21,18 +21,18 @@ func (c *Collector) Add(place Place, code Code, message, hint string) *Diagnosti
 		c.found = append(c.found, d)
 		return &c.found[len(c.found)-1]
 	}
-	if c.more == nil {
-		c.more = map[Severity]bool{}
+	if c.left == nil {
+		c.left = map[Severity]int{}
 	}
 	for d.Severity == Error && c.errors < MaxDiagnostics {
 		c.errors++
 		if at := &c.found[c.errors-1]; at.Severity == Warning {
-			c.more[Warning] = true
+			c.left[Warning]++
 			*at = d
 			return at
 		}
 	}
-	c.more[d.Severity] = true
+	c.left[d.Severity]++
 	return &Diagnostic{}
 }
 
@@ -49,13 +49,13 @@ func (c *Collector) HasErrors() bool { return c.found.HasErrors() }
 func (c *Collector) Diagnostics() Diagnostics {
 	found := Diagnostics{}.Join(c.found)
 	code := CodeMoreWarnings
-	if c.more[Error] {
+	if c.left[Error] > 0 {
 		code = CodeLimit
 	}
-	if len(c.more) > 0 {
+	if left := c.left[Error] + c.left[Warning]; left > 0 {
 		found = append(found, Diagnostic{
-			Code: code, Severity: code.Severity(),
-			Message: fmt.Sprintf("there are more than %d findings", MaxDiagnostics),
+			Code: code, Severity: code.Severity(), left: left,
+			Message: fmt.Sprintf("there are %d findings more than the %d that are listed", left, MaxDiagnostics),
 			Hint:    "mend those that are listed, then look again",
 		})
 	}

@@ -20,13 +20,14 @@ func (c Code) Help() string {
 func descriptions() map[Code]string {
 	return map[Code]string{
 		CodeSyntax:              "The file is not YAML.",
-		CodeEncoding:            "The file has bytes or characters that YAML does not allow.",
+		CodeEncoding:            "The file has bytes or characters that YAML does not allow, or that end lines for YAML alone.",
 		CodeLimit:               "There is more than is read, or than a custom resource takes: it is refused as a whole.",
 		CodeKind:                "A value is of another kind than the language has there, such as a text in the place of a list.",
 		CodeUnknownKey:          "The language has no such key.",
 		CodeDupKey:              "A key is given twice.",
 		CodeManifest:            "A manifest is in a form that files may have, and the custom resource may not.",
 		CodeFormat:              "The file cannot be formatted without loss.",
+		CodeUnformatted:         "The file is not as `entail policy fmt` writes it.",
 		CodeEmpty:               "No document declares a resource type.",
 		CodeOption:              "An option has a value that cannot be.",
 		CodeMissing:             "Something that must be there is missing.",

@@ -32,6 +32,9 @@ type Diagnostic struct {
 	Hint     string   `json:"hint"`
 	// Related are other places that have to do with it, such as the first of two that bear one name.
 	Related []Related `json:"related,omitempty"`
+
+	// left is how many others it stands for.
+	left int
 }
 
 // Related is another place that a diagnostic speaks of.
@@ -54,6 +57,17 @@ type Diagnostics []Diagnostic
 // HasErrors reports whether one of them forbids the policy.
 func (ds Diagnostics) HasErrors() bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
+}
+
+// Total is how many findings there are, with those that are not listed.
+func (ds Diagnostics) Total() int {
+	total := len(ds)
+	for _, d := range ds {
+		if d.left > 0 {
+			total += d.left - 1
+		}
+	}
+	return total
 }
 
 // Join returns the findings of both, sorted, each once.

@@ -63,7 +63,7 @@ func TestNobodyIsShownMoreFindingsThanAnybodyReads(t *testing.T) {
 				}
 			}
 			if last := found[policy.MaxDiagnostics]; len(found) != policy.MaxDiagnostics+1 || last.Code != test.last || shown != test.shown ||
-				found.HasErrors() != (test.errors > 0) {
+				found.HasErrors() != (test.errors > 0) || found.Total() != test.warnings+test.errors {
 				t.Errorf("there are %d with %d errors, the last is %v", len(found), shown, last)
 			}
 		})

@@ -3,10 +3,15 @@
 package storesync_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -127,4 +132,61 @@ func TestANewcomerTakesNoTypeOver(t *testing.T) {
 	if types := b.types(); !slices.Contains(types, "folder") || b.relation("mine") {
 		t.Errorf("the newcomer has taken the type over: %v", types)
 	}
+}
+
+// recordOfDocs is how the text of module docs that is live is put on record.
+const recordOfDocs = "PATCH /apis/core.platform-mesh.io/v1alpha1/authorizationmodels/docs/status"
+
+// names waits until the Store demo names another model.
+func (b *bed) names(other string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if b.store("demo").Status.AuthorizationModelID == other {
+			return fmt.Errorf("the Store still names %s", other)
+		}
+		return nil
+	})
+}
+
+// Tuples wait for the model that the Store names: a typo in the text of a module that is not on record would take them.
+func TestNoModelIsNamedBeforeItsTextsAreOnRecord(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	b.applyStore("demo")
+	named := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
+	b.Kube.FailBefore(failing(recordOfDocs))
+	b.applyModule("docs", "demo", dsl("folder"))
+	testbed.Eventually(t, soon, func() error {
+		if n := b.Kube.CallsByOp()[recordOfDocs]; n < 2 {
+			return fmt.Errorf("the record was tried %d times", n)
+		}
+		return nil
+	})
+	b.expectTypes("user", "document", "folder")
+	if id := b.store("demo").Status.AuthorizationModelID; id != named {
+		t.Errorf("the Store names model %s, and nothing says what is live in it", id)
+	}
+	b.Kube.FailBefore(nil)
+	b.awaitModule("docs", "Merged=True/Merged")
+	b.names(named)
+}
+
+func TestAModuleOfWhichNothingMayBeRecordedHoldsUpNoOther(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	b.applyStore("demo")
+	named := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
+	b.Kube.FailBefore(func(_ context.Context, op string) error {
+		if op == recordOfDocs {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "authorizationmodels"}, "docs", errors.New("a policy"))
+		}
+		return nil
+	})
+	b.applyModule("docs", "demo", dsl("folder"))
+	b.names(named)
+	b.applyModule("zoo", "demo", dsl("animal"))
+	b.awaitModule("zoo", "Merged=True/Merged")
+	b.expectTypes("user", "document", "folder", "animal")
 }

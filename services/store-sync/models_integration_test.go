@@ -10,6 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -52,6 +53,7 @@ func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
 
 	b.applyModule("groups", "demo", dsl("group"))
 	b.awaitModule("groups", "Merged=True/Merged")
+	b.names(first)
 	for name, request := range map[string]*storev1.DiffModelRequest{
 		"from an old model to the live one":  {FromModelId: first, ToModelId: b.store("demo").Status.AuthorizationModelID},
 		"from an old model to what is asked": {FromModelId: first},
@@ -73,6 +75,9 @@ func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
 		if _, err := stores.DiffModel(t.Context(), request); connect.CodeOf(err) != connect.CodeNotFound {
 			t.Errorf("%s: %v, want NotFound", name, err)
 		}
+	}
+	if _, err := stores.PreviewModel(t.Context(), &storev1.PreviewModelRequest{Name: "demo"}); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("a preview of nothing: %v, want InvalidArgument", err)
 	}
 	if _, err := stores.PreviewModel(t.Context(), &storev1.PreviewModelRequest{Name: "demo", Module: "module x", Replaces: "nobody"}); connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("a module that is not there: %v, want NotFound", err)
@@ -102,6 +107,13 @@ func previews() map[string]previewTest {
 			}, accepted: true,
 			changes: []string{"CHANGED document#owner +robot", "ADDED robot"},
 		},
+		"documents": {
+			request: &storev1.PreviewModelRequest{Documents: documents(tenantPart)}, accepted: true,
+			changes: []string{"ADDED tenant", "ADDED tenant#parent"},
+		},
+		"documents with errors": {
+			request: &storev1.PreviewModelRequest{Documents: documents(projectPart)}, message: "errors in the documents: 1",
+		},
 		"a module that does not parse": {
 			request: &storev1.PreviewModelRequest{Module: "module x\n\ntype a\n  relations\n    define b [user]\n"}, message: "line 5:",
 		},
@@ -112,6 +124,10 @@ func previews() map[string]previewTest {
 			request: &storev1.PreviewModelRequest{Module: "module core\n", Replaces: "-"}, message: "no module defines a type",
 		},
 	}
+}
+
+func documents(content string) *policyv1.Files {
+	return &policyv1.Files{Files: []*policyv1.File{{Name: "a.yaml", Content: []byte(content)}}}
 }
 
 func expectProvenance(t *testing.T, stores storev1connect.StoreServiceClient) {

@@ -14,7 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// heap are objects that make, repeat, contradict and miss one another, in any order.
+// heap are objects that make, repeat, contradict and miss one another, in any order. None contradicts one of equal rank:
+// then the older wins, which the order of their making decides.
 func (b *bed) heap() []func() {
 	define := func(d definition) func() { return func() { b.define(d) } }
 	declare := func(name, text string) func() { return func() { b.applyModule(name, "demo", text) } }
@@ -23,7 +24,7 @@ func (b *bed) heap() []func() {
 		func() { b.applyStore("demo", withAccounts) },
 		declare("docs", dsl("folder")),
 		declare("again", dsl("folder")),
-		declare("rival", "module rival\n\ntype folder\n"),
+		declare("rival", "module rival\n\ntype role\n"),
 		declare("wrong", "module wrong\n\ntype x\n  relations\n    define r: [nobody]\n"),
 		define(widgets("example.com", "demo")),
 		define(widgets("example.org", "demo")),

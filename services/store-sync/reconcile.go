@@ -44,7 +44,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key]) 
 	for _, provider := range r.providers {
 		provided, err := provider.Sync(ctx, p, p.Key)
 		members, errs = append(members, provided...), append(errs, err)
-		if _, ready := provider.Modules(p.Key); !ready {
+		if _, _, ready := provider.Modules(p.Key); !ready {
 			return errors.Join(errs...)
 		}
 	}

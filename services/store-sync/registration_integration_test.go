@@ -20,6 +20,8 @@ import (
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -177,6 +179,11 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 				t.Errorf("a policy with %s: %v, want InvalidArgument", name, err)
 			}
 		}
+		_, err = client.CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: &policyv1.Policy{Source: &policyv1.Policy_Store{Store: "demo"}}})
+		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "choose TARGET_SPICEDB") {
+			t.Errorf("no target: %v", err)
+		}
+		b.tellBefore(client, clientOf(running))
 	})
 	t.Run("what others need stays when it is deleted", func(*testing.T) {
 		running.Stop() // It goes while nobody looks.
@@ -233,6 +240,41 @@ func (b *bed) decide() {
 	if b.may("user:bob", "loadbalancer_get", "loadbalancer:l") {
 		b.T.Error("bob may get the load balancer")
 	}
+}
+
+// tellBefore asks what would become of a document, and sees that it does.
+func (b *bed) tellBefore(policies policyv1connect.PolicyServiceClient, stores storev1connect.StoreServiceClient) {
+	b.T.Helper()
+	const part = `
+resourceTypes:
+  - {name: volume, idPrefix: storvol, relationships: [{relation: owner, targetTypes: [{name: resourceowner}]}]}`
+	files := documents(part)
+	beside := &policyv1.Policy{Source: &policyv1.Policy_Files{Files: files}, Beside: "demo"}
+	if got, err := policies.CheckPolicy(b.T.Context(), &policyv1.CheckPolicyRequest{Policy: beside}); err != nil || !got.GetOk() {
+		b.T.Errorf("checked: %v, %v", got, err)
+	}
+	diff, err := policies.DiffPolicies(b.T.Context(), &policyv1.DiffPoliciesRequest{Old: &policyv1.Policy{Source: &policyv1.Policy_Store{Store: "demo"}}, New: beside})
+	if err != nil || diff.GetWorst() != policyv1.Class_CLASS_HARMLESS {
+		b.T.Errorf("compared: %v, %v", diff, err)
+	}
+	got, err := stores.PreviewModel(b.T.Context(), &storev1.PreviewModelRequest{Name: "demo", Documents: files})
+	if err != nil || !got.GetAccepted() || !slices.Equal(changeKinds(got.GetChanges()), []string{"ADDED volume", "ADDED volume#owner"}) {
+		b.T.Errorf("previewed: %v, %v", got, err)
+	}
+	b.document("volume", part)
+	b.awaitDocument("volume", "Ready=True/Ready")
+	live := func(want bool) error {
+		is, err := stores.GetModel(b.T.Context(), &storev1.GetModelRequest{Name: "demo"})
+		if err == nil && strings.Contains(is.GetDsl(), "type volume") != want {
+			err = fmt.Errorf("the model is %s", is.GetDsl())
+		}
+		return err
+	}
+	if err := live(true); err != nil {
+		b.T.Error(err)
+	}
+	b.withdraw("volume")
+	testbed.Eventually(b.T, soon, func() error { return live(false) })
 }
 
 func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {

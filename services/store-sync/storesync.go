@@ -44,18 +44,19 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, err
 	}
 	shared := module.NewState(parts.View, cfg.Cluster)
-	applier := &module.Applier{State: shared, Kube: parts.Kube, Log: rt.Log}
+	confirmer := module.NewConfirmer(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
+	applier := &module.Applier{State: shared, Kube: parts.Kube, Confirmer: confirmer, Log: rt.Log}
 	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
 	protected := iammodule.New(parts.View, cfg.IAMStore, applier)
 	state, merges := store.NewState(shared, apis, policies, protected), store.NewMergeCache(cfg.Limits)
 	policies.Within(state.RoomIn(merges))
 	rt.Metrics.MustRegister(store.NewMetrics(state))
-	syncer := store.New(parts, state, merges, rt.Log)
+	syncer := store.New(parts, state, merges, confirmer, rt.Log)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies, protected}, state: state, stores: syncer,
 		outages: controller.NewOutages(rt.Log, syncer.TellOutage),
 	}
-	stores := querystore.New(state, merges, parts.OpenFGA, parts.View.Complete)
+	stores := querystore.New(state, merges, policies, parts.OpenFGA, parts.View.Complete)
 	app := controller.App(parts, r,
 		rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
 			storev1connect.StoreServiceHandler(stores), querystore.Access()),
@@ -66,14 +67,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	return app, nil
 }
 
-// registered finds the PolicyDocuments of a Store, valid or not, and the options of its policy.
+// registered finds the PolicyDocuments of a Store, and the options of its policy.
 func registered(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
-	return func(_ context.Context, name string) ([]*syntax.Document, policy.Options, error) {
+	return func(_ context.Context, name string, accepted bool) ([]*syntax.Document, policy.Options, error) {
 		found, err := rpc.Find(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
 		if err != nil {
 			return nil, policy.Options{}, err
 		}
-		documents, options, err := policies.Documents(found.Key)
+		documents, options, err := policies.Documents(found.Key, accepted)
 		if err != nil {
 			return nil, options, rpc.Invalid("Store %s: %s", name, err)
 		}

@@ -123,7 +123,7 @@ func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	if s.Status.AuthorizationModelID != good {
 		t.Errorf("status names model %s, the last good one is %s", s.Status.AuthorizationModelID, good)
 	}
-	b.expectEvents("demo", "ModuleRejected")
+	b.expectEvents("ModuleRejected")
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
 	b.Settled()

@@ -94,7 +94,7 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
 	log, state, models := slog.New(slog.DiscardHandler), ledger.NewState(v, ""), newModelCache(w)
 	r := &reconciler{ledger: ledger.New(ledger.Config{
-		State: state, View: v, Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Replica: w.newReplica(),
+		State: state, View: v, Home: "local", Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Replica: w.newReplica(),
 		Writer: &writer{
 			openFGA: w, metrics: newMetrics(prometheus.NewRegistry()),
 			announce: func(*eventv1.StoreChanged) { _ = w.call("announce", func() error { return nil }) }, // Nobody waits for it.

@@ -3,6 +3,7 @@ package tuplesync
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -357,5 +359,30 @@ func TestAChangeOfManyObjectsIsAnnouncedBeforeItIsRecorded(t *testing.T) {
 	s.reconcile()
 	if got := strings.Join(order, " "); got != "model hold status store write announce status" {
 		t.Errorf("calls were %s", got)
+	}
+}
+
+func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
+	s := newFixture(t, one)
+	s.reconcile()
+	before := maps.Clone(s.calls)
+	guest := corev1alpha1.AuthorizationModel{
+		ObjectMeta: metav1.ObjectMeta{Name: "guest", UID: "guest"},
+		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "a", Cluster: "local"}, Tuples: []corev1alpha1.Tuple{two}},
+	}
+	key := event.Key{Cluster: "west", GroupResource: kinds.AuthorizationModels().GroupResource, Name: "guest"}
+	s.receive(event.Change{Key: key, UID: "guest", ResourceVersion: "1", Generation: 1, Epoch: "w", Object: mustJSON(s, guest)})
+	got := s.reconcile()["guest"]
+	if err := s.ledger.TellOutage(t.Context(), ledger.Key{StoreID: "S1"}, controller.Outage{}); err != nil {
+		t.Error(err)
+	}
+	s.expect("doc:1#viewer@user:1")
+	for _, call := range []string{"hold", "status", "write", "get"} {
+		if s.calls[call] != before[call] {
+			t.Errorf("%d calls to %s", s.calls[call]-before[call], call)
+		}
+	}
+	if _, lives := s.state.Models.Get(key); !lives || got.Outcome != eventv1.Outcome_OUTCOME_REJECTED || !strings.Contains(got.Message, `cluster "west"`) {
+		t.Errorf("the guest lives: %t; said of it is %+v", lives, got)
 	}
 }

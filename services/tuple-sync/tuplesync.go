@@ -39,7 +39,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}
 	state, models := ledger.NewState(parts.View, accountType), newModelCache(parts.OpenFGA)
 	r := &reconciler{ledger: ledger.New(ledger.Config{
-		State: state, View: parts.View, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
+		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now,
 		Writer: &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)},
 	})}

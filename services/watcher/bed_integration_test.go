@@ -68,11 +68,15 @@ func (b *bed) run() (stop func()) {
 // runOn runs a watcher that reaches the servers in its own way, and tells where it answers.
 func (b *bed) runOn(kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
 	b.t.Helper()
+	return b.runAs(watcher.Defaults(), kube, bus...)
+}
+
+func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
+	b.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	cfg := watcher.Defaults()
 	cfg.NATS.URL, cfg.RPC.Auth, cfg.Kinds = b.nats.URLOf(topology.Watcher), rpc.None, followed()
 	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), kube, listener
 	cfg.Embed.NATS = bus

@@ -93,6 +93,7 @@ require (
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/openfga/api/proto v0.0.0-20260319214821-f153694bfc20 // indirect
+	github.com/openfga/go-sdk v0.7.3 // indirect
 	github.com/openfga/language/pkg/go v0.3.2 // indirect
 	github.com/openfga/openfga v1.22.1 // indirect
 	github.com/pelletier/go-toml/v2 v2.2.4 // indirect

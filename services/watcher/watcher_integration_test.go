@@ -208,3 +208,42 @@ func TestAnotherClustersStreamIsRefused(t *testing.T) {
 		t.Errorf("an object was published beside those of another cluster: %v", err)
 	}
 }
+
+func TestTwoClustersShareABus(t *testing.T) {
+	b := newBed(t)
+	for i := range 5 {
+		b.apply(fmt.Sprint("s", i), "1")
+	}
+	b.run()
+	west := watcher.Defaults()
+	west.Cluster, west.LeaseName, west.LeaseNamespace = "west", "west", "default"
+	b.runAs(west, b.kube.Admin())
+	both := func() error {
+		for i := range 5 {
+			for _, cluster := range []string{"local", west.Cluster} {
+				key := store(fmt.Sprint("s", i))
+				key.Cluster = cluster
+				if last, err := b.p.Last(t.Context(), key); err != nil || last.Deleted {
+					return fmt.Errorf("%s of %s: deleted %t, %w", key, cluster, last.Deleted, err)
+				}
+			}
+		}
+		return nil
+	}
+	testbed.Eventually(t, within, both)
+	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, within, both)
+	b.remove("s4")
+	testbed.Eventually(t, within, func() error {
+		for _, cluster := range []string{"local", west.Cluster} {
+			key := store("s4")
+			key.Cluster = cluster
+			if last, err := b.p.Last(t.Context(), key); err != nil || !last.Deleted {
+				return fmt.Errorf("%s of %s still lives: %w", key, cluster, err)
+			}
+		}
+		return nil
+	})
+}

@@ -33,9 +33,14 @@ type Status struct {
 	Accepted, Acyclic, ChildRoleFound, Synced condition.Condition
 }
 
-// Conditions are those of a rule.
+// Conditions are those of a rule. That it is ready says why it is not accepted, or else not synced.
 func (s Status) Conditions() []condition.Condition {
-	return []condition.Condition{s.Accepted, s.Acyclic, s.ChildRoleFound, s.Synced}
+	ready := s.Synced
+	if !s.Accepted.Holds() {
+		ready = s.Accepted
+	}
+	ready.Type = rolev1alpha1.Ready
+	return []condition.Condition{s.Accepted, s.Acyclic, s.ChildRoleFound, s.Synced, ready}
 }
 
 // Obstacle is why a binding that follows from a rule is not made as it must be.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/entail-dev/entail/services/internal/condition"
 )
 
 func everything(Role) bool { return true }
@@ -50,6 +52,21 @@ func TestTheWorkedExampleByInferencesAndStatuses(t *testing.T) {
 	} {
 		if s := w.status(rule, StatusInput{}); names(s.Children) != want || s.Parent.Name+">" != rule[:len(s.Parent.Name)+1] || !s.Synced.Holds() {
 			t.Errorf("status of %s: %+v", rule, s)
+		}
+	}
+}
+
+func TestARuleIsReadyWhenItCountsAndIsSynced(t *testing.T) {
+	accepted, refused := condition.New("Accepted", true, Accepted, "more"), condition.New("Accepted", false, "ProhibitedRole", "no")
+	synced, pending := condition.New("Synced", true, Synced, ""), condition.New("Synced", false, Pending, "wait")
+	for want, s := range map[string]Status{
+		"Ready True Synced ": {Accepted: accepted, Synced: synced}, "Ready False Pending wait": {Accepted: accepted, Synced: pending},
+		"Ready False ProhibitedRole no": {Accepted: refused, Synced: pending},
+	} {
+		all := s.Conditions()
+		c := all[len(all)-1]
+		if got := fmt.Sprint(c.Type, " ", c.Status, " ", c.Reason, " ", c.Message); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -32,17 +32,23 @@ type certificate struct {
 	// chain and key are the PEM form.
 	chain, key []byte
 	authority  *x509.Certificate
+	// seed is what paths come from.
+	seed []byte
 }
 
-func newCertificate(host string, validity time.Duration) (*certificate, error) {
+// newCertificate makes one in place of another, if there is one.
+func newCertificate(host string, validity time.Duration, before *certificate) (*certificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: validity})
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
-	return parseCertificate(chain, key)
+	if before != nil {
+		return parseCertificate(chain, key, before.seed)
+	}
+	return parseCertificate(chain, key, newSeed())
 }
 
-func parseCertificate(chain, key []byte) (*certificate, error) {
+func parseCertificate(chain, key, seed []byte) (*certificate, error) {
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate: %w", err)
@@ -55,7 +61,10 @@ func parseCertificate(chain, key []byte) (*certificate, error) {
 	if len(all) < 2 || !authority.IsCA {
 		return nil, errors.New("reading the certificate: its authority is not with it")
 	}
-	return &certificate{pair: pair, chain: chain, key: key, authority: authority}, nil
+	if len(seed) < seedSize {
+		return nil, errors.New("reading the certificate: what paths come from is not with it")
+	}
+	return &certificate{pair: pair, chain: chain, key: key, authority: authority, seed: seed}, nil
 }
 
 // serves reports whether the certificate is for a host, and for a while to come.
@@ -82,29 +91,29 @@ func (s *Server) certificate(ctx context.Context) (*certificate, error) {
 		if c := s.announced; c != nil && c.serves(host, time.Now(), s.validity) {
 			return c, nil
 		}
-		return newCertificate(host, s.validity)
+		return newCertificate(host, s.validity, s.announced)
 	}
 	secrets, name := s.kube.CoreV1().Secrets(s.options.Namespace), s.secret()
 	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading the certificate in Secret %s: %w", name, err)
 	}
-	version := never
+	version, before := never, (*certificate)(nil)
 	if err == nil {
 		version = secret.ResourceVersion
-		c, err := parseCertificate(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-		if err == nil && c.serves(host, time.Now(), s.validity) {
-			return c, nil
+		before, err = parseCertificate(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], secret.Data[seedKey])
+		if err == nil && before.serves(host, time.Now(), s.validity) {
+			return before, nil
 		}
 	}
-	c, err := newCertificate(host, s.validity)
+	c, err := newCertificate(host, s.validity, before)
 	if err != nil {
 		return nil, err
 	}
 	patch, err := json.Marshal(&corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{corev1.TLSCertKey: c.chain, corev1.TLSPrivateKeyKey: c.key},
+		Data: map[string][]byte{corev1.TLSCertKey: c.chain, corev1.TLSPrivateKeyKey: c.key, seedKey: c.seed},
 	})
 	if err == nil {
 		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.applying())

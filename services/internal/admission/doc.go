@@ -6,4 +6,8 @@
 // forgotten at once. Replicas share the certificate by a Secret. The webhooks are registered, with
 // the authority, in a ValidatingWebhookConfiguration that the service keeps as it must be: what
 // somebody else changes there is put back.
+//
+// Nobody but the API server is heard: it asks at a path that is registered, changes every few minutes,
+// and is told nobody else. And whoever asks much in one namespace keeps those out of none. The
+// configuration says, too, since when nothing has passed that was not judged.
 package admission

@@ -64,6 +64,7 @@ func (s *Server) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.next.Store(next)
 	if s.announced == nil || bytes.Equal(s.announced.chain, next.chain) {
 		s.serving.Store(next)
 		s.metrics.expiry.Set(float64(next.pair.Leaf.NotAfter.Unix()))
@@ -83,41 +84,47 @@ func (s *Server) register(ctx context.Context, c *certificate) error {
 	if err != nil && !missing {
 		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
 	}
-	var before []byte
-	if len(is.Webhooks) > 0 {
-		before = is.Webhooks[0].ClientConfig.CABundle
-	}
-	want, err := s.webhooks(ctx, c.bundle(before, time.Now()), is.Webhooks)
+	want, err := s.webhooks(ctx, c, is.Webhooks)
 	if err != nil {
 		return err
 	}
-	changed := !equality.Semantic.DeepEqual(is.Webhooks, want)
+	since, changed := s.since(is, want), !equality.Semantic.DeepEqual(is.Webhooks, want)
+	if since.IsZero() {
+		since, changed = soon(), true
+	}
 	switch {
 	case missing:
-		err = s.create(ctx, want)
+		err = s.create(ctx, want, since)
 	case changed:
+		metav1.SetMetaDataAnnotation(&is.ObjectMeta, sinceAnnotation, since.Format(time.RFC3339))
 		is.Webhooks = want
 		_, err = configurations.Update(ctx, is, metav1.UpdateOptions{FieldManager: s.options.Name})
 	}
 	if err != nil {
 		return fmt.Errorf("keeping ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
 	}
+	s.mu.Lock()
+	s.inForce = since
+	s.mu.Unlock()
 	if changed {
 		s.options.Log.InfoContext(ctx, "the webhooks were registered", slog.String("configuration", s.options.Name))
 	}
 	for i, webhook := range s.options.Webhooks {
 		if webhook.Scope != nil {
-			webhook.Scope.Registered(want[i].NamespaceSelector, changed)
+			webhook.Scope.Registered(want[i].NamespaceSelector)
 		}
 	}
 	return nil
 }
 
 // create applies, for that is allowed by name.
-func (s *Server) create(ctx context.Context, webhooks []admissionregistrationv1.ValidatingWebhook) error {
+func (s *Server) create(ctx context.Context, webhooks []admissionregistrationv1.ValidatingWebhook, since time.Time) error {
 	patch, err := json.Marshal(&admissionregistrationv1.ValidatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: s.options.Name, ResourceVersion: never}, Webhooks: webhooks,
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: s.options.Name, ResourceVersion: never, Annotations: map[string]string{sinceAnnotation: since.Format(time.RFC3339)},
+		},
+		Webhooks: webhooks,
 	})
 	if err != nil {
 		return err

@@ -3,11 +3,13 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -35,11 +37,13 @@ type bed struct {
 	t     *testing.T
 	kube  *testbed.KubeServer
 	typed kubernetes.Interface
+	// log is that of replicas.
+	log slog.Handler
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, kube: testbed.Kube(t)}
+	b := &bed{t: t, kube: testbed.Kube(t), log: slog.NewTextHandler(t.Output(), nil)}
 	b.typed = kubernetes.NewForConfigOrDie(b.kube.Admin())
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
@@ -54,7 +58,7 @@ func (b *bed) replica() *Server {
 	b.t.Helper()
 	s := newServer(b.t, Config{Service: "entail-system/implied-role-admission"}, func(o *Options) {
 		o.Name, o.Namespace, o.Kube = configuration, rbac.Namespace, b.kube.Config(b.t, topology.ImpliedRole)
-		o.Log, o.Metrics = slog.New(slog.NewTextHandler(b.t.Output(), nil)), prometheus.NewRegistry()
+		o.Log, o.Metrics = slog.New(b.log), prometheus.NewRegistry()
 		o.Webhooks = []Webhook{{
 			ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
 				Name: "nothing.example.com",
@@ -165,6 +169,61 @@ func TestACertificateIsTrustedBeforeItIsShown(t *testing.T) {
 	if half == before || after[0] != after[1] || strings.Contains(before, after[0]) {
 		t.Errorf("after %s comes %s, then %v", before, half, after)
 	}
+}
+
+// TestReplicasAreCalledByOnePathThatNobodyIsTold lets replicas start and lose their Secret, and asks
+// all of them as the API server does, and as somebody who knows the names of the webhooks.
+func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
+	b := newBed(t)
+	var log bytes.Buffer
+	b.log = slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	one, two := b.replica(), b.replica()
+	var paths []string
+	asked := func() (seed string) {
+		t.Helper()
+		path := *b.registered().Webhooks[0].ClientConfig.Service.Path
+		paths = append(paths, strings.Split(path, "/")[1])
+		for _, s := range []*Server{one, two} {
+			for path, want := range map[string]int{path: http.StatusOK, "/nothing.example.com": http.StatusNotFound} {
+				if code := b.posts(s, path); code != want {
+					t.Errorf("%s answers %d", path, code)
+				}
+			}
+		}
+		return string(one.next.Load().seed)
+	}
+	b.round(one, two)
+	first := asked()
+	two.validity = 5 * validity
+	b.round(two, one, two, one)
+	if asked() != first {
+		t.Error("a new certificate takes other paths")
+	}
+	if err := b.typed.CoreV1().Secrets(rbac.Namespace).Delete(t.Context(), one.secret(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	two.validity = validity
+	b.round(one, two)
+	if asked() == first {
+		t.Error("whoever had the Secret knows the paths for ever")
+	}
+	for _, path := range paths {
+		if strings.Contains(log.String(), path) {
+			t.Errorf("told is %s", log.String())
+		}
+	}
+}
+
+// posts asks a replica, and tells how it answers.
+func (b *bed) posts(s *Server, path string) int {
+	b.t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	answer, err := client.Post("https://"+s.listener.Addr().String()+path, "application/json", strings.NewReader(review(b.t, nil)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode
 }
 
 func TestWhatSomebodyChangesInTheConfigurationIsPutBack(t *testing.T) {

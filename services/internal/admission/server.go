@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -29,10 +28,8 @@ const (
 	maxReview = 8 << 20
 	maxHeader = 64 << 10
 	// timeout is how long the API server waits for an answer, decision how long one may take.
-	timeout  = 5 * time.Second
-	decision = 4 * time.Second
-	// maxReviews are judged at a time; others wait.
-	maxReviews      = 64
+	timeout         = 5 * time.Second
+	decision        = 4 * time.Second
 	readTimeout     = 10 * time.Second
 	writeTimeout    = 10 * time.Second
 	idleTimeout     = 2 * time.Minute
@@ -53,8 +50,8 @@ type Webhook struct {
 type Scope interface {
 	// Selector is what is to be registered in place of what is; that is nil if there is nothing.
 	Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error)
-	// Registered tells what is registered now, and whether that was just changed.
-	Registered(selector *metav1.LabelSelector, changed bool)
+	// Registered tells what is registered now.
+	Registered(selector *metav1.LabelSelector)
 }
 
 // Options are what a [Server] is made of. All are required.
@@ -76,9 +73,9 @@ type Server struct {
 	kube     kubernetes.Interface
 	listener net.Listener
 	metrics  *metrics
-	slots    *semaphore.Weighted
-	// serving is what is shown to the API server.
-	serving atomic.Pointer[certificate]
+	slots    *slots
+	// serving is what is shown to the API server, next what is to be.
+	serving, next atomic.Pointer[certificate]
 	// validity is that of new certificates.
 	validity time.Duration
 
@@ -91,6 +88,8 @@ type Server struct {
 	// wrong the last time.
 	registered time.Duration
 	failure    error
+	// inForce is since when nothing has passed that was not judged; zero if that is not known.
+	inForce time.Time
 }
 
 // New takes the address. It connects to nothing yet.
@@ -112,7 +111,7 @@ func New(cfg Config, o Options) (*Server, error) {
 	}
 	return &Server{
 		cfg: cfg, options: o, kube: client, listener: listener, metrics: newMetrics(o.Metrics), validity: validity,
-		slots: semaphore.NewWeighted(maxReviews), failure: errors.New("the webhooks have not been registered yet"),
+		slots: newSlots(), failure: errors.New("the webhooks have not been registered yet"),
 	}, nil
 }
 
@@ -126,6 +125,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 // InForce is nil while the API server is known to ask.
 func (s *Server) InForce() error {
+	if _, err := s.Since(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.registered > 0 && bootclock.Since(s.registered) < forgotten {
@@ -135,12 +137,8 @@ func (s *Server) InForce() error {
 }
 
 func (s *Server) serve(ctx context.Context) error {
-	mux := http.NewServeMux()
-	for _, webhook := range s.options.Webhooks {
-		mux.Handle(http.MethodPost+" "+path(webhook.Name), s.handler(webhook))
-	}
 	server := &http.Server{
-		Handler: http.MaxBytesHandler(mux, maxReview), MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+		Handler: http.MaxBytesHandler(s.route(), maxReview), MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.show},
 	}
@@ -169,5 +167,3 @@ func (s *Server) show(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	}
 	return nil, errors.New("there is no certificate yet")
 }
-
-func path(webhook string) string { return "/" + webhook }

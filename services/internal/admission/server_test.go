@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
@@ -31,6 +34,7 @@ func newServer(t *testing.T, cfg Config, edit func(*Options)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.inForce = time.Now().Add(-time.Hour)
 	t.Cleanup(func() { _ = s.listener.Close() })
 	return s
 }
@@ -109,13 +113,154 @@ func TestWhatIsNoReviewIsNotAnswered(t *testing.T) {
 
 func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
 	s := newServer(t, Config{}, nil)
-	if !s.slots.TryAcquire(maxReviews) {
-		t.Fatal("there is no room")
+	for i := range maxReviews {
+		if _, err := s.slots.take(t.Context(), fmt.Sprint(i/maxOfOne)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.judge(ctx, Webhook{}, nil); err == nil {
+	if err := s.judge(ctx, Webhook{}, &admissionv1.AdmissionRequest{Namespace: "other"}); err == nil {
 		t.Error("it was judged")
+	}
+}
+
+func TestNothingIsAllowedBeforeTheAPIServerKnowsOfTheWebhooks(t *testing.T) {
+	s := newServer(t, Config{}, nil)
+	webhook := Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return nil }}
+	for name, since := range map[string]time.Time{"it is not known": {}, "it is about to learn": soon()} {
+		s.inForce = since
+		if err := s.judge(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.InForce() == nil {
+			t.Errorf("%s: it is allowed", name)
+		}
+	}
+	if soon().Before(time.Now().Add(Settling)) || soon().Nanosecond() != 0 {
+		t.Errorf("soon is %s", soon())
+	}
+}
+
+func TestWhatWasAwayOrChangedIsInForceAnew(t *testing.T) {
+	s := newServer(t, Config{}, func(o *Options) { o.Webhooks = make([]Webhook, 1) })
+	made, at := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Truncate(time.Second)
+	ignore := admissionregistrationv1.Ignore
+	for name, c := range map[string]struct {
+		edit func(*admissionregistrationv1.ValidatingWebhookConfiguration)
+		kept bool
+	}{
+		"nothing": {func(*admissionregistrationv1.ValidatingWebhookConfiguration) {}, true},
+		"where it is asked": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].ClientConfig.CABundle = []byte("x")
+		}, true},
+		"what is refused": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Webhooks[0].FailurePolicy = &ignore }, false},
+		"where it asks": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		}, false},
+		"a webhook less": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Webhooks = nil }, false},
+		"a clock that is ahead": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Annotations[sinceAnnotation] = at.Add(time.Hour).Format(time.RFC3339)
+		}, false},
+		"it says nothing": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Annotations = nil }, false},
+		"it was made anew as it is": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.CreationTimestamp.Time = at.Add(time.Second)
+		}, false},
+	} {
+		is := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: make([]admissionregistrationv1.ValidatingWebhook, 1)}
+		is.CreationTimestamp.Time, is.Annotations = made, map[string]string{sinceAnnotation: at.Format(time.RFC3339)}
+		c.edit(is)
+		got := s.since(is, make([]admissionregistrationv1.ValidatingWebhook, 1))
+		if got.IsZero() == c.kept || c.kept && !got.Equal(at) {
+			t.Errorf("%s: it is %s", name, got)
+		}
+	}
+}
+
+func TestOneNamespaceKeepsOutNoOther(t *testing.T) {
+	s := newServer(t, Config{}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	busy := make(chan error, maxReviews)
+	entered := make(chan struct{}, maxReviews)
+	webhook := Webhook{Judge: func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+		if r.Namespace == "busy" {
+			entered <- struct{}{}
+			<-ctx.Done()
+		}
+		return nil
+	}}
+	for range 2 * maxReviews {
+		go func() { busy <- s.judge(ctx, webhook, &admissionv1.AdmissionRequest{Namespace: "busy"}) }()
+	}
+	for range maxOfOne {
+		<-entered
+	}
+	if err := s.judge(t.Context(), webhook, &admissionv1.AdmissionRequest{Namespace: "quiet"}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	for range 2 * maxReviews {
+		<-busy
+	}
+	if len(s.slots.of) > 0 {
+		t.Errorf("%d namespaces are not forgotten", len(s.slots.of))
+	}
+}
+
+// unread is a body that nobody may read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("it is read")
+	return 0, io.EOF
+}
+
+func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
+	judged := 0
+	s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) {
+		o.Webhooks = []Webhook{{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { judged++; return nil }}}
+		o.Webhooks[0].Name = "w"
+	})
+	h, now := s.route(), time.Now()
+	ask := func(method, path string, body io.Reader) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, path, body))
+		return w.Code
+	}
+	if code := ask(http.MethodPost, "/w", unread{t}); code != http.StatusNotFound {
+		t.Errorf("without a certificate it answers %d", code)
+	}
+	c, err := s.certificate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.serving.Store(c)
+	another, err := newCertificate("here", validity, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"nothing": "/", "the name": "/w", "no caller": "//w", "another caller": another.path("w", now), "another webhook": c.path("x", now),
+		"no webhook": c.path("", now), "one letter less": c.path("w", now)[2:], "more": c.path("w", now) + "/w", "an old one": c.path("w", now.Add(-2*pathPeriod)),
+	} {
+		if code := ask(http.MethodPost, "/"+strings.TrimPrefix(path, "/"), unread{t}); code != http.StatusNotFound {
+			t.Errorf("%s: it answers %d", name, code)
+		}
+	}
+	if code := ask(http.MethodGet, c.path("w", now), unread{t}); code != http.StatusNotFound || judged != 0 {
+		t.Errorf("it answers %d, and judged %d", code, judged)
+	}
+	renewed, err := newCertificate("here", validity, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.next.Store(another)
+	for _, path := range []string{
+		c.path("w", now), c.path("w", now.Add(-pathPeriod)), c.path("w", now.Add(pathPeriod)), renewed.path("w", now), another.path("w", now),
+	} {
+		if code := ask(http.MethodPost, path, strings.NewReader(review(t, nil))); code != http.StatusOK {
+			t.Errorf("the API server is answered %d", code)
+		}
+	}
+	if judged != 5 {
+		t.Errorf("it judged %d", judged)
 	}
 }
 
@@ -145,7 +290,7 @@ func TestASettingThatCannotWorkIsRefused(t *testing.T) {
 
 func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
 	const host, hours = "here.ns.svc", 30 * time.Hour
-	first, err := newCertificate(host, hours)
+	first, err := newCertificate(host, hours, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +309,7 @@ func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
 	}
 	bundle, made := first.bundle([]byte("nonsense"), now), []*certificate{first}
 	for range 4 {
-		next, err := newCertificate(host, hours)
+		next, err := newCertificate(host, hours, made[len(made)-1])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -13,8 +14,13 @@ import (
 // webhooks are those of the options with all that the API server would else fill in, in place of
 // those that are registered.
 func (s *Server) webhooks(
-	ctx context.Context, bundle []byte, registered []admissionregistrationv1.ValidatingWebhook,
+	ctx context.Context, c *certificate, registered []admissionregistrationv1.ValidatingWebhook,
 ) ([]admissionregistrationv1.ValidatingWebhook, error) {
+	now, before := time.Now(), []byte(nil)
+	if len(registered) > 0 {
+		before = registered[0].ClientConfig.CABundle
+	}
+	bundle := c.bundle(before, now)
 	all := make([]admissionregistrationv1.ValidatingWebhook, len(s.options.Webhooks))
 	for i, webhook := range s.options.Webhooks {
 		w := webhook.DeepCopy()
@@ -29,7 +35,7 @@ func (s *Server) webhooks(
 			}
 		}
 		complete(w)
-		w.ClientConfig = s.cfg.client(path(w.Name), bundle)
+		w.ClientConfig = s.cfg.client(c.path(w.Name, now), bundle)
 		all[i] = *w
 	}
 	return all, nil

@@ -174,7 +174,11 @@ func TestWhoWaitsForAKindIsToldWhichWhenTheTimeIsOver(t *testing.T) {
 func TestAccountsAreThereOnceTheirRightsAre(t *testing.T) {
 	server := &api{denials: 2}
 	account := &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: watcher, namespace: entail-system}\n")}
-	deploy := fstest.MapFS{"base/namespace.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: entail-system}\n")}, "base/watcher/rbac.yaml": account}
+	deploy := fstest.MapFS{
+		"base/namespace.yaml":    {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: entail-system}\n")},
+		"base/roles.yaml":        {Data: []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: people}\n")},
+		"base/watcher/rbac.yaml": account,
+	}
 	if err := ApplyAccounts(t.Context(), serveAPI(t, server), deploy); err != nil {
 		t.Fatal(err)
 	}

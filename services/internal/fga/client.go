@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -22,12 +23,16 @@ const (
 	// A dead peer is noticed after this long without an answer. Shorter, and servers complain.
 	keepaliveAfter   = 20 * time.Second
 	keepaliveTimeout = 5 * time.Second
+	// All servers of a name get calls.
+	roundRobin = `{"loadBalancingConfig":[{"round_robin":{}}]}`
 )
 
-// Client talks to one OpenFGA server. It is safe for concurrent use.
+// Client talks to OpenFGA. It is safe for concurrent use.
 type Client struct {
 	conn      *grpc.ClientConn
 	api       openfgav1.OpenFGAServiceClient
+	tokens    tokens
+	idle      func()
 	maxTuples int
 	health    health
 }
@@ -38,15 +43,43 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	transport, err := cfg.transport()
+	given, err := cfg.tokens()
 	if err != nil {
 		return nil, err
 	}
-	token, err := cfg.bearer()
+	w, err := cfg.wire(given)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{maxTuples: cmp.Or(cfg.MaxTuples, DefaultMaxTuples)}
+	c := &Client{tokens: given, idle: w.idle, maxTuples: cmp.Or(cfg.MaxTuples, DefaultMaxTuples)}
+	own := []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.bounded(cmp.Or(cfg.Timeout, DefaultTimeout)))}
+	if cfg.Tracer != nil {
+		own = append(own, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
+	}
+	own = append(own, grpc.WithChainUnaryInterceptor((&pace{}).interceptor()))
+	if c.conn, err = grpc.NewClient(w.target, slices.Concat(w.options, own, cfg.DialOptions, more, w.last)...); err != nil {
+		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
+	}
+	c.api = openfgav1.NewOpenFGAServiceClient(c.conn)
+	return c, nil
+}
+
+// wire is how calls leave: what to connect to, and the options before and after all others.
+type wire struct {
+	target        string
+	options, last []grpc.DialOption
+	// idle closes connections that gRPC does not know of.
+	idle func()
+}
+
+func (c Config) wire(given tokens) (wire, error) {
+	if c.overHTTP() {
+		return c.httpWire(given)
+	}
+	transport, err := c.transport()
+	if err != nil {
+		return wire{}, err
+	}
 	reconnect := backoff.DefaultConfig
 	reconnect.BaseDelay, reconnect.MaxDelay = reconnectDelay/20, reconnectDelay
 	options := []grpc.DialOption{
@@ -54,23 +87,19 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: reconnectDelay}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveAfter, Timeout: keepaliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
-		grpc.WithChainUnaryInterceptor(c.bounded(cmp.Or(cfg.Timeout, DefaultTimeout))),
 	}
-	if token != nil {
-		options = append(options, grpc.WithPerRPCCredentials(token))
+	if scheme, _ := c.endpoint(); scheme == schemeDNS {
+		options = append(options, grpc.WithDefaultServiceConfig(roundRobin))
 	}
-	if cfg.Tracer != nil {
-		options = append(options, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
+	if given.get != nil {
+		options = append(options, grpc.WithPerRPCCredentials(bearer{tokens: given, plaintext: c.plaintext()}))
 	}
-	if c.conn, err = grpc.NewClient(cfg.Target, append(append(options, cfg.DialOptions...), more...)...); err != nil {
-		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
-	}
-	c.api = openfgav1.NewOpenFGAServiceClient(c.conn)
-	return c, nil
+	return wire{target: c.Target, options: options, idle: func() {}}, nil
 }
 
 // Close ends the connection.
 func (c *Client) Close() error {
+	c.idle()
 	if err := c.conn.Close(); err != nil {
 		return fmt.Errorf("closing connection to OpenFGA: %w", err)
 	}
@@ -84,6 +113,9 @@ func (c *Client) bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
 		defer cancel()
 		answered := Ask(ctx)
 		err := classify(ctx, invoke(callCtx, method, req, reply, cc, opts...))
+		if unauthenticated(err) {
+			c.tokens.refused()
+		}
 		c.health.note(err)
 		answered(err)
 		return err

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+	"net/url"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -24,19 +24,24 @@ const (
 
 // Config says how to reach OpenFGA. The zero value of every field but Target is its default.
 type Config struct {
-	// Target is host:port of the gRPC API.
+	// Target is host:port of the gRPC API, dns:///host:port for all its addresses in turn, or the
+	// https://… URL of the HTTP API.
 	Target string
 	// Plaintext turns TLS off for a host that is not this one. A loopback target is
 	// plaintext in any case unless CAFile is set.
 	Plaintext bool
-	// CAFile holds the authorities that the server's certificate is checked against;
-	// the system's when empty.
+	// CAFile holds the authorities that the server's certificate, and that of the issuer of tokens, is
+	// checked against; the system's when empty.
 	CAFile string
 	// Token is the preshared key; none when empty.
 	Token Token
-	// TokenFile holds the preshared key, for a mounted secret. Not together with Token. It and CAFile
-	// are read again when they change.
+	// TokenFile holds the preshared key, for a mounted secret. Not together with Token. It, CAFile and
+	// ClientSecretFile are read again when they change.
 	TokenFile string
+	// ClientID gets tokens by OAuth client credentials, with the secret in ClientSecretFile, from the
+	// issuer at TokenURL, for Audience and Scopes if these are given. Not together with a preshared key.
+	ClientID, ClientSecretFile, TokenURL, Audience string
+	Scopes                                         []string
 	// Timeout of one call.
 	Timeout time.Duration
 	// MaxTuples per Write call; not more than the server's --max-tuples-per-write.
@@ -50,21 +55,25 @@ type Config struct {
 
 // BindFlags makes c settable by flags and sets the defaults.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.Target, "openfga-target", defaultTarget, "host:port of OpenFGA's gRPC API")
+	fs.StringVar(&c.Target, "openfga-target", defaultTarget,
+		"host:port of OpenFGA's gRPC API, dns:///host:port for all addresses of that name in turn, or the https://… `address` of its HTTP API")
 	fs.BoolVar(&c.Plaintext, "openfga-plaintext", false, "talk to OpenFGA without TLS (a loopback target is plaintext anyway)")
-	fs.StringVar(&c.CAFile, "openfga-ca-file", "", "`file` with the authorities of OpenFGA's certificate (default: the system's)")
+	fs.StringVar(&c.CAFile, "openfga-ca-file", "",
+		"`file` with the authorities of OpenFGA's certificate, and of the token issuer's (default: the system's)")
 	fs.Var(&c.Token, "openfga-token", "OpenFGA's preshared key; a command line is visible to others, so use the environment or --openfga-token-file")
 	fs.StringVar(&c.TokenFile, "openfga-token-file", "", "`file` with OpenFGA's preshared key")
+	fs.StringVar(&c.ClientID, "openfga-client-id", "", "`name` of an OAuth client whose credentials get tokens for OpenFGA, in place of a preshared key")
+	fs.StringVar(&c.ClientSecretFile, "openfga-client-secret-file", "", "`file` with its secret")
+	fs.StringVar(&c.TokenURL, "openfga-token-url", "", "`URL` at which it gets tokens, such as https://issuer.example/oauth/token")
+	fs.StringVar(&c.Audience, "openfga-audience", "", "`audience` that it asks for")
+	fs.StringSliceVar(&c.Scopes, "openfga-scopes", nil, "`scopes` that it asks for, separated by commas")
 	fs.DurationVar(&c.Timeout, "openfga-timeout", DefaultTimeout, "longest time of one call to OpenFGA")
 	fs.IntVar(&c.MaxTuples, "openfga-max-tuples", DefaultMaxTuples, "tuples in one call; at most the server's --max-tuples-per-write")
 }
 
 // Validate refuses what could not work.
 func (c Config) Validate() error {
-	host, port, err := net.SplitHostPort(c.Target)
 	switch {
-	case err != nil || host == "" || port == "":
-		return fmt.Errorf("--openfga-target %.200q is not host:port", c.Target)
 	case c.Plaintext && c.CAFile != "":
 		return errors.New("--openfga-plaintext and --openfga-ca-file exclude each other: drop one")
 	case c.Token != "" && c.TokenFile != "":
@@ -74,15 +83,25 @@ func (c Config) Validate() error {
 	case c.MaxTuples < 0 || c.MaxTuples > maxMaxTuples:
 		return fmt.Errorf("--openfga-max-tuples %d is out of range: use 1 to %d, or 0 for %d", c.MaxTuples, maxMaxTuples, DefaultMaxTuples)
 	}
-	return nil
+	return errors.Join(c.validateTarget(), c.validateClient())
 }
 
-func (c Config) plaintext() bool {
-	if c.Plaintext || c.CAFile != "" {
-		return c.Plaintext
+func (c Config) validateClient() error {
+	u, err := url.Parse(c.TokenURL)
+	switch {
+	case c.ClientID == "" && c.ClientSecretFile == "" && c.TokenURL == "":
+		if c.Audience == "" && len(c.Scopes) == 0 {
+			return nil
+		}
+		return errors.New("--openfga-audience and --openfga-scopes are for tokens of --openfga-client-id")
+	case c.ClientID == "" || c.ClientSecretFile == "" || c.TokenURL == "":
+		return errors.New("--openfga-client-id, --openfga-client-secret-file and --openfga-token-url need one another: give all or none")
+	case c.Token != "" || c.TokenFile != "":
+		return errors.New("--openfga-client-id and a preshared key exclude each other: drop one")
+	case err != nil || u.Host == "" || u.User != nil || u.Scheme != schemeHTTPS && (u.Scheme != schemeHTTP || !loopback(u.Host)):
+		return errors.New("--openfga-token-url: use https://HOST/PATH, or http on loopback")
 	}
-	host, _, _ := net.SplitHostPort(c.Target)
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	return nil
 }
 
 func (c Config) log() *slog.Logger {

@@ -23,8 +23,32 @@ func TestConfigSaysWhatIsWrongAndWhere(t *testing.T) {
 		"no port":                 {cfg: Config{Target: "openfga"}, want: "--openfga-target"},
 		"plaintext and authority": {cfg: Config{Target: "a:1", Plaintext: true, CAFile: "x"}, want: "--openfga-plaintext"},
 		"two tokens":              {cfg: Config{Target: "a:1", Token: "x", TokenFile: "y"}, want: "--openfga-token-file"},
-		"negative timeout":        {cfg: Config{Target: "a:1", Timeout: -1}, want: "--openfga-timeout"},
-		"too many tuples":         {cfg: Config{Target: "a:1", MaxTuples: 1_000_000}, want: "--openfga-max-tuples"},
+		"every address of a name": {cfg: Config{Target: "dns:///openfga:8081"}},
+		"by a server of names":    {cfg: Config{Target: "dns://10.0.0.53/openfga:8081"}},
+		"a name without port":     {cfg: Config{Target: "dns:///openfga"}, want: "--openfga-target"},
+		"a hosted server":         {cfg: Config{Target: "https://api.fga.example/eu", CAFile: "x"}},
+		"another scheme":          {cfg: Config{Target: "grpc://openfga:8081"}, want: "dns:///host:port or https://host"},
+		"a URL without host":      {cfg: Config{Target: "https:///x"}, want: "a URL is https://HOST"},
+		"a URL with a password":   {cfg: Config{Target: "https://a:b@openfga"}, want: "credentials have flags"},
+		"a URL that is none":      {cfg: Config{Target: "https://open fga"}, want: "a URL is https://HOST"},
+		"a URL with a query":      {cfg: Config{Target: "https://openfga?a=b"}, want: "a URL is https://HOST"},
+		"http, loopback":          {cfg: Config{Target: "http://[::1]:8080"}},
+		"http elsewhere":          {cfg: Config{Target: "http://openfga:8080"}, want: "--openfga-plaintext"},
+		"http, asked for":         {cfg: Config{Target: "http://openfga:8080", Plaintext: true}},
+		"https in plaintext":      {cfg: Config{Target: "https://openfga", Plaintext: true}, want: "--openfga-plaintext"},
+		"http with authority":     {cfg: Config{Target: "http://localhost", CAFile: "x"}, want: "--openfga-ca-file"},
+		"a client":                {cfg: Config{Target: "a:1", ClientID: "x", ClientSecretFile: "y", TokenURL: "https://issuer/token"}},
+		"a client without secret": {cfg: Config{Target: "a:1", ClientID: "x", TokenURL: "https://issuer"}, want: "--openfga-client-secret-file"},
+		"a secret of nobody":      {cfg: Config{Target: "a:1", ClientSecretFile: "x"}, want: "--openfga-client-id"},
+		"scopes of nobody":        {cfg: Config{Target: "a:1", Scopes: []string{"x"}}, want: "--openfga-client-id"},
+		"a client and a token": {
+			cfg: Config{Target: "a:1", Token: "t", ClientID: "x", ClientSecretFile: "y", TokenURL: "https://issuer"}, want: "preshared key",
+		},
+		"a secret in plaintext": {
+			cfg: Config{Target: "a:1", ClientID: "x", ClientSecretFile: "y", TokenURL: "http://issuer"}, want: "--openfga-token-url",
+		},
+		"negative timeout": {cfg: Config{Target: "a:1", Timeout: -1}, want: "--openfga-timeout"},
+		"too many tuples":  {cfg: Config{Target: "a:1", MaxTuples: 1_000_000}, want: "--openfga-max-tuples"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +71,10 @@ func TestOnlyThisHostIsSpokenToInPlaintextUnasked(t *testing.T) {
 		"loopback with CA":    {cfg: Config{Target: "localhost:8081", CAFile: "ca.pem"}},
 		"another host":        {cfg: Config{Target: "openfga:8081"}},
 		"another, asked for":  {cfg: Config{Target: "openfga:8081", Plaintext: true}, want: true},
+		"loopback by name":    {cfg: Config{Target: "dns:///localhost:8081"}, want: true},
+		"another by name":     {cfg: Config{Target: "dns:///openfga:8081"}},
+		"HTTP":                {cfg: Config{Target: "http://127.0.0.1:8080"}, want: true},
+		"HTTPS":               {cfg: Config{Target: "https://127.0.0.1:8080"}},
 	}
 	for name, tc := range cases {
 		if got := tc.cfg.plaintext(); got != tc.want {
@@ -70,13 +98,15 @@ func TestFilesOfTheConfigAreChecked(t *testing.T) {
 		"empty token":         {TokenFile: write(" \n")},
 		"two lines of token":  {TokenFile: write("one\ntwo")},
 		"token without bound": {TokenFile: write(strings.Repeat("x", maxTokenBytes+1))},
+		"no such secret":      {ClientID: "x", TokenURL: "https://issuer", ClientSecretFile: "/nonexistent"},
 	}
 	for name, cfg := range cases {
-		cfg.Target = "openfga:8081"
-		client, err := Dial(cfg)
-		if err == nil {
-			_ = client.Close()
-			t.Errorf("%s: no error", name)
+		for _, cfg.Target = range []string{"openfga:8081", "https://openfga"} {
+			client, err := Dial(cfg)
+			if err == nil {
+				_ = client.Close()
+				t.Errorf("%s: no error", name)
+			}
 		}
 	}
 }
@@ -109,7 +139,7 @@ func TestATokenIsNeverPrinted(t *testing.T) {
 			t.Errorf("the token is in %q", text)
 		}
 	}
-	if (bearer{token: func() Token { return secret }}).RequireTransportSecurity() != true {
+	if (bearer{}).RequireTransportSecurity() != true {
 		t.Error("the token goes over an insecure transport")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,32 +36,6 @@ condition at_level(level: int, minimum: int) {
 
 // unknown has the form of an id and names nothing.
 const unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-
-// everyDatastore runs a test against real servers, one for each way to keep data.
-func everyDatastore(t *testing.T, test func(t *testing.T, client *fga.Client)) {
-	t.Helper()
-	for name, file := range map[string]string{"memory": "", "sqlite": filepath.Join(t.TempDir(), "openfga.db")} {
-		t.Run(name, func(t *testing.T) {
-			test(t, dial(t, devserver.OpenFGAConfig{File: file, UnsafeNoFsync: true}, fga.Config{}))
-		})
-	}
-}
-
-func dial(t *testing.T, server devserver.OpenFGAConfig, cfg fga.Config) *fga.Client {
-	t.Helper()
-	running, err := devserver.StartOpenFGA(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(running.Stop)
-	cfg.Target = running.Target()
-	client, err := fga.Dial(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
 
 // storeWithModel is a fresh store that has the model.
 func storeWithModel(t *testing.T, client *fga.Client) string {
@@ -319,17 +292,19 @@ func TestARefusedModelIsTheModelsFault(t *testing.T) {
 }
 
 func TestAModelOverTheServersMessageLimitIsRefusedAndNotRetriedForEver(t *testing.T) {
-	m := parse(t, model)
-	for i := range 100 {
-		m.TypeDefinitions = append(m.TypeDefinitions, &openfgav1.TypeDefinition{
-			Type: fmt.Sprintf("t%d", i), Metadata: &openfgav1.Metadata{SourceInfo: &openfgav1.SourceInfo{File: strings.Repeat("f", 10_000)}},
-		})
-	}
-	client := dial(t, devserver.OpenFGAConfig{}, fga.Config{})
-	_, err := client.WriteModel(t.Context(), storeWithModel(t, client), m)
-	if err == nil || fault.IsUnavailable(err) || !strings.Contains(err.Error(), "larger than max") {
-		t.Errorf("got %v; want a refusal that counts", err)
-	}
+	everyAPI(t, func(t *testing.T, over api) {
+		m := parse(t, model)
+		for i := range 100 {
+			m.TypeDefinitions = append(m.TypeDefinitions, &openfgav1.TypeDefinition{
+				Type: fmt.Sprintf("t%d", i), Metadata: &openfgav1.Metadata{SourceInfo: &openfgav1.SourceInfo{File: strings.Repeat("f", 10_000)}},
+			})
+		}
+		client := over.dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+		_, err := client.WriteModel(t.Context(), storeWithModel(t, client), m)
+		if err == nil || fault.IsUnavailable(err) || !strings.Contains(err.Error(), "larger than max") {
+			t.Errorf("got %v; want a refusal that counts", err)
+		}
+	})
 }
 
 func TestWriteBringsTheStoreToWhatIsAskedFor(t *testing.T) {
@@ -391,16 +366,18 @@ func TestAChangedConditionReplacesTheTuple(t *testing.T) {
 }
 
 func TestTwoConditionsForOneTupleAreTheCallersError(t *testing.T) {
-	plain := viewer("document:1", "user:anne")
-	client := dial(t, devserver.OpenFGAConfig{}, fga.Config{})
-	store := storeWithModel(t, client)
-	err := client.Write(t.Context(), store, "", []*openfgav1.TupleKey{plain, under(t, plain, "in_office", nil)}, nil)
-	if !errors.Is(err, fga.ErrInvalidTuple) || !strings.Contains(err.Error(), "document:1#viewer@user:anne") {
-		t.Errorf("got %v; want %v that names the tuple", err, fga.ErrInvalidTuple)
-	}
-	if got := held(t, client, store); len(got) != 0 {
-		t.Errorf("the store holds %v; want nothing", got)
-	}
+	everyAPI(t, func(t *testing.T, over api) {
+		plain := viewer("document:1", "user:anne")
+		client := over.dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+		store := storeWithModel(t, client)
+		err := client.Write(t.Context(), store, "", []*openfgav1.TupleKey{plain, under(t, plain, "in_office", nil)}, nil)
+		if !errors.Is(err, fga.ErrInvalidTuple) || !strings.Contains(err.Error(), "document:1#viewer@user:anne") {
+			t.Errorf("got %v; want %v that names the tuple", err, fga.ErrInvalidTuple)
+		}
+		if got := held(t, client, store); len(got) != 0 {
+			t.Errorf("the store holds %v; want nothing", got)
+		}
+	})
 }
 
 func TestARefusedTupleIsTheTuplesFaultAndNothingOfItsChunkIsWritten(t *testing.T) {
@@ -430,25 +407,27 @@ func TestARefusedTupleIsTheTuplesFaultAndNothingOfItsChunkIsWritten(t *testing.T
 }
 
 func TestReadTuplesStopsWhenTheCallerDoes(t *testing.T) {
-	client := dial(t, devserver.OpenFGAConfig{}, fga.Config{})
-	store := storeWithModel(t, client)
-	mustWrite(t, client, store, viewers(150), nil)
-	seen := 0
-	for range client.ReadTuples(t.Context(), store) {
-		if seen++; seen == 120 {
-			break
+	everyAPI(t, func(t *testing.T, over api) {
+		client := over.dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+		store := storeWithModel(t, client)
+		mustWrite(t, client, store, viewers(150), nil)
+		seen := 0
+		for range client.ReadTuples(t.Context(), store) {
+			if seen++; seen == 120 {
+				break
+			}
 		}
-	}
-	if seen != 120 {
-		t.Errorf("saw %d tuples; want 120", seen)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, err := range client.ReadTuples(ctx, store) {
-		if !errors.Is(err, context.Canceled) || !fault.IsUnavailable(err) {
-			t.Errorf("got %v; want %v, which does not count", err, context.Canceled)
+		if seen != 120 {
+			t.Errorf("saw %d tuples; want 120", seen)
 		}
-	}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, err := range client.ReadTuples(ctx, store) {
+			if !errors.Is(err, context.Canceled) || !fault.IsUnavailable(err) {
+				t.Errorf("got %v; want %v, which does not count", err, context.Canceled)
+			}
+		}
+	})
 }
 
 func TestQuestionsAreAnswered(t *testing.T) {
@@ -462,6 +441,18 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		})
 		if err != nil || !check.GetAllowed() {
 			t.Errorf("Check: %v, %v; want allowed", check, err)
+		}
+		place, err := structpb.NewStruct(map[string]any{"place": "office"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check, err = client.Check(t.Context(), &openfgav1.CheckRequest{
+			StoreId: store, TupleKey: &openfgav1.CheckRequestTupleKey{Object: "document:2", Relation: "viewer", User: "user:anne"},
+			Context: place, Consistency: openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY, Trace: true,
+			ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{under(t, viewer("document:2", "user:anne"), "in_office", nil)}},
+		})
+		if err != nil || !check.GetAllowed() {
+			t.Errorf("Check of what only the question says: %v, %v; want allowed", check, err)
 		}
 		list, err := client.ListObjects(t.Context(), &openfgav1.ListObjectsRequest{StoreId: store, Type: "document", Relation: "viewer", User: "user:anne"})
 		if err != nil || !slices.Equal(list.GetObjects(), []string{"document:1"}) {

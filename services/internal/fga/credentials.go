@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 
 	"google.golang.org/grpc/credentials"
@@ -58,19 +59,42 @@ func (p privateTLS) ClientHandshake(ctx context.Context, authority string, conn 
 // Clone implements [credentials.TransportCredentials].
 func (p privateTLS) Clone() credentials.TransportCredentials { return p }
 
-// bearer sends the token with every call; it is nil when there is none.
-func (c Config) bearer() (credentials.PerRPCCredentials, error) {
+// tokens is where the token of each call comes from. What it has may be nil.
+type tokens struct {
+	get    func(context.Context) (Token, error)
+	forget func()
+}
+
+// refused takes note that the server did not accept the token.
+func (t tokens) refused() {
+	if t.forget != nil {
+		t.forget()
+	}
+}
+
+func (c Config) tokens() (tokens, error) {
 	switch {
+	case c.ClientID != "":
+		transport, err := c.httpTransport()
+		if err != nil {
+			return tokens{}, err
+		}
+		transport.DisableKeepAlives = true // The next token is far off.
+		g, err := newGrant(c, &http.Client{Transport: transport})
+		if err != nil {
+			return tokens{}, err
+		}
+		return tokens{get: g.get, forget: g.forget}, nil
 	case c.Token != "":
-		return bearer{token: func() Token { return c.Token }, plaintext: c.plaintext()}, nil
+		return tokens{get: func(context.Context) (Token, error) { return c.Token, nil }}, nil
 	case c.TokenFile == "":
-		return nil, nil //nolint:nilnil // There is none.
+		return tokens{}, nil
 	}
 	file, err := reload.Open(c.log(), parseToken, c.TokenFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading --openfga-token-file: %w", err)
+		return tokens{}, fmt.Errorf("reading --openfga-token-file: %w", err)
 	}
-	return bearer{token: file.Get, plaintext: c.plaintext()}, nil
+	return tokens{get: func(context.Context) (Token, error) { return file.Get(), nil }}, nil
 }
 
 func parseToken(contents ...[]byte) (Token, error) {
@@ -81,14 +105,19 @@ func parseToken(contents ...[]byte) (Token, error) {
 	return Token(token), nil
 }
 
+// bearer sends the token with every call of gRPC.
 type bearer struct {
-	token     func() Token
+	tokens    tokens
 	plaintext bool
 }
 
 // GetRequestMetadata implements [credentials.PerRPCCredentials].
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + string(b.token())}, nil
+func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+	token, err := b.tokens.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"authorization": "Bearer " + string(token)}, nil
 }
 
 // RequireTransportSecurity implements [credentials.PerRPCCredentials].

@@ -12,8 +12,10 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,82 +32,91 @@ import (
 )
 
 func TestAServerThatIsAwayIsUnavailableAndFoundAgain(t *testing.T) {
-	cfg := devserver.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}
-	server, err := devserver.StartOpenFGA(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := fga.Dial(fga.Config{Target: server.Target()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	store := storeWithModel(t, client)
-	cfg.GRPCPort = server.Port()
-	server.Stop()
+	everyAPI(t, func(t *testing.T, over api) {
+		cfg := devserver.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}
+		server := start(t, cfg)
+		client := connect(t, fga.Config{Target: over(server)})
+		store := storeWithModel(t, client)
+		cfg.GRPCPort, cfg.HTTPPort = server.Port(), portOf(t, server.URL())
+		server.Stop()
 
-	for range 3 {
-		if err := client.Write(t.Context(), store, "", viewers(1), nil); !fault.IsUnavailable(err) {
-			t.Errorf("a server that is down: %v; want unavailable", err)
+		for range 3 {
+			if err := client.Write(t.Context(), store, "", viewers(1), nil); !fault.IsUnavailable(err) {
+				t.Errorf("a server that is down: %v; want unavailable", err)
+			}
 		}
-	}
-	if server, err = devserver.StartOpenFGA(cfg); err != nil {
+		start(t, cfg)
+		deadline := time.Now().Add(10 * time.Second)
+		for err := client.Write(t.Context(), store, "", viewers(1), nil); err != nil; err = client.Write(t.Context(), store, "", viewers(1), nil) {
+			if !fault.IsUnavailable(err) || time.Now().After(deadline) {
+				t.Fatalf("a server that is back: %v", err)
+			}
+		}
+		if got := held(t, client, store); len(got) != 1 {
+			t.Errorf("the store holds %v; want the tuple", got)
+		}
+	})
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Stop()
-	deadline := time.Now().Add(10 * time.Second)
-	for err = client.Write(t.Context(), store, "", viewers(1), nil); err != nil; err = client.Write(t.Context(), store, "", viewers(1), nil) {
-		if !fault.IsUnavailable(err) || time.Now().After(deadline) {
-			t.Fatalf("a server that is back: %v", err)
-		}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := held(t, client, store); len(got) != 1 {
-		t.Errorf("the store holds %v; want the tuple", got)
-	}
+	return port
 }
 
 func TestACallEndsInTime(t *testing.T) {
-	stuck := func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	client := dial(t, devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(stuck)}}, fga.Config{Timeout: 20 * time.Millisecond})
-	_, _, err := client.GetStore(t.Context(), unknown)
-	if !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "DeadlineExceeded") {
-		t.Errorf("got %v; want unavailable for the deadline", err)
-	}
+	everyAPI(t, func(t *testing.T, over api) {
+		stuck := func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		client := over.dial(t, devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(stuck)}}, fga.Config{Timeout: 20 * time.Millisecond})
+		_, _, err := client.GetStore(t.Context(), unknown)
+		if !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "DeadlineExceeded") {
+			t.Errorf("got %v; want unavailable for the deadline", err)
+		}
+	})
 }
 
 func TestTheTokenIsSentAndARefusedOneIsRetriedForEver(t *testing.T) {
-	const secret = "only-for-this-test"
-	guard := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		md, _ := metadata.FromIncomingContext(ctx)
-		if got := md.Get("authorization"); len(got) != 1 || got[0] != "Bearer "+secret {
-			return nil, status.Error(codes.Unauthenticated, "unauthenticated")
-		}
-		return next(ctx, req)
-	}
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	server := devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}
-	for name, tc := range map[string]struct {
-		cfg     fga.Config
-		refused bool
-	}{
-		"by value":  {cfg: fga.Config{Token: secret}},
-		"by file":   {cfg: fga.Config{TokenFile: file}},
-		"none":      {refused: true},
-		"wrong one": {cfg: fga.Config{Token: "wrong"}, refused: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, _, err := dial(t, server, tc.cfg).GetStore(t.Context(), unknown)
-			if tc.refused != (err != nil) || tc.refused && !fault.IsUnavailable(err) {
-				t.Errorf("got %v; want refused %v, and then unavailable", err, tc.refused)
+	everyAPI(t, func(t *testing.T, over api) {
+		const secret = "only-for-this-test"
+		guard := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			md, _ := metadata.FromIncomingContext(ctx)
+			if got := md.Get("authorization"); len(got) != 1 || got[0] != "Bearer "+secret {
+				return nil, status.Error(codes.Unauthenticated, "unauthenticated")
 			}
-		})
-	}
+			return next(ctx, req)
+		}
+		file := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		server := devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}
+		for name, tc := range map[string]struct {
+			cfg     fga.Config
+			refused bool
+		}{
+			"by value":  {cfg: fga.Config{Token: secret}},
+			"by file":   {cfg: fga.Config{TokenFile: file}},
+			"none":      {refused: true},
+			"wrong one": {cfg: fga.Config{Token: "wrong"}, refused: true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				_, _, err := over.dial(t, server, tc.cfg).GetStore(t.Context(), unknown)
+				if tc.refused != (err != nil) || tc.refused && !fault.IsUnavailable(err) {
+					t.Errorf("got %v; want refused %v, and then unavailable", err, tc.refused)
+				}
+			})
+		}
+	})
 }
 
 func TestTLSChecksTheServersCertificate(t *testing.T) {
@@ -131,13 +142,15 @@ func TestTLSChecksTheServersCertificate(t *testing.T) {
 }
 
 func TestACancelledCallIsTheCallersAndNotCounted(t *testing.T) {
-	client := dial(t, devserver.OpenFGAConfig{}, fga.Config{})
-	why := errors.New("the service drains")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(why)
-	if _, err := client.CreateStore(ctx, "test"); !errors.Is(err, why) || !fault.IsUnavailable(err) {
-		t.Errorf("got %v; want %v", err, why)
-	}
+	everyAPI(t, func(t *testing.T, over api) {
+		client := over.dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+		why := errors.New("the service drains")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		if _, err := client.CreateStore(ctx, "test"); !errors.Is(err, why) || !fault.IsUnavailable(err) {
+			t.Errorf("got %v; want %v", err, why)
+		}
+	})
 }
 
 func selfSigned(t *testing.T) (tls.Certificate, []byte) {

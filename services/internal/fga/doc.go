@@ -1,6 +1,6 @@
-// Package fga is the adapter to OpenFGA, over gRPC. It hides pages, chunks and the
-// server's error codes; callers see stores, models, tuples and the classes of
-// package fault.
+// Package fga is the adapter to OpenFGA, over gRPC or, where its target is a URL, over HTTP. It
+// hides pages, chunks, rate limits and the server's error codes; callers see stores, models,
+// tuples and the classes of package fault.
 //
 // Things that OpenFGA does and that a caller must know:
 //

@@ -117,6 +117,12 @@ func aboutRequest(s *status.Status) bool {
 	}
 }
 
+// unauthenticated reports whether the server does not accept who asks.
+func unauthenticated(err error) bool {
+	code := codeOf(err)
+	return code == codes.Unauthenticated || code >= firstAuth && code < firstInput
+}
+
 // codeName is OpenFGA's name of a code where it has one.
 func codeName(code codes.Code) string {
 	number := int32(code)

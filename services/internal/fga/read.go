@@ -15,26 +15,37 @@ import (
 // tuples of an unknown store are none: see [Client.GetStore].
 func (c *Client) ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {
 	return func(yield func(*openfgav1.Tuple, error) bool) {
-		if !isID(storeID) {
-			return
-		}
-		request := &openfgav1.ReadRequest{StoreId: storeID, PageSize: wrapperspb.Int32(pageSize)}
-		for {
-			page, err := c.api.Read(ctx, request)
+		for token := ""; ; {
+			page, next, err := c.ReadPage(ctx, storeID, pageSize, token)
 			if err != nil {
-				yield(nil, fmt.Errorf("reading tuples of OpenFGA store %s: %w", storeID, err))
+				yield(nil, err)
 				return
 			}
-			for _, t := range page.GetTuples() {
+			for _, t := range page {
 				if !yield(t, nil) {
 					return
 				}
 			}
-			if request.ContinuationToken = page.GetContinuationToken(); request.GetContinuationToken() == "" {
+			if token = next; token == "" {
 				return
 			}
 		}
 	}
+}
+
+// ReadPage reads some tuples of a store, at most 100, and tells where the next are. A token is of use
+// for its own store alone, which the server does not check.
+func (c *Client) ReadPage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
+	if !isID(storeID) {
+		return nil, "", nil
+	}
+	answer, err := c.api.Read(ctx, &openfgav1.ReadRequest{
+		StoreId: storeID, PageSize: wrapperspb.Int32(min(size, pageSize)), ContinuationToken: token,
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("reading tuples of OpenFGA store %s: %w", storeID, err)
+	}
+	return answer.GetTuples(), answer.GetContinuationToken(), nil
 }
 
 // ReadTuple finds the tuple with key's object, relation and user, whatever its condition.

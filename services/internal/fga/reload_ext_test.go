@@ -36,33 +36,35 @@ func replace(t *testing.T, file, content string) {
 }
 
 func TestATokenIsReadAgainWhenItsFileChanges(t *testing.T) {
-	var accepted atomic.Value
-	accepted.Store("Bearer one")
-	guard := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		md, _ := metadata.FromIncomingContext(ctx)
-		if got := md.Get("authorization"); len(got) != 1 || got[0] != accepted.Load() {
-			return nil, status.Error(codes.Unauthenticated, "unauthenticated")
+	everyAPI(t, func(t *testing.T, over api) {
+		var accepted atomic.Value
+		accepted.Store("Bearer one")
+		guard := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			md, _ := metadata.FromIncomingContext(ctx)
+			if got := md.Get("authorization"); len(got) != 1 || got[0] != accepted.Load() {
+				return nil, status.Error(codes.Unauthenticated, "unauthenticated")
+			}
+			return next(ctx, req)
 		}
-		return next(ctx, req)
-	}
-	file := filepath.Join(t.TempDir(), "token")
-	replace(t, file, "one")
-	client := dial(t, devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}, fga.Config{TokenFile: file})
-	if _, err := client.CreateStore(t.Context(), "test"); err != nil {
-		t.Fatal(err)
-	}
-	accepted.Store("Bearer two")
-	if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) {
-		t.Errorf("with the old token: %v", err)
-	}
-	replace(t, file, "two\n")
-	if _, err := client.CreateStore(t.Context(), "test"); err != nil {
-		t.Errorf("with the new token: %v", err)
-	}
-	replace(t, file, "")
-	if _, err := client.CreateStore(t.Context(), "test"); err != nil {
-		t.Errorf("in the middle of a change: %v", err)
-	}
+		file := filepath.Join(t.TempDir(), "token")
+		replace(t, file, "one")
+		client := over.dial(t, devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}, fga.Config{TokenFile: file})
+		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
+			t.Fatal(err)
+		}
+		accepted.Store("Bearer two")
+		if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) {
+			t.Errorf("with the old token: %v", err)
+		}
+		replace(t, file, "two\n")
+		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
+			t.Errorf("with the new token: %v", err)
+		}
+		replace(t, file, "")
+		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
+			t.Errorf("in the middle of a change: %v", err)
+		}
+	})
 }
 
 func TestAuthoritiesAreReadAgainWhenTheirFileChanges(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -26,6 +25,8 @@ type Kind struct {
 	MetadataOnly bool
 	// Older is a version to follow where Version is not served; empty if only Version will do.
 	Older string
+	// Global kinds have no namespace.
+	Global bool
 	// Optional kinds are missing in many clusters, for good.
 	Optional bool
 }
@@ -37,10 +38,10 @@ func (k Kind) Served() schema.GroupVersionResource {
 
 // All lists every kind that some service consumes.
 func All() []Kind {
-	return []Kind{
+	return slices.Concat([]Kind{
 		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
-		ProtectedResources(), Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
-	}
+		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
+	}, IAM())
 }
 
 // Of finds the kind of a resource.
@@ -72,15 +73,6 @@ func PolicyDocuments() Kind {
 	}
 }
 
-// ProtectedResources is the kind ProtectedResource.
-func ProtectedResources() Kind {
-	gv := iamv1alpha1.GroupVersion
-	return Kind{
-		GroupResource: event.GroupResource{Group: gv.Group, Resource: iamv1alpha1.ProtectedResources},
-		Version:       gv.Version, Kind: "ProtectedResource", Status: true,
-	}
-}
-
 // ImpliedRoles is the kind ImpliedRoles.
 func ImpliedRoles() Kind {
 	gv := rolev1alpha1.GroupVersion
@@ -94,7 +86,11 @@ func ImpliedRoles() Kind {
 func RoleBindings() Kind { return rbac("rolebindings", "RoleBinding") }
 
 // ClusterRoleBindings is the kind ClusterRoleBinding.
-func ClusterRoleBindings() Kind { return rbac("clusterrolebindings", "ClusterRoleBinding") }
+func ClusterRoleBindings() Kind {
+	kind := rbac("clusterrolebindings", "ClusterRoleBinding")
+	kind.Global = true
+	return kind
+}
 
 // Roles is the kind Role, of which only the existence matters.
 func Roles() Kind {
@@ -106,7 +102,7 @@ func Roles() Kind {
 // ClusterRoles is the kind ClusterRole, of which only the existence matters.
 func ClusterRoles() Kind {
 	kind := rbac("clusterroles", "ClusterRole")
-	kind.MetadataOnly = true
+	kind.MetadataOnly, kind.Global = true, true
 	return kind
 }
 
@@ -114,7 +110,7 @@ func ClusterRoles() Kind {
 func Definitions() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-		Version:       "v1", Kind: "CustomResourceDefinition", Status: true,
+		Version:       "v1", Kind: "CustomResourceDefinition", Status: true, Global: true,
 	}
 }
 
@@ -145,7 +141,7 @@ func AccountInfos() Kind {
 func kcp(resource, kind string) Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apis.kcp.io", Resource: resource},
-		Version:       "v1alpha1", Kind: kind, Optional: true,
+		Version:       "v1alpha1", Kind: kind, Optional: true, Global: true,
 	}
 }
 
@@ -158,6 +154,6 @@ func platformMesh(resource, kind string) Kind {
 	gv := corev1alpha1.GroupVersion
 	return Kind{
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource},
-		Version:       gv.Version, Kind: kind, Status: true,
+		Version:       gv.Version, Kind: kind, Status: true, Global: true,
 	}
 }

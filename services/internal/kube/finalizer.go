@@ -20,18 +20,21 @@ import (
 // state. It is [ErrNotFound] when the object is gone or re-created, and
 // [ErrConflict] when it is in deletion and takes no more finalizers.
 func (c *Client) AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error) {
+	return c.AddFinalizers(ctx, kind, obj, finalizer)
+}
+
+// AddFinalizers is [Client.AddFinalizer] for several at once.
+func (c *Client) AddFinalizers(ctx context.Context, kind kinds.Kind, obj event.Change, finalizers ...string) (event.Change, error) {
 	u, err := c.editFinalizers(ctx, kind, obj, func(u *unstructured.Unstructured) ([]string, error) {
 		has := u.GetFinalizers()
-		if slices.Contains(has, finalizer) {
-			return has, nil
-		}
-		if u.GetDeletionTimestamp() != nil {
+		lacking := slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return slices.Contains(has, f) })
+		if len(lacking) > 0 && u.GetDeletionTimestamp() != nil {
 			return nil, fault.Unavailable(fmt.Errorf("%w: it is being deleted", ErrConflict))
 		}
-		return append(slices.Clone(has), finalizer), nil
+		return append(slices.Clone(has), lacking...), nil
 	})
 	if err != nil {
-		return event.Change{}, fmt.Errorf("adding finalizer %s to %s: %w", finalizer, obj.Key, err)
+		return event.Change{}, fmt.Errorf("adding finalizers %v to %s: %w", finalizers, obj.Key, err)
 	}
 	return c.change(ctx, kind, u)
 }

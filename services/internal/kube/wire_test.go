@@ -224,6 +224,16 @@ func TestAFinalizerIsWrittenByWhoSawTheNewestState(t *testing.T) {
 	}
 }
 
+func TestSeveralFinalizersAreAddedByOneCall(t *testing.T) {
+	c, w := dial(t, func(request) (int, any) { return ok(object("demo", "u1", "6", "a", "b/b", "c/c"))() })
+	if _, err := c.AddFinalizers(t.Context(), kinds.Stores(), seen(t, object("demo", "u1", "5", "a", "b/b")), "b/b", "c/c"); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.requests) != 1 || fmt.Sprint(w.requests[0].field("metadata", "finalizers")) != fmt.Sprint([]any{"a", "b/b", "c/c"}) {
+		t.Errorf("asked with %+v", w.requests)
+	}
+}
+
 var errAway = errors.New("away")
 
 func ok(o map[string]any) func() (int, any) { return func() (int, any) { return http.StatusOK, o } }

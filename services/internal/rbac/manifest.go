@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
@@ -16,18 +17,26 @@ const header = "# Generated from the table in services/internal/rbac by `make ge
 // Manifest is the account and its rights as YAML for kubectl apply.
 func (a Account) Manifest() ([]byte, error) {
 	out := bytes.NewBufferString(header)
+	if err := write(out, a.objects()); err != nil {
+		return nil, fmt.Errorf("encoding the account of %s: %w", a.Service, err)
+	}
+	return out.Bytes(), nil
+}
+
+// write writes objects as YAML, one document each.
+func write(out io.Writer, objects []any) error {
 	documents := yaml.NewEncoder(out)
 	documents.SetIndent(2)
-	for _, object := range a.objects() {
+	for _, object := range objects {
 		node, err := document(object)
 		if err != nil {
-			return nil, fmt.Errorf("encoding the account of %s: %w", a.Service, err)
+			return err
 		}
 		if err := documents.Encode(node); err != nil {
-			return nil, fmt.Errorf("encoding the account of %s: %w", a.Service, err)
+			return err
 		}
 	}
-	return out.Bytes(), documents.Close()
+	return documents.Close()
 }
 
 // role is the part of a Role and a ClusterRole that matters here.

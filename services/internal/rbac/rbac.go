@@ -1,6 +1,6 @@
-// Package rbac is the one table of what each service may do at the API server. The
-// manifests in deploy/base are generated from it, and wherever a service runs, in a
-// cluster, in `entail up` or in a test, it has these rights and no others.
+// Package rbac is the one table of what each service may do at the API server, and that of what
+// people may. The manifests in deploy/base are generated from them, and wherever a service runs, in
+// a cluster, in `entail up` or in a test, it has these rights and no others.
 package rbac
 
 import (

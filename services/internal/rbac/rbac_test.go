@@ -42,7 +42,7 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 	want := map[string][]string{
 		topology.Watcher: {"create leases.coordination.k8s.io", "update leases.coordination.k8s.io/entail-watcher"},
 		topology.StoreSync: {
-			"create " + models, "create " + stores, "delete " + models, "patch apibindings.apis.kcp.io", "patch " + models, "patch " + stores,
+			"create " + models, "create " + stores, "delete " + models, "extend " + stores, "patch apibindings.apis.kcp.io", "patch " + models, "patch " + stores,
 			"patch authorizationmodels/status.core.platform-mesh.io", "patch policydocuments/status.iapl.infratographer.com",
 			"patch protectedresources.iam.miloapis.com", "patch protectedresources/status.iam.miloapis.com",
 			"patch stores/status.core.platform-mesh.io",

@@ -54,7 +54,7 @@ func (c *chain) public() []connect.HandlerOption {
 }
 
 func (c *chain) options(h Handler) []connect.HandlerOption {
-	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), compression()}
+	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), compression(), codecs()}
 	if c.trace != nil {
 		options = append(options, connect.WithInterceptors(c.trace))
 	}

@@ -3,13 +3,15 @@ package rpc_test
 import (
 	"fmt"
 
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
 func ExamplePage() {
 	fruit := []string{"apple", "cherry", "fig", "plum", "quince"} // sorted by key
 	for token := ""; ; {
-		page, next, err := rpc.Page(fruit, func(s string) string { return s }, 2, token)
+		request := &storev1.ListStoresRequest{PageSize: 2, PageToken: token}
+		page, next, err := rpc.Page(fruit, func(s string) string { return s }, request)
 		if err != nil {
 			fmt.Println(err)
 			return

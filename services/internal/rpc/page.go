@@ -16,13 +16,23 @@ const (
 	checksumSize    = 8
 )
 
+// Paged is a request for a page whose size it says.
+type Paged interface {
+	PageRequest
+	GetPageSize() int32
+}
+
 // Page cuts one page out of items, which are sorted by key, and gives the token of the
 // next page, empty on the last. A key must belong to one item only. A size of 0 or less
 // means 100; at most 1000 are given.
 //
 // A token names the last key that was given, so pages neither repeat nor miss an item
-// that is there throughout, whatever comes and goes in between.
-func Page[T any](items []T, key func(T) string, size int32, token string) (page []T, next string, err error) {
+// that is there throughout, whatever comes and goes in between. It is good for its list and filter alone.
+func Page[T any](items []T, key func(T) string, r Paged) (page []T, next string, err error) {
+	token, seal, err := Unseal(r)
+	if err != nil {
+		return nil, "", err
+	}
 	if token != "" {
 		last, ok := parsePageToken(token)
 		if !ok {
@@ -34,14 +44,15 @@ func Page[T any](items []T, key func(T) string, size int32, token string) (page 
 		}
 		items = items[start:]
 	}
+	size := int(r.GetPageSize())
 	if size <= 0 {
 		size = defaultPageSize
 	}
-	n := min(int(size), maxPageSize)
+	n := min(size, maxPageSize)
 	if len(items) <= n {
 		return items, "", nil
 	}
-	return items[:n:n], pageToken(key(items[n-1])), nil
+	return items[:n:n], seal(pageToken(key(items[n-1]))), nil
 }
 
 // pageToken carries the key behind its checksum, so that a damaged or invented token

@@ -8,9 +8,15 @@ import (
 
 	"connectrpc.com/connect"
 	"pgregory.net/rapid"
+
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 )
 
 func itself(s string) string { return s }
+
+func asking(size int32, token string) Paged {
+	return &storev1.ListStoresRequest{PageSize: size, PageToken: token}
+}
 
 // sortedKeys draws distinct keys in order, among them empty and odd ones.
 func sortedKeys(t *rapid.T) []string {
@@ -25,7 +31,7 @@ func TestPagesTogetherAreTheWholeInOrder(t *testing.T) {
 		size := rapid.Int32Range(1, 20).Draw(t, "size")
 		var got []string
 		for token := ""; ; {
-			page, next, err := Page(keys, itself, size, token)
+			page, next, err := Page(keys, itself, asking(size, token))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +62,7 @@ func TestPagesNeitherRepeatNorMissWhatStaysWhileOthersComeAndGo(t *testing.T) {
 					items = append(items, key)
 				}
 			}
-			page, next, err := Page(items, itself, 3, token)
+			page, next, err := Page(items, itself, asking(3, token))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +88,7 @@ func TestPageSizesAreBounded(t *testing.T) {
 		items = append(items, fmt.Sprintf("%04d", i))
 	}
 	for size, want := range map[int32]int{-1: 100, 0: 100, 1: 1, 1000: 1000, 2000: 1000} {
-		page, next, err := Page(items, itself, size, "")
+		page, next, err := Page(items, itself, asking(size, ""))
 		if err != nil || len(page) != want || next == "" {
 			t.Errorf("size %d gives %d items, next %q, error %v; want %d items", size, len(page), next, err, want)
 		}
@@ -90,7 +96,10 @@ func TestPageSizesAreBounded(t *testing.T) {
 }
 
 func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
-	valid := pageToken("demo")
+	_, valid, err := Page([]string{"a", "demo"}, itself, asking(1, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, token := range map[string]string{
 		"not base64":  "###",
 		"too short":   "YWJj",
@@ -98,10 +107,11 @@ func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
 		"cut":         valid[:len(valid)-2],
 		"one changed": "B" + valid[1:],
 		"endless":     strings.Repeat("A", 1<<20),
+		"unsealed":    pageToken("a"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Page([]string{"a", "demo"}, itself, 1, token)
-			if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "next_page_token") {
+			_, _, err := Page([]string{"a", "demo"}, itself, asking(1, token))
+			if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "page token") {
 				t.Fatalf("got %v", err)
 			}
 		})

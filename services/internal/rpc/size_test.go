@@ -3,6 +3,7 @@ package rpc
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -53,7 +54,8 @@ func TestABodyOverTheBoundIsAnswered413(t *testing.T) {
 			}
 			defer response.Body.Close()
 			text, err := io.ReadAll(response.Body)
-			if err != nil || response.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(text), "resource_exhausted") {
+			if err != nil || response.StatusCode != http.StatusRequestEntityTooLarge || !json.Valid(text) ||
+				!strings.Contains(string(text), `"resource_exhausted","message":"the request has more than 1048576 bytes`) {
 				t.Errorf("answer is %d %s (%v)", response.StatusCode, text, err)
 			}
 		})

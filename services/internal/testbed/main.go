@@ -71,6 +71,9 @@ func (c *cluster) started(ctx context.Context) (*cluster, error) {
 	if err := devserver.ApplyManifests(ctx, c.config, deploy); err != nil {
 		return nil, err
 	}
+	if err := devserver.ApplyRoles(ctx, c.config, deploy); err != nil {
+		return nil, err
+	}
 	return c, devserver.ApplyAccounts(ctx, c.config, deploy)
 }
 

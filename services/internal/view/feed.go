@@ -156,10 +156,10 @@ func (v *View) feedMarkers(ctx context.Context, life string) error {
 // mark takes a marker. One of another life of the stream than that which is being read is either
 // old news, or news that the stream was replaced under us.
 func (v *View) mark(ctx context.Context, life string, m marker) error {
-	kind := event.GroupResource{Group: m.message.GetGroup(), Resource: m.message.GetResource()}
+	of := snapshot{m.message.GetCluster(), event.GroupResource{Group: m.message.GetGroup(), Resource: m.message.GetResource()}}
 	v.mu.Lock()
-	m.counted = v.markers[kind].counted && v.markers[kind].sequence == m.sequence
-	v.markers[kind] = m
+	m.counted = v.markers[of].counted && v.markers[of].sequence == m.sequence
+	v.markers[of] = m
 	v.mu.Unlock()
 	if m.message.GetStream() != life {
 		stream, err := v.stream(ctx)
@@ -182,17 +182,17 @@ func (v *View) count(ctx context.Context) error {
 	if v.loading {
 		return nil
 	}
-	for kind, t := range v.tables {
-		m := v.markers[kind]
-		if m.counted || m.message.GetStream() != v.incarnation || m.message.GetLastSequence() > v.position {
+	for of, m := range v.markers {
+		t, held := v.tables[of.kind]
+		if !held || m.counted || m.message.GetStream() != v.incarnation || m.message.GetLastSequence() > v.position {
 			continue
 		}
 		m.counted = true
-		v.markers[kind] = m
+		v.markers[of] = m
 		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed
-		if !settled && t.size() != m.message.GetCount() {
-			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("kind", kind.String()),
-				slog.Int64("held", t.size()), slog.Int64("snapshot", m.message.GetCount()))
+		if size := t.size(of.cluster); !settled && size != m.message.GetCount() {
+			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("snapshot", of.String()),
+				slog.Int64("held", size), slog.Int64("counted", m.message.GetCount()))
 			return errReplaced
 		}
 	}

@@ -206,6 +206,40 @@ func TestAFeedForOneClusterReadsNothingOfOthers(t *testing.T) {
 	}
 }
 
+func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
+	b := newBus(t)
+	elsewhere := func(c *event.Change) { c.Key.Cluster = "other" }
+	theirs := func(m *eventv1.SnapshotMarker) { m.Cluster = "other" }
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ")
+	b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"}))
+	b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"})) // The first may be of any time.
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
+			return fmt.Errorf("a cluster whose watcher is at work: %w", err)
+		}
+		return nil
+	})
+	b.mark(kinds.Stores(), 2, b.put(change("b", 2, elsewhere), change("c", 3, elsewhere)), theirs)
+	f.await(t, "a b c ")
+	b.mark(kinds.Stores(), 1, b.put(change("a", 4)))
+	b.mark(kinds.Stores(), 2, b.put(change("c", 5, elsewhere)), theirs)
+	late := b.feed()
+	late.await(t, "a b c ")
+	if f.reloads.Load() != 0 || late.reloads.Load() != 0 {
+		t.Errorf("read again %d and %d times, although no number is wrong", f.reloads.Load(), late.reloads.Load())
+	}
+	b.mark(kinds.Stores(), 1, 0)
+	b.mark(kinds.Stores(), 3, 0, theirs) // What it speaks of is missing.
+	f.eventually(t, func() error {
+		if f.reloads.Load() == 0 {
+			return errors.New("not read again")
+		}
+		return f.Complete()
+	})
+}
+
 func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))

@@ -43,7 +43,8 @@ type table interface {
 	decode(c event.Change) (commit func() (taken bool), err error)
 	appendKeys(keys []event.Key) []event.Key
 	appendPublished(keys []event.Key, since time.Time) []event.Key
-	size() int64
+	// size is how many live objects there are in a cluster.
+	size(cluster string) int64
 	lives(k event.Key) bool
 	// begin starts a reload into an empty table, unseen by readers until finish.
 	begin()
@@ -275,6 +276,13 @@ func (t *Table[T]) appendPublished(keys []event.Key, since time.Time) []event.Ke
 	return keys
 }
 
-func (t *Table[T]) size() int64 { return int64(len(t.shown.live.objects)) }
+func (t *Table[T]) size(cluster string) (n int64) {
+	for k := range t.shown.live.objects {
+		if k.Cluster == cluster {
+			n++
+		}
+	}
+	return n
+}
 
 func (t *Table[T]) lives(k event.Key) bool { return t.shown.live.objects[k] != nil }

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +62,7 @@ type View struct {
 	heard time.Duration
 	// beats are the last heartbeats, by cluster.
 	beats   map[string]progress
-	markers map[event.GroupResource]marker
+	markers map[snapshot]marker
 	// epochs are the newest of each cluster.
 	epochs map[string]string
 	// loading is true until a feed has read all that the stream held when it began.
@@ -69,7 +71,20 @@ type View struct {
 	onChange []func(event.Key)
 }
 
-// marker is the newest snapshot marker of a kind.
+// snapshot is what a marker speaks of: the objects of a kind in a cluster.
+type snapshot struct {
+	cluster string
+	kind    event.GroupResource
+}
+
+func (s snapshot) String() string {
+	if s.cluster == "" {
+		return s.kind.String()
+	}
+	return fmt.Sprintf("%s in cluster %q", s.kind, s.cluster)
+}
+
+// marker is the newest snapshot marker of a kind in a cluster.
 type marker struct {
 	message *eventv1.SnapshotMarker
 	// sequence tells markers apart.
@@ -84,7 +99,7 @@ type marker struct {
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{},
-		markers: map[event.GroupResource]marker{}, epochs: map[string]string{}, beats: map[string]progress{},
+		markers: map[snapshot]marker{}, epochs: map[string]string{}, beats: map[string]progress{},
 	}
 }
 
@@ -97,16 +112,8 @@ func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
 // OnChange before [View.Run].
 func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
 
-// Revision names what the view holds: every change up to some place in the stream of
-// changes. It is for people and for comparing, not for reading.
-func (v *View) Revision() string {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return fmt.Sprintf("%d@%s", v.position, v.incarnation)
-}
-
-// Complete is nil when every kind's snapshot is in the view, else it wraps
-// [ErrIncomplete] and says what is missing.
+// Complete is nil when the snapshot of every kind is in the view, of each cluster that has a watcher
+// on the bus; else it wraps [ErrIncomplete] and says what is missing.
 func (v *View) Complete() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -116,15 +123,33 @@ func (v *View) Complete() error {
 	if old := bootclock.Since(v.heard); old > deaf {
 		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
 	}
-	for kind := range v.tables {
-		switch m := v.markers[kind]; {
-		case m.message.GetStream() != v.incarnation:
-			return fmt.Errorf("%w: no snapshot of %s on the bus; does the watcher run, and follow this kind?", ErrIncomplete, kind)
-		case m.message.GetLastSequence() > v.position:
-			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, kind, v.position, m.message.GetLastSequence())
+	for _, cluster := range v.clusters() {
+		for kind := range v.tables {
+			of := snapshot{cluster, kind}
+			switch m := v.markers[of]; {
+			case m.message.GetStream() != v.incarnation:
+				return fmt.Errorf("%w: no snapshot of %s on the bus; does the watcher run, and follow this kind?", ErrIncomplete, of)
+			case m.message.GetLastSequence() > v.position:
+				return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
+			}
 		}
 	}
 	return nil
+}
+
+// clusters are those of which something was heard; while there is none, one that nobody knows.
+func (v *View) clusters() []string {
+	known := map[string]bool{}
+	for s := range v.markers {
+		known[s.cluster] = true
+	}
+	for cluster := range v.beats {
+		known[cluster] = true
+	}
+	if len(known) == 0 {
+		known[v.cfg.Cluster] = true
+	}
+	return slices.Sorted(maps.Keys(known)) // So that the same is said every time.
 }
 
 // Keys lists the names of all objects held, deletions included. A name may come twice.

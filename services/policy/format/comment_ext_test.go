@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/check"
 	"github.com/entail-dev/entail/services/policy/format"
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
 	"github.com/entail-dev/entail/services/policy/syntax"
@@ -63,11 +65,26 @@ func isIn(line, word string) bool {
 	return strings.Contains(strings.ToLower(line), word)
 }
 
+// says is what files say as one policy, in the one form that it has.
+func says(t *testing.T, texts []string) string {
+	t.Helper()
+	var files []syntax.File
+	for i, text := range texts {
+		files = append(files, syntax.File{Name: fmt.Sprint(i), Content: []byte(text)})
+	}
+	p, found := check.Files(files, syntax.Limits{}, policy.Options{})
+	if p == nil {
+		t.Fatal(found)
+	}
+	return string(policytest.Canonical(p))
+}
+
 func TestNoCommentIsLostOrMoved(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		for _, text := range policytest.Generate(seed) {
+		texts, outs := policytest.Generate(seed), []string(nil)
+		for _, text := range texts {
 			text, with, above := commented(text, random)
 			out, found := format.Source(syntax.File{Content: []byte(text)})
 			if found.HasErrors() {
@@ -97,6 +114,13 @@ func TestNoCommentIsLostOrMoved(t *testing.T) {
 			if got, want := strings.Count(string(out), "# c"), strings.Count(text, "# c"); got != want {
 				t.Fatalf("seed %d: %d comments of %d", seed, got, want)
 			}
+			if twice, found := format.Source(syntax.File{Content: out}); string(twice) != string(out) {
+				t.Fatalf("seed %d: formatted\n%s\nand again\n%s%v", seed, out, twice, found)
+			}
+			outs = append(outs, string(out))
+		}
+		if is, was := says(t, outs), says(t, texts); is != was {
+			t.Fatalf("seed %d: it says\n%s\nand said\n%s", seed, is, was)
 		}
 	}
 }

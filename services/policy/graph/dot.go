@@ -14,18 +14,21 @@ func (g *Graph) DOT() ([]byte, error) {
 	b.WriteString("digraph policy {\n  rankdir=LR;\n  node [shape=box, fontname=\"Helvetica\"];\n  edge [fontname=\"Helvetica\", fontsize=11];\n")
 	for _, n := range g.Nodes {
 		style := ""
-		if n.Beside {
+		switch {
+		case n.Beside:
 			style = ", style=dashed"
+		case n.Union:
+			style = ", style=rounded"
 		}
-		fmt.Fprintf(&b, "  \"%s\" [label=\"%s\"%s];\n", n.Name, dotLabel(n), style)
+		fmt.Fprintf(&b, "  \"%s\" [label=\"%s\"%s];\n", dotEscape(n.id()), g.dotLabel(n), style)
 		if b.Len() > maxDOT {
 			return nil, errTooLarge("Graphviz", maxDOT)
 		}
 	}
 	for _, e := range g.Edges {
-		label := strings.Join(dotLines(append([]string{e.Relation}, lines(e.Flows)...)), `\n`)
+		label := strings.Join(dotLines(append([]string{e.Relation}, lines(e.Flows, g.Brief)...)), `\n`)
 		for _, to := range e.To {
-			fmt.Fprintf(&b, "  \"%s\" -> \"%s\" [label=\"%s\"];\n", e.From.Name, to.Name, label)
+			fmt.Fprintf(&b, "  \"%s\" -> \"%s\" [label=\"%s\"];\n", dotEscape(e.From.id()), dotEscape(to.id()), label)
 			if b.Len() > maxDOT {
 				return nil, errTooLarge("Graphviz", maxDOT)
 			}
@@ -35,14 +38,14 @@ func (g *Graph) DOT() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// dotLabel is the text of a n. The escape \n ends a line in the middle, \l one at the left.
-func dotLabel(n *Node) string {
+// dotLabel is the text of a node. The escape \n ends a line in the middle, \l one at the left.
+func (g *Graph) dotLabel(n *Node) string {
 	label := dotEscape(n.Name) + `\n`
-	if n.Owner != "" {
-		label += dotEscape(n.Owner) + `\n`
+	if kind := n.kind(); kind != "" {
+		label += dotEscape(kind) + `\n`
 	}
 	if len(n.Actions) > 0 {
-		label += strings.Join(dotLines(lines(n.Actions)), `\l`) + `\l`
+		label += strings.Join(dotLines(lines(n.Actions, g.Brief)), `\l`) + `\l`
 	}
 	return label
 }

@@ -27,6 +27,7 @@ const (
 // drawing is a graph in columns. Boxes stand in the even ones, the labels of arrows between them; a line
 // that passes a column has a bend there.
 type drawing struct {
+	brief bool
 	// of has the box of each node.
 	of       map[*Node]*vertex
 	vertices []*vertex
@@ -64,10 +65,16 @@ type line struct {
 }
 
 func newDrawing(g *Graph) (*drawing, error) {
-	if len(g.Nodes) > maxBoxes {
-		return nil, fmt.Errorf("the graph has %d types, and a drawing at most %d: filter by type, action or owner", len(g.Nodes), maxBoxes)
+	types := 0
+	for _, n := range g.Nodes {
+		if !n.Union {
+			types++
+		}
 	}
-	d := &drawing{of: map[*Node]*vertex{}}
+	if types > maxBoxes {
+		return nil, fmt.Errorf("the graph has %d types, and a drawing at most %d: filter by type, action or owner", types, maxBoxes)
+	}
+	d := &drawing{brief: g.Brief, of: map[*Node]*vertex{}}
 	for _, b := range g.Nodes {
 		d.of[b] = d.add(&vertex{box: b})
 	}
@@ -85,7 +92,7 @@ func newDrawing(g *Graph) (*drawing, error) {
 // fill puts the vertices into their columns.
 func (d *drawing) fill() {
 	for _, n := range d.vertices {
-		n.measure()
+		n.measure(d.brief)
 		if len(n.left)+len(n.right) == 0 {
 			d.lone = append(d.lone, n)
 			continue
@@ -114,6 +121,15 @@ func (d *drawing) arrow(a *Edge, back map[arc]bool) {
 			continue
 		}
 		leftwards := back[arc{from, to}]
+		if b.Union {
+			// So much leads to it that lines would hide the rest: the label names it.
+			d.line(from, d.add(&vertex{label: a, column: from.column + 1}), 1)
+			continue
+		}
+		if a.Relation == "" {
+			d.line(from, to, step(leftwards)).tip = true
+			continue
+		}
 		if labels[leftwards] == nil {
 			labels[leftwards] = d.add(&vertex{label: a, column: from.column + step(leftwards)})
 			d.line(from, labels[leftwards], step(leftwards)).tip = false
@@ -152,23 +168,23 @@ func connect(a, b *vertex) {
 }
 
 // measure finds out how much room a vertex takes.
-func (n *vertex) measure() {
+func (n *vertex) measure(brief bool) {
 	switch {
 	case n.label != nil:
-		n.width, n.height = n.label.size()
+		n.width, n.height = n.label.size(brief)
 		n.body = n.height
 	case n.box != nil:
 		n.width = 2*padding + width(n.box.Name, titleTenths)
 		n.body = 2*padding + lineHeight
-		if n.box.Owner != "" {
-			n.width, n.body = max(n.width, 2*padding+width(n.box.Owner, letterTenths)), n.body+lineHeight
+		if kind := n.box.kind(); kind != "" {
+			n.width, n.body = max(n.width, 2*padding+width(kind, letterTenths)), n.body+lineHeight
 		}
-		for _, line := range lines(n.box.Actions) {
+		for _, line := range lines(n.box.Actions, brief) {
 			n.width, n.body = max(n.width, 2*padding+width(line, letterTenths)), n.body+lineHeight
 		}
 		n.height = n.body
 		for _, a := range n.loops {
-			w, h := a.size()
+			w, h := a.size(brief)
 			n.width, n.height = max(n.width, w+4*loopInset), n.height+h+loopGap
 		}
 		if len(n.loops) > 0 {
@@ -178,9 +194,9 @@ func (n *vertex) measure() {
 }
 
 // size is that of an arrow's label.
-func (a *Edge) size() (int, int) {
+func (a *Edge) size(brief bool) (int, int) {
 	w, h := width(a.Relation, letterTenths), lineHeight
-	for _, line := range lines(a.Flows) {
+	for _, line := range a.lines(brief) {
 		w, h = max(w, width(line, letterTenths)), h+lineHeight
 	}
 	return w + 2*padding, h + padding

@@ -9,7 +9,7 @@ import (
 
 // anyGraph has cycles, loops, lone boxes, and several arrows between the same boxes.
 func anyGraph(r *rand.Rand) *Graph {
-	g := &Graph{}
+	g := &Graph{Brief: r.IntN(2) == 0}
 	owners := []string{"", "iam", "a-very-long-owner-indeed"}
 	for i := range 1 + r.IntN(25) {
 		g.Nodes = append(g.Nodes, &Node{
@@ -23,6 +23,13 @@ func anyGraph(r *rand.Rand) *Graph {
 			Relation: "parent", From: g.Nodes[r.IntN(len(g.Nodes))], To: to[:1+r.IntN(min(4, len(to)))],
 			Flows: slices.Repeat([]Flow{{"view", "edit"}}, r.IntN(16)),
 		})
+	}
+	if len(g.Nodes) > 3 && g.Brief {
+		u := &Node{Name: "u", Union: true}
+		for _, e := range g.Edges[:len(g.Edges)/2] {
+			e.To = []*Node{u}
+		}
+		g.Nodes, g.Edges = append(g.Nodes, u), append(g.Edges, &Edge{From: u, To: g.Nodes[:3]})
 	}
 	return g
 }
@@ -68,7 +75,9 @@ func TestEveryArrowReachesEachOfItsTargetsOnce(t *testing.T) {
 		var want, got []string
 		for i, a := range g.Edges {
 			for _, to := range a.To {
-				want = append(want, fmt.Sprintf("%d %s", i, to.Name))
+				if !to.Union {
+					want = append(want, fmt.Sprintf("%d %s", i, to.Name))
+				}
 			}
 		}
 		for _, n := range d.vertices {
@@ -79,7 +88,10 @@ func TestEveryArrowReachesEachOfItsTargetsOnce(t *testing.T) {
 		for _, l := range d.lines {
 			first, last := l.vertices[0], l.vertices[len(l.vertices)-1]
 			if l.tip {
-				got = append(got, fmt.Sprintf("%d %s", slices.Index(g.Edges, first.label), last.box.Name))
+				of := slices.IndexFunc(g.Edges, func(e *Edge) bool {
+					return e == first.label || first.box != nil && e.From == first.box && e.Relation == ""
+				})
+				got = append(got, fmt.Sprintf("%d %s", of, last.box.Name))
 			}
 			if l.from < first.y || l.from > first.y+first.body || l.to < last.y || l.to > last.y+last.body {
 				t.Errorf("a line from %d to %d misses %+v or %+v", l.from, l.to, first, last)

@@ -11,14 +11,28 @@ import (
 type Graph struct {
 	Nodes []*Node
 	Edges []*Edge
+	// Brief says that there is too much to list actions: they are counted.
+	Brief bool
 }
 
-// Node is a type.
+// Node is a type, or what stands for several: an owner, or a union.
 type Node struct {
 	Name, Owner string
 	Actions     []Action
 	// Beside says that the filter does not choose the type, but something that it is connected with.
 	Beside bool
+	// Types is how many types an owner's node stands for, 0 for a type.
+	Types int
+	// Union says that it is a union: an edge to it leads to what its own edge leads to.
+	Union bool
+}
+
+// id is another one for each node: types and unions share no names, and no name of a type has a blank.
+func (n *Node) id() string {
+	if n.Types > 0 {
+		return "owner " + n.Name
+	}
+	return n.Name
 }
 
 // Action is something that can be done to the resources of a type.
@@ -28,12 +42,15 @@ type Action struct {
 	ByRole bool
 }
 
-// Edge is a relation of a type to some of its targets.
+// Edge is a relation of a type to some of its targets. That of a union to its members has no name.
 type Edge struct {
 	Relation string
 	From     *Node
 	To       []*Node
 	Flows    []Flow
+
+	// union is the one that the relation names, and whose members are all there.
+	union string
 }
 
 // Flow allows, at the tail of an edge, an action to who may take another at its head. Mostly it is the same one.
@@ -49,7 +66,7 @@ func (f Flow) String() string {
 
 // Of returns what a filter chooses of a policy.
 func Of(p *policy.Policy, f Filter) *Graph {
-	b := builder{filter: f, nodes: map[*policy.Type]*node{}}
+	b := builder{policy: p, filter: f, nodes: map[*policy.Type]*node{}}
 	for _, t := range p.Types {
 		if !t.Synthesised() {
 			b.nodes[t] = b.node(t)
@@ -72,10 +89,11 @@ func Of(p *policy.Policy, f Filter) *Graph {
 			g.Nodes = append(g.Nodes, &n.Node)
 		}
 	}
-	return g
+	return g.Reduce(f)
 }
 
 type builder struct {
+	policy *policy.Policy
 	filter Filter
 	nodes  map[*policy.Type]*node
 }
@@ -134,6 +152,9 @@ func (b *builder) edge(t *policy.Type, r *policy.Relation) *Edge {
 	if len(e.To) == 0 {
 		return nil
 	}
+	if of := r.References; len(of) == 1 && len(e.To) == len(r.Targets) && b.policy.Union(of[0].Name) != nil {
+		e.union = of[0].Name
+	}
 	return e
 }
 
@@ -149,6 +170,8 @@ func (b *builder) flows(t *policy.Type, r *policy.Relation) []Flow {
 			}
 		}
 	}
-	slices.SortFunc(flows, func(x, y Flow) int { return strings.Compare(x.String(), y.String()) })
+	slices.SortFunc(flows, compareFlows)
 	return flows
 }
+
+func compareFlows(a, b Flow) int { return strings.Compare(a.String(), b.String()) }

@@ -91,7 +91,11 @@ func summary(g *graph.Graph) []string {
 		for _, a := range b.Actions {
 			actions = append(actions, a.Name)
 		}
-		s := b.Name + "(" + strings.Join(actions, " ") + ")"
+		s := b.Name
+		if b.Types > 0 {
+			s += fmt.Sprintf("/%d", b.Types)
+		}
+		s += "(" + strings.Join(actions, " ") + ")"
 		if b.Beside {
 			s = "[" + s + "]"
 		}

@@ -12,7 +12,7 @@ func (d *drawing) layer(g *Graph) map[arc]bool {
 	for _, a := range g.Edges {
 		from := d.of[a.From]
 		for _, b := range a.To {
-			if to := d.of[b]; to != from {
+			if to := d.of[b]; to != from && !b.Union {
 				l.targets[from] = append(l.targets[from], to)
 			}
 		}

@@ -21,18 +21,18 @@ func (g *Graph) Mermaid() ([]byte, error) {
 		if n.Beside {
 			class = ":::beside"
 		}
-		fmt.Fprintf(&b, "  %s[\"%s\"]%s\n", mermaidID(n), mermaidNode(n), class)
+		fmt.Fprintf(&b, "  %s[\"%s\"]%s\n", mermaidID(n), g.mermaidNode(n), class)
 		if b.Len() > maxMermaidBytes {
 			return nil, errTooLarge("Mermaid", maxMermaidBytes)
 		}
 	}
 	for _, e := range g.Edges {
-		label := mermaidEdge(e)
+		label := g.mermaidEdge(e)
 		if arrows += len(e.To); arrows > maxMermaidArrows {
 			return nil, fmt.Errorf("the graph has more than %d arrows for Mermaid: filter by type, action or owner", maxMermaidArrows)
 		}
 		for _, to := range e.To {
-			fmt.Fprintf(&b, "  %s -->|\"%s\"| %s\n", mermaidID(e.From), label, mermaidID(to))
+			fmt.Fprintf(&b, "  %s -->%s %s\n", mermaidID(e.From), label, mermaidID(to))
 		}
 		if b.Len() > maxMermaidBytes {
 			return nil, errTooLarge("Mermaid", maxMermaidBytes)
@@ -42,27 +42,35 @@ func (g *Graph) Mermaid() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-func mermaidNode(n *Node) string {
+func (g *Graph) mermaidNode(n *Node) string {
 	words := []string{"<b>" + mermaidEscape(n.Name) + "</b>"}
-	if n.Owner != "" {
-		words = append(words, "<i>"+mermaidEscape(n.Owner)+"</i>")
+	if kind := n.kind(); kind != "" {
+		words = append(words, "<i>"+mermaidEscape(kind)+"</i>")
 	}
-	for _, line := range lines(n.Actions) {
+	for _, line := range lines(n.Actions, g.Brief) {
 		words = append(words, mermaidEscape(line))
 	}
 	return strings.Join(words, "<br/>")
 }
 
-func mermaidEdge(e *Edge) string {
+func (g *Graph) mermaidEdge(e *Edge) string {
+	if e.Relation == "" {
+		return ""
+	}
 	words := []string{"<i>" + mermaidEscape(e.Relation) + "</i>"}
-	for _, line := range lines(e.Flows) {
+	for _, line := range lines(e.Flows, g.Brief) {
 		words = append(words, mermaidEscape(line))
 	}
-	return strings.Join(words, "<br/>")
+	return `|"` + strings.Join(words, "<br/>") + `"|`
 }
 
-// mermaidID never is one of Mermaid's own words, such as end.
-func mermaidID(n *Node) string { return "t_" + n.Name }
+// mermaidID never is one of Mermaid's own words, such as end. Owners can have any name.
+func mermaidID(n *Node) string {
+	if n.Types > 0 {
+		return fmt.Sprintf("o_%x", n.Name)
+	}
+	return "t_" + n.Name
+}
 
 // mermaidEscape writes all that might mean something to Mermaid, or to HTML, by its number.
 func mermaidEscape(s string) string {

@@ -16,7 +16,7 @@ func (g *Graph) SVG() ([]byte, error) {
 	}
 	d.order()
 	d.place()
-	p := painter{}
+	p := painter{brief: g.Brief}
 	p.open(d, legend(g))
 	for _, l := range d.lines {
 		p.line(l)
@@ -46,11 +46,21 @@ func legend(g *Graph) []string {
 	if slices.ContainsFunc(g.Nodes, func(b *Node) bool { return b.Beside }) {
 		all = append(all, "A dashed box was not chosen, but is connected with one that was.")
 	}
+	if slices.ContainsFunc(g.Nodes, func(b *Node) bool { return b.Union }) {
+		all = append(all, "A round box is a union: → and its name stand for arrows to all that it leads to.")
+	}
+	if g.Brief {
+		all = append(all, "There is too much here to list actions. To see less, and that in full:",
+			"--focus TYPE, --types, --owners or --actions with an expression, --collapse '.*'.")
+	}
 	return all
 }
 
 // painter writes a drawing.
-type painter struct{ b strings.Builder }
+type painter struct {
+	b     strings.Builder
+	brief bool
+}
 
 func (p *painter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
@@ -112,24 +122,32 @@ func (p *painter) vertex(n *vertex) {
 	case n.label != nil:
 		p.label(n.label, n.x, n.y)
 	case n.box != nil:
+		p.printf("<g id=\"%s\">\n", svgEscape(n.box.id()))
+		if hint := n.box.hint(); hint != "" {
+			p.printf("<title>%s</title>\n", svgEscape(printable(hint)))
+		}
 		p.loops(n)
 		p.box(n)
+		p.b.WriteString("</g>\n")
 	}
 }
 
 func (p *painter) box(n *vertex) {
-	class := "box"
-	if n.box.Beside {
+	class, round := "box", 5
+	switch {
+	case n.box.Beside:
 		class = "box beside"
+	case n.box.Union:
+		class, round = "box union", n.body/2
 	}
-	p.printf("<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\"/>\n", class, n.x, n.y, n.width, n.body)
+	p.printf("<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\"/>\n", class, n.x, n.y, n.width, n.body, round)
 	x, y := n.x+padding, n.y+padding+lineHeight-4
 	p.text(x, y, "name", n.box.Name)
-	if n.box.Owner != "" {
+	if kind := n.box.kind(); kind != "" {
 		y += lineHeight
-		p.text(x, y, "owner", n.box.Owner)
+		p.text(x, y, "owner", kind)
 	}
-	for _, line := range lines(n.box.Actions) {
+	for _, line := range lines(n.box.Actions, p.brief) {
 		y += lineHeight
 		p.text(x, y, "action", line)
 	}
@@ -137,11 +155,11 @@ func (p *painter) box(n *vertex) {
 
 // label writes the relation and what flows along it.
 func (p *painter) label(a *Edge, x, y int) {
-	w, h := a.size()
+	w, h := a.size(p.brief)
 	p.printf("<rect class=\"label\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", x, y, w, h)
 	x, y = x+padding, y+padding/2+lineHeight-4
 	p.text(x, y, "relation", a.Relation)
-	for _, line := range lines(a.Flows) {
+	for _, line := range a.lines(p.brief) {
 		y += lineHeight
 		p.text(x, y, "flow", line)
 	}
@@ -158,7 +176,7 @@ func (p *painter) loops(n *vertex) {
 	y := top + loopGap
 	for _, a := range n.loops {
 		p.label(a, left+padding, y)
-		_, h := a.size()
+		_, h := a.size(p.brief)
 		y += h + loopGap
 	}
 }

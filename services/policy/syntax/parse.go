@@ -83,7 +83,7 @@ func (p *parser) file(f File) bool {
 
 func (p *parser) document(source *policy.Source, part tree.Part) bool {
 	root, err := tree.Parse(part.Text, part.Line, &p.budget)
-	if err != nil || !utf8.ValidString(part.Text) {
+	if err != nil || !utf8.ValidString(part.Text) || oddBreak(part.Text) >= 0 {
 		return p.unreadable(source, part, err)
 	}
 	if root.Kind == tree.Null {
@@ -114,11 +114,28 @@ func (p *parser) refuse(source *policy.Source, message string) {
 	p.findings.Add(source.At(policy.Position{}), policy.CodeLimit, message, "split the policy, or raise the limit")
 }
 
+// oddBreak is where the first line break is that YAML has and editors do not count, -1 if there is none: the
+// lines of findings would be wrong.
+func oddBreak(text string) int {
+	for i, r := range text {
+		if r == '\u0085' || r == '\u2028' || r == '\u2029' || r == '\r' && !strings.HasPrefix(text[i+1:], "\n") {
+			return i
+		}
+	}
+	return -1
+}
+
 // misencoded returns where the text has a character that YAML does not allow.
 func misencoded(part tree.Part) *tree.Error {
 	line, column := int32(part.Line), int32(1)
+	odd := oddBreak(part.Text)
 	for i, r := range part.Text {
 		switch {
+		case i == odd:
+			return &tree.Error{
+				Line: line, Column: column, Message: fmt.Sprintf("the text has %U as the end of a line, which only YAML knows as one", r),
+				Hint: "end lines by a line feed",
+			}
 		case r == '\n':
 			line, column = line+1, 0
 		case r == utf8.RuneError && !strings.HasPrefix(part.Text[i:], string(utf8.RuneError)):

@@ -214,3 +214,17 @@ func TestRBACOfPermissionsAPIIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestLinesEndAsEditorsCountThem(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{"CR": "\r", "NEL": "\u0085", "LS": "\u2028", "PS": "\u2029", "CR CR LF": "\r\r\n"} {
+		_, found := syntax.Parse([]syntax.File{{Name: "p.yaml", Content: []byte("actions:\r\n- name: a # b" + end + "- name: c\n")}}, syntax.Limits{})
+		if len(found) != 1 || found[0].Code != policy.CodeEncoding || found[0].Line != 2 || found[0].Column != 14 {
+			t.Errorf("%s: found %v", name, found)
+		}
+	}
+	documents, found := syntax.Parse([]syntax.File{{Name: "p.yaml", Content: []byte("actions:\r\n- name: a\r\n---\r\nactions: []\r\n")}}, syntax.Limits{})
+	if len(documents) != 2 || len(found) > 0 {
+		t.Errorf("CR LF: %d documents, %v", len(documents), found)
+	}
+}

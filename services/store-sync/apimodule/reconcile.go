@@ -97,7 +97,7 @@ func (p *Provider) concerns(definition event.Key) bool {
 // of the API server are known. A Store in deletion gets no more.
 func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
 	discoverErr := p.discover(ctx, store)
-	if _, ready := p.Modules(store); !ready {
+	if _, _, ready := p.Modules(store); !ready {
 		return nil, discoverErr
 	}
 	found := p.state.snapshot(store, p.template())
@@ -126,14 +126,14 @@ func (p *Provider) discover(ctx context.Context, store event.Key) error {
 	return nil
 }
 
-// Modules are those of the API server's own resources, for a Store here that wants them.
-func (p *Provider) Modules(store event.Key) ([]model.Module, bool) {
+// Modules are those of the API server's own resources, for a Store here that wants them. The API server itself told of these.
+func (p *Provider) Modules(store event.Key) ([]model.Module, []module.Statement, bool) {
 	s, ok := p.discoverer(store)
 	if !ok {
-		return nil, true
+		return nil, nil, true
 	}
 	modules, ready := p.discovery.Modules()
-	return modules, ready || s.Value.DeletionTimestamp != nil
+	return modules, nil, ready || s.Value.DeletionTimestamp != nil
 }
 
 // discoverer finds a Store here whose model knows the API server's own resources.

@@ -65,8 +65,12 @@ func (s *state) Serving(gv schema.GroupVersion) []plan.Resource {
 
 // Gone reports whether the definition of a resource was deleted.
 func (s *state) Gone(r plan.Resource) bool {
-	_, gone := s.definitions.Tombstone(event.Key{Cluster: s.shared.Cluster, GroupResource: kinds.Definitions().GroupResource, Name: r.String()})
+	_, gone := s.definitions.Tombstone(s.definitionKey(r.String()))
 	return gone
+}
+
+func (s *state) definitionKey(name string) event.Key {
+	return event.Key{Cluster: s.shared.Cluster, GroupResource: kinds.Definitions().GroupResource, Name: name}
 }
 
 // labelled is the Store that the label of a definition here names.
@@ -128,15 +132,33 @@ func (s *state) snapshot(store event.Key, template plan.Template) *snapshot {
 	if store.Cluster == s.shared.Cluster {
 		for _, d := range s.definitions.By(byLabel, store.Name) {
 			if wanted, ok := plan.OfDefinition(d.Value); ok && d.Key.Cluster == s.shared.Cluster {
+				found.declared(definitionStatement(d))
 				found.want(d.Change, wanted)
 				found.definitions = append(found.definitions, d.Change)
 			}
+		}
+	}
+	for _, m := range found.input.Has {
+		if key := s.definitionKey(m.Annotations[corev1alpha1.ResourceAnnotation]); m.Annotations[corev1alpha1.ExportAnnotation] == "" && !found.knows(key) {
+			d, _ := s.definitions.Last(key)
+			d.Key = key
+			found.declared(definitionStatement(d))
 		}
 	}
 	for _, export := range s.exportsHere(found.input.Has) {
 		s.addBindings(found, store, export)
 	}
 	return found
+}
+
+// declared notes what the plan will be made from.
+func (f *snapshot) declared(statements ...module.Statement) {
+	f.carriers.Statements = append(f.carriers.Statements, statements...)
+}
+
+// knows reports whether a definition is among those that ask for something.
+func (f *snapshot) knows(definition event.Key) bool {
+	return slices.ContainsFunc(f.definitions, func(d event.Change) bool { return d.Key == definition })
 }
 
 // addBindings adds what the bindings of an export here ask for. One whose organization is not known could be of any.
@@ -146,12 +168,20 @@ func (s *state) addBindings(found *snapshot, store event.Key, export string) {
 		if b.Value.Status.ExportCluster != s.shared.Cluster || len(stores) > 0 && !slices.Contains(stores, store) {
 			continue
 		}
-		wanted, all := plan.OfBinding(s.bound(b))
+		bound := s.bound(b)
+		found.declared(slices.DeleteFunc(bound.statements, s.elsewhere)...)
+		wanted, all := plan.OfBinding(bound.Bound)
 		found.want(b.Change, wanted...)
 		if !all {
 			found.input.Unsure[s.shared.Cluster+"/"+export] = true
 		}
 	}
+}
+
+// elsewhere reports whether a statement is about another cluster: its API server is not ours to ask, so the word of
+// its watcher counts.
+func (s *state) elsewhere(of module.Statement) bool {
+	return of.Change().Key.Cluster != s.shared.Cluster
 }
 
 func (f *snapshot) want(cause event.Change, wanted ...plan.Wanted) {
@@ -162,10 +192,16 @@ func (f *snapshot) want(cause event.Change, wanted ...plan.Wanted) {
 }
 
 // bound is a binding with what it leads to.
-func (s *state) bound(b view.Object[plan.Binding]) plan.Bound {
-	found := plan.Bound{Binding: b.Value, Schemas: map[string]*plan.Schema{}}
+type bound struct {
+	plan.Bound
+
+	statements []module.Statement
+}
+
+func (s *state) bound(b view.Object[plan.Binding]) bound {
+	found := bound{Bound: plan.Bound{Binding: b.Value, Schemas: map[string]*plan.Schema{}}, statements: []module.Statement{bindingStatement(b)}}
 	if i, known := s.accounts.Get(accountOf(b.Key.Cluster)); known {
-		found.Account = i.Value
+		found.Account, found.statements = i.Value, append(found.statements, accountStatement(i))
 	}
 	at := func(kind kinds.Kind, name string) event.Key {
 		return event.Key{Cluster: b.Value.Status.ExportCluster, GroupResource: kind.GroupResource, Name: name}
@@ -174,10 +210,10 @@ func (s *state) bound(b view.Object[plan.Binding]) plan.Bound {
 	if !known {
 		return found
 	}
-	found.Export = e.Value
+	found.Export, found.statements = e.Value, append(found.statements, exportStatement(e))
 	for _, name := range e.Value.Schemas() {
 		if schema, known := s.schemas.Get(at(kinds.ResourceSchemas(), name)); known {
-			found.Schemas[name] = schema.Value
+			found.Schemas[name], found.statements = schema.Value, append(found.statements, schemaStatement(schema))
 		}
 	}
 	return found

@@ -72,14 +72,14 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	var members []module.Member
 	for _, o := range found {
 		members = append(members, module.Member{
-			Change: o.Change, Kind: kinds.ProtectedResources(), Carrier: o.Key,
+			Change: o.Change, Kind: kinds.ProtectedResources(), Statement: statement(o), Carrier: o.Key,
 			Status: func(v moduleplan.Verdict) moduleplan.Status {
 				return plan.Status(o.Value, judge(v.Room).Finding(o.Key.Name), v)
 			},
 		})
 	}
 	if len(found) > 0 {
-		errs = append(errs, p.make(ctx, r, found[0].Change))
+		errs = append(errs, p.make(ctx, r, found[0]))
 	}
 	return members, errors.Join(errs...)
 }
@@ -102,9 +102,12 @@ func judged(all types) func(model.Limits) *iam.Registry {
 }
 
 // make makes the Store, for want of one.
-func (p *Provider) make(ctx context.Context, r consume.Reporter, cause event.Change) error {
+func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource) error {
 	if _, there := p.applier.State.Stores.Get(p.store); there {
 		return nil
+	}
+	if err := p.applier.Confirmer.Confirm(ctx, statement(cause)); err != nil {
+		return err
 	}
 	cluster, err := p.applier.Kube.Epoch(ctx)
 	if err != nil {
@@ -115,7 +118,7 @@ func (p *Provider) make(ctx context.Context, r consume.Reporter, cause event.Cha
 		return err
 	}
 	p.applier.Log.InfoContext(ctx, "Store of IAM made")
-	return r.Wrote(ctx, cause, now)
+	return r.Wrote(ctx, cause.Change, now)
 }
 
 // release takes off finalizers of other software, which nothing else would.
@@ -135,16 +138,16 @@ func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 }
 
 // Modules is the one that has the types, as long as anything is registered.
-func (p *Provider) Modules(store event.Key) ([]model.Module, bool) {
+func (p *Provider) Modules(store event.Key) (modules []model.Module, made []module.Statement, ready bool) {
 	if store != p.store {
-		return nil, true
+		return nil, nil, true
 	}
 	var all types
 	for _, o := range p.registered() {
-		all = append(all, bare(o.Value))
+		all, made = append(all, bare(o.Value)), append(made, statement(o))
 	}
-	if len(all) == 0 {
-		return nil, true
+	if len(all) > 0 {
+		modules = []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: all}}
 	}
-	return []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: all}}, true
+	return modules, made, true
 }

@@ -38,7 +38,7 @@ func (f fixture) put(cluster, name string, edit ...func(*iamv1alpha1.ProtectedRe
 // typesOf are the kinds that the model of a Store has, by the room.
 func (f fixture) typesOf(t *testing.T, store string, count int) []string {
 	t.Helper()
-	modules, ready := f.provider.Modules(module.StoreKey(store, moduletest.Cluster))
+	modules, _, ready := f.provider.Modules(module.StoreKey(store, moduletest.Cluster))
 	if !ready {
 		t.Fatal("there are no modules yet")
 	}
@@ -81,7 +81,7 @@ func TestTheAnswerIsTheSameUntilSomethingMatters(t *testing.T) {
 	asked := 0
 	cache := module.NewCache(func([]model.Module) (int, error) { asked++; return asked, nil })
 	ask := func() int {
-		modules, _ := f.provider.Modules(f.provider.store)
+		modules, _, _ := f.provider.Modules(f.provider.store)
 		answer, _ := cache.Get(f.provider.store, modules)
 		return answer
 	}

@@ -7,6 +7,7 @@ import (
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
 // types are those that follow from ProtectedResources.
@@ -18,6 +19,14 @@ func (t types) Live() []*openfgav1.TypeDefinition { return iam.InForce(t).Types(
 // Within are those that fit.
 func (t types) Within(count, bytes int) []*openfgav1.TypeDefinition {
 	return iam.Within(t, iam.Room{Types: count, Bytes: bytes}).Types()
+}
+
+// statement says of a ProtectedResource what the model depends on.
+func statement(o resource) module.Statement {
+	return module.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
+		b := bare(p)
+		return []any{b.ObjectMeta, b.Spec}, b.Status
+	})
 }
 
 // bare is a ProtectedResource without what has no influence on the model, such as the dates of its status.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -15,9 +16,10 @@ import (
 
 // Applier makes and deletes the AuthorizationModels that carry modules.
 type Applier struct {
-	State *State
-	Kube  *kube.Client
-	Log   *slog.Logger
+	State     *State
+	Kube      *kube.Client
+	Confirmer *Confirmer
+	Log       *slog.Logger
 }
 
 // Carriers are the AuthorizationModels here that a provider made for a Store.
@@ -26,6 +28,8 @@ type Carriers struct {
 	// Causes are the objects that ask for one, by what an annotation says that it is for; Otherwise is there for all others.
 	Causes    map[string]event.Change
 	Otherwise event.Change
+	// Statements are of all that a plan is made from: it is carried out once they are confirmed.
+	Statements []Statement
 
 	annotation string
 	made       map[string]event.Change
@@ -37,6 +41,7 @@ func (s *State) CarriersOf(store event.Key, annotation string) *Carriers {
 	for _, m := range s.ModelsOf(store) {
 		if m.Value.Annotations[annotation] != "" && m.Key.Cluster == s.Cluster {
 			c.Models, c.made[m.Key.Name] = append(c.Models, m.Value), m.Change
+			c.Statements = append(c.Statements, ModelStatement(m))
 		}
 	}
 	return c
@@ -52,6 +57,9 @@ func (c *Carriers) cause(m *corev1alpha1.AuthorizationModel) event.Change {
 
 // Apply carries out a plan. One AuthorizationModel that cannot be made holds up no other.
 func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, todo plan.Plan) error {
+	if err := a.confirm(ctx, has, todo); err != nil {
+		return err
+	}
 	var errs []error
 	for i := range todo.Apply {
 		m := &todo.Apply[i]
@@ -64,6 +72,20 @@ func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// confirm asks the API server about what a plan was made from. It has what was never deleted, or refuses to make it.
+func (a *Applier) confirm(ctx context.Context, has *Carriers, todo plan.Plan) error {
+	if len(todo.Apply)+len(todo.Delete) == 0 {
+		return nil
+	}
+	statements := slices.Clone(has.Statements)
+	for _, m := range todo.Apply {
+		if o, lives := a.State.Models.Last(a.State.ModelKey(m.Name)); !lives && o.UID != "" {
+			statements = append(statements, ModelStatement(o))
+		}
+	}
+	return a.Confirmer.Confirm(ctx, statements...)
 }
 
 // applyConfig is what is ours of an AuthorizationModel; everything else about it is for others to set.
@@ -87,5 +109,8 @@ func (a *Applier) make(ctx context.Context, p consume.Reporter, m *corev1alpha1.
 	}
 	a.Log.InfoContext(ctx, "AuthorizationModel generated", slog.String("name", m.Name), slog.String("store", m.Spec.StoreRef.Name),
 		slog.String("cause", cause.Key.String()))
+	if _, err := a.Confirmer.Hear(ModelStatement(Model{Change: now}), now); err != nil {
+		return err
+	}
 	return p.Wrote(ctx, cause, now)
 }

@@ -19,9 +19,9 @@ type Provider interface {
 	// Sync makes the AuthorizationModels that carry the provider's modules in a Store, and lists
 	// the objects behind them. What fails for one of them holds up no other.
 	Sync(ctx context.Context, p consume.Reporter, store event.Key) ([]Member, error)
-	// Modules are those that go into the Store's model as they are. Until they are ready, there
-	// can be no model.
-	Modules(store event.Key) (modules []model.Module, ready bool)
+	// Modules are those that go into the Store's model as they are, with statements on the objects that they
+	// were made from. Until they are ready, there can be no model.
+	Modules(store event.Key) (modules []model.Module, made []Statement, ready bool)
 }
 
 // Member is an object whose status tells what became of its module.
@@ -29,6 +29,8 @@ type Member struct {
 	event.Change
 
 	Kind kinds.Kind
+	// Statement says what was decided from.
+	Statement Statement
 	// Carrier is the AuthorizationModel that its module is in; zero if there is none.
 	Carrier event.Key
 	// Status is what its status must be after a verdict on the carrier.

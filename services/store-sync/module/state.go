@@ -2,11 +2,13 @@ package module
 
 import (
 	"cmp"
+	"strings"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
 // Indexes of the tables.
@@ -14,6 +16,7 @@ const (
 	byName     = "name"
 	byStoreID  = "store id"
 	byStoreRef = "store ref"
+	byDocument = "document"
 	byExport   = "export"
 )
 
@@ -35,6 +38,9 @@ func NewState(v *view.View, cluster string) *State {
 		}),
 		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreRef: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
+			byDocument: func(m *corev1alpha1.AuthorizationModel) []string {
+				return []string{m.Annotations[corev1alpha1.DocumentAnnotation]}
+			},
 			byExport: func(m *corev1alpha1.AuthorizationModel) []string {
 				return []string{m.Annotations[corev1alpha1.ExportAnnotation]}
 			},
@@ -63,6 +69,68 @@ func (s *State) ModelsOf(store event.Key) []Model {
 		}
 	}
 	return found
+}
+
+// Statement says what a Store or an AuthorizationModel is now; false if it is not there.
+func (s *State) Statement(k event.Key) (Statement, bool) {
+	if o, ok := s.Stores.Get(k); ok {
+		return StoreStatement(o), true
+	}
+	if o, ok := s.Models.Get(k); ok {
+		return ModelStatement(o), true
+	}
+	return Statement{}, false
+}
+
+// Parts are statements on all that a Store's model is made of here: the Store, the AuthorizationModels that refer to
+// it, and those that its status names as part of the model and that do so no longer.
+func (s *State) Parts(store Store, models []Model) []Statement {
+	statements, known := []Statement{StoreStatement(store)}, map[string]bool{}
+	for _, m := range models {
+		if m.Key.Cluster == store.Key.Cluster {
+			statements, known[m.Key.Name] = append(statements, ModelStatement(m)), true
+		}
+	}
+	if store.Value == nil {
+		return statements
+	}
+	for _, was := range store.Value.Status.Modules {
+		for _, o := range s.from(was.Source) {
+			switch {
+			case known[o.Key.Name]:
+				continue
+			case o.UID != "" && !o.Deleted && StoreOf(o) == store.Key:
+				statements = append(statements, outdated(o.Change))
+			default:
+				statements = append(statements, ModelStatement(o))
+			}
+			known[o.Key.Name] = true
+		}
+	}
+	return statements
+}
+
+// from lists the AuthorizationModels here that a module was from by the status of its Store, in their last states.
+func (s *State) from(source string) []Model {
+	kind, name, _ := strings.Cut(source, "/")
+	switch kind {
+	case model.AuthorizationModel.String():
+		if strings.Contains(name, "/") {
+			return nil // It was of another cluster, and counted when it did.
+		}
+		o, _ := s.Models.Last(s.ModelKey(name))
+		o.Key = s.ModelKey(name)
+		return []Model{o}
+	case model.Policy.String():
+		var found []Model
+		for _, o := range append(s.Models.By(byDocument, name), s.Models.GoneBy(byDocument, name)...) {
+			if last, _ := s.Models.Last(o.Key); o.Key.Cluster == s.Cluster { // Another may have its name by now.
+				found = append(found, last)
+			}
+		}
+		return found
+	}
+	return nil
 }
 
 // ModelsFor lists the AuthorizationModels that were made for an APIExport, as cluster/name.

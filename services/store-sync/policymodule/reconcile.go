@@ -4,7 +4,9 @@ package policymodule
 
 import (
 	"context"
+	"slices"
 
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -63,15 +65,26 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	err := p.applier.Apply(ctx, r, found.carriers, todo)
 	var members []module.Member
 	for _, d := range found.documents {
-		if d.Value.DeletionTimestamp == nil && d.Key.Cluster == store.Cluster {
-			members = append(members, p.member(d, result.Validations[documentName(store, d.Key)]))
+		if d.Value.DeletionTimestamp == nil {
+			members = append(members, p.member(d, result.Validations[d.Key.Path()]))
 		}
 	}
 	return members, err
 }
 
+// Registered reports whether a document of the name refers to a Store.
+func (p *Provider) Registered(store event.Key, name string) bool {
+	return slices.ContainsFunc(p.state.snapshot(store).input.Documents, func(d plan.Document) bool { return d.Name == name })
+}
+
+// Preview is what would become of documents that are registered with a Store, and of the
+// AuthorizationModels of all.
+func (p *Provider) Preview(store event.Key, documents []plan.Document) plan.Plan {
+	return plan.Make(p.state.snapshot(store, documents...).input)
+}
+
 func (p *Provider) member(d document, v plan.Validation) module.Member {
-	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
+	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Statement: statement(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
 		return plan.Status(d.Value, v, verdict)
 	}}
 	if v.AuthorizationModel != "" {
@@ -81,14 +94,25 @@ func (p *Provider) member(d document, v plan.Validation) module.Member {
 }
 
 // Modules are none: AuthorizationModels carry them all.
-func (p *Provider) Modules(event.Key) ([]model.Module, bool) { return nil, true }
+func (p *Provider) Modules(event.Key) ([]model.Module, []module.Statement, bool) {
+	return nil, nil, true
+}
 
-// Documents are those that are registered with a Store, valid or not, and the options of its policy.
-func (p *Provider) Documents(store event.Key) ([]*syntax.Document, policy.Options, error) {
+// Documents are those that are registered with a Store, valid or not, or what is accepted of them;
+// and the options of its policy.
+func (p *Provider) Documents(store event.Key, accepted bool) ([]*syntax.Document, policy.Options, error) {
 	found := p.state.snapshot(store)
-	documents := make([]*syntax.Document, len(found.input.Documents))
-	for i, d := range found.input.Documents {
-		documents[i] = plan.Read("policydocument/"+d.Name, d.Name, d.Present)
+	texts := map[string]*iaplv1alpha1.Policy{}
+	for _, d := range found.input.Documents {
+		texts[d.Name] = d.Present
+	}
+	if accepted {
+		result, _ := p.plans.Get(store, found.input) // It has no errors.
+		texts = result.Texts
+	}
+	var documents []*syntax.Document
+	for name, text := range texts {
+		documents = append(documents, plan.Read("policydocument/"+name, name, text))
 	}
 	options, err := found.input.Options()
 	if err != nil {

@@ -2,6 +2,8 @@ package policymodule
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,30 +47,41 @@ type snapshot struct {
 	carriers  *module.Carriers
 }
 
-// snapshot gathers what the view holds.
-func (s *state) snapshot(store event.Key) *snapshot {
+// snapshot gathers what the view holds, and what it would hold with some more documents.
+func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot {
 	found := &snapshot{carriers: s.shared.CarriersOf(store, corev1alpha1.DocumentAnnotation)}
 	found.input.Store.Name = store.Name
 	for _, d := range s.documents.By(byStoreRef, store.Name) {
-		if storeOf(d) != store {
+		if storeOf(d) != store || d.Key.Cluster != store.Cluster {
 			continue
 		}
-		name := documentName(store, d.Key)
+		found.carriers.Statements = append(found.carriers.Statements, statement(d))
+		name := d.Key.Path()
 		found.documents, found.carriers.Causes[name] = append(found.documents, d), d.Change
 		found.input.Documents = append(found.input.Documents, plan.Document{
 			Name: name, Present: &d.Value.Spec.Policy, Created: d.Value.CreationTimestamp.Time,
 		})
 	}
+	for _, d := range previewed {
+		found.input.Preview(d)
+	}
 	for _, m := range found.carriers.Models {
 		found.input.Has = append(found.input.Has, bare(m))
+		if key, ok := documentKey(store, m.Annotations[corev1alpha1.DocumentAnnotation]); ok && !found.knows(key) {
+			found.carriers.Statements = append(found.carriers.Statements, s.gone(key))
+		}
 	}
 	var others []string
-	for _, m := range s.shared.ModelsOf(store) {
-		if m.Value.Annotations[corev1alpha1.DocumentAnnotation] == "" {
+	models := s.shared.ModelsOf(store)
+	for _, m := range models {
+		if m.Value.Annotations[corev1alpha1.DocumentAnnotation] == "" && m.Key.Cluster == store.Cluster {
 			others = append(others, m.Value.Spec.Model)
 		}
 	}
-	if o, ok := s.shared.Stores.Get(store); ok {
+	o, ok := s.shared.Stores.Last(store)
+	o.Key = store
+	found.carriers.Statements = append(found.carriers.Statements, s.shared.Parts(o, models)...)
+	if ok {
 		found.input.Roles, found.carriers.Otherwise = o.Value.Annotations[iaplv1alpha1.RolesAnnotation], o.Change
 		others = append(others, o.Value.Spec.CoreModule)
 	}
@@ -90,7 +103,7 @@ func (s *state) roomOf(store event.Key) *plan.Room {
 }
 
 // empty reports whether the Store has no policy.
-func (f *snapshot) empty() bool { return len(f.documents)+len(f.carriers.Models) == 0 }
+func (f *snapshot) empty() bool { return len(f.input.Documents)+len(f.carriers.Models) == 0 }
 
 // defined is all that modules define.
 func defined(modules []string) map[string]bool {
@@ -114,11 +127,29 @@ func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 	return b
 }
 
-// documentName is namespace/name, after the cluster where that is not the Store's.
-func documentName(store, document event.Key) string {
-	name := document.Namespace + "/" + document.Name
-	if document.Cluster != store.Cluster {
-		name = document.Cluster + "/" + name
-	}
-	return name
+// statement says of a document what a policy depends on.
+func statement(d document) module.Statement {
+	return module.NewStatement(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
+		return []any{d.CreationTimestamp, d.Spec}, nil
+	})
+}
+
+// gone says of a document that it does not refer to the Store that it is live in.
+func (s *state) gone(key event.Key) module.Statement {
+	d, _ := s.documents.Last(key)
+	d.Key = key
+	return statement(d)
+}
+
+// knows reports whether a document refers to the Store.
+func (f *snapshot) knows(key event.Key) bool {
+	return slices.ContainsFunc(f.documents, func(d document) bool { return d.Key == key })
+}
+
+// documentKey is that of a document here, by its name.
+func documentKey(store event.Key, name string) (event.Key, bool) {
+	namespace, name, ok := strings.Cut(name, "/")
+	return event.Key{
+		Cluster: store.Cluster, GroupResource: kinds.PolicyDocuments().GroupResource, Namespace: namespace, Name: name,
+	}, ok && !strings.Contains(name, "/")
 }

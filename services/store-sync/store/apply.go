@@ -12,18 +12,21 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // applier carries actions out. No other code here calls OpenFGA.
 type applier struct {
-	kube *kube.Client
-	fga  *fga.Client
-	log  *slog.Logger
+	kube      *kube.Client
+	fga       *fga.Client
+	confirmer *module.Confirmer
+	log       *slog.Logger
 }
 
 // apply carries out one action, and adds to what is observed.
@@ -33,8 +36,10 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Act
 		return a.observe(ctx, action, in, obs)
 	case plan.CreateStore, plan.RenameStore, plan.WriteModel, plan.DeleteStore:
 		return a.write(ctx, p, action, in, obs)
-	case plan.AddFinalizer, plan.RemoveFinalizer:
-		return a.setFinalizer(ctx, p, action.Verb == plan.AddFinalizer, in, obs)
+	case plan.AddFinalizer:
+		return a.addFinalizers(ctx, p, in)
+	case plan.RemoveFinalizer:
+		return a.removeFinalizer(ctx, p, in, obs)
 	default:
 		return fault.Terminal(fmt.Errorf("no such action: %q", action.Verb))
 	}
@@ -132,21 +137,43 @@ func refused(err error) bool {
 	return err != nil && !fault.IsUnavailable(err) && !errors.Is(err, fga.ErrStoreNotFound)
 }
 
-// setFinalizer puts our finalizer on the Store, or takes it off. With the object at hand that is one call.
-func (a *applier) setFinalizer(ctx context.Context, p consume.Reporter, on bool, in plan.Input, obs *plan.Observed) (err error) {
-	seen, edit := in.Change, a.kube.RemoveFinalizer
-	if seen.Object, err = json.Marshal(in.Store); err != nil {
-		return fmt.Errorf("encoding %s: %w", seen.Key, err)
-	}
-	if on {
-		edit = a.kube.AddFinalizer
-	}
-	now, err := edit(ctx, kinds.Stores(), seen, corev1alpha1.StoreFinalizer)
+// addFinalizers puts our finalizer on the Store, and with it tuple-sync's if the Store declares tuples: one call for both.
+func (a *applier) addFinalizers(ctx context.Context, p consume.Reporter, in plan.Input) error {
+	seen, err := encoded(in)
 	if err != nil {
 		return err
 	}
-	obs.Released = !on
+	now, err := a.kube.AddFinalizers(ctx, kinds.Stores(), seen, plan.Finalizers(in.Store)...)
+	if err != nil {
+		return err
+	}
+	if _, err := a.confirmer.Hear(ofStore(in), now); err != nil {
+		return err
+	}
 	return p.Wrote(ctx, in.Change, now)
+}
+
+// removeFinalizer takes ours off.
+func (a *applier) removeFinalizer(ctx context.Context, p consume.Reporter, in plan.Input, obs *plan.Observed) error {
+	seen, err := encoded(in)
+	if err != nil {
+		return err
+	}
+	now, err := a.kube.RemoveFinalizer(ctx, kinds.Stores(), seen, corev1alpha1.StoreFinalizer)
+	if err != nil {
+		return err
+	}
+	obs.Released = true
+	return p.Wrote(ctx, in.Change, now)
+}
+
+// encoded is the Store as it was seen, with the object at hand: so its finalizers are changed by one call.
+func encoded(in plan.Input) (seen event.Change, err error) {
+	seen = in.Change
+	if seen.Object, err = json.Marshal(in.Store); err != nil {
+		return seen, fmt.Errorf("encoding %s: %w", seen.Key, err)
+	}
+	return seen, nil
 }
 
 // discard deletes an OpenFGA store that was made for a Store which vanished before it could record it: it would be nobody's.

@@ -23,18 +23,22 @@ import (
 
 // Reconciler brings OpenFGA and the statuses to what the view holds, one Store at a time.
 type Reconciler struct {
-	state    *State
-	view     *view.View
-	merges   *MergeCache
-	applier  *applier
-	statuses *statuses
+	state     *State
+	view      *view.View
+	merges    *MergeCache
+	confirmer *module.Confirmer
+	applier   *applier
+	statuses  *statuses
 }
 
 // New makes one.
-func New(parts *controller.Parts, state *State, merges *MergeCache, log *slog.Logger) *Reconciler {
+func New(parts *controller.Parts, state *State, merges *MergeCache, confirmer *module.Confirmer, log *slog.Logger) *Reconciler {
 	return &Reconciler{
-		state: state, view: parts.View, merges: merges, applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, log: log},
-		statuses: &statuses{cluster: state.Shared.Cluster, writer: parts.Status, announce: parts.Announcer.Announce},
+		state: state, view: parts.View, merges: merges, confirmer: confirmer,
+		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, confirmer: confirmer, log: log},
+		statuses: &statuses{
+			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, confirmer: confirmer, announce: parts.Announcer.Announce,
+		},
 	}
 }
 
@@ -68,6 +72,9 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 	}
 	for range maxActions {
 		action := plan.Next(in, *obs)
+		if err := r.confirm(ctx, action.Verb, in, *obs); err != nil {
+			return err
+		}
 		var err error
 		switch action.Verb {
 		case plan.Record:

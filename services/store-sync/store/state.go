@@ -7,6 +7,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -73,10 +74,12 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 		in.Elsewhere = o.Value
 	case live:
 		in.Store, in.Change = o.Value, o.Change
-		for _, p := range s.providers {
-			modules, _ := p.Modules(key)
-			in.Provided = append(in.Provided, modules...)
+		for _, o := range s.Shared.Stores.Gone(key) {
+			if o.Value != nil {
+				in.Earlier = append(in.Earlier, o.Value)
+			}
 		}
+		in.Provided, _ = s.provided(key)
 	case key.Cluster == s.Shared.Cluster:
 		for _, o := range s.Shared.Stores.Gone(key) {
 			switch {
@@ -100,6 +103,15 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	}
 	in.Rivals = s.rivals(key, cmp.Or(in.Store, in.Gone), ids...)
 	return in
+}
+
+// provided are the modules that providers give as they are, and what these were made from.
+func (s *State) provided(store event.Key) (modules []model.Module, made []module.Statement) {
+	for _, p := range s.providers {
+		m, from, _ := p.Modules(store)
+		modules, made = append(modules, m...), append(made, from...)
+	}
+	return modules, made
 }
 
 // RoomIn tells how much the model of a live Store has left beside what is not of PolicyDocuments.

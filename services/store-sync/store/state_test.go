@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -131,5 +132,14 @@ func TestAModuleHereIsToldWhatBecameOfItInTheStoreOfAnotherCluster(t *testing.T)
 		if c.Reason != want || (c.Status == metav1.ConditionTrue) != (state == "Merged") {
 			t.Errorf("%s: %+v", state, c)
 		}
+	}
+}
+
+func TestAModuleForAnUnknownClusterIsToldWhichNamesAreMeant(t *testing.T) {
+	f, s := newState(t)
+	lost := refer(f, "lost", corev1alpha1.StoreRef{Name: "demo", Cluster: "nowhere"})
+	verdict := plan.Verdict(s.Snapshot(s.Keys(lost)[0], plan.Observed{}), plan.Observed{}, lost)
+	if c := verdict.Merged; c.Reason != plan.ReasonStoreNotFound || !strings.Contains(c.Message, `cluster "nowhere"`) || !strings.Contains(c.Message, `this one is "local"`) {
+		t.Errorf("condition is %+v", c)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
@@ -19,18 +19,40 @@ import (
 // statuses writes what statuses lack, and reports.
 type statuses struct {
 	// cluster is the one whose objects are ours to write to.
-	cluster  string
-	writer   *controller.StatusWriter
-	announce func(*eventv1.StoreChanged)
+	cluster string
+	state   *module.State
+	writer  *controller.StatusWriter
+	// confirmer learns what the API server says of an object when it takes its status.
+	confirmer *module.Confirmer
+	announce  func(*eventv1.StoreChanged)
 }
 
-// writeStatuses ends a pass. The Store comes as early as can be, because tuples wait for its model.
-// Before it comes only who is no part of that model: whoever reads of the model in the Store's status
-// can find out what is live in it. These are judged by what was decided from, not by what the view has
-// got since.
+// object is one whose status is written, with what was decided from.
+type object struct {
+	kind kinds.Kind
+	is   module.Statement
+}
+
+func storeObject(in plan.Input) object { return object{kinds.Stores(), ofStore(in)} }
+
+func moduleObject(m plan.Module) object { return object{kinds.AuthorizationModels(), ofModule(m)} }
+
+// newest is o as it is by now, if what was decided from is the same: tuple-sync writes to it, too.
+func (w *statuses) newest(o object) object {
+	if now, ok := w.state.Statement(o.is.Change().Key); ok && now.Same(o.is) {
+		o.is = now
+	}
+	return o
+}
+
+// writeStatuses ends a pass. The Store comes after its AuthorizationModels: whoever reads of the model in the Store's status
+// can find out what is live in it, and no tuple that waits for a module is there before the module's last live text is
+// recorded. Who does not let us write to its own status holds up no other: tuple-sync cannot write to it either. All are
+// judged by what was decided from, not by what the view has got since.
 func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
-	if err := w.writeModules(ctx, p, in, obs, false); err != nil {
-		return err
+	refused := w.writeModules(ctx, p, in, obs)
+	if passing(refused) {
+		return refused
 	}
 	switch {
 	case obs.Released || in.Store == nil && in.Gone != nil:
@@ -40,34 +62,35 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 			return err
 		}
 	}
-	if err := w.writeModules(ctx, p, in, obs, true); err != nil {
-		return err
-	}
 	for _, m := range members {
 		// One that has changed since has its own event coming, and that its pass.
-		_, err := w.write(ctx, p, m.Kind, m.Change, m.Status(plan.Verdict(in, obs, m.Carrier)))
+		_, err := w.write(ctx, p, object{m.Kind, m.Statement}, m.Status(plan.Verdict(in, obs, m.Carrier)))
 		if err != nil && !errors.Is(err, reconcile.ErrStale) {
 			return err
 		}
 	}
-	return nil
+	return refused
 }
 
-// writeModules writes the statuses of the AuthorizationModels that are part of the model, or of those that are not.
-func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, merged bool) error {
+// writeModules writes the statuses of the AuthorizationModels, as far as they can be written.
+func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed) error {
+	var refused []error
 	for _, m := range in.Modules {
 		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
 			continue
 		}
-		verdict := plan.Verdict(in, obs, m.Key)
-		if verdict.Merged.Holds() != merged {
-			continue
-		}
-		if _, err := w.write(ctx, p, kinds.AuthorizationModels(), m.Change, plan.ModuleStatus(m.Value, verdict)); err != nil {
+		_, err := w.write(ctx, p, moduleObject(m), plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key)))
+		if passing(err) {
 			return err
 		}
+		refused = append(refused, err)
 	}
-	return nil
+	return errors.Join(refused...)
+}
+
+// passing reports whether an error is not about one object that the API server does not let us write to.
+func passing(err error) bool {
+	return errors.Is(err, reconcile.ErrStale) || fault.IsUnavailable(err) && !errors.Is(err, kube.ErrForbidden)
 }
 
 // recordLive writes down what is live from now on, of all whom the next model takes something from, and clears the digests
@@ -76,7 +99,7 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 	store, modules := plan.LiveRecords(in)
 	for _, m := range in.Modules {
 		if fields, ok := modules[m.Key]; ok {
-			if err := w.apply(ctx, p, kinds.AuthorizationModels(), m.Change, fields); err != nil {
+			if err := w.apply(ctx, p, moduleObject(m), fields); err != nil {
 				return err
 			}
 		}
@@ -84,42 +107,47 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 	if store == nil {
 		return nil
 	}
-	return w.apply(ctx, p, kinds.Stores(), in.Change, store)
+	return w.apply(ctx, p, storeObject(in), store)
 }
 
 // tellOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.
 func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage) error {
 	var errs []error
-	tell := func(kind kinds.Kind, o event.Change, fields any) {
+	tell := func(o object, fields any) {
 		err := why.Pace(ctx)
 		if err == nil {
-			err = w.apply(ctx, p, kind, o, fields)
+			err = w.apply(ctx, p, o, fields)
 		}
 		errs = append(errs, err)
 	}
 	if in.Store != nil {
 		if fields, waits := plan.StoreOutage(in, why.Message()); waits {
-			tell(kinds.Stores(), in.Change, fields)
+			tell(storeObject(in), fields)
 		}
 	}
 	for _, m := range in.Modules {
 		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
 			continue
 		}
-		if fields, waits := plan.ModuleOutage(m.Value, in.Now, why.Message()); waits {
-			tell(kinds.AuthorizationModels(), m.Change, fields)
+		if fields, waits := plan.ModuleOutage(in, m, why.Message()); waits {
+			tell(moduleObject(m), fields)
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // apply writes fields of an object that the pass goes on with; it is stale without it.
-func (w *statuses) apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, o event.Change, fields any) error {
-	_, err := w.writer.Apply(ctx, p, kind, o, fields)
-	if errors.Is(err, kube.ErrNotFound) {
-		err = w.writer.Refresh(ctx, kind, o)
+func (w *statuses) apply(ctx context.Context, p consume.Reporter, o object, fields any) error {
+	o = w.newest(o)
+	now, err := w.writer.Apply(ctx, p, o.kind, o.is.Change(), fields)
+	switch {
+	case err == nil:
+		return w.confirmer.Learn(ctx, o.is, now)
+	case errors.Is(err, kube.ErrNotFound):
+		return w.writer.Refresh(ctx, o.kind, o.is.Change())
+	default:
+		return err
 	}
-	return err
 }
 
 // writeStore announces a model that the Store's status does not name yet, and names it.
@@ -129,15 +157,21 @@ func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.I
 		w.announce(&eventv1.StoreChanged{StoreId: fields.StoreID, AuthorizationModelId: id})
 	}
 	status := plan.Status(in, obs, fields)
-	now, err := w.write(ctx, p, kinds.Stores(), in.Change, status)
-	if err == nil && !status.Same && now.ResourceVersion == in.Change.ResourceVersion {
+	written, err := w.write(ctx, p, storeObject(in), status)
+	if err == nil && !status.Same && !written {
 		err = kube.ErrNotFound
 	}
 	return err
 }
 
-func (w *statuses) write(ctx context.Context, p consume.Reporter, kind kinds.Kind, o event.Change, s moduleplan.Status) (event.Change, error) {
-	return w.writer.Write(ctx, p, controller.Status{
-		Kind: kind, Object: o, Fields: s.Fields, Same: s.Same, Outcome: s.Outcome, Message: s.Message, Notes: s.Notes,
+// write writes a status unless the object has it, or is gone.
+func (w *statuses) write(ctx context.Context, p consume.Reporter, o object, s moduleplan.Status) (written bool, err error) {
+	o = w.newest(o)
+	now, err := w.writer.Write(ctx, p, controller.Status{
+		Kind: o.kind, Object: o.is.Change(), Fields: s.Fields, Same: s.Same, Outcome: s.Outcome, Message: s.Message, Notes: s.Notes,
 	})
+	if err != nil || now.ResourceVersion == o.is.Change().ResourceVersion {
+		return false, err
+	}
+	return true, w.confirmer.Learn(ctx, o.is, now)
 }

@@ -151,10 +151,10 @@ func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action p
 // confirm asks the API server whether the Store is really gone before a record is
 // given up without a call to OpenFGA: the bus may not have told of the Store yet.
 func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.Action) error {
-	if action.Commit == nil || !action.Evaluation.AbandonsRecord() || o.store.Cluster != o.Key.Cluster {
+	if action.Commit == nil || !action.Evaluation.AbandonsRecord() || o.Store.Cluster != o.Key.Cluster {
 		return nil
 	}
-	store, err := a.cluster.Get(ctx, kinds.Stores(), "", o.store.Name)
+	store, err := a.cluster.Get(ctx, kinds.Stores(), "", o.Store.Name)
 	if errors.Is(err, kube.ErrNotFound) {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.A
 		return err
 	}
 	if err := a.view.Apply(ctx, a.view.Dated(store)); err != nil {
-		return fmt.Errorf("taking in %s: %w", o.store, err)
+		return fmt.Errorf("taking in %s: %w", o.Store, err)
 	}
 	return reconcile.ErrStale
 }

@@ -22,8 +22,6 @@ type object struct {
 	kind kinds.Kind
 	// change is the state that the facts are from, without the object's bytes.
 	change event.Change
-	// store names the Store that it belongs to.
-	store event.Key
 	// conditions of the object, of all services.
 	conditions []metav1.Condition
 	// infos are the AccountInfos by which a Store declares more.
@@ -45,7 +43,7 @@ func storeObject(o view.Object[corev1alpha1.Store]) object {
 	s := o.Value
 	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions)
 	out.judge(s.Status.ModelDigest, s.ModelDigest(), corev1alpha1.StoreSynced, corev1alpha1.ModelSynced)
-	out.IsStore, out.store = true, o.Key
+	out.IsStore, out.Store = true, o.Key
 	out.TargetStoreID, out.modelID = s.Status.StoreID, s.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(s.Spec.Tuples)
 	out.StatusStoreID = s.Status.ManagedTuplesStoreID
@@ -70,7 +68,7 @@ func modelObject(o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha
 	m := o.Value
 	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions)
 	out.judge(m.Status.ModelDigest, m.ModelDigest(target), corev1alpha1.Merged)
-	out.TargetStoreID, out.store, out.modelID = target, m.Spec.StoreRef.Key(o.Key.Cluster), m.Status.AuthorizationModelID
+	out.TargetStoreID, out.Store, out.modelID = target, m.Spec.StoreRef.Key(o.Key.Cluster), m.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(m.Spec.Tuples)
 	out.StatusStoreID = m.Status.StoreID
 	out.bear(recordedOfModel(m, target))

@@ -16,7 +16,7 @@ func (r *Reconciler) TellOutage(ctx context.Context, key Key, why controller.Out
 	var errs []error
 	for _, o := range r.state.under(key) {
 		u := plan.Unavailable(&o.Owner, why.Message())
-		if u == nil || o.unreadable != nil {
+		if u == nil || o.unreadable != nil || o.Key.Cluster != r.home {
 			continue
 		}
 		fields, err := o.status(u)

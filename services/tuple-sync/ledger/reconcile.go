@@ -9,6 +9,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -22,8 +23,10 @@ import (
 
 // Config of a [Reconciler]. All fields are required.
 type Config struct {
-	State   *State
-	View    *view.View
+	State *State
+	View  *view.View
+	// Home is the name of Cluster. Objects of others are somebody else's to hold and to record.
+	Home    string
 	Cluster Cluster
 	Status  *controller.StatusWriter
 	OpenFGA Reader
@@ -43,13 +46,14 @@ type Reconciler struct {
 	records *records
 	applier *applier
 	replica string
+	home    string
 	now     func() time.Duration
 }
 
 // New makes one.
 func New(cfg Config) *Reconciler {
 	r := newRecords()
-	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, now: cfg.Now, applier: &applier{
+	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, home: cfg.Home, now: cfg.Now, applier: &applier{
 		state: cfg.State, records: r, view: cfg.View, cluster: cfg.Cluster, status: cfg.Status,
 		openFGA: cfg.OpenFGA, writer: cfg.Writer, models: cfg.Models, log: cfg.Log,
 	}}
@@ -117,7 +121,10 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	objects := r.objects(p)
 	modelID := modelOf(storeID, objects)
 	for _, o := range objects {
-		if o.unreadable != nil { // Whatever were done to its tuples would be a guess.
+		switch {
+		case o.Key.Cluster != r.home:
+			p.unwritable[o.UID] = fmt.Errorf("tuples are recorded in the cluster of their object: no tuple-sync of cluster %q does that here", o.Key.Cluster)
+		case o.unreadable != nil: // Whatever were done to its tuples would be a guess.
 			p.unwritable[o.UID] = o.unreadable
 		}
 		_, o.Unwritable = p.unwritable[o.UID]

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/deploy/chaos/internal/workload"
@@ -44,10 +45,19 @@ func checkAuthorizationModels(ctx context.Context, w *World) error {
 	return errors.Join(errs...)
 }
 
+// wantMerged wants a module that lives to say so, if only of a generation whose tuples were others, and another
+// to say of its present generation that it does not.
+func wantMerged(m unstructured.Unstructured, valid bool) error {
+	if valid && condition(m, "Merged").Status == metav1.ConditionTrue && field(m, "status", "modelDigest") != "" {
+		return nil
+	}
+	return wantCondition(m, "Merged", valid)
+}
+
 func checkAuthorizationModel(m unstructured.Unstructured, d *declared) error {
 	valid := d.broken[m.GetName()] == nil
 	return errors.Join(
-		wantCondition(m, "Merged", valid), wantCondition(m, "Ready", valid && !d.invalid[m.GetName()]),
+		wantMerged(m, valid), wantCondition(m, "Ready", valid && !d.invalid[m.GetName()]),
 		checkRecord(m, d),
 	)
 }

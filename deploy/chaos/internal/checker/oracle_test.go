@@ -47,6 +47,11 @@ func TestASystemInWhichAllIsAsItMustBeIsAccusedOfNothing(t *testing.T) {
 			r.set(part, []any{tuple("part:1", "viewer", "user:1"), tuple("part:1", "owner", "user:1")}, "spec", "tuples")
 			r.turn(part, "Ready", "False")
 		},
+		"a module whose tuples alone have changed since it was merged": func(r *calmWorld) {
+			part := r.get(parts, "part")
+			r.set(part, "digest", "status", "modelDigest")
+			r.edit(part, "Merged", "observedGeneration", int64(2))
+		},
 		"a long record, which is packed":                 func(r *calmWorld) { r.pack("store-0") },
 		"a binding to a role from which nothing follows": func(r *calmWorld) { r.bind("team-0", "other", "d", "alice") },
 		"a binding of nobody":                            func(r *calmWorld) { r.bind("team-0", "other", "a") },
@@ -180,6 +185,10 @@ func TestAModuleThatIsNotWhatItsOwnerSaysIsAccused(t *testing.T) {
 				r.set(r.get(parts, "part"), "module part\ntype part\n  relations\n    define viewer: [nothing]\n", "spec", "model")
 			},
 			`authorizationmodel part: Merged is "True" at generation 3 (R: m), want true=false`,
+		},
+		"it was merged as another text": {
+			func(r *calmWorld) { r.edit(r.get(parts, "part"), "Merged", "observedGeneration", int64(2)) },
+			`authorizationmodel part: Merged is "True" at generation 2`,
 		},
 		"it declares what cannot be, and says that it is ready": {
 			func(r *calmWorld) {

@@ -268,10 +268,16 @@ func (r *calmWorld) pack(store string, more ...any) {
 // turn gives a condition another status.
 func (r *calmWorld) turn(o *unstructured.Unstructured, name, status string) {
 	r.t.Helper()
+	r.edit(o, name, "status", status)
+}
+
+// edit makes one field of a condition another.
+func (r *calmWorld) edit(o *unstructured.Unstructured, name, key string, value any) {
+	r.t.Helper()
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, item := range list {
 		if c, ok := item.(map[string]any); ok && c["type"] == name {
-			c["status"] = status
+			c[key] = value
 			r.set(o, list, "status", "conditions")
 			return
 		}

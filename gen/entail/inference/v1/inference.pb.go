@@ -626,8 +626,10 @@ type ListRulesRequest struct {
 	// Empty means all.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// At most this many rules; 0 means 100.
-	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// At least this fresh: the revision of an earlier answer, or of a trace. It is waited for, a few seconds.
+	MinRevision   string `protobuf:"bytes,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +681,13 @@ func (x *ListRulesRequest) GetPageSize() int32 {
 func (x *ListRulesRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListRulesRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
 	}
 	return ""
 }
@@ -759,8 +768,10 @@ type ListInferencesRequest struct {
 	// Only the row of this role.
 	Parent *Role `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
 	// At most this many rows; 0 means 100.
-	PageSize      int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -819,6 +830,13 @@ func (x *ListInferencesRequest) GetPageSize() int32 {
 func (x *ListInferencesRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListInferencesRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
 	}
 	return ""
 }
@@ -893,9 +911,11 @@ func (x *ListInferencesResponse) GetSynced() bool {
 }
 
 type GetInferenceRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Role          *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Role      *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -942,6 +962,13 @@ func (x *GetInferenceRequest) GetRole() *Role {
 		return x.Role
 	}
 	return nil
+}
+
+func (x *GetInferenceRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
+	}
+	return ""
 }
 
 type GetInferenceResponse struct {
@@ -1005,9 +1032,11 @@ func (x *GetInferenceResponse) GetSynced() bool {
 }
 
 type ListImplyingRolesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Role          *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Role      *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1054,6 +1083,13 @@ func (x *ListImplyingRolesRequest) GetRole() *Role {
 		return x.Role
 	}
 	return nil
+}
+
+func (x *ListImplyingRolesRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
+	}
+	return ""
 }
 
 // ImplyingRole is a role whose holders also hold another.
@@ -1196,7 +1232,9 @@ type ExplainRoleRequest struct {
 	Groups []string `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
 	Role   *Role    `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
 	// At most this many reasons; 0 means 10.
-	MaxPaths      int32 `protobuf:"varint,5,opt,name=max_paths,json=maxPaths,proto3" json:"max_paths,omitempty"`
+	MaxPaths int32 `protobuf:"varint,5,opt,name=max_paths,json=maxPaths,proto3" json:"max_paths,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,6,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1264,6 +1302,13 @@ func (x *ExplainRoleRequest) GetMaxPaths() int32 {
 		return x.MaxPaths
 	}
 	return 0
+}
+
+func (x *ExplainRoleRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
+	}
+	return ""
 }
 
 // Step is one implication on a path.
@@ -1519,7 +1564,9 @@ type ExplainBindingRequest struct {
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// At most this many reasons or implied bindings; 0 means 10.
-	MaxPaths      int32 `protobuf:"varint,3,opt,name=max_paths,json=maxPaths,proto3" json:"max_paths,omitempty"`
+	MaxPaths int32 `protobuf:"varint,3,opt,name=max_paths,json=maxPaths,proto3" json:"max_paths,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1573,6 +1620,13 @@ func (x *ExplainBindingRequest) GetMaxPaths() int32 {
 		return x.MaxPaths
 	}
 	return 0
+}
+
+func (x *ExplainBindingRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
+	}
+	return ""
 }
 
 // ImpliedBinding is a RoleBinding that follows from another.
@@ -1812,8 +1866,10 @@ type WhoHasRoleRequest struct {
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Role      *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
 	// At most this many holders; 0 means 100.
-	PageSize      int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1872,6 +1928,13 @@ func (x *WhoHasRoleRequest) GetPageSize() int32 {
 func (x *WhoHasRoleRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *WhoHasRoleRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
 	}
 	return ""
 }
@@ -2022,7 +2085,9 @@ type ListEffectiveRolesRequest struct {
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Subject   *Subject               `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
 	// Groups that the subject is in; Kubernetes does not know them.
-	Groups        []string `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
+	Groups []string `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2076,6 +2141,13 @@ func (x *ListEffectiveRolesRequest) GetGroups() []string {
 		return x.Groups
 	}
 	return nil
+}
+
+func (x *ListEffectiveRolesRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
+	}
+	return ""
 }
 
 // EffectiveRole is a role that a subject holds.
@@ -2299,9 +2371,11 @@ func (x *RuleChange) GetChild() *Role {
 }
 
 type PreviewRulesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Changes       []*RuleChange          `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Changes   []*RuleChange          `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2348,6 +2422,13 @@ func (x *PreviewRulesRequest) GetChanges() []*RuleChange {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *PreviewRulesRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
+	}
+	return ""
 }
 
 type PreviewRulesResponse struct {
@@ -2416,8 +2497,10 @@ type PreviewBindingRequest struct {
 	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Remove    bool                   `protobuf:"varint,3,opt,name=remove,proto3" json:"remove,omitempty"`
 	// Role and subjects of the binding; unset when removed.
-	Role          *Role      `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
-	Subjects      []*Subject `protobuf:"bytes,5,rep,name=subjects,proto3" json:"subjects,omitempty"`
+	Role     *Role      `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
+	Subjects []*Subject `protobuf:"bytes,5,rep,name=subjects,proto3" json:"subjects,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,6,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2485,6 +2568,13 @@ func (x *PreviewBindingRequest) GetSubjects() []*Subject {
 		return x.Subjects
 	}
 	return nil
+}
+
+func (x *PreviewBindingRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
+	}
+	return ""
 }
 
 type PreviewBindingResponse struct {
@@ -3294,8 +3384,10 @@ type GetSyncStatusRequest struct {
 	// Empty means all that have rules.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// At most this many namespaces; 0 means 100.
-	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3347,6 +3439,13 @@ func (x *GetSyncStatusRequest) GetPageSize() int32 {
 func (x *GetSyncStatusRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *GetSyncStatusRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
 	}
 	return ""
 }
@@ -3525,8 +3624,10 @@ func (x *GetSyncStatusResponse) GetSynced() bool {
 }
 
 type CheckDriftRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// As in ListRules.
+	MinRevision   string `protobuf:"bytes,2,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3568,6 +3669,13 @@ func (x *CheckDriftRequest) GetNamespace() string {
 	return ""
 }
 
+func (x *CheckDriftRequest) GetMinRevision() string {
+	if x != nil {
+		return x.MinRevision
+	}
+	return ""
+}
+
 type CheckDriftResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	InStep    bool                   `protobuf:"varint,1,opt,name=in_step,json=inStep,proto3" json:"in_step,omitempty"`
@@ -3584,8 +3692,12 @@ type CheckDriftResponse struct {
 	ExtraTotal     int64 `protobuf:"varint,10,opt,name=extra_total,json=extraTotal,proto3" json:"extra_total,omitempty"`
 	AlteredTotal   int64 `protobuf:"varint,11,opt,name=altered_total,json=alteredTotal,proto3" json:"altered_total,omitempty"`
 	ConflictsTotal int64 `protobuf:"varint,12,opt,name=conflicts_total,json=conflictsTotal,proto3" json:"conflicts_total,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Rules that were written while nobody judged who writes rules: nobody knows whether those who did
+	// might give the child role. They differ from nothing.
+	Unjudged      []string `protobuf:"bytes,13,rep,name=unjudged,proto3" json:"unjudged,omitempty"`
+	UnjudgedTotal int64    `protobuf:"varint,14,opt,name=unjudged_total,json=unjudgedTotal,proto3" json:"unjudged_total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckDriftResponse) Reset() {
@@ -3702,6 +3814,20 @@ func (x *CheckDriftResponse) GetConflictsTotal() int64 {
 	return 0
 }
 
+func (x *CheckDriftResponse) GetUnjudged() []string {
+	if x != nil {
+		return x.Unjudged
+	}
+	return nil
+}
+
+func (x *CheckDriftResponse) GetUnjudgedTotal() int64 {
+	if x != nil {
+		return x.UnjudgedTotal
+	}
+	return 0
+}
+
 var File_entail_inference_v1_inference_proto protoreflect.FileDescriptor
 
 const file_entail_inference_v1_inference_proto_rawDesc = "" +
@@ -3740,42 +3866,46 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"childRoles\x12\x14\n" +
 	"\x05rules\x18\x05 \x03(\tR\x05rules\x12*\n" +
 	"\x11child_roles_total\x18\x06 \x01(\x03R\x0fchildRolesTotal\x12\x1c\n" +
-	"\ttruncated\x18\a \x01(\bR\ttruncated\"\x8b\x01\n" +
+	"\ttruncated\x18\a \x01(\bR\ttruncated\"\xb7\x01\n" +
 	"\x10ListRulesRequest\x12%\n" +
 	"\tnamespace\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\tnamespace\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\xa0\x01\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12*\n" +
+	"\fmin_revision\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xa0\x01\n" +
 	"\x11ListRulesResponse\x12/\n" +
 	"\x05rules\x18\x01 \x03(\v2\x19.entail.inference.v1.RuleR\x05rules\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x04 \x01(\bR\x06synced\"\xc3\x01\n" +
+	"\x06synced\x18\x04 \x01(\bR\x06synced\"\xef\x01\n" +
 	"\x15ListInferencesRequest\x12%\n" +
 	"\tnamespace\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\tnamespace\x121\n" +
 	"\x06parent\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleR\x06parent\x12'\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\xb4\x01\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12*\n" +
+	"\fmin_revision\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xb4\x01\n" +
 	"\x16ListInferencesResponse\x12>\n" +
 	"\n" +
 	"inferences\x18\x01 \x03(\v2\x1e.entail.inference.v1.InferenceR\n" +
 	"inferences\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x04 \x01(\bR\x06synced\"u\n" +
+	"\x06synced\x18\x04 \x01(\bR\x06synced\"\xa1\x01\n" +
 	"\x13GetInferenceRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x125\n" +
-	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\"\x88\x01\n" +
+	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\x12*\n" +
+	"\fmin_revision\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\x88\x01\n" +
 	"\x14GetInferenceResponse\x12<\n" +
 	"\tinference\x18\x01 \x01(\v2\x1e.entail.inference.v1.InferenceR\tinference\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x03 \x01(\bR\x06synced\"z\n" +
+	"\x06synced\x18\x03 \x01(\bR\x06synced\"\xa6\x01\n" +
 	"\x18ListImplyingRolesRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x125\n" +
-	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\"U\n" +
+	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\x12*\n" +
+	"\fmin_revision\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"U\n" +
 	"\fImplyingRole\x12-\n" +
 	"\x04role\x18\x01 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x12\x16\n" +
 	"\x06direct\x18\x02 \x01(\bR\x06direct\"\xbc\x01\n" +
@@ -3784,13 +3914,14 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
 	"\x06synced\x18\x03 \x01(\bR\x06synced\x12\x1c\n" +
 	"\ttruncated\x18\x04 \x01(\bR\ttruncated\x12\x14\n" +
-	"\x05total\x18\x05 \x01(\x03R\x05total\"\x87\x02\n" +
+	"\x05total\x18\x05 \x01(\x03R\x05total\"\xb3\x02\n" +
 	"\x12ExplainRoleRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12>\n" +
 	"\asubject\x18\x02 \x01(\v2\x1c.entail.inference.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12)\n" +
 	"\x06groups\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\x80\bR\x06groups\x125\n" +
 	"\x04role\x18\x04 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\x12&\n" +
-	"\tmax_paths\x18\x05 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bmaxPaths\"\x97\x01\n" +
+	"\tmax_paths\x18\x05 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bmaxPaths\x12*\n" +
+	"\fmin_revision\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\x97\x01\n" +
 	"\x04Step\x12\x14\n" +
 	"\x05rules\x18\x01 \x03(\tR\x05rules\x12-\n" +
 	"\x04from\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleR\x04from\x12)\n" +
@@ -3810,12 +3941,13 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\areasons\x18\x02 \x03(\v2\x1b.entail.inference.v1.ReasonR\areasons\x12\x1c\n" +
 	"\ttruncated\x18\x03 \x01(\bR\ttruncated\x12\x1a\n" +
 	"\brevision\x18\x04 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x05 \x01(\bR\x06synced\"\x88\x01\n" +
+	"\x06synced\x18\x05 \x01(\bR\x06synced\"\xb4\x01\n" +
 	"\x15ExplainBindingRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12\x1e\n" +
 	"\x04name\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12&\n" +
-	"\tmax_paths\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bmaxPaths\"\x8b\x02\n" +
+	"\tmax_paths\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bmaxPaths\x12*\n" +
+	"\fmin_revision\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\x8b\x02\n" +
 	"\x0eImpliedBinding\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12-\n" +
@@ -3837,14 +3969,15 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\brevision\x18\n" +
 	" \x01(\tR\brevision\x12\x16\n" +
 	"\x06synced\x18\v \x01(\bR\x06synced\x12%\n" +
-	"\x0esubjects_total\x18\f \x01(\x03R\rsubjectsTotal\"\xc5\x01\n" +
+	"\x0esubjects_total\x18\f \x01(\x03R\rsubjectsTotal\"\xf1\x01\n" +
 	"\x11WhoHasRoleRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x125\n" +
 	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\x12'\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\xb8\x01\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12*\n" +
+	"\fmin_revision\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xb8\x01\n" +
 	"\x06Holder\x126\n" +
 	"\asubject\x18\x01 \x01(\v2\x1c.entail.inference.v1.SubjectR\asubject\x123\n" +
 	"\x06origin\x18\x02 \x01(\x0e2\x1b.entail.inference.v1.OriginR\x06origin\x12\x1a\n" +
@@ -3854,11 +3987,12 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\aholders\x18\x01 \x03(\v2\x1b.entail.inference.v1.HolderR\aholders\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x04 \x01(\bR\x06synced\"\xaf\x01\n" +
+	"\x06synced\x18\x04 \x01(\bR\x06synced\"\xdb\x01\n" +
 	"\x19ListEffectiveRolesRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12>\n" +
 	"\asubject\x18\x02 \x01(\v2\x1c.entail.inference.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12)\n" +
-	"\x06groups\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\x80\bR\x06groups\"\xb6\x01\n" +
+	"\x06groups\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\x80\bR\x06groups\x12*\n" +
+	"\fmin_revision\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xb6\x01\n" +
 	"\rEffectiveRole\x12-\n" +
 	"\x04role\x18\x01 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x123\n" +
 	"\x06origin\x18\x02 \x01(\x0e2\x1b.entail.inference.v1.OriginR\x06origin\x12\x1a\n" +
@@ -3876,21 +4010,23 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x16\n" +
 	"\x06remove\x18\x02 \x01(\bR\x06remove\x121\n" +
 	"\x06parent\x18\x03 \x01(\v2\x19.entail.inference.v1.RoleR\x06parent\x12/\n" +
-	"\x05child\x18\x04 \x01(\v2\x19.entail.inference.v1.RoleR\x05child\"\x86\x01\n" +
+	"\x05child\x18\x04 \x01(\v2\x19.entail.inference.v1.RoleR\x05child\"\xb2\x01\n" +
 	"\x13PreviewRulesRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12F\n" +
-	"\achanges\x18\x02 \x03(\v2\x1f.entail.inference.v1.RuleChangeB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\achanges\"\x82\x01\n" +
+	"\achanges\x18\x02 \x03(\v2\x1f.entail.inference.v1.RuleChangeB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\achanges\x12*\n" +
+	"\fmin_revision\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\x82\x01\n" +
 	"\x14PreviewRulesResponse\x126\n" +
 	"\apreview\x18\x01 \x01(\v2\x1c.entail.inference.v1.PreviewR\apreview\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x03 \x01(\bR\x06synced\"\xec\x01\n" +
+	"\x06synced\x18\x03 \x01(\bR\x06synced\"\x98\x02\n" +
 	"\x15PreviewBindingRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12\x1e\n" +
 	"\x04name\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x16\n" +
 	"\x06remove\x18\x03 \x01(\bR\x06remove\x12-\n" +
 	"\x04role\x18\x04 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x12C\n" +
-	"\bsubjects\x18\x05 \x03(\v2\x1c.entail.inference.v1.SubjectB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\bsubjects\"\x84\x01\n" +
+	"\bsubjects\x18\x05 \x03(\v2\x1c.entail.inference.v1.SubjectB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\bsubjects\x12*\n" +
+	"\fmin_revision\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\x84\x01\n" +
 	"\x16PreviewBindingResponse\x126\n" +
 	"\apreview\x18\x01 \x01(\v2\x1c.entail.inference.v1.PreviewR\apreview\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
@@ -3971,13 +4107,14 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\rTYPE_SNAPSHOT\x10\x01\x12\x15\n" +
 	"\x11TYPE_SNAPSHOT_END\x10\x02\x12\x0f\n" +
 	"\vTYPE_CHANGE\x10\x03\x12\x11\n" +
-	"\rTYPE_BOOKMARK\x10\x04\"\x8f\x01\n" +
+	"\rTYPE_BOOKMARK\x10\x04\"\xbb\x01\n" +
 	"\x14GetSyncStatusRequest\x12%\n" +
 	"\tnamespace\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\tnamespace\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\xb0\x02\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12*\n" +
+	"\fmin_revision\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xb0\x02\n" +
 	"\rNamespaceSync\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05rules\x18\x02 \x01(\x03R\x05rules\x12\x16\n" +
@@ -3994,9 +4131,10 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"namespaces\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x04 \x01(\bR\x06synced\"<\n" +
+	"\x06synced\x18\x04 \x01(\bR\x06synced\"h\n" +
 	"\x11CheckDriftRequest\x12'\n" +
-	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\"\x8b\x04\n" +
+	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12*\n" +
+	"\fmin_revision\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xce\x04\n" +
 	"\x12CheckDriftResponse\x12\x17\n" +
 	"\ain_step\x18\x01 \x01(\bR\x06inStep\x12<\n" +
 	"\amissing\x18\x02 \x03(\v2\".entail.inference.v1.BindingChangeR\amissing\x128\n" +
@@ -4011,7 +4149,9 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	" \x01(\x03R\n" +
 	"extraTotal\x12#\n" +
 	"\raltered_total\x18\v \x01(\x03R\falteredTotal\x12'\n" +
-	"\x0fconflicts_total\x18\f \x01(\x03R\x0econflictsTotal*Z\n" +
+	"\x0fconflicts_total\x18\f \x01(\x03R\x0econflictsTotal\x12\x1a\n" +
+	"\bunjudged\x18\r \x03(\tR\bunjudged\x12%\n" +
+	"\x0eunjudged_total\x18\x0e \x01(\x03R\runjudgedTotal*Z\n" +
 	"\x06Origin\x12\x16\n" +
 	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fORIGIN_EXPLICIT\x10\x01\x12\x12\n" +

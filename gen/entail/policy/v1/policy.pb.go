@@ -320,7 +320,8 @@ type Policy struct {
 	// Without them a Store's policy, and files beside one, have the options of the Store; other files have the defaults.
 	Options *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	// Name of a Store whose PolicyDocuments the files are part of one policy with: what would become
-	// of them were they applied. Manifests take the place of the PolicyDocuments that they name.
+	// of them were they applied. Manifests take the place of the PolicyDocuments that they name. What
+	// the Store's other modules and limits allow, StoreService.PreviewModel tells.
 	Beside string `protobuf:"bytes,4,opt,name=beside,proto3" json:"beside,omitempty"`
 	// PolicyDocuments of that Store, each as NAMESPACE/NAME, whose place the files take besides.
 	Replaces      []string `protobuf:"bytes,5,rep,name=replaces,proto3" json:"replaces,omitempty"`
@@ -413,7 +414,8 @@ type Policy_Files struct {
 }
 
 type Policy_Store struct {
-	// Name of a Store: the PolicyDocuments that refer to it, as they are declared now.
+	// Name of a Store: the PolicyDocuments that refer to it, as they are declared now. To compare, and
+	// beside files, what is accepted of them.
 	Store string `protobuf:"bytes,2,opt,name=store,proto3,oneof"`
 }
 
@@ -421,8 +423,8 @@ func (*Policy_Files) isPolicy_Source() {}
 
 func (*Policy_Store) isPolicy_Source() {}
 
-// Files are one policy together; their order makes no difference. They have at most 4 MiB in
-// all, and a server may take less in one request.
+// Files are one policy together; their order makes no difference. A request has at most 1 MiB, in
+// which JSON has room for 768 KiB of files; `entail policy` takes more.
 type Files struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*File                `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
@@ -1672,7 +1674,12 @@ type GraphPolicyRequest struct {
 	// Only actions that match.
 	Actions string `protobuf:"bytes,4,opt,name=actions,proto3" json:"actions,omitempty"`
 	// Only what services provide whose names match.
-	Owners        string `protobuf:"bytes,5,opt,name=owners,proto3" json:"owners,omitempty"`
+	Owners string `protobuf:"bytes,5,opt,name=owners,proto3" json:"owners,omitempty"`
+	// Name of a type: only what is at most depth relations away from it, or one.
+	Focus string `protobuf:"bytes,6,opt,name=focus,proto3" json:"focus,omitempty"`
+	Depth int32  `protobuf:"varint,7,opt,name=depth,proto3" json:"depth,omitempty"`
+	// One box for the types of each service whose name matches, but for that of focus.
+	Collapse      string `protobuf:"bytes,8,opt,name=collapse,proto3" json:"collapse,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1738,6 +1745,27 @@ func (x *GraphPolicyRequest) GetActions() string {
 func (x *GraphPolicyRequest) GetOwners() string {
 	if x != nil {
 		return x.Owners
+	}
+	return ""
+}
+
+func (x *GraphPolicyRequest) GetFocus() string {
+	if x != nil {
+		return x.Focus
+	}
+	return ""
+}
+
+func (x *GraphPolicyRequest) GetDepth() int32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *GraphPolicyRequest) GetCollapse() string {
+	if x != nil {
+		return x.Collapse
 	}
 	return ""
 }
@@ -2097,12 +2125,11 @@ const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"\x06source\x12\x05\xbaH\x02\b\x01\"\x98\x01\n" +
 	"\x05Files\x129\n" +
 	"\x05files\x18\x01 \x03(\v2\x16.entail.policy.v1.FileB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\x05files:T\xbaHQ\x1aO\n" +
-	"\vfiles.names\x12\x1ctwo files have the same name\x1a\"this.files.map(f, f.name).unique()\"L\n" +
+	"\vfiles.names\x12\x1ctwo files have the same name\x1a\"this.files.map(f, f.name).unique()\"K\n" +
 	"\x04File\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01(\x80\bR\x04name\x12$\n" +
-	"\acontent\x18\x02 \x01(\fB\n" +
-	"\xbaH\az\x05\x18\x80\x80\x80\x02R\acontent\"\xf0\x01\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\bR\x04name\x12#\n" +
+	"\acontent\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@R\acontent\"\xf0\x01\n" +
 	"\aOptions\x12\x16\n" +
 	"\x06strict\x18\x01 \x01(\bR\x06strict\x12(\n" +
 	"\vrole_suffix\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\n" +
@@ -2138,11 +2165,11 @@ const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"\x04lint\x18\x02 \x01(\bR\x04lint\"]\n" +
 	"\x13CheckPolicyResponse\x12\x0e\n" +
 	"\x02ok\x18\x01 \x01(\bR\x02ok\x126\n" +
-	"\bfindings\x18\x02 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"\xee\x01\n" +
+	"\bfindings\x18\x02 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"\xe4\x02\n" +
 	"\x14CompilePolicyRequest\x128\n" +
-	"\x06policy\x18\x01 \x01(\v2\x18.entail.policy.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\x12<\n" +
-	"\x06target\x18\x02 \x01(\x0e2\x18.entail.policy.v1.TargetB\n" +
-	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x06target\x12/\n" +
+	"\x06policy\x18\x01 \x01(\v2\x18.entail.policy.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\x12\xb1\x01\n" +
+	"\x06target\x18\x02 \x01(\x0e2\x18.entail.policy.v1.TargetB\x7f\xbaH|\xba\x01t\n" +
+	"\rtarget.chosen\x12Xchoose TARGET_SPICEDB, TARGET_OPENFGA_DSL, TARGET_OPENFGA_JSON or TARGET_OPENFGA_MODULES\x1a\tthis != 0\x82\x01\x02\x10\x01R\x06target\x12/\n" +
 	"\x0espicedb_prefix\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\rspicedbPrefix\x12-\n" +
 	"\x12spicedb_unprefixed\x18\x04 \x01(\bR\x11spicedbUnprefixed\"8\n" +
 	"\bArtifact\x12\x12\n" +
@@ -2201,14 +2228,18 @@ const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1c\n" +
 	"\ttruncated\x18\x03 \x01(\bR\ttruncated\x12\x14\n" +
 	"\x05total\x18\x04 \x01(\x05R\x05total\x126\n" +
-	"\bfindings\x18\x05 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"\xf2\x01\n" +
+	"\bfindings\x18\x05 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"\xa7\x03\n" +
 	"\x12GraphPolicyRequest\x128\n" +
-	"\x06policy\x18\x01 \x01(\v2\x18.entail.policy.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\x12<\n" +
-	"\x06format\x18\x02 \x01(\x0e2\x18.entail.policy.v1.FormatB\n" +
-	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x06format\x12\x1e\n" +
+	"\x06policy\x18\x01 \x01(\v2\x18.entail.policy.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\x12\x88\x01\n" +
+	"\x06format\x18\x02 \x01(\x0e2\x18.entail.policy.v1.FormatBV\xbaHS\xba\x01K\n" +
+	"\rformat.chosen\x12/choose FORMAT_SVG, FORMAT_DOT or FORMAT_MERMAID\x1a\tthis != 0\x82\x01\x02\x10\x01R\x06format\x12\x1e\n" +
 	"\x05types\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05types\x12\"\n" +
 	"\aactions\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\aactions\x12 \n" +
-	"\x06owners\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06owners\"g\n" +
+	"\x06owners\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06owners\x12\x1e\n" +
+	"\x05focus\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05focus\x12 \n" +
+	"\x05depth\x18\a \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\x05depth\x12$\n" +
+	"\bcollapse\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\bcollapse\"g\n" +
 	"\x13GraphPolicyResponse\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x126\n" +
 	"\bfindings\x18\x02 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"L\n" +
@@ -2248,14 +2279,14 @@ const file_entail_policy_v1_policy_proto_rawDesc = "" +
 	"FORMAT_SVG\x10\x01\x12\x0e\n" +
 	"\n" +
 	"FORMAT_DOT\x10\x02\x12\x12\n" +
-	"\x0eFORMAT_MERMAID\x10\x032\xc9\x04\n" +
-	"\rPolicyService\x12Z\n" +
-	"\vCheckPolicy\x12$.entail.policy.v1.CheckPolicyRequest\x1a%.entail.policy.v1.CheckPolicyResponse\x12`\n" +
-	"\rCompilePolicy\x12&.entail.policy.v1.CompilePolicyRequest\x1a'.entail.policy.v1.CompilePolicyResponse\x12]\n" +
-	"\fDiffPolicies\x12%.entail.policy.v1.DiffPoliciesRequest\x1a&.entail.policy.v1.DiffPoliciesResponse\x12`\n" +
-	"\rExplainAction\x12&.entail.policy.v1.ExplainActionRequest\x1a'.entail.policy.v1.ExplainActionResponse\x12Z\n" +
-	"\vGraphPolicy\x12$.entail.policy.v1.GraphPolicyRequest\x1a%.entail.policy.v1.GraphPolicyResponse\x12]\n" +
-	"\fFormatPolicy\x12%.entail.policy.v1.FormatPolicyRequest\x1a&.entail.policy.v1.FormatPolicyResponseB<Z:github.com/entail-dev/entail/gen/entail/policy/v1;policyv1b\x06proto3"
+	"\x0eFORMAT_MERMAID\x10\x032\xe7\x04\n" +
+	"\rPolicyService\x12_\n" +
+	"\vCheckPolicy\x12$.entail.policy.v1.CheckPolicyRequest\x1a%.entail.policy.v1.CheckPolicyResponse\"\x03\x90\x02\x01\x12e\n" +
+	"\rCompilePolicy\x12&.entail.policy.v1.CompilePolicyRequest\x1a'.entail.policy.v1.CompilePolicyResponse\"\x03\x90\x02\x01\x12b\n" +
+	"\fDiffPolicies\x12%.entail.policy.v1.DiffPoliciesRequest\x1a&.entail.policy.v1.DiffPoliciesResponse\"\x03\x90\x02\x01\x12e\n" +
+	"\rExplainAction\x12&.entail.policy.v1.ExplainActionRequest\x1a'.entail.policy.v1.ExplainActionResponse\"\x03\x90\x02\x01\x12_\n" +
+	"\vGraphPolicy\x12$.entail.policy.v1.GraphPolicyRequest\x1a%.entail.policy.v1.GraphPolicyResponse\"\x03\x90\x02\x01\x12b\n" +
+	"\fFormatPolicy\x12%.entail.policy.v1.FormatPolicyRequest\x1a&.entail.policy.v1.FormatPolicyResponse\"\x03\x90\x02\x01B<Z:github.com/entail-dev/entail/gen/entail/policy/v1;policyv1b\x06proto3"
 
 var (
 	file_entail_policy_v1_policy_proto_rawDescOnce sync.Once

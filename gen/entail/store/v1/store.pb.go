@@ -10,6 +10,7 @@ package storev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	v1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -691,8 +692,11 @@ type PreviewModelRequest struct {
 	// The module, in OpenFGA's language.
 	Module string `protobuf:"bytes,2,opt,name=module,proto3" json:"module,omitempty"`
 	// Name of an AuthorizationModel of this store whose module it would replace; "-" means
-	// the Store's core module. Empty adds a module.
-	Replaces      string `protobuf:"bytes,3,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	// the Store's core module. Empty adds a module. For documents, NAMESPACE/NAME of a PolicyDocument.
+	Replaces string `protobuf:"bytes,3,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	// In place of a module: PolicyDocuments. A manifest is the object that it names; what is no manifest
+	// is, together, a new one, or the one that replaces names.
+	Documents     *v1.Files `protobuf:"bytes,4,opt,name=documents,proto3" json:"documents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -748,9 +752,16 @@ func (x *PreviewModelRequest) GetReplaces() string {
 	return ""
 }
 
+func (x *PreviewModelRequest) GetDocuments() *v1.Files {
+	if x != nil {
+		return x.Documents
+	}
+	return nil
+}
+
 type PreviewModelResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The module would be part of the model.
+	// The module would be part of the model, or all documents would.
 	Accepted bool `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	// Why not, with line and column, and what to do.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -759,7 +770,9 @@ type PreviewModelResponse struct {
 	// What would become of each module.
 	Modules []*Module `protobuf:"bytes,4,rep,name=modules,proto3" json:"modules,omitempty"`
 	// What would differ from the model that the objects ask for now.
-	Changes       []*ModelChange `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
+	Changes []*ModelChange `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
+	// What is wrong with documents: in their lines if they cannot be read, else in their fields.
+	Findings      *v1.Findings `protobuf:"bytes,6,opt,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -825,6 +838,13 @@ func (x *PreviewModelResponse) GetModules() []*Module {
 func (x *PreviewModelResponse) GetChanges() []*ModelChange {
 	if x != nil {
 		return x.Changes
+	}
+	return nil
+}
+
+func (x *PreviewModelResponse) GetFindings() *v1.Findings {
+	if x != nil {
+		return x.Findings
 	}
 	return nil
 }
@@ -1027,7 +1047,7 @@ var File_entail_store_v1_store_proto protoreflect.FileDescriptor
 
 const file_entail_store_v1_store_proto_rawDesc = "" +
 	"\n" +
-	"\x1bentail/store/v1/store.proto\x12\x0fentail.store.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x02\n" +
+	"\x1bentail/store/v1/store.proto\x12\x0fentail.store.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dentail/policy/v1/policy.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x02\n" +
 	"\x05Store\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\bstore_id\x18\x02 \x01(\tR\astoreId\x124\n" +
@@ -1078,18 +1098,21 @@ const file_entail_store_v1_store_proto_rawDesc = "" +
 	"\brelation\x18\x02 \x01(\tR\brelation\x12\x1c\n" +
 	"\tcondition\x18\x03 \x01(\tR\tcondition\x12\x16\n" +
 	"\x06module\x18\x04 \x01(\tR\x06module\x12\x16\n" +
-	"\x06source\x18\x05 \x01(\tR\x06source\"\x80\x01\n" +
+	"\x06source\x18\x05 \x01(\tR\x06source\"\xa0\x02\n" +
 	"\x13PreviewModelRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12#\n" +
-	"\x06module\x18\x02 \x01(\tB\v\xbaH\br\x06\x10\x01\x18\x80\x80\x10R\x06module\x12$\n" +
-	"\breplaces\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\breplaces\"\xc9\x01\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12!\n" +
+	"\x06module\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x18\x80\x80\x10R\x06module\x12$\n" +
+	"\breplaces\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\breplaces\x125\n" +
+	"\tdocuments\x18\x04 \x01(\v2\x17.entail.policy.v1.FilesR\tdocuments:i\xbaHf\x1ad\n" +
+	"\fpreview.what\x12(a preview is of a module or of documents\x1a*(this.module == '') == has(this.documents)\"\x81\x02\n" +
 	"\x14PreviewModelResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
 	"\x03dsl\x18\x03 \x01(\tR\x03dsl\x121\n" +
 	"\amodules\x18\x04 \x03(\v2\x17.entail.store.v1.ModuleR\amodules\x126\n" +
-	"\achanges\x18\x05 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges\"\xc0\x02\n" +
+	"\achanges\x18\x05 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges\x126\n" +
+	"\bfindings\x18\x06 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"\xc0\x02\n" +
 	"\vModelChange\x125\n" +
 	"\x04kind\x18\x01 \x01(\x0e2!.entail.store.v1.ModelChange.KindR\x04kind\x12;\n" +
 	"\n" +
@@ -1112,14 +1135,14 @@ const file_entail_store_v1_store_proto_rawDesc = "" +
 	"\rfrom_model_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18\x1aR\vfromModelId\x12'\n" +
 	"\vto_model_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18\x1aR\ttoModelId\"K\n" +
 	"\x11DiffModelResponse\x126\n" +
-	"\achanges\x18\x01 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges2\xb8\x03\n" +
-	"\fStoreService\x12U\n" +
+	"\achanges\x18\x01 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges2\xd1\x03\n" +
+	"\fStoreService\x12Z\n" +
 	"\n" +
-	"ListStores\x12\".entail.store.v1.ListStoresRequest\x1a#.entail.store.v1.ListStoresResponse\x12O\n" +
-	"\bGetStore\x12 .entail.store.v1.GetStoreRequest\x1a!.entail.store.v1.GetStoreResponse\x12O\n" +
-	"\bGetModel\x12 .entail.store.v1.GetModelRequest\x1a!.entail.store.v1.GetModelResponse\x12[\n" +
-	"\fPreviewModel\x12$.entail.store.v1.PreviewModelRequest\x1a%.entail.store.v1.PreviewModelResponse\x12R\n" +
-	"\tDiffModel\x12!.entail.store.v1.DiffModelRequest\x1a\".entail.store.v1.DiffModelResponseB:Z8github.com/entail-dev/entail/gen/entail/store/v1;storev1b\x06proto3"
+	"ListStores\x12\".entail.store.v1.ListStoresRequest\x1a#.entail.store.v1.ListStoresResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\bGetStore\x12 .entail.store.v1.GetStoreRequest\x1a!.entail.store.v1.GetStoreResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\bGetModel\x12 .entail.store.v1.GetModelRequest\x1a!.entail.store.v1.GetModelResponse\"\x03\x90\x02\x01\x12`\n" +
+	"\fPreviewModel\x12$.entail.store.v1.PreviewModelRequest\x1a%.entail.store.v1.PreviewModelResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\tDiffModel\x12!.entail.store.v1.DiffModelRequest\x1a\".entail.store.v1.DiffModelResponse\"\x03\x90\x02\x01B:Z8github.com/entail-dev/entail/gen/entail/store/v1;storev1b\x06proto3"
 
 var (
 	file_entail_store_v1_store_proto_rawDescOnce sync.Once
@@ -1152,6 +1175,8 @@ var file_entail_store_v1_store_proto_goTypes = []any{
 	(*DiffModelRequest)(nil),      // 13: entail.store.v1.DiffModelRequest
 	(*DiffModelResponse)(nil),     // 14: entail.store.v1.DiffModelResponse
 	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*v1.Files)(nil),              // 16: entail.policy.v1.Files
+	(*v1.Findings)(nil),           // 17: entail.policy.v1.Findings
 }
 var file_entail_store_v1_store_proto_depIdxs = []int32{
 	2,  // 0: entail.store.v1.Store.modules:type_name -> entail.store.v1.Module
@@ -1160,26 +1185,28 @@ var file_entail_store_v1_store_proto_depIdxs = []int32{
 	1,  // 3: entail.store.v1.GetStoreResponse.store:type_name -> entail.store.v1.Store
 	2,  // 4: entail.store.v1.GetModelResponse.modules:type_name -> entail.store.v1.Module
 	9,  // 5: entail.store.v1.GetModelResponse.definitions:type_name -> entail.store.v1.Definition
-	2,  // 6: entail.store.v1.PreviewModelResponse.modules:type_name -> entail.store.v1.Module
-	12, // 7: entail.store.v1.PreviewModelResponse.changes:type_name -> entail.store.v1.ModelChange
-	0,  // 8: entail.store.v1.ModelChange.kind:type_name -> entail.store.v1.ModelChange.Kind
-	9,  // 9: entail.store.v1.ModelChange.definition:type_name -> entail.store.v1.Definition
-	12, // 10: entail.store.v1.DiffModelResponse.changes:type_name -> entail.store.v1.ModelChange
-	3,  // 11: entail.store.v1.StoreService.ListStores:input_type -> entail.store.v1.ListStoresRequest
-	5,  // 12: entail.store.v1.StoreService.GetStore:input_type -> entail.store.v1.GetStoreRequest
-	7,  // 13: entail.store.v1.StoreService.GetModel:input_type -> entail.store.v1.GetModelRequest
-	10, // 14: entail.store.v1.StoreService.PreviewModel:input_type -> entail.store.v1.PreviewModelRequest
-	13, // 15: entail.store.v1.StoreService.DiffModel:input_type -> entail.store.v1.DiffModelRequest
-	4,  // 16: entail.store.v1.StoreService.ListStores:output_type -> entail.store.v1.ListStoresResponse
-	6,  // 17: entail.store.v1.StoreService.GetStore:output_type -> entail.store.v1.GetStoreResponse
-	8,  // 18: entail.store.v1.StoreService.GetModel:output_type -> entail.store.v1.GetModelResponse
-	11, // 19: entail.store.v1.StoreService.PreviewModel:output_type -> entail.store.v1.PreviewModelResponse
-	14, // 20: entail.store.v1.StoreService.DiffModel:output_type -> entail.store.v1.DiffModelResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	16, // 6: entail.store.v1.PreviewModelRequest.documents:type_name -> entail.policy.v1.Files
+	2,  // 7: entail.store.v1.PreviewModelResponse.modules:type_name -> entail.store.v1.Module
+	12, // 8: entail.store.v1.PreviewModelResponse.changes:type_name -> entail.store.v1.ModelChange
+	17, // 9: entail.store.v1.PreviewModelResponse.findings:type_name -> entail.policy.v1.Findings
+	0,  // 10: entail.store.v1.ModelChange.kind:type_name -> entail.store.v1.ModelChange.Kind
+	9,  // 11: entail.store.v1.ModelChange.definition:type_name -> entail.store.v1.Definition
+	12, // 12: entail.store.v1.DiffModelResponse.changes:type_name -> entail.store.v1.ModelChange
+	3,  // 13: entail.store.v1.StoreService.ListStores:input_type -> entail.store.v1.ListStoresRequest
+	5,  // 14: entail.store.v1.StoreService.GetStore:input_type -> entail.store.v1.GetStoreRequest
+	7,  // 15: entail.store.v1.StoreService.GetModel:input_type -> entail.store.v1.GetModelRequest
+	10, // 16: entail.store.v1.StoreService.PreviewModel:input_type -> entail.store.v1.PreviewModelRequest
+	13, // 17: entail.store.v1.StoreService.DiffModel:input_type -> entail.store.v1.DiffModelRequest
+	4,  // 18: entail.store.v1.StoreService.ListStores:output_type -> entail.store.v1.ListStoresResponse
+	6,  // 19: entail.store.v1.StoreService.GetStore:output_type -> entail.store.v1.GetStoreResponse
+	8,  // 20: entail.store.v1.StoreService.GetModel:output_type -> entail.store.v1.GetModelResponse
+	11, // 21: entail.store.v1.StoreService.PreviewModel:output_type -> entail.store.v1.PreviewModelResponse
+	14, // 22: entail.store.v1.StoreService.DiffModel:output_type -> entail.store.v1.DiffModelResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_entail_store_v1_store_proto_init() }

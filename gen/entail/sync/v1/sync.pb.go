@@ -97,8 +97,10 @@ type TraceObjectResponse struct {
 	ObservedAt      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=observed_at,json=observedAt,proto3" json:"observed_at,omitempty"`
 	PublishedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=published_at,json=publishedAt,proto3" json:"published_at,omitempty"`
 	// Sequence in ENTAIL_CHANGES.
-	Sequence      uint64  `protobuf:"varint,8,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Steps         []*Step `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
+	Sequence uint64  `protobuf:"varint,8,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Steps    []*Step `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
+	// What a service that follows the kind has to hold to know of this state: for min_revision.
+	Revision      string `protobuf:"bytes,10,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -194,6 +196,13 @@ func (x *TraceObjectResponse) GetSteps() []*Step {
 		return x.Steps
 	}
 	return nil
+}
+
+func (x *TraceObjectResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
 }
 
 // Step is what one service made of the object.
@@ -1064,7 +1073,7 @@ const file_entail_sync_v1_sync_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\bresource\x12&\n" +
 	"\tnamespace\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\tnamespace\x12\x1e\n" +
 	"\x04name\x18\x03 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\x9e\x03\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\xba\x03\n" +
 	"\x13TraceObjectResponse\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.entail.event.v1.ObjectRefR\x03ref\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12)\n" +
@@ -1077,7 +1086,9 @@ const file_entail_sync_v1_sync_proto_rawDesc = "" +
 	"observedAt\x12=\n" +
 	"\fpublished_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vpublishedAt\x12\x1a\n" +
 	"\bsequence\x18\b \x01(\x04R\bsequence\x12*\n" +
-	"\x05steps\x18\t \x03(\v2\x14.entail.sync.v1.StepR\x05steps\"Y\n" +
+	"\x05steps\x18\t \x03(\v2\x14.entail.sync.v1.StepR\x05steps\x12\x1a\n" +
+	"\brevision\x18\n" +
+	" \x01(\tR\brevision\"Y\n" +
 	"\x04Step\x127\n" +
 	"\x06result\x18\x01 \x01(\v2\x1f.entail.event.v1.ResourceResultR\x06result\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\bR\acurrent\"\x12\n" +
@@ -1136,12 +1147,12 @@ const file_entail_sync_v1_sync_proto_rawDesc = "" +
 	"\x04what\x12\x05\xbaH\x02\b\x01\"Z\n" +
 	"\x0eReplayResponse\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.entail.event.v1.ObjectRefR\x03ref\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x04R\bsequence2\xac\x04\n" +
-	"\vSyncService\x12V\n" +
-	"\vTraceObject\x12\".entail.sync.v1.TraceObjectRequest\x1a#.entail.sync.v1.TraceObjectResponse\x12P\n" +
-	"\tGetStatus\x12 .entail.sync.v1.GetStatusRequest\x1a!.entail.sync.v1.GetStatusResponse\x12b\n" +
-	"\x0fListDeadLetters\x12&.entail.sync.v1.ListDeadLettersRequest\x1a'.entail.sync.v1.ListDeadLettersResponse\x12\\\n" +
-	"\rGetDeadLetter\x12$.entail.sync.v1.GetDeadLetterRequest\x1a%.entail.sync.v1.GetDeadLetterResponse\x12h\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence2\xc0\x04\n" +
+	"\vSyncService\x12[\n" +
+	"\vTraceObject\x12\".entail.sync.v1.TraceObjectRequest\x1a#.entail.sync.v1.TraceObjectResponse\"\x03\x90\x02\x01\x12U\n" +
+	"\tGetStatus\x12 .entail.sync.v1.GetStatusRequest\x1a!.entail.sync.v1.GetStatusResponse\"\x03\x90\x02\x01\x12g\n" +
+	"\x0fListDeadLetters\x12&.entail.sync.v1.ListDeadLettersRequest\x1a'.entail.sync.v1.ListDeadLettersResponse\"\x03\x90\x02\x01\x12a\n" +
+	"\rGetDeadLetter\x12$.entail.sync.v1.GetDeadLetterRequest\x1a%.entail.sync.v1.GetDeadLetterResponse\"\x03\x90\x02\x01\x12h\n" +
 	"\x11DiscardDeadLetter\x12(.entail.sync.v1.DiscardDeadLetterRequest\x1a).entail.sync.v1.DiscardDeadLetterResponse\x12G\n" +
 	"\x06Replay\x12\x1d.entail.sync.v1.ReplayRequest\x1a\x1e.entail.sync.v1.ReplayResponseB8Z6github.com/entail-dev/entail/gen/entail/sync/v1;syncv1b\x06proto3"
 

@@ -82,6 +82,71 @@ func (State) EnumDescriptor() ([]byte, []int) {
 	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{0}
 }
 
+// Fate says what becomes of a tuple that nobody declares.
+type Fate int32
+
+const (
+	Fate_FATE_UNSPECIFIED Fate = 0
+	// Nobody has it in their record: other software wrote it. It stays.
+	Fate_FATE_UNMANAGED Fate = 1
+	// An object has it in its record and does not declare it any more: it is about to be removed.
+	Fate_FATE_TO_BE_REMOVED Fate = 2
+	// It is declared with another condition, by which it is about to be replaced.
+	Fate_FATE_TO_BE_REPLACED Fate = 3
+	// A record that has it is being carried out, or another replica may still do so: it is
+	// removed when that is over.
+	Fate_FATE_CONTESTED Fate = 4
+	// It is recorded, and stays until it is known again what belongs into this store.
+	Fate_FATE_KEPT Fate = 5
+)
+
+// Enum value maps for Fate.
+var (
+	Fate_name = map[int32]string{
+		0: "FATE_UNSPECIFIED",
+		1: "FATE_UNMANAGED",
+		2: "FATE_TO_BE_REMOVED",
+		3: "FATE_TO_BE_REPLACED",
+		4: "FATE_CONTESTED",
+		5: "FATE_KEPT",
+	}
+	Fate_value = map[string]int32{
+		"FATE_UNSPECIFIED":    0,
+		"FATE_UNMANAGED":      1,
+		"FATE_TO_BE_REMOVED":  2,
+		"FATE_TO_BE_REPLACED": 3,
+		"FATE_CONTESTED":      4,
+		"FATE_KEPT":           5,
+	}
+)
+
+func (x Fate) Enum() *Fate {
+	p := new(Fate)
+	*p = x
+	return p
+}
+
+func (x Fate) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Fate) Descriptor() protoreflect.EnumDescriptor {
+	return file_entail_tuple_v1_tuple_proto_enumTypes[1].Descriptor()
+}
+
+func (Fate) Type() protoreflect.EnumType {
+	return &file_entail_tuple_v1_tuple_proto_enumTypes[1]
+}
+
+func (x Fate) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Fate.Descriptor instead.
+func (Fate) EnumDescriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{1}
+}
+
 // TupleKey is one relationship.
 type TupleKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -493,6 +558,209 @@ func (x *ListTuplesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// UndeclaredTuple is a tuple that OpenFGA holds and nobody declares.
+type UndeclaredTuple struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Key       *TupleKey              `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Condition *Condition             `protobuf:"bytes,2,opt,name=condition,proto3" json:"condition,omitempty"`
+	// When OpenFGA wrote it.
+	WrittenAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	Fate      Fate                   `protobuf:"varint,4,opt,name=fate,proto3,enum=entail.tuple.v1.Fate" json:"fate,omitempty"`
+	// The objects that have it in their record, as kind/name.
+	RecordedBy []string `protobuf:"bytes,5,rep,name=recorded_by,json=recordedBy,proto3" json:"recorded_by,omitempty"`
+	// Why that becomes of it.
+	Message       string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndeclaredTuple) Reset() {
+	*x = UndeclaredTuple{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndeclaredTuple) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndeclaredTuple) ProtoMessage() {}
+
+func (x *UndeclaredTuple) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndeclaredTuple.ProtoReflect.Descriptor instead.
+func (*UndeclaredTuple) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UndeclaredTuple) GetKey() *TupleKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *UndeclaredTuple) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
+}
+
+func (x *UndeclaredTuple) GetWrittenAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.WrittenAt
+	}
+	return nil
+}
+
+func (x *UndeclaredTuple) GetFate() Fate {
+	if x != nil {
+		return x.Fate
+	}
+	return Fate_FATE_UNSPECIFIED
+}
+
+func (x *UndeclaredTuple) GetRecordedBy() []string {
+	if x != nil {
+		return x.RecordedBy
+	}
+	return nil
+}
+
+func (x *UndeclaredTuple) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+type ListUndeclaredTuplesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of a Store; required.
+	Store string `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
+	// So many tuples of the store are looked at; 0 means 100.
+	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUndeclaredTuplesRequest) Reset() {
+	*x = ListUndeclaredTuplesRequest{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUndeclaredTuplesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUndeclaredTuplesRequest) ProtoMessage() {}
+
+func (x *ListUndeclaredTuplesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUndeclaredTuplesRequest.ProtoReflect.Descriptor instead.
+func (*ListUndeclaredTuplesRequest) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListUndeclaredTuplesRequest) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *ListUndeclaredTuplesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListUndeclaredTuplesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListUndeclaredTuplesResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tuples []*UndeclaredTuple     `protobuf:"bytes,1,rep,name=tuples,proto3" json:"tuples,omitempty"`
+	// Empty on the last page, and only there.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUndeclaredTuplesResponse) Reset() {
+	*x = ListUndeclaredTuplesResponse{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUndeclaredTuplesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUndeclaredTuplesResponse) ProtoMessage() {}
+
+func (x *ListUndeclaredTuplesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUndeclaredTuplesResponse.ProtoReflect.Descriptor instead.
+func (*ListUndeclaredTuplesResponse) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListUndeclaredTuplesResponse) GetTuples() []*UndeclaredTuple {
+	if x != nil {
+		return x.Tuples
+	}
+	return nil
+}
+
+func (x *ListUndeclaredTuplesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 type ExplainTupleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Store         string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
@@ -503,7 +771,7 @@ type ExplainTupleRequest struct {
 
 func (x *ExplainTupleRequest) Reset() {
 	*x = ExplainTupleRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[6]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +783,7 @@ func (x *ExplainTupleRequest) String() string {
 func (*ExplainTupleRequest) ProtoMessage() {}
 
 func (x *ExplainTupleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[6]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +796,7 @@ func (x *ExplainTupleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTupleRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTupleRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{6}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExplainTupleRequest) GetStore() string {
@@ -559,7 +827,7 @@ type ExplainTupleResponse struct {
 
 func (x *ExplainTupleResponse) Reset() {
 	*x = ExplainTupleResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[7]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -571,7 +839,7 @@ func (x *ExplainTupleResponse) String() string {
 func (*ExplainTupleResponse) ProtoMessage() {}
 
 func (x *ExplainTupleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[7]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -584,7 +852,7 @@ func (x *ExplainTupleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTupleResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTupleResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{7}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExplainTupleResponse) GetTuple() *Tuple {
@@ -622,7 +890,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[8]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +902,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[8]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +915,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{8}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CheckRequest) GetStore() string {
@@ -697,7 +965,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[9]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +977,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[9]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +990,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{9}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckResponse) GetAllowed() bool {
@@ -758,7 +1026,7 @@ type ListObjectsRequest struct {
 
 func (x *ListObjectsRequest) Reset() {
 	*x = ListObjectsRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[10]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +1038,7 @@ func (x *ListObjectsRequest) String() string {
 func (*ListObjectsRequest) ProtoMessage() {}
 
 func (x *ListObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[10]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +1051,7 @@ func (x *ListObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{10}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListObjectsRequest) GetStore() string {
@@ -823,7 +1091,7 @@ type ListObjectsResponse struct {
 
 func (x *ListObjectsResponse) Reset() {
 	*x = ListObjectsResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[11]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +1103,7 @@ func (x *ListObjectsResponse) String() string {
 func (*ListObjectsResponse) ProtoMessage() {}
 
 func (x *ListObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[11]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +1116,7 @@ func (x *ListObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{11}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListObjectsResponse) GetObjects() []string {
@@ -869,7 +1137,7 @@ type ExpandRequest struct {
 
 func (x *ExpandRequest) Reset() {
 	*x = ExpandRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[12]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +1149,7 @@ func (x *ExpandRequest) String() string {
 func (*ExpandRequest) ProtoMessage() {}
 
 func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[12]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +1162,7 @@ func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandRequest.ProtoReflect.Descriptor instead.
 func (*ExpandRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{12}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExpandRequest) GetStore() string {
@@ -930,7 +1198,7 @@ type ExpandResponse struct {
 
 func (x *ExpandResponse) Reset() {
 	*x = ExpandResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[13]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1210,7 @@ func (x *ExpandResponse) String() string {
 func (*ExpandResponse) ProtoMessage() {}
 
 func (x *ExpandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[13]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1223,7 @@ func (x *ExpandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandResponse.ProtoReflect.Descriptor instead.
 func (*ExpandResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{13}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExpandResponse) GetTreeJson() string {
@@ -1010,6 +1278,25 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"page_token\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"l\n" +
 	"\x12ListTuplesResponse\x12.\n" +
 	"\x06tuples\x18\x01 \x03(\v2\x16.entail.tuple.v1.TupleR\x06tuples\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x99\x02\n" +
+	"\x0fUndeclaredTuple\x12+\n" +
+	"\x03key\x18\x01 \x01(\v2\x19.entail.tuple.v1.TupleKeyR\x03key\x128\n" +
+	"\tcondition\x18\x02 \x01(\v2\x1a.entail.tuple.v1.ConditionR\tcondition\x129\n" +
+	"\n" +
+	"written_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\x12)\n" +
+	"\x04fate\x18\x04 \x01(\x0e2\x15.entail.tuple.v1.FateR\x04fate\x12\x1f\n" +
+	"\vrecorded_by\x18\x05 \x03(\tR\n" +
+	"recordedBy\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\"\x91\x01\n" +
+	"\x1bListUndeclaredTuplesRequest\x12 \n" +
+	"\x05store\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x800R\tpageToken\"\x80\x01\n" +
+	"\x1cListUndeclaredTuplesResponse\x128\n" +
+	"\x06tuples\x18\x01 \x03(\v2 .entail.tuple.v1.UndeclaredTupleR\x06tuples\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"l\n" +
 	"\x13ExplainTupleRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
@@ -1055,14 +1342,22 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\n" +
 	"STATE_LIVE\x10\x01\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x02\x12\x11\n" +
-	"\rSTATE_INVALID\x10\x032\xaf\x03\n" +
-	"\fTupleService\x12U\n" +
+	"\rSTATE_INVALID\x10\x03*\x84\x01\n" +
+	"\x04Fate\x12\x14\n" +
+	"\x10FATE_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eFATE_UNMANAGED\x10\x01\x12\x16\n" +
+	"\x12FATE_TO_BE_REMOVED\x10\x02\x12\x17\n" +
+	"\x13FATE_TO_BE_REPLACED\x10\x03\x12\x12\n" +
+	"\x0eFATE_CONTESTED\x10\x04\x12\r\n" +
+	"\tFATE_KEPT\x10\x052\xc2\x04\n" +
+	"\fTupleService\x12Z\n" +
 	"\n" +
-	"ListTuples\x12\".entail.tuple.v1.ListTuplesRequest\x1a#.entail.tuple.v1.ListTuplesResponse\x12[\n" +
-	"\fExplainTuple\x12$.entail.tuple.v1.ExplainTupleRequest\x1a%.entail.tuple.v1.ExplainTupleResponse\x12F\n" +
-	"\x05Check\x12\x1d.entail.tuple.v1.CheckRequest\x1a\x1e.entail.tuple.v1.CheckResponse\x12X\n" +
-	"\vListObjects\x12#.entail.tuple.v1.ListObjectsRequest\x1a$.entail.tuple.v1.ListObjectsResponse\x12I\n" +
-	"\x06Expand\x12\x1e.entail.tuple.v1.ExpandRequest\x1a\x1f.entail.tuple.v1.ExpandResponseB:Z8github.com/entail-dev/entail/gen/entail/tuple/v1;tuplev1b\x06proto3"
+	"ListTuples\x12\".entail.tuple.v1.ListTuplesRequest\x1a#.entail.tuple.v1.ListTuplesResponse\"\x03\x90\x02\x01\x12x\n" +
+	"\x14ListUndeclaredTuples\x12,.entail.tuple.v1.ListUndeclaredTuplesRequest\x1a-.entail.tuple.v1.ListUndeclaredTuplesResponse\"\x03\x90\x02\x01\x12`\n" +
+	"\fExplainTuple\x12$.entail.tuple.v1.ExplainTupleRequest\x1a%.entail.tuple.v1.ExplainTupleResponse\"\x03\x90\x02\x01\x12K\n" +
+	"\x05Check\x12\x1d.entail.tuple.v1.CheckRequest\x1a\x1e.entail.tuple.v1.CheckResponse\"\x03\x90\x02\x01\x12]\n" +
+	"\vListObjects\x12#.entail.tuple.v1.ListObjectsRequest\x1a$.entail.tuple.v1.ListObjectsResponse\"\x03\x90\x02\x01\x12N\n" +
+	"\x06Expand\x12\x1e.entail.tuple.v1.ExpandRequest\x1a\x1f.entail.tuple.v1.ExpandResponse\"\x03\x90\x02\x01B:Z8github.com/entail-dev/entail/gen/entail/tuple/v1;tuplev1b\x06proto3"
 
 var (
 	file_entail_tuple_v1_tuple_proto_rawDescOnce sync.Once
@@ -1076,57 +1371,68 @@ func file_entail_tuple_v1_tuple_proto_rawDescGZIP() []byte {
 	return file_entail_tuple_v1_tuple_proto_rawDescData
 }
 
-var file_entail_tuple_v1_tuple_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_entail_tuple_v1_tuple_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_entail_tuple_v1_tuple_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_entail_tuple_v1_tuple_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_entail_tuple_v1_tuple_proto_goTypes = []any{
-	(State)(0),                    // 0: entail.tuple.v1.State
-	(*TupleKey)(nil),              // 1: entail.tuple.v1.TupleKey
-	(*Condition)(nil),             // 2: entail.tuple.v1.Condition
-	(*Owner)(nil),                 // 3: entail.tuple.v1.Owner
-	(*Tuple)(nil),                 // 4: entail.tuple.v1.Tuple
-	(*ListTuplesRequest)(nil),     // 5: entail.tuple.v1.ListTuplesRequest
-	(*ListTuplesResponse)(nil),    // 6: entail.tuple.v1.ListTuplesResponse
-	(*ExplainTupleRequest)(nil),   // 7: entail.tuple.v1.ExplainTupleRequest
-	(*ExplainTupleResponse)(nil),  // 8: entail.tuple.v1.ExplainTupleResponse
-	(*CheckRequest)(nil),          // 9: entail.tuple.v1.CheckRequest
-	(*CheckResponse)(nil),         // 10: entail.tuple.v1.CheckResponse
-	(*ListObjectsRequest)(nil),    // 11: entail.tuple.v1.ListObjectsRequest
-	(*ListObjectsResponse)(nil),   // 12: entail.tuple.v1.ListObjectsResponse
-	(*ExpandRequest)(nil),         // 13: entail.tuple.v1.ExpandRequest
-	(*ExpandResponse)(nil),        // 14: entail.tuple.v1.ExpandResponse
-	(*structpb.Struct)(nil),       // 15: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(State)(0),                           // 0: entail.tuple.v1.State
+	(Fate)(0),                            // 1: entail.tuple.v1.Fate
+	(*TupleKey)(nil),                     // 2: entail.tuple.v1.TupleKey
+	(*Condition)(nil),                    // 3: entail.tuple.v1.Condition
+	(*Owner)(nil),                        // 4: entail.tuple.v1.Owner
+	(*Tuple)(nil),                        // 5: entail.tuple.v1.Tuple
+	(*ListTuplesRequest)(nil),            // 6: entail.tuple.v1.ListTuplesRequest
+	(*ListTuplesResponse)(nil),           // 7: entail.tuple.v1.ListTuplesResponse
+	(*UndeclaredTuple)(nil),              // 8: entail.tuple.v1.UndeclaredTuple
+	(*ListUndeclaredTuplesRequest)(nil),  // 9: entail.tuple.v1.ListUndeclaredTuplesRequest
+	(*ListUndeclaredTuplesResponse)(nil), // 10: entail.tuple.v1.ListUndeclaredTuplesResponse
+	(*ExplainTupleRequest)(nil),          // 11: entail.tuple.v1.ExplainTupleRequest
+	(*ExplainTupleResponse)(nil),         // 12: entail.tuple.v1.ExplainTupleResponse
+	(*CheckRequest)(nil),                 // 13: entail.tuple.v1.CheckRequest
+	(*CheckResponse)(nil),                // 14: entail.tuple.v1.CheckResponse
+	(*ListObjectsRequest)(nil),           // 15: entail.tuple.v1.ListObjectsRequest
+	(*ListObjectsResponse)(nil),          // 16: entail.tuple.v1.ListObjectsResponse
+	(*ExpandRequest)(nil),                // 17: entail.tuple.v1.ExpandRequest
+	(*ExpandResponse)(nil),               // 18: entail.tuple.v1.ExpandResponse
+	(*structpb.Struct)(nil),              // 19: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),        // 20: google.protobuf.Timestamp
 }
 var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
-	15, // 0: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
-	16, // 1: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
+	19, // 0: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
+	20, // 1: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
 	0,  // 2: entail.tuple.v1.Owner.state:type_name -> entail.tuple.v1.State
-	1,  // 3: entail.tuple.v1.Tuple.key:type_name -> entail.tuple.v1.TupleKey
-	2,  // 4: entail.tuple.v1.Tuple.condition:type_name -> entail.tuple.v1.Condition
-	3,  // 5: entail.tuple.v1.Tuple.owners:type_name -> entail.tuple.v1.Owner
-	4,  // 6: entail.tuple.v1.ListTuplesResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	1,  // 7: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
-	4,  // 8: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
-	16, // 9: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
-	1,  // 10: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
-	1,  // 11: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	15, // 12: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
-	4,  // 13: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	5,  // 14: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
-	7,  // 15: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
-	9,  // 16: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
-	11, // 17: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
-	13, // 18: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
-	6,  // 19: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
-	8,  // 20: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
-	10, // 21: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
-	12, // 22: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
-	14, // 23: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	2,  // 3: entail.tuple.v1.Tuple.key:type_name -> entail.tuple.v1.TupleKey
+	3,  // 4: entail.tuple.v1.Tuple.condition:type_name -> entail.tuple.v1.Condition
+	4,  // 5: entail.tuple.v1.Tuple.owners:type_name -> entail.tuple.v1.Owner
+	5,  // 6: entail.tuple.v1.ListTuplesResponse.tuples:type_name -> entail.tuple.v1.Tuple
+	2,  // 7: entail.tuple.v1.UndeclaredTuple.key:type_name -> entail.tuple.v1.TupleKey
+	3,  // 8: entail.tuple.v1.UndeclaredTuple.condition:type_name -> entail.tuple.v1.Condition
+	20, // 9: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
+	1,  // 10: entail.tuple.v1.UndeclaredTuple.fate:type_name -> entail.tuple.v1.Fate
+	8,  // 11: entail.tuple.v1.ListUndeclaredTuplesResponse.tuples:type_name -> entail.tuple.v1.UndeclaredTuple
+	2,  // 12: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
+	5,  // 13: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
+	20, // 14: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
+	2,  // 15: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
+	2,  // 16: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	19, // 17: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
+	5,  // 18: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
+	6,  // 19: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
+	9,  // 20: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
+	11, // 21: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
+	13, // 22: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
+	15, // 23: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
+	17, // 24: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
+	7,  // 25: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
+	10, // 26: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
+	12, // 27: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
+	14, // 28: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
+	16, // 29: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
+	18, // 30: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
+	25, // [25:31] is the sub-list for method output_type
+	19, // [19:25] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_entail_tuple_v1_tuple_proto_init() }
@@ -1139,8 +1445,8 @@ func file_entail_tuple_v1_tuple_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_tuple_v1_tuple_proto_rawDesc), len(file_entail_tuple_v1_tuple_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   14,
+			NumEnums:      2,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,7 +28,11 @@ func (m *machine) applyAccounts(ctx context.Context, deploy fs.FS) error {
 		m.sayf("services act as you: you may not impersonate serviceaccounts in namespace %s", rbac.Namespace)
 		return nil
 	}
-	return devserver.ApplyAccounts(ctx, m.servers.kube, deploy)
+	err = devserver.ApplyAccounts(ctx, m.servers.kube, deploy)
+	if err != nil || m.servers.local == nil {
+		return err // Who may do what in a cluster of the user's is not ours to say.
+	}
+	return devserver.ApplyRoles(ctx, m.servers.kube, deploy)
 }
 
 // mayImpersonate tells whether whoever cfg is of may act as every service. Who acts as

@@ -11,6 +11,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	storesync "github.com/entail-dev/entail/services/store-sync"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
+	"github.com/entail-dev/entail/services/watcher"
 )
 
 // Config says what to run and where. Start from [Defaults].
@@ -18,6 +23,9 @@ type Config struct {
 	// StateDir holds everything that survives a restart, and the logs.
 	StateDir string
 	Ports    Ports
+	// Cluster is the name of the cluster on the bus, and in references to its Stores.
+	Cluster  string
+	Services Services
 	// Kubeconfig is a file that leads to a cluster of the user's; UseCluster takes what
 	// kubectl would. Without both, a local API server is started.
 	Kubeconfig string
@@ -25,9 +33,9 @@ type Config struct {
 	// AdmissionURL is where the API server of the user's cluster finds this machine; without it, it
 	// cannot ask who may write rules, and none hold there.
 	AdmissionURL string
-	// Manifests is the directory with crd/, admission/ and base/; empty is deploy of the checkout.
+	// Manifests is the directory with crd/, admission/ and base/; empty means those in this program.
 	Manifests string
-	// Samples is a file or directory of objects to create where they are missing.
+	// Samples is a file or directory of objects to create where they are missing, or [BuiltIn].
 	Samples string
 	// Progress is for people, warnings included.
 	Progress io.Writer
@@ -35,15 +43,23 @@ type Config struct {
 	Ready func(Endpoints) error
 }
 
+// BuiltIn means the samples in this program.
+const BuiltIn = "builtin"
+
 // Ports on loopback; 0 takes a free one.
 type Ports struct {
 	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission int
 }
 
-// Defaults are ports that seldom clash: well-known ones plus 10,000.
+// Defaults have ports that seldom clash: well-known ones plus 10,000.
 func Defaults() Config {
+	services := Services{
+		Watcher: watcher.Defaults(), StoreSync: storesync.Defaults(), TupleSync: tuplesync.Defaults(), ImpliedRole: impliedrole.Defaults(),
+	}
 	return Config{
 		StateDir: ".entail",
+		Cluster:  services.Watcher.Cluster,
+		Services: services,
 		Ports: Ports{
 			Kube: 16443, NATS: 14222, OpenFGA: 18081, OpenFGAHTTP: 18080,
 			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094, Admission: 18095,
@@ -54,14 +70,17 @@ func Defaults() Config {
 // BindFlags makes every setting a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
+	fs.StringVar(&c.Cluster, "cluster", c.Cluster,
+		"`name` of the cluster, which spec.storeRef.cluster of objects may say; the state keeps the one that it was made with")
+	fs.Var(c.Services.assignments(), "set", "a flag of a service, as in tuple-sync.allow-member-tuples-enabled=true; may be given often")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", "",
 		"`file` that leads to a cluster of yours, to use instead of a local API server; "+
 			"CRDs, admission policies and the accounts of services are applied to it")
 	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster that kubectl would use now (KUBECONFIG, current context), likewise")
 	fs.StringVar(&c.AdmissionURL, "admission-url", "",
 		"`URL` by which the API server of your cluster reaches --admission-port of this machine, https://host:port; without it no ImpliedRoles hold there")
-	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ (default deploy of the checkout)")
-	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing")
+	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ to apply instead of what is in this program (entail manifests)")
+	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing; "+BuiltIn+" means those in this program")
 	for _, p := range c.Ports.all() {
 		fs.IntVar(p.number, p.flag, *p.number, "port of "+p.of+" on loopback; 0 takes a free one")
 	}
@@ -93,9 +112,9 @@ func (p *Ports) all() []port {
 	}
 }
 
-// check refuses, with the flags that cure it, ports that cannot be had.
+// check refuses, with the flags that cure it, what could not run.
 func (c *Config) check() error {
-	var errs []error
+	errs := []error{c.Services.validate(c.Cluster)}
 	if c.AdmissionURL != "" && !c.ExternalCluster() {
 		errs = append(errs, errors.New("--admission-url is for a cluster of yours: give --kubeconfig or --use-cluster, too"))
 	}
@@ -117,6 +136,27 @@ func (c *Config) check() error {
 		errs = append(errs, p.free())
 	}
 	return errors.Join(errs...)
+}
+
+// keepCluster refuses another name than the state was made with: the bus holds objects under that one,
+// and nobody would tell of their end.
+func (c *Config) keepCluster(dir string) error {
+	path := filepath.Join(dir, "cluster")
+	made, err := os.ReadFile(path)
+	if _, old := os.Stat(filepath.Join(dir, "nats")); errors.Is(err, os.ErrNotExist) && old == nil {
+		made, err = []byte(Defaults().Cluster), nil // There was no other name before there was this file.
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("read the name of the cluster: %w", err)
+	case string(made) != c.Cluster:
+		return fmt.Errorf("--cluster %q: the state in %s is of cluster %q; use that name, or another --state-dir", c.Cluster, dir, made)
+	}
+	if err := os.WriteFile(path, []byte(c.Cluster), 0o600); err != nil {
+		return fmt.Errorf("keep the name of the cluster: %w", err)
+	}
+	return nil
 }
 
 // free tells whether p can be had, by having it for a moment.

@@ -35,7 +35,8 @@ func TestPortsThatCannotBeHadAreRefusedWithTheirFlag(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{}
+			cfg := Defaults()
+			cfg.Ports = Ports{}
 			test.set(&cfg)
 			err := cfg.check()
 			if (err != nil) != (test.want != nil) {

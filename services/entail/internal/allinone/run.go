@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/entail-dev/entail/deploy"
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/service"
 )
@@ -27,6 +29,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer unlock()
 	if err := cfg.check(); err != nil {
+		return err
+	}
+	if err := cfg.keepCluster(dir); err != nil {
 		return err
 	}
 	alive, fail := context.WithCancelCause(ctx)
@@ -98,19 +103,14 @@ func (m *machine) watchServers(ctx context.Context) {
 }
 
 func (m *machine) applyManifests(ctx context.Context) error {
-	dir := m.cfg.Manifests
-	if dir == "" {
-		checkout, err := devserver.Checkout()
-		if err != nil {
-			return fmt.Errorf("find the manifests (--manifests names their directory): %w", err)
-		}
-		dir = filepath.Join(checkout, "deploy")
+	var manifests fs.FS = deploy.Files
+	if m.cfg.Manifests != "" {
+		manifests = os.DirFS(m.cfg.Manifests)
 	}
-	deploy := os.DirFS(dir)
-	if err := devserver.ApplyManifests(ctx, m.servers.kube, deploy); err != nil {
+	if err := devserver.ApplyManifests(ctx, m.servers.kube, manifests); err != nil {
 		return err
 	}
-	return m.applyAccounts(ctx, deploy)
+	return m.applyAccounts(ctx, manifests)
 }
 
 func (m *machine) createSamples(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/entail-dev/entail/deploy"
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
@@ -96,21 +98,15 @@ func recordApplied(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// readManifests reads a file, or every *.yaml file of a directory, by name.
+// readManifests reads a file, or every *.yaml file of a directory, by name; or our samples.
 func readManifests(path string) ([]*unstructured.Unstructured, error) {
-	info, err := os.Stat(path)
+	dir, files, err := find(path)
 	if err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
-	files := []string{path}
-	if info.IsDir() {
-		if files, err = filepath.Glob(filepath.Join(path, "*.yaml")); err != nil {
-			return nil, fmt.Errorf("list samples: %w", err)
-		}
-	}
 	var objects []*unstructured.Unstructured
 	for _, file := range files {
-		found, err := readManifest(file)
+		found, err := readManifest(dir, file)
 		if err != nil {
 			return nil, fmt.Errorf("read sample %s: %w", file, err)
 		}
@@ -119,15 +115,33 @@ func readManifests(path string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-func readManifest(file string) ([]*unstructured.Unstructured, error) {
-	info, err := os.Stat(file)
+// find tells which files path means, and where they are.
+func find(path string) (dir fs.FS, files []string, err error) {
+	if path == BuiltIn {
+		files, err = fs.Glob(deploy.Files, "samples/*.yaml")
+		return deploy.Files, files, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.IsDir() {
+		return os.DirFS(filepath.Dir(path)), []string{filepath.Base(path)}, nil
+	}
+	dir = os.DirFS(path)
+	files, err = fs.Glob(dir, "*.yaml")
+	return dir, files, err
+}
+
+func readManifest(dir fs.FS, file string) ([]*unstructured.Unstructured, error) {
+	info, err := fs.Stat(dir, file)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() > maxSample {
 		return nil, fmt.Errorf("%d bytes are too many: at most %d", info.Size(), maxSample)
 	}
-	data, err := os.ReadFile(file)
+	data, err := fs.ReadFile(dir, file)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (s *servers) startOpenFGA(cfg Config, dir string, l *logs) error {
 func (s *servers) startKube(ctx context.Context, cfg Config, dir string) error {
 	binary, err := devserver.FindKubeLocal()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; or use a cluster of yours: --kubeconfig, --use-cluster", err)
 	}
 	s.local, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
 		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube, Users: rbac.Users(),

@@ -37,7 +37,7 @@ const (
 func (m *machine) runners() []runner {
 	return []runner{
 		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around surroundings) error {
-			cfg := watcher.Defaults()
+			cfg := m.cfg.Services.Watcher
 			around.settle(&cfg.Config)
 			if !m.servers.accounts {
 				cfg.LeaseNamespace = metav1.NamespaceDefault // The services' own is there only with accounts.
@@ -48,20 +48,21 @@ func (m *machine) runners() []runner {
 			return watcher.Run(ctx, cfg)
 		}},
 		{topology.StoreSync, m.cfg.Ports.StoreSync, func(ctx context.Context, around surroundings) error {
-			cfg := storesync.Defaults()
+			cfg := m.cfg.Services.StoreSync
 			around.settle(&cfg.Config.Config)
-			cfg.OpenFGA.Target = m.servers.openFGA.Target()
+			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
 			return storesync.Run(ctx, cfg)
 		}},
 		{topology.TupleSync, m.cfg.Ports.TupleSync, func(ctx context.Context, around surroundings) error {
-			cfg := tuplesync.Defaults()
+			cfg := m.cfg.Services.TupleSync
 			around.settle(&cfg.Config.Config)
-			cfg.OpenFGA.Target = m.servers.openFGA.Target()
+			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
 			return tuplesync.Run(ctx, cfg)
 		}},
 		{topology.ImpliedRole, m.cfg.Ports.ImpliedRole, func(ctx context.Context, around surroundings) error {
-			cfg := impliedrole.Defaults()
+			cfg := m.cfg.Services.ImpliedRole
 			around.settle(&cfg.Config.Config)
+			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
 			var err error
 			if cfg.Admission, err = m.admission(); err != nil {
 				return err
@@ -97,11 +98,12 @@ type runner struct {
 
 // surroundings are what this process gives a service instead of what flags lead to.
 type surroundings struct {
-	nats  string
-	embed service.Embed
+	cluster, nats string
+	embed         service.Embed
 }
 
 func (s surroundings) settle(cfg *service.Config) {
+	cfg.Cluster = s.cluster
 	cfg.NATS.URL = s.nats
 	cfg.RPC.Auth = rpc.None
 	cfg.Embed = s.embed
@@ -146,7 +148,7 @@ func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w := &worker{name: r.name, address: "http://" + listener.Addr().String(), cancel: cancel, done: make(chan struct{})}
 	around := surroundings{
-		nats:  m.servers.nats.URL(r.name),
+		cluster: m.cfg.Cluster, nats: m.servers.nats.URL(r.name),
 		embed: service.Embed{Log: log, Kube: kube, Listener: listener},
 	}
 	go func() {

@@ -73,16 +73,18 @@ func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
 }
 
 func TestManifestsAreReadInOrder(t *testing.T) {
-	objects, err := readManifests("../../../../deploy/samples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, o := range objects {
-		got = append(got, o.GetKind()+"/"+o.GetName())
-	}
-	if !strings.Contains(strings.Join(got, " "), "ImpliedRoles/developer-writer Store/demo AuthorizationModel/demo-documents") {
-		t.Errorf("got %q", got)
+	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
+		objects, err := readManifests(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range objects {
+			got = append(got, o.GetKind()+"/"+o.GetName())
+		}
+		if !strings.Contains(strings.Join(got, " "), "ImpliedRoles/developer-writer Store/demo AuthorizationModel/demo-documents") {
+			t.Errorf("%s: got %q", path, got)
+		}
 	}
 }
 
@@ -111,7 +113,7 @@ func TestCreatedObjectsSayWhatKubectlApplyLooksFor(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{apiVersion: v1, kind: A, metadata: {name: x}}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := readManifest(path)
+	objects, err := readManifest(os.DirFS(filepath.Dir(path)), filepath.Base(path))
 	if err != nil {
 		t.Fatal(err)
 	}

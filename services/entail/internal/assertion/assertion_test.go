@@ -1,6 +1,7 @@
 package assertion_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,6 +120,17 @@ deny:
 	}
 	if result.Passed != 0 {
 		t.Errorf("%d passed", result.Passed)
+	}
+}
+
+func TestWhatIsTooDeepForOpenFGAFailsAlone(t *testing.T) {
+	var deep strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&deep, "  - tenant:t%d#parent@tenant:t%d\n", i+1, i)
+	}
+	result := run(t, deep.String()+"deny:\n  - user:bob loadbalancer_get tenant:t40\n  - user:bob loadbalancer_get tenant:root\n")
+	if result.Passed != 1 || len(result.Failures) != 1 || !strings.Contains(result.Failures[0].Message, "OpenFGA does not answer whether user:bob may") {
+		t.Errorf("%d passed; failures: %v", result.Passed, result.Lines())
 	}
 }
 

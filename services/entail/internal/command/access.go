@@ -10,6 +10,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const subjectHelp = "A SUBJECT is a user's NAME, or user:NAME, group:NAME or serviceaccount:[NAMESPACE/]NAME."
@@ -27,8 +28,10 @@ func newExplainRole(around Surroundings) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
+	completeFirst(cmd, cluster{around.Getenv}.roles(&namespace))
 	cmd.Flags().StringVar(&who, "for", "", "`subject` in question")
+	completeFlag(cmd, "for", completeSubject)
 	// The flag was defined one line above, so this cannot fail.
 	_ = cmd.MarkFlagRequired("for")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` that the subject is in: Kubernetes does not know them")
@@ -59,10 +62,10 @@ func newWhatHas(around Surroundings) *cobra.Command {
 		Short:   "List what roles somebody holds in a namespace",
 		Long:    "List what roles somebody holds in a namespace.\n\n" + subjectHelp,
 		Example: "  entail what-has alice -n team-a --group developers\n  entail what-has serviceaccount:bot -n team-a",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: completeSubject,
 	}
 	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` that the subject is in: Kubernetes does not know them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		subject, err := parseSubject(args[0])
@@ -91,9 +94,12 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace of the RoleBinding")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
+	completeFirst(cmd, cluster{around.Getenv}.of(kinds.RoleBindings(), &namespace))
 	cmd.Flags().StringVar(&role, "role", "", "`role` that it would grant")
+	completeFlag(cmd, "role", cluster{around.Getenv}.roles(&namespace).complete)
 	cmd.Flags().StringSliceVar(&subjects, "subject", nil, "`subjects` that it would have")
+	completeFlag(cmd, "subject", completeSubject)
 	cmd.Flags().BoolVar(&remove, "remove", false, "it would be deleted")
 	cmd.MarkFlagsOneRequired("role", "remove")
 	cmd.MarkFlagsMutuallyExclusive("role", "remove")

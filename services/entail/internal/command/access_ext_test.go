@@ -3,12 +3,16 @@ package command_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 )
 
 func (i *inferences) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
@@ -74,7 +78,7 @@ func TestWhoAsksWhyNamesRoleAndSubject(t *testing.T) {
 	if got := i.ask(t, "explain", "role", "view", "--for", "alice", "-o", "json"); !strings.Contains(got.out, `"held": false`) {
 		t.Errorf("no is not said: %+v", got)
 	}
-	if got := i.ask(t, "explain", "role", "view"); got.code == 0 {
+	if got := i.ask(t, "explain", "role", "view"); got.code != 2 {
 		t.Errorf("of nobody: %+v", got)
 	}
 }
@@ -91,7 +95,7 @@ func TestPreviewBindingAsksForWhatItWouldBe(t *testing.T) {
 		t.Errorf("asked %v, got %+v", i.asked, got)
 	}
 	for _, bad := range [][]string{nil, {"--remove", "--role", "x"}, {"--role", "a/b"}, {"--role", "x", "--subject", "user:"}} {
-		if got := i.ask(t, append([]string{"preview", "binding", "b"}, bad...)...); got.code == 0 {
+		if got := i.ask(t, append([]string{"preview", "binding", "b"}, bad...)...); got.code != 2 {
 			t.Errorf("%v: %+v", bad, got)
 		}
 	}
@@ -117,8 +121,10 @@ func TestWatchTellsOfChangesUntilTheStreamEnds(t *testing.T) {
 	}
 }
 
+const kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: x, namespace: team-k}}\n"
+
 func TestTheNamespaceIsThatOfTheKubeconfig(t *testing.T) {
-	config := written(t, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: x, namespace: team-k}}\n")
+	config := written(t, kubeconfig)
 	for what, c := range map[string]struct {
 		kubeconfig, want string
 		args             []string
@@ -133,5 +139,78 @@ func TestTheNamespaceIsThatOfTheKubeconfig(t *testing.T) {
 		if r, ok := i.asked.(*inferencev1.ExplainRoleRequest); !ok || r.GetNamespace() != c.want {
 			t.Errorf("%s: asked %v, got %+v", what, i.asked, got)
 		}
+	}
+}
+
+func TestAnswersAreAsFreshAsAskedFor(t *testing.T) {
+	for _, line := range []string{
+		"inferences", "inferences drift", "who-has view", "what-has alice", "explain role view --for alice", "explain rolebinding b",
+		"preview binding b --remove", "preview rules --remove x",
+	} {
+		i := inferences{pages: 2, preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true}}
+		got := i.ask(t, append(strings.Fields(line), "--min-revision", "7@x")...)
+		if r, ok := i.asked.(interface{ GetMinRevision() string }); !ok || got.code != 0 || r.GetMinRevision() != "7@x" {
+			t.Errorf("%s: asked %v, got %+v", line, i.asked, got)
+		}
+	}
+}
+
+// namespaced is a question about a namespace.
+type namespaced interface{ GetNamespace() string }
+
+func TestEveryCommandIsAboutTheNamespaceOfTheKubeconfig(t *testing.T) {
+	one, _, _ := strings.Cut(strings.ReplaceAll(ruleFile, ", namespace: team-a", ""), "---")
+	env := map[string]string{"KUBECONFIG": written(t, kubeconfig)}
+	for line, want := range map[string]string{
+		"inferences": "team-k", "inferences -A": "", "inferences --all-namespaces=false": "team-k", "inferences -n team-a": "team-a",
+		"inferences watch": "team-k", "inferences watch -A": "", "inferences drift": "team-k",
+		"who-has view": "team-k", "what-has alice": "team-k", "explain role view --for alice": "team-k", "explain rolebinding b": "team-k",
+		"preview binding b --remove": "team-k", "preview rules --remove x": "team-k", "preview rules -f " + written(t, one): "team-k",
+		"preview rules -n team-b -f " + written(t, one): "team-b",
+	} {
+		i := inferences{env: env, pages: 2, preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true}}
+		got := i.ask(t, strings.Fields(line)...)
+		if r, ok := i.asked.(namespaced); !ok || got.code != 0 || r.GetNamespace() != want {
+			t.Errorf("%s: asked %v, want it in %q; got %+v", line, i.asked, want, got)
+		}
+	}
+	var i inferences
+	if got := i.ask(t, "inferences", "-A", "-n", "team-a"); got.code != 2 || i.asked != nil {
+		t.Errorf("all namespaces, and one: %+v", got)
+	}
+	var traced string
+	env["ENTAIL_SERVER"] = serve(t, answers{trace: func(r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
+		traced = r.GetNamespace()
+		return demo(step(eventv1.Outcome_OUTCOME_APPLIED)), nil
+	}}, nil)
+	if got := run(t, env, "trace", "rolebinding/b"); got.code != 0 || traced != "team-k" {
+		t.Errorf("traced in %q: %+v", traced, got)
+	}
+}
+
+func TestTheShellWaitsForNoServer(t *testing.T) {
+	asked, release := make(chan struct{}, 10), make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		select {
+		case <-r.Context().Done():
+		case <-release:
+		}
+	}))
+	defer silent.Close()
+	defer close(release)
+	config := func(server string) string {
+		return written(t, kubeconfig+"clusters:\n- {name: x, cluster: {server: '"+server+"'}}\n")
+	}
+	for what, file := range map[string]string{
+		"that never answers": config(silent.URL), "that is not there": config("http://127.0.0.1:1"), "that nobody names": "/does/not/exist",
+	} {
+		got := run(t, map[string]string{"KUBECONFIG": file}, "__complete", "explain", "rolebinding", "")
+		if got.code != 0 || got.out != ":4\n" {
+			t.Errorf("a server %s: %+v", what, got)
+		}
+	}
+	if len(asked) != 1 {
+		t.Errorf("the server that never answers was asked %d times", len(asked))
 	}
 }

@@ -17,10 +17,13 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/allinone"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
@@ -37,12 +40,25 @@ func syncQuestion(cmd *cobra.Command, around Surroundings) *question[syncv1conne
 }
 
 func inferenceQuestion(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
+	q := inferenceWatch(cmd, around)
+	cmd.Flags().StringVar(&q.connection.minRevision, "min-revision", "",
+		"wait for what is known: the `revision` of an earlier answer, or of a trace (-o json has it)")
+	return q
+}
+
+// inferenceWatch is for a stream, which has tokens to go on from.
+func inferenceWatch(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
 	of := api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
 	return newQuestion(cmd, around, of, inferencev1connect.NewInferenceServiceClient)
 }
 
 func storeQuestion(cmd *cobra.Command, around Surroundings) *question[storev1connect.StoreServiceClient] {
 	return newQuestion(cmd, around, storeAPI(), storev1connect.NewStoreServiceClient)
+}
+
+func tupleQuestion(cmd *cobra.Command, around Surroundings) *question[tuplev1connect.TupleServiceClient] {
+	of := api{"TupleService", "ENTAIL_TUPLE_SERVER", allinone.Defaults().Ports.TupleSync}
+	return newQuestion(cmd, around, of, tuplev1connect.NewTupleServiceClient)
 }
 
 // storeAPI is the StoreService, and the PolicyService beside it.
@@ -69,6 +85,7 @@ const (
 type connection struct {
 	api                              api
 	server, token, tokenFile, caFile string
+	minRevision                      string
 	timeout                          time.Duration
 }
 
@@ -88,7 +105,20 @@ func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...
 	if err != nil {
 		return *new(Client), err
 	}
-	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, connect.WithReadMaxBytes(maxAnswer)), nil
+	options := []connect.ClientOption{connect.WithReadMaxBytes(maxAnswer), connect.WithInterceptors(connect.UnaryInterceptorFunc(c.fresh))}
+	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, options...), nil
+}
+
+// fresh asks for an answer that is no older than the revision that is known, where a question can.
+func (c *connection) fresh(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
+		if m, ok := request.Any().(proto.Message); ok && c.minRevision != "" {
+			if field := m.ProtoReflect().Descriptor().Fields().ByName("min_revision"); field != nil {
+				m.ProtoReflect().Set(field, protoreflect.ValueOfString(c.minRevision))
+			}
+		}
+		return next(ctx, request)
+	}
 }
 
 // open checks the connection's settings.

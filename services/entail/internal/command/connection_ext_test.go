@@ -111,7 +111,7 @@ func TestTheDocumentedServerIsAskedUnlessAnotherIsNamed(t *testing.T) {
 }
 
 func TestKindsAreOfferedForTheFirstArgument(t *testing.T) {
-	for args, want := range map[string]string{"trace ": "store/", "replay ": "authorizationmodel/"} {
+	for args, want := range map[string]string{"trace ": "store/", "replay ": "authorizationmodel/", "trace": "rolebinding/\n", "replay": ":6\n"} {
 		if got := run(t, nil, "__complete", strings.TrimSpace(args), ""); !strings.Contains(got.out, want) {
 			t.Errorf("%s: %q", args, got.out)
 		}

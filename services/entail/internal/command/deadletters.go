@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 
@@ -13,10 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-const (
-	defaultLetters = 100
-	maxPage        = 1000
-)
+const defaultLetters = 100
 
 func newDeadLetters(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
@@ -33,22 +29,24 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 		limit   int
 	)
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List dead letters, newest first",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List dead letters, newest first",
+		Example: "  entail deadletters list\n  entail deadletters list --service tuple-sync --limit 10",
+		Args:    cobra.NoArgs,
 	}
 	q := syncQuestion(cmd, around)
 	cmd.Flags().StringVar(&service, "service", "", "only those of this service")
-	cmd.Flags().IntVar(&limit, "limit", defaultLetters, "at most this many")
+	bindLimit(cmd, &limit, defaultLetters, "at most this many")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if limit < 1 {
-			return fmt.Errorf("%w: --limit %d: at least one", exit.ErrUsage, limit)
-		}
 		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
-		letters, err := listLetters(cmd.Context(), client, service, limit)
+		letters := &syncv1.ListDeadLettersResponse{}
+		letters.DeadLetters, letters.NextPageToken, err = collect(limit, func(left int32, token string) ([]*syncv1.DeadLetter, string, error) {
+			page, err := client.ListDeadLetters(cmd.Context(), &syncv1.ListDeadLettersRequest{Service: service, PageSize: left, PageToken: token})
+			return page.GetDeadLetters(), page.GetNextPageToken(), err
+		})
 		if err != nil {
 			return err
 		}
@@ -57,31 +55,12 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// listLetters follows the pages until there are enough.
-func listLetters(ctx context.Context, client syncv1connect.SyncServiceClient, service string, limit int) (*syncv1.ListDeadLettersResponse, error) {
-	all := &syncv1.ListDeadLettersResponse{}
-	for {
-		page, err := client.ListDeadLetters(ctx, &syncv1.ListDeadLettersRequest{
-			Service:   service,
-			PageSize:  int32(min(limit-len(all.GetDeadLetters()), maxPage)),
-			PageToken: all.GetNextPageToken(),
-		})
-		if err != nil {
-			return nil, err
-		}
-		all.DeadLetters = append(all.GetDeadLetters(), page.GetDeadLetters()...)
-		all.NextPageToken = page.GetNextPageToken()
-		if all.GetNextPageToken() == "" || len(all.GetDeadLetters()) >= limit {
-			return all, nil
-		}
-	}
-}
-
 func newDeadLettersShow(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show one dead letter with its message",
-		Args:  cobra.ExactArgs(1),
+		Use:     "show ID",
+		Short:   "Show one dead letter with its message",
+		Example: "  entail deadletters show 17",
+		Args:    cobra.ExactArgs(1),
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -101,7 +80,8 @@ func newDeadLettersDiscard(around Surroundings) *cobra.Command {
 		Short: "Put a dead letter away",
 		Long: `discard puts a dead letter away that asks for nothing any more. A message that was
 no change at all leaves the bus with it. Nothing is processed: for that see replay.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  entail deadletters discard 17",
+		Args:    cobra.ExactArgs(1),
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

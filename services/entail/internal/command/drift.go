@@ -22,7 +22,7 @@ func newDrift(around Surroundings) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		drift, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift, &inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.Drift)
 		if err == nil && !drift.GetInStep() {
@@ -38,11 +38,11 @@ func newWatch(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "watch",
 		Short:   "Follow what roles imply: all that there is, and then each change, until interrupted",
-		Example: "  entail inferences watch -n team-a",
+		Example: "  entail inferences watch -n team-a\n  entail inferences watch -A",
 		Args:    cobra.NoArgs,
 	}
-	q := inferenceQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
+	q := inferenceWatch(cmd, around)
+	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
 	cmd.Flags().StringVar(&token, "resume", "", "go on after the `token` of an earlier message (-o json has it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		q.connection.timeout = 0 // It has no end of its own.

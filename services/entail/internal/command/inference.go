@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // maxReasons is the most that the API gives.
@@ -24,12 +25,12 @@ func newInferences(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "inferences",
 		Short:   "List what every role implies",
-		Example: "  entail inferences -n team-a\n  entail inferences --tree",
+		Example: "  entail inferences -n team-a\n  entail inferences -A --tree",
 		Args:    cobra.NoArgs,
 	}
 	cmd.AddCommand(newDrift(around), newWatch(around))
 	q := inferenceQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
+	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
 	cmd.Flags().BoolVar(&tree, "tree", false, "draw which role implies which by a rule of its own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		client, err := dial(&q.connection, q.client)
@@ -44,7 +45,12 @@ func newInferences(around Surroundings) *cobra.Command {
 		if tree {
 			table = report.Page.InferenceTree
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { table(p, all) })
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) {
+			table(p, all)
+			if len(all.GetInferences()) == 0 && namespace != "" {
+				_, _ = fmt.Fprintf(p.Out, "That is in namespace %s; -A is about all.\n", namespace)
+			}
+		})
 	}
 	return cmd
 }
@@ -77,7 +83,8 @@ func newExplainRoleBinding(around Surroundings) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace of the RoleBinding")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
+	completeFirst(cmd, cluster{around.Getenv}.of(kinds.RoleBindings(), &namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		_, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
 			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
@@ -96,7 +103,8 @@ func newWhoHas(around Surroundings) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd.Flags(), around.Getenv, &namespace, "namespace in question")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
+	completeFirst(cmd, cluster{around.Getenv}.roles(&namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		role, err := parseRole(args[0])
 		if err != nil {

@@ -31,6 +31,10 @@ type inferences struct {
 
 func (i *inferences) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
 	i.pages++
+	i.asked = r
+	if i.pages > 3 {
+		return &inferencev1.ListInferencesResponse{}, nil
+	}
 	page := &inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{
 		{Namespace: r.GetNamespace(), Parent: &inferencev1.Role{Name: fmt.Sprint("role", i.pages)}},
 	}}
@@ -41,11 +45,12 @@ func (i *inferences) ListInferences(_ context.Context, r *inferencev1.ListInfere
 }
 
 func (i *inferences) ExplainBinding(_ context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
-	i.explained = r
+	i.explained, i.asked = r, r
 	return &inferencev1.ExplainBindingResponse{Name: r.GetName(), Role: &inferencev1.Role{Name: "admin"}}, nil
 }
 
 func (i *inferences) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
+	i.asked = r
 	i.held = append(i.held, &inferencev1.WhoHasRoleRequest{Role: r.GetRole(), Namespace: r.GetNamespace(), PageToken: r.GetPageToken()})
 	answer := &inferencev1.WhoHasRoleResponse{Holders: []*inferencev1.Holder{{Subject: &inferencev1.Subject{Kind: "User", Name: "alice"}}}}
 	if len(i.held) == 1 {
@@ -55,7 +60,7 @@ func (i *inferences) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequ
 }
 
 func (i *inferences) PreviewRules(_ context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
-	i.previewed = r
+	i.previewed, i.asked = r, r
 	return &inferencev1.PreviewRulesResponse{Preview: i.preview}, nil
 }
 
@@ -75,6 +80,17 @@ func TestInferencesFollowsPages(t *testing.T) {
 	got := i.ask(t, "inferences", "-n", "team-a")
 	if got.code != 0 || i.pages != 3 || !strings.Contains(got.out, "role1") || !strings.Contains(got.out, "role3") || !strings.Contains(got.out, "team-a") {
 		t.Errorf("%d pages: %+v", i.pages, got)
+	}
+}
+
+func TestWhereThereIsNothingIsSaid(t *testing.T) {
+	for where, want := range map[string]string{
+		"-n team-a": "No role implies another.\nThat is in namespace team-a; -A is about all.\n", "-A": "No role implies another.\n",
+	} {
+		i := inferences{pages: 3}
+		if got := i.ask(t, append([]string{"inferences"}, strings.Fields(where)...)...); got.out != want || got.code != 0 {
+			t.Errorf("%s: %+v", where, got)
+		}
 	}
 }
 

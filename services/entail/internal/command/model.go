@@ -3,14 +3,13 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
-	"github.com/entail-dev/entail/services/entail/internal/input"
+	"github.com/entail-dev/entail/services/entail/internal/policycommand"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
@@ -50,21 +49,29 @@ func newModelShow(around Surroundings) *cobra.Command {
 func newModelPreview(around Surroundings) *cobra.Command {
 	var file, replaces string
 	cmd := &cobra.Command{
-		Use:     "preview STORE -f MODULE",
-		Short:   "Tell what a module would do to the model; nothing is written",
-		Example: "  entail model preview demo -f documents.fga\n  entail model preview demo -f documents.fga --replaces demo-documents",
-		Args:    cobra.ExactArgs(1),
+		Use:   "preview STORE -f FILE",
+		Short: "Tell what a module, or PolicyDocuments, would do to the model; nothing is written",
+		Long: `preview tells what would become of the model of a Store if a module in OpenFGA's language were
+an AuthorizationModel of it, or if policies were registered with it: files or a folder, in
+which manifests are the PolicyDocuments that they name and all else is one more.`,
+		Example: "  entail model preview demo -f documents.fga\n  entail model preview demo -f documents.fga --replaces demo-documents\n" +
+			"  entail model preview demo -f policy.yaml\n  entail model preview demo -f policy.yaml --replaces team-a/policy",
+		Args: cobra.ExactArgs(1),
 	}
 	q := storeQuestion(cmd, around)
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the module; - is standard input")
-	cmd.Flags().StringVar(&replaces, "replaces", "", "`name` of the AuthorizationModel whose module it replaces; - is the Store's core module")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the module, or file or folder with policies; - is standard input")
+	cmd.Flags().StringVar(&replaces, "replaces", "",
+		"`name` of the AuthorizationModel whose module it replaces, - for the Store's core module, or namespace/name of a PolicyDocument")
 	_ = cmd.MarkFlagRequired("filename") // The flag was defined two lines above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		module, err := readModule(cmd.InOrStdin(), file)
-		if err != nil {
-			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		documents, module, err := policycommand.Documents(cmd.InOrStdin(), file)
+		if err == nil && documents == nil && (len(module) == 0 || len(module) > maxModule) {
+			err = fmt.Errorf("%w: read module: %s holds nothing, or more than %d bytes", exit.ErrUsage, file, maxModule)
 		}
-		request := &storev1.PreviewModelRequest{Name: args[0], Module: module, Replaces: replaces}
+		if err != nil {
+			return err
+		}
+		request := &storev1.PreviewModelRequest{Name: args[0], Module: string(module), Documents: documents, Replaces: replaces}
 		preview, err := ask(cmd, q, storev1connect.StoreServiceClient.PreviewModel, request, report.Page.ModelPreview)
 		if err == nil && !preview.GetAccepted() {
 			err = errRejected
@@ -92,15 +99,4 @@ func newModelDiff(around Surroundings) *cobra.Command {
 		return err
 	}
 	return cmd
-}
-
-func readModule(in io.Reader, file string) (string, error) {
-	data, err := input.Read(in, file, maxModule+1)
-	if err != nil {
-		return "", fmt.Errorf("read module: %w", err)
-	}
-	if len(data) == 0 || len(data) > maxModule {
-		return "", fmt.Errorf("read module: %s holds nothing, or more than %d bytes", file, maxModule)
-	}
-	return string(data), nil
 }

@@ -3,9 +3,12 @@ package command_test
 import (
 	"context"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 )
@@ -66,6 +69,42 @@ func TestModelPreviewFailsWhenTheModuleWouldBeRejected(t *testing.T) {
 	for name, file := range map[string]string{"no file": "/nowhere", "nothing": written(t, ""), "too much": written(t, strings.Repeat("#", 256<<10+1))} {
 		if got := m.ask(t, "preview", "demo", "-f", file); got.code != 2 {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestModelPreviewTakesPolicies(t *testing.T) {
+	m := models{preview: &storev1.PreviewModelResponse{Message: "errors in the documents: 1", Findings: &policyv1.Findings{
+		Diagnostics: []*policyv1.Diagnostic{{
+			Place: &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0].name"}, Code: "E-DUP-ACTION", Message: "twice", Hint: "keep one",
+		}}, Total: 2, Truncated: true,
+	}}}
+	const document = "actions: []\n"
+	file, dir := written(t, document), t.TempDir()
+	manifest := filepath.Join(t.TempDir(), "a.json")
+	if err := os.WriteFile(manifest, []byte(`{"apiVersion": "iapl.infratographer.com/v1alpha1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m.ask(t, "preview", "demo", "-f", manifest); len(m.previewed.GetDocuments().GetFiles()) != 1 {
+		t.Errorf("asked %v", m.previewed)
+	}
+	for name, content := range map[string]string{"a.yaml": document, "b.yml": "unions: []\n", "a_test.yaml": "allow: []\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		path  string
+		files int
+	}{{file, 1}, {dir, 2}} {
+		got := m.ask(t, "preview", "demo", "-f", test.path, "--replaces", "team/lb")
+		const want = "Rejected: errors in the documents: 1\npolicydocument/team/lb: spec.actions[0].name: E-DUP-ACTION twice\n" +
+			"    hint: keep one\nE-LIMIT there are 2 findings, of which 1 are listed\n    hint: mend those that are listed, then look again\n"
+		if files := m.previewed.GetDocuments().GetFiles(); got.code != 1 || got.out != want || len(files) != test.files || string(files[0].GetContent()) != document {
+			t.Errorf("got %+v, asked %v", got, m.previewed)
+		}
+		if m.previewed.GetModule() != "" || m.previewed.GetReplaces() != "team/lb" {
+			t.Errorf("asked %v", m.previewed)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/input"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // maxManifest bounds a file of rules.
@@ -45,11 +46,12 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	q := inferenceQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the rules (default that in the file, or default)")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the rules, unless the file says another")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with ImpliedRoles to make or change; - is standard input")
 	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`name` of a rule to remove; several separated by commas")
+	completeFlag(cmd, "remove", cluster{around.Getenv}.of(kinds.ImpliedRoles(), &namespace).complete)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		request, err := previewRequest(cmd.InOrStdin(), file, namespace)
+		request, err := previewRequest(cmd.InOrStdin(), file, namespace, cmd.Flags().Changed("namespace"))
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
@@ -69,15 +71,18 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// previewRequest asks for the rules in a file, which must be of one namespace.
-func previewRequest(in io.Reader, file, namespace string) (*inferencev1.PreviewRulesRequest, error) {
-	request := &inferencev1.PreviewRulesRequest{Namespace: namespace}
+// previewRequest asks for the rules in a file, which must be of one namespace: the given one, if only that will do.
+func previewRequest(in io.Reader, file, namespace string, only bool) (*inferencev1.PreviewRulesRequest, error) {
+	request := &inferencev1.PreviewRulesRequest{}
+	if only {
+		request.Namespace = namespace
+	}
 	rules, err := readRules(in, file)
 	if err != nil {
 		return nil, err
 	}
 	for _, rule := range rules {
-		own := cmp.Or(rule.Namespace, namespace, "default")
+		own := cmp.Or(rule.Namespace, namespace)
 		if request.Namespace = cmp.Or(request.GetNamespace(), own); request.GetNamespace() != own {
 			return nil, fmt.Errorf("rule %s is of namespace %s, others of %s: preview one namespace at a time", rule.Name, own, request.GetNamespace())
 		}
@@ -88,7 +93,7 @@ func previewRequest(in io.Reader, file, namespace string) (*inferencev1.PreviewR
 			Child:  &inferencev1.Role{Kind: says.ChildKind, Name: says.ChildRole},
 		})
 	}
-	request.Namespace = cmp.Or(request.GetNamespace(), "default")
+	request.Namespace = cmp.Or(request.GetNamespace(), namespace)
 	return request, nil
 }
 

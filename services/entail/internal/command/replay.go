@@ -18,12 +18,12 @@ func newReplay(around Surroundings) *cobra.Command {
 		Short: "Make every service process an object again",
 		Long: `replay publishes the present state of an object again, named by a dead letter or
 by itself. It never brings back an older state.`,
-		Example:           "  entail replay 17\n  entail replay store/demo",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeKind,
+		Example: "  entail replay 17\n  entail replay store/demo",
+		Args:    cobra.ExactArgs(1),
 	}
 	q := syncQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
+	completeFirst(cmd, cluster{around.Getenv}.objects(&namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := dial(&q.connection, q.client)
 		if err != nil {

@@ -26,7 +26,12 @@ type Surroundings struct {
 func Run(ctx context.Context, args []string, around Surroundings) int {
 	started := false
 	root := newRoot(around)
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		// Cobra asks this, too, but only afterwards.
+		err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+		started = err == nil
+		return err
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -37,7 +42,7 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 		err = fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	if !errors.Is(err, exit.ErrTold) {
-		_, _ = fmt.Fprintln(around.Err, "entail:", describe(err))
+		writeFailure(around.Err, args, err)
 	}
 	return exit.Code(err)
 }
@@ -56,8 +61,8 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.SetErr(around.Err)
 	root.AddCommand(
 		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
-		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newPreview(around), newModel(around),
-		policycommand.New(policyServer(around)), newVersion(),
+		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newPreview(around), newModel(around), newTuples(around),
+		newManifests(), policycommand.New(policyServer(around)), newVersion(),
 	)
 	return root
 }

@@ -10,9 +10,10 @@ import (
 
 func newStatus(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Tell how far every service has come",
-		Args:  cobra.NoArgs,
+		Use:     "status",
+		Short:   "Tell how far every service has come",
+		Example: "  entail status\n  entail status -o json",
+		Args:    cobra.NoArgs,
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

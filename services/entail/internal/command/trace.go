@@ -25,14 +25,14 @@ func newTrace(around Surroundings) *cobra.Command {
 		wait      time.Duration
 	)
 	cmd := &cobra.Command{
-		Use:               "trace KIND/NAME",
-		Short:             "Tell an object's way: observed, published, applied by whom and when",
-		Example:           "  entail trace store/demo\n  entail trace authorizationmodel/demo-documents --wait 10s -o json",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeKind,
+		Use:     "trace KIND/NAME",
+		Short:   "Tell an object's way: observed, published, applied by whom and when",
+		Example: "  entail trace store/demo\n  entail trace authorizationmodel/demo-documents --wait 10s -o json",
+		Args:    cobra.ExactArgs(1),
 	}
 	q := syncQuestion(cmd, around)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object, when its kind has one")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
+	completeFirst(cmd, cluster{around.Getenv}.objects(&namespace))
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until every service is done with the newest state; fail when one has rejected it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		object, err := parseObject(args[0], namespace)

@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 
 	"github.com/spf13/cobra"
@@ -22,16 +23,21 @@ keeps their state over restarts. Ctrl-C stops them in order; a second one at onc
 A cluster of yours is used instead of the local API server only when asked for, by
 --kubeconfig or --use-cluster: KUBECONFIG alone is not enough, for it may lead anywhere.
 
-Every service has an account of its own, with the rights in deploy/base and no others. In
-a cluster of yours that needs your right to impersonate serviceaccounts in the namespace
-entail-system; without it services act as you, and no accounts are made.
+--set gives a service one of its flags, as often as there are some to give; a wrong name is
+answered with those that there are.
+
+Every service has an account of its own, with the rights that "entail manifests base/SERVICE"
+prints and no others. In a cluster of yours that needs your right to impersonate
+serviceaccounts in the namespace entail-system; without it services act as you, and no
+accounts are made.
 
 Who writes ImpliedRoles, and binds what implies others, is judged by webhooks. The API
 server of a cluster of yours must reach this machine for that: --admission-url says
 where. Without it no ImpliedRoles hold there. The webhooks stay when up ends, and then
 let only administrators write: delete ValidatingWebhookConfiguration entail-implied-role
 when you are done.`,
-		Args: cobra.NoArgs,
+		Example: "  entail up --samples builtin\n  entail up --set tuple-sync.allow-member-tuples-enabled=true --set store-sync.resync=1m",
+		Args:    cobra.NoArgs,
 	}
 	cfg.BindFlags(cmd.Flags())
 	format.Bind(cmd)
@@ -78,12 +84,12 @@ Entail is ready after %.1f s. State and logs are in %s.
 	cmd.Printf(`
 Then try:
 
-  kubectl apply -f deploy/samples/store.yaml
+  %[2]s manifests samples/store.yaml | kubectl apply -f -
   kubectl get stores,authorizationmodels
-  bin/entail trace store/demo
-  curl -s %s/entail.tuple.v1.TupleService/Check -H 'Content-Type: application/json' \
+  %[2]s trace store/demo
+  curl -s %[1]s/entail.tuple.v1.TupleService/Check -H 'Content-Type: application/json' \
     -d '{"store":"demo","key":{"object":"document:roadmap","relation":"viewer","user":"user:beth"}}'
 
 Ctrl-C stops everything; the next start goes on where this one ends.
-`, e.TupleService)
+`, e.TupleService, os.Args[0])
 }

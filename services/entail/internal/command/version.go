@@ -13,9 +13,10 @@ import (
 func newVersion() *cobra.Command {
 	format := report.Table
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Tell which build this is",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Tell which build this is",
+		Example: "  entail version -o json",
+		Args:    cobra.NoArgs,
 	}
 	format.Bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -34,30 +34,32 @@ func (e classError) ExitCode() int {
 	}[e.class]
 }
 
-func newDiff() *cobra.Command {
+func newDiff(server Server) *cobra.Command {
 	var options policy.Options
 	format := report.Table
 	cmd := &cobra.Command{
-		Use:   "diff OLD NEW",
+		Use:   "diff OLD NEW | diff NEW... --store STORE",
 		Short: "Tell what a change of a policy means",
-		Long: fmt.Sprintf(`diff compares the meaning of two policies, each a file or a folder. The worst class of a
-change is the exit code: 0 none or harmless, %d narrowing, %d widening, %d breaking for ids,
-%d breaking for data.`, exitNarrowing, exitWidening, exitBreakingIDs, exitBreakingData),
-		Example: "  entail policy diff main/policies policies",
-		Args:    cobra.ExactArgs(2),
+		Long: fmt.Sprintf(`diff compares the meaning of two policies, each a file or a folder; with --store, what is
+registered for a Store with what it would be with files in it. There, a manifest takes the
+place of the object that it names. The worst class of a change is the exit code: 0 none or
+harmless, %d narrowing, %d widening, %d breaking for ids, %d breaking for data.`, exitNarrowing, exitWidening, exitBreakingIDs, exitBreakingData),
+		Example: "  entail policy diff main/policies policies\n  entail policy diff mine.yaml --store demo",
 	}
 	bindPolicyOptions(cmd.Flags(), &options)
 	format.Bind(cmd)
+	r := newRegistered(cmd, server)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if r.store != "" {
+			return cobra.MinimumNArgs(1)(cmd, args)
+		}
+		return cobra.ExactArgs(2)(cmd, args)
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		before, err := findingsOf(format, options).policy(cmd, args[:1])
+		changes, err := r.changes(cmd, args, findingsOf(format, options))
 		if err != nil {
 			return err
 		}
-		after, err := findingsOf(format, options).policy(cmd, args[1:])
-		if err != nil {
-			return err
-		}
-		changes := diff.Policies(before, after)
 		document, err := diff.JSON(changes)
 		if err != nil {
 			return err
@@ -71,6 +73,26 @@ change is the exit code: 0 none or harmless, %d narrowing, %d widening, %d break
 		return nil
 	}
 	return cmd
+}
+
+// changes are what is different in files, from what is registered or from other files.
+func (r *registered) changes(cmd *cobra.Command, paths []string, f *findings) ([]diff.Change, error) {
+	if r.store == "" {
+		before, err := f.policy(cmd, paths[:1])
+		if err != nil {
+			return nil, err
+		}
+		after, err := f.policy(cmd, paths[1:])
+		if err != nil {
+			return nil, err
+		}
+		return diff.Policies(before, after), nil
+	}
+	changes, found, files, err := r.diff(cmd, paths, f.options)
+	if f.files = files; err == nil && len(found) > 0 {
+		err = f.write(f.output(cmd, found), found)
+	}
+	return changes, err
 }
 
 func newExplain() *cobra.Command {

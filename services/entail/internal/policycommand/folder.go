@@ -107,7 +107,7 @@ func (r *reader) folder(dir string, found *files) error {
 		name := filepath.Join(dir, entry.Name())
 		info, err := os.Stat(name)
 		switch {
-		case strings.HasPrefix(entry.Name(), "."):
+		case strings.HasPrefix(entry.Name(), "."), err != nil && !isYAML(name):
 			continue
 		case err != nil:
 			return err

@@ -100,8 +100,14 @@ func (f *formatting) format(cmd *cobra.Command, file syntax.File) error {
 	switch {
 	case f.list && same, f.write && same:
 		return nil
-	case f.list:
+	case f.list && f.findings.format == asText:
 		return fmt.Errorf("%s: %w", file.Name, errUnformatted)
+	case f.list:
+		f.found = append(f.found, policy.Diagnostic{
+			Place: policy.Place{File: file.Name}, Code: policy.CodeUnformatted, Severity: policy.Error,
+			Message: "the file is " + errUnformatted.Error(), Hint: "have `entail policy fmt -w` write it",
+		})
+		return nil
 	case f.write && file.Name != "-":
 		if err := replaceFile(file.Name, out); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)

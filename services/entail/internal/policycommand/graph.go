@@ -11,28 +11,40 @@ import (
 )
 
 func newGraph() *cobra.Command {
-	var to, types, acts, owner string
+	var (
+		to string
+		c  choice
+	)
 	cmd := &cobra.Command{
-		Use:     "graph FILE...",
-		Short:   "Draw types, relations, and the actions that flow along them",
-		Example: "  entail policy graph policies/ > policy.svg\n  entail policy graph policies/ --as mermaid --types '^load'",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "graph FILE...",
+		Short: "Draw types, relations, and the actions that flow along them",
+		Long: `graph draws types, relations, and the actions that flow along them. Of many types, actions are
+counted in place of listed, and unions have boxes of their own: --collapse '.*' draws a box
+for each service, and --focus TYPE what a type is connected with.`,
+		Example: "  entail policy graph policies/ > policy.svg\n  entail policy graph policies/ --as mermaid --types '^load'\n" +
+			"  entail policy graph policies/ --focus loadbalancer --depth 2 --collapse '.*'",
+		Args: cobra.MinimumNArgs(1),
 	}
 	f := newFindings(cmd)
 	cmd.Flags().StringVar(&to, "as", "svg", "svg, dot or mermaid")
-	cmd.Flags().StringVar(&types, "types", "", "only types that this `expression` matches, and their neighbours")
-	cmd.Flags().StringVar(&acts, "actions", "", "only actions that this `expression` matches")
-	cmd.Flags().StringVar(&owner, "owners", "", "only what services provide whose names this `expression` matches")
+	cmd.Flags().StringVar(&c.types, "types", "", "only types that this `expression` matches, and their neighbours")
+	cmd.Flags().StringVar(&c.actions, "actions", "", "only actions that this `expression` matches")
+	cmd.Flags().StringVar(&c.owners, "owners", "", "only what services provide whose names this `expression` matches")
+	cmd.Flags().StringVar(&c.filter.Focus, "focus", "", "only what is near to this `type`")
+	cmd.Flags().IntVar(&c.filter.Depth, "depth", 1, "how many arrows away from --focus that may be")
+	cmd.Flags().StringVar(&c.collapse, "collapse", "", "one box for the types of each service whose name this `expression` matches, but for that of --focus")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		filter, err := newFilter(types, acts, owner)
-		if err != nil {
+		if err := c.compile(); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
 		p, err := f.policy(cmd, args)
 		if err != nil {
 			return err
 		}
-		return draw(cmd, graph.Of(p, filter), to)
+		if err := c.filter.Validate(p); err != nil {
+			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		}
+		return draw(cmd, graph.Of(p, c.filter), to)
 	}
 	return cmd
 }
@@ -52,18 +64,25 @@ func draw(cmd *cobra.Command, g *graph.Graph, to string) error {
 	return nil
 }
 
-// newFilter compiles expressions; an empty one filters nothing.
-func newFilter(types, actions, owners string) (graph.Filter, error) {
-	var filter graph.Filter
-	for expression, compiled := range map[*string]**regexp.Regexp{&types: &filter.Types, &actions: &filter.Actions, &owners: &filter.Owners} {
+// choice is what flags say of what is drawn.
+type choice struct {
+	filter                           graph.Filter
+	types, actions, owners, collapse string
+}
+
+// compile compiles expressions; an empty one filters nothing.
+func (c *choice) compile() error {
+	for expression, compiled := range map[*string]**regexp.Regexp{
+		&c.types: &c.filter.Types, &c.actions: &c.filter.Actions, &c.owners: &c.filter.Owners, &c.collapse: &c.filter.Collapse,
+	} {
 		if *expression == "" {
 			continue
 		}
 		made, err := regexp.Compile(*expression)
 		if err != nil {
-			return filter, fmt.Errorf("read filter: %w", err)
+			return fmt.Errorf("read filter: %w", err)
 		}
 		*compiled = made
 	}
-	return filter, nil
+	return nil
 }

@@ -21,16 +21,47 @@ func TestJSONIsJSONWhateverIsFound(t *testing.T) {
 			got := run(t, append(args, "-o", "json")...)
 			out := got.out + got.err
 			var found []struct{ Code string }
-			if name == "fmt" {
-				// What would change is listed, too.
-				var rest string
-				out, rest, _ = strings.Cut(got.err, "\n]\n")
-				if out += "]"; !strings.Contains(rest, "bad.yaml: not formatted") {
-					t.Errorf("it does not list what would change: %+v", got)
-				}
+			if name == "fmt" && !strings.Contains(out, "E-UNFORMATTED") {
+				t.Errorf("it does not list what would change: %+v", got)
 			}
 			if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) == 0 || got.code != 1 || (got.out == "") == (got.err == "") {
 				t.Errorf("%v: %+v", err, got)
+			}
+		})
+	}
+}
+
+func TestWhatGoesWrongIsJSON(t *testing.T) {
+	inFolder(t, map[string]string{"good.yaml": volume, "other.yaml": strings.Replace(volume, "storvol", "volstor", 1), "access.yaml": strings.Replace(assertions, "allow", "deny", 1)})
+	for name, test := range map[string]struct {
+		args   []string
+		code   int
+		says   string
+		answer bool
+	}{
+		"a file that is not there":  {[]string{"check", "nowhere.yaml", "-o", "json"}, 2, "no such file", false},
+		"SARIF of such a file":      {[]string{"check", "nowhere.yaml", "--output=sarif"}, 2, "no such file", false},
+		"YAML of such a file":       {[]string{"diff", "nowhere.yaml", "good.yaml", "-oyaml"}, 2, "no such file", false},
+		"an argument missing":       {[]string{"check", "-o", "json"}, 2, "at least 1 arg", false},
+		"an unknown flag before it": {[]string{"check", "--bogus", "-o", "json"}, 2, "unknown flag: --bogus", false},
+		"an unknown flag after it":  {[]string{"check", "good.yaml", "-o=json", "--bogus", "x"}, 2, "unknown flag: --bogus", false},
+		"an unknown target":         {[]string{"compile", "good.yaml", "-t", "rego", "-o", "json"}, 2, "none of spicedb", false},
+		"a type that is not there":  {[]string{"explain", "volum", "get", "-f", "good.yaml", "-o", "json"}, 2, "volume", false},
+		"a server that is away":     {[]string{"check", "good.yaml", "--store", "demo", "--server", "http://127.0.0.1:1", "-o", "json"}, 4, "is `entail up` running?", false},
+		"a change of a class":       {[]string{"diff", "good.yaml", "other.yaml", "-o", "json"}, 12, "breaking-for-ids", true},
+		"an assertion that fails":   {[]string{"test", "good.yaml", "-a", "access.yaml", "-o", "json"}, 1, "assertions failed", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, test.args...)
+			var failure struct {
+				Error    string
+				ExitCode int
+			}
+			if err := json.Unmarshal([]byte(got.err), &failure); err != nil || failure.ExitCode != test.code || got.code != test.code || !strings.Contains(failure.Error, test.says) {
+				t.Errorf("%v: %+v", err, got)
+			}
+			if json.Valid([]byte(got.out)) != test.answer {
+				t.Errorf("the answer is %q", got.out)
 			}
 		})
 	}

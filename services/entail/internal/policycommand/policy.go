@@ -22,11 +22,11 @@ func New(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, compile, test and compare authorization policies",
-		Long: `policy works on the files and folders of an authorization policy; only check --store needs a server.
+		Long: `policy works on the files and folders of an authorization policy; only --store needs a server.
 - stands for standard input. All of a command's files are one policy.`,
 	}
 	cmd.AddCommand(
-		newCheck(server), newCompile(), newTest(), newDiff(),
+		newCheck(server), newCompile(), newTest(), newDiff(server),
 		newLint(), newFmt(), newGraph(), newExplain(),
 	)
 	return cmd

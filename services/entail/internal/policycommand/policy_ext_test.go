@@ -51,7 +51,7 @@ func put(t *testing.T, file, content string) string {
 }
 
 func TestPolicyReadsManifestsOfPolicyDocuments(t *testing.T) {
-	sample := filepath.Join("..", "..", "..", "..", "deploy", "samples", "policy", "documents.yaml")
+	sample := filepath.Join("..", "..", "..", "..", "deploy", "samples", "policydocuments", "loadbalancer.yaml")
 	if got := run(t, "check", sample); got.code != 0 || got.out+got.err != "" {
 		t.Errorf("check: %+v", got)
 	}
@@ -81,7 +81,7 @@ func TestADocumentIsCheckedBesideOthers(t *testing.T) {
 	if got := run(t, "check", filepath.Join(dir, "a.yaml"), "--with", filepath.Join(dir, "b.yaml")); got.code != 0 || strings.Contains(got.out, "unused") {
 		t.Errorf("what others are warned of: %+v", got)
 	}
-	sample := filepath.Join("..", "..", "..", "..", "deploy", "samples", "policy", "documents.yaml")
+	sample := filepath.Join("..", "..", "..", "..", "deploy", "samples", "policydocuments", "loadbalancer.yaml")
 	if got := run(t, "check", sample, "--with", sample); got.code != 0 {
 		t.Errorf("manifests in the place of themselves: %+v", got)
 	}
@@ -355,7 +355,10 @@ func TestPolicyGraphDrawsInEveryFormat(t *testing.T) {
 	if got := run(t, "graph", dir, "--as", "dot", "--types", "^tenant$"); got.code != 0 || !strings.Contains(got.out, "tenant") || strings.Contains(got.out, "project") {
 		t.Errorf("filtered: %+v", got)
 	}
-	for _, args := range [][]string{{"--as", "png"}, {"--types", "("}} {
+	if got := run(t, "graph", dir, "--as", "dot", "--focus", "project", "--depth", "1", "--collapse", "."); got.code != 0 || !strings.Contains(got.out, "owner load-balancer-api") || !strings.Contains(got.out, `"project"`) {
+		t.Errorf("focused: %+v", got)
+	}
+	for _, args := range [][]string{{"--as", "png"}, {"--types", "("}, {"--collapse", "("}, {"--focus", "nobody"}} {
 		if got := run(t, append([]string{"graph", dir}, args...)...); got.code != 2 {
 			t.Errorf("%v: %+v", args, got)
 		}

@@ -1,32 +1,38 @@
 package policycommand
 
 import (
-	"context"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/report"
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/diff"
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Server binds the flags of the connection to the PolicyService, and returns how to ask it.
-type Server func(*pflag.FlagSet) Check
+// Server binds the flags of the connection to the PolicyService, and returns what makes a client.
+type Server func(*pflag.FlagSet) Dial
 
-// Check asks the PolicyService.
-type Check func(context.Context, *policyv1.CheckPolicyRequest) (*policyv1.CheckPolicyResponse, error)
+// Dial makes a client of the PolicyService.
+type Dial func() (policyv1connect.PolicyServiceClient, error)
 
-// registered says which documents of a Store a policy is checked beside.
+// registered says which documents of a Store files are one policy with.
 type registered struct {
-	ask      Check
+	dial     Dial
 	store    string
 	replaces []string
 }
 
 func newRegistered(cmd *cobra.Command, server Server) *registered {
-	r := &registered{ask: server(cmd.Flags())}
-	cmd.Flags().StringVar(&r.store, "store", "", "check beside what is registered for the Store of this `name`")
+	r := &registered{dial: server(cmd.Flags())}
+	cmd.Flags().StringVar(&r.store, "store", "", "have the files beside what is registered for the Store of this `name`")
 	cmd.Flags().StringSliceVar(&r.replaces, "replaces", nil,
 		"PolicyDocuments of the Store, as `namespace/name`, that the files are a new version of; manifests say so themselves")
 	return r
@@ -34,30 +40,84 @@ func newRegistered(cmd *cobra.Command, server Server) *registered {
 
 // check sends the files to the service, and returns what it found in them.
 func (r *registered) check(cmd *cobra.Command, paths []string, o policy.Options) (policy.Diagnostics, []syntax.File, error) {
+	request, files, err := r.policy(cmd, paths, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := r.dial()
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := client.CheckPolicy(cmd.Context(), &policyv1.CheckPolicyRequest{Policy: request})
+	return report.Diagnostics(answer.GetFindings()), files, err
+}
+
+// diff asks the service what the files would change, were they registered. What was found in them is
+// the answer where it is errors.
+func (r *registered) diff(cmd *cobra.Command, paths []string, o policy.Options) ([]diff.Change, policy.Diagnostics, []syntax.File, error) {
+	request, files, err := r.policy(cmd, paths, o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	client, err := r.dial()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	before := &policyv1.Policy{Source: &policyv1.Policy_Store{Store: r.store}, Options: request.GetOptions()}
+	answer, err := client.DiffPolicies(cmd.Context(), &policyv1.DiffPoliciesRequest{Old: before, New: request})
+	var changes []diff.Change
+	for _, c := range answer.GetChanges() {
+		changes = append(changes, change(c))
+	}
+	if answer.GetTruncated() {
+		changes = append(changes, diff.Change{
+			Class: change(answer.GetChanges()[len(changes)-1]).Class, Name: "more",
+			Message: fmt.Sprintf("and %d more", int(answer.GetTotal())-len(changes)),
+		})
+	}
+	found := report.Diagnostics(answer.GetNewFindings())
+	if is := report.Diagnostics(answer.GetOldFindings()); is.HasErrors() {
+		found = found.Join(is)
+	}
+	return changes, found, files, err
+}
+
+// policy is the policy of the files beside what is registered.
+func (r *registered) policy(cmd *cobra.Command, paths []string, o policy.Options) (*policyv1.Policy, []syntax.File, error) {
 	files, err := policyFiles(cmd.InOrStdin(), paths)
 	if err != nil {
 		return nil, nil, err
 	}
-	sent := &policyv1.Files{}
-	for _, f := range files {
-		sent.Files = append(sent.Files, &policyv1.File{Name: f.Name, Content: f.Content})
-	}
-	request := &policyv1.Policy{Source: &policyv1.Policy_Files{Files: sent}, Beside: r.store, Replaces: r.replaces}
+	request := &policyv1.Policy{Source: &policyv1.Policy_Files{Files: message(files)}, Beside: r.store, Replaces: r.replaces}
 	if chosen(cmd.Flags()) {
 		request.Options = &policyv1.Options{
 			Strict: o.Strict, RoleSuffix: o.RoleSuffix, RoleType: o.RoleType, RoleRelation: o.RoleRelation,
 			SubjectTypes: o.SubjectTypes, Partial: o.Partial,
 		}
 	}
-	answer, err := r.ask(cmd.Context(), &policyv1.CheckPolicyRequest{Policy: request})
+	return request, files, nil
+}
+
+// Documents are the files that a path leads to, if they are of a policy: text is that of the only one otherwise.
+func Documents(in io.Reader, path string) (documents *policyv1.Files, text []byte, err error) {
+	files, err := policyFiles(in, []string{path})
 	if err != nil {
 		return nil, nil, err
 	}
-	var found policy.Diagnostics
-	for _, d := range answer.GetFindings().GetDiagnostics() {
-		found = append(found, diagnostic(d))
+	if len(files) == 1 {
+		if text := files[0].Content; !isPolicy.Match(text) && !bytes.HasPrefix(text, []byte("{")) {
+			return nil, text, nil
+		}
 	}
-	return found, files, nil
+	return message(files), nil, nil
+}
+
+func message(files []syntax.File) *policyv1.Files {
+	m := &policyv1.Files{}
+	for _, f := range files {
+		m.Files = append(m.Files, &policyv1.File{Name: f.Name, Content: f.Content})
+	}
+	return m
 }
 
 // chosen reports whether a flag asks for options other than those of the Store.
@@ -68,17 +128,10 @@ func chosen(flags *pflag.FlagSet) bool {
 	return changed
 }
 
-func diagnostic(m *policyv1.Diagnostic) policy.Diagnostic {
-	d := policy.Diagnostic{
-		Place: place(m.GetPlace()), Code: policy.Code(m.GetCode()), Message: m.GetMessage(), Hint: m.GetHint(),
-		Severity: policy.Code(m.GetCode()).Severity(),
+func change(m *policyv1.Change) diff.Change {
+	class := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(m.GetClass().String(), "CLASS_")), "_", "-")
+	return diff.Change{
+		Class: diff.Class(class), What: diff.What(m.GetWhat()), Type: m.GetType(), Name: m.GetName(), Message: m.GetMessage(),
+		Old: report.Place(m.GetOld()), New: report.Place(m.GetNew()),
 	}
-	for _, r := range m.GetRelated() {
-		d.Also(place(r.GetPlace()), r.GetMessage())
-	}
-	return d
-}
-
-func place(m *policyv1.Place) policy.Place {
-	return policy.Place{File: m.GetFile(), Document: int(m.GetDocument()), Line: int(m.GetLine()), Column: int(m.GetColumn()), Path: m.GetPath()}
 }

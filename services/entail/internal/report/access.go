@@ -58,8 +58,11 @@ func origin(o inferencev1.Origin) string {
 	return strings.ToLower(strings.TrimPrefix(o.String(), "ORIGIN_"))
 }
 
-// Drift lists the RoleBindings that are not as they should be.
+// Drift lists the RoleBindings that are not as they should be, and the rules that nobody judged.
 func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
+	for _, rule := range m.GetUnjudged() {
+		p.linef("Rule %s was written while nobody judged who writes rules.", rule)
+	}
 	if m.GetInStep() {
 		p.linef("All is as it should be.")
 		return

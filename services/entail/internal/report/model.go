@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	policyreport "github.com/entail-dev/entail/services/policy/report"
 )
 
 // Model shows a live model.
@@ -28,6 +29,9 @@ func (p Page) Provenance(m *storev1.GetModelResponse) {
 func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 	if !m.GetAccepted() {
 		p.linef("Rejected: %s", m.GetMessage())
+		if found := Diagnostics(m.GetFindings()); len(found) > 0 {
+			p.text(policyreport.Text(found))
+		}
 		return
 	}
 	if m.GetMessage() != "" {

@@ -45,7 +45,7 @@ func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
 		return nil, fmt.Errorf("making a client to judge by: %w", err)
 	}
 	rules := newRules(objects, policy)
-	return &Guard{rules: rules, rights: &rights{typed}, scope: newScope(rules.namespaces, policy)}, nil
+	return &Guard{rules: rules, rights: &rights{kube: typed}, scope: newScope(rules.namespaces, policy)}, nil
 }
 
 // Webhooks are what the API server is to ask.

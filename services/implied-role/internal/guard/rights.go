@@ -1,20 +1,18 @@
 package guard
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/pager"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
@@ -27,7 +25,10 @@ const (
 )
 
 // rights finds out what somebody may do. It asks the API server, every time.
-type rights struct{ kube kubernetes.Interface }
+type rights struct {
+	kube  kubernetes.Interface
+	reads singleflight.Group
+}
 
 // almighty tells whether a user may bind everything in a namespace: a member of system:masters may, whoever
 // is asked.
@@ -140,57 +141,4 @@ func (r *rights) permits(ctx context.Context, namespace string, role infer.Role)
 		return nil, fmt.Errorf("reading Role %s: %w", role.Name, err)
 	}
 	return found.Rules, nil
-}
-
-// heldBy is what all roles permit that are bound to a user in a namespace or everywhere.
-func (r *rights) heldBy(ctx context.Context, who user, namespace string) ([]rbacv1.PolicyRule, error) {
-	roles := map[infer.Role]struct{}{}
-	note := func(ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
-		if slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return isSubject(who, s, namespace) }) {
-			roles[infer.Role{Name: ref.Name, Cluster: ref.Kind == infer.KindClusterRole}] = struct{}{}
-		}
-	}
-	everywhere := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return r.kube.RbacV1().ClusterRoleBindings().List(ctx, options)
-	})
-	here := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return r.kube.RbacV1().RoleBindings(namespace).List(ctx, options)
-	})
-	for _, bindings := range []*pager.ListPager{everywhere, here} {
-		err := bindings.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-			switch b := object.(type) {
-			case *rbacv1.ClusterRoleBinding:
-				note(b.RoleRef, b.Subjects)
-			case *rbacv1.RoleBinding:
-				note(b.RoleRef, b.Subjects)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
-		}
-	}
-	var held []rbacv1.PolicyRule
-	for role := range roles {
-		permits, err := r.permits(ctx, namespace, role)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		held = append(held, permits...)
-	}
-	return held, nil
-}
-
-// isSubject tells whether a subject of a binding is a user, as Kubernetes does. A ServiceAccount
-// without a namespace is one of the binding's.
-func isSubject(who user, s rbacv1.Subject, namespace string) bool {
-	switch s.Kind {
-	case rbacv1.UserKind:
-		return s.Name == who.Username
-	case rbacv1.GroupKind:
-		return slices.Contains(who.Groups, s.Name)
-	case rbacv1.ServiceAccountKind:
-		return who.Username == "system:serviceaccount:"+cmp.Or(s.Namespace, namespace)+":"+s.Name
-	}
-	return false
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/admission"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -29,6 +31,9 @@ const (
 type rules struct {
 	objects dynamic.Interface
 	policy  infer.Policy
+	// most is how many rules of a namespace are listed at most.
+	most  int
+	reads singleflight.Group
 
 	mu    sync.Mutex
 	view  *view.View
@@ -39,8 +44,9 @@ type rules struct {
 }
 
 func newRules(objects dynamic.Interface, policy infer.Policy) *rules {
+	most := policy.MaxRules
 	policy.MaxRules, policy.Excluded = math.MaxInt, nil // Those that do not hold yet may do so later.
-	return &rules{objects: objects, policy: policy, ruleSets: map[string]*infer.RuleSet{}}
+	return &rules{objects: objects, policy: policy, most: most, ruleSets: map[string]*infer.RuleSet{}}
 }
 
 // Follow lets the guard decide by a view, as long as that is known to be current. Call it before
@@ -69,35 +75,50 @@ func (r *rules) forget(namespace string) {
 }
 
 // of is what the rules of a namespace say, by the API server's own word: either they are few, or the
-// view holds just as many and all that the watcher has told of, or all of them are listed.
+// view holds just as many and all that the watcher has told of, or all of them are listed. However
+// many ask in a namespace, one after the other reads for all.
 func (r *rules) of(ctx context.Context, namespace string) (*infer.RuleSet, error) {
+	return shared(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.read(ctx, namespace) })
+}
+
+func (r *rules) read(ctx context.Context, namespace string) (*infer.RuleSet, error) {
 	page, err := r.page(ctx, namespace, metav1.ListOptions{Limit: fewRules})
 	if err != nil {
 		return nil, err
 	}
 	if remaining := page.GetRemainingItemCount(); page.GetContinue() != "" && remaining != nil {
-		if ruleSet := r.held(ctx, namespace, len(page.Items)+int(*remaining)); ruleSet != nil {
+		count := len(page.Items) + int(*remaining)
+		if ruleSet := r.held(ctx, namespace, count); ruleSet != nil {
 			return ruleSet, nil
 		}
-	}
-	items := page.Items
-	for page.GetContinue() != "" {
-		if page, err = r.page(ctx, namespace, metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
-			return nil, err
+		if count > r.most {
+			return nil, admission.Refuse("namespace %s has %d rules, more than the %d that are looked at: delete some", namespace, count, r.most)
 		}
-		items = append(items, page.Items...)
 	}
-	list := make([]infer.Rule, 0, len(items))
-	for _, item := range items {
+	list, err := rulesOf(page, nil)
+	for err == nil && page.GetContinue() != "" {
+		if page, err = r.page(ctx, namespace, metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err == nil {
+			list, err = rulesOf(page, list)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return infer.NewRuleSet(namespace, list, r.policy), nil
+}
+
+// rulesOf adds the rules of a page to others.
+func rulesOf(page *unstructured.UnstructuredList, others []infer.Rule) ([]infer.Rule, error) {
+	for _, item := range page.Items {
 		var rule rolev1alpha1.ImpliedRoles
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &rule); err != nil {
 			return nil, fmt.Errorf("decoding rule %s: %w", item.GetName(), err)
 		}
 		if rule.DeletionTimestamp == nil {
-			list = append(list, state.RuleOf(&rule))
+			others = append(others, state.RuleOf(&rule))
 		}
 	}
-	return infer.NewRuleSet(namespace, list, r.policy), nil
+	return others, nil
 }
 
 // namespaces lists those with rules, by the API server's own word.

@@ -16,16 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/admission"
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/bootclock"
 )
 
-const (
-	// maxNamespaces are named; beyond, all are covered.
-	maxNamespaces = 5000
-	// settling is how long the API server may take to learn where it is to ask.
-	settling = time.Second
-)
+// maxNamespaces are named; beyond, all are covered.
+const maxNamespaces = 5000
 
 // scope is the namespaces in which RoleBindings are judged: those that have, or had, a rule. It is
 // kept in the configuration itself, where all replicas find it, and only grows: a rule may be under
@@ -62,11 +59,12 @@ func (s *scope) Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1
 	if equality.Semantic.DeepEqual(is, all) {
 		return all, nil
 	}
-	if named, ok := namedBy(is); ok {
-		for _, name := range named {
-			names[name] = struct{}{}
-		}
-	} else {
+	named, ours := namedBy(is)
+	for _, name := range named {
+		names[name] = struct{}{}
+	}
+	s.uncover(names)
+	if !ours {
 		var err error
 		if names, err = s.list(ctx); err != nil {
 			return nil, err
@@ -87,6 +85,14 @@ func (s *scope) Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1
 	return selector(metav1.LabelSelectorOpIn, slices.Sorted(maps.Keys(names))...), nil
 }
 
+// uncover forgets all but what is registered: what somebody took out the API server has to learn anew.
+func (s *scope) uncover(but map[string]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = 0
+	maps.DeleteFunc(s.covered, func(name string, _ time.Duration) bool { _, is := but[name]; return !is })
+}
+
 // selector is of namespaces by a label that the API server itself keeps.
 func selector(operator metav1.LabelSelectorOperator, names ...string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -99,18 +105,20 @@ func namedBy(s *metav1.LabelSelector) (names []string, ok bool) {
 	if s == nil || len(s.MatchLabels) > 0 || len(s.MatchExpressions) != 1 || s.MatchExpressions[0].Key != corev1.LabelMetadataName {
 		return nil, false
 	}
-	one := s.MatchExpressions[0]
-	return one.Values, one.Operator == metav1.LabelSelectorOpIn || one.Operator == metav1.LabelSelectorOpDoesNotExist
+	switch one := s.MatchExpressions[0]; one.Operator {
+	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpDoesNotExist:
+		return one.Values, true
+	default:
+		return nil, false
+	}
 }
 
-// Registered implements [admission.Scope].
-func (s *scope) Registered(is *metav1.LabelSelector, changed bool) {
+// Registered implements [admission.Scope]. What is found registered may have been so for long, or
+// for no time: another replica may have done that just now.
+func (s *scope) Registered(is *metav1.LabelSelector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := bootclock.Now()
-	if !changed {
-		since -= settling
-	}
 	before, names := s.covered, map[string]time.Duration{}
 	named, ok := namedBy(is)
 	for _, name := range named {
@@ -160,14 +168,14 @@ func (s *scope) since(namespace string) time.Duration {
 
 // settle waits until the API server has had the time to learn that a namespace is covered.
 func (s *scope) settle(ctx context.Context, namespace string) error {
-	backoff.Sleep(ctx, settling-bootclock.Since(s.since(namespace)))
+	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.since(namespace)))
 	return s.settled(namespace)
 }
 
 // settled is nil if the API server has had the time to learn that a namespace is covered.
 func (s *scope) settled(namespace string) error {
 	since := s.since(namespace)
-	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= settling {
+	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {
 		return nil
 	}
 	return fmt.Errorf("the API server is about to learn that RoleBindings in namespace %s are judged", namespace)

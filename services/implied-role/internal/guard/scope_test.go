@@ -25,7 +25,7 @@ func covering(names ...string) *scope {
 	s.refresh = func(ctx context.Context) error {
 		want, err := s.Selector(ctx, is)
 		is = want
-		s.Registered(is, true)
+		s.Registered(is)
 		return err
 	}
 	return s
@@ -89,9 +89,12 @@ func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
 	if err := s.settle(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
-	s.Registered(selector(metav1.LabelSelectorOpIn, "a", "z"), false)
-	if s.since("b") != 0 || s.settled("a") != nil || s.settled("z") != nil || s.settled("kube-system") != nil {
+	s.Registered(selector(metav1.LabelSelectorOpIn, "a", "z")) // As another replica did.
+	if s.since("b") != 0 || s.settled("a") != nil || s.settled("z") == nil || s.settled("kube-system") != nil {
 		t.Error("it does not go by what is registered")
+	}
+	if err := s.settle(t.Context(), "z"); err != nil {
+		t.Error(err)
 	}
 	if again, err := s.Selector(t.Context(), selector(metav1.LabelSelectorOpIn, "q")); err != nil || !slices.Equal(again.MatchExpressions[0].Values, []string{"a", "b", "q", "z"}) {
 		t.Errorf("what was taken out is not put back: %v", again)
@@ -102,12 +105,15 @@ func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
 	if again, err := s.Selector(t.Context(), nil); err != nil || slices.Contains(again.MatchExpressions[0].Values, "No Name") {
 		t.Errorf("the API server is asked for what it never takes: %v, %v", again, err)
 	}
-	s.Registered(selector(metav1.LabelSelectorOpNotIn, s.excluded...), false)
-	if s.settled("any") != nil {
-		t.Error("all does not cover one")
+	if s.settled("z") == nil {
+		t.Error("the API server is taken to know what was taken out, and is about to be put back")
+	}
+	s.Registered(selector(metav1.LabelSelectorOpNotIn, s.excluded...))
+	if err := s.settle(t.Context(), "any"); err != nil {
+		t.Errorf("all does not cover one: %v", err)
 	}
 	s.refresh = func(context.Context) error { return errors.New("on purpose") }
-	s.Registered(selector(metav1.LabelSelectorOpDoesNotExist), true)
+	s.Registered(selector(metav1.LabelSelectorOpDoesNotExist))
 	if s.cover(t.Context(), "c") == nil {
 		t.Error("what cannot be registered is covered")
 	}

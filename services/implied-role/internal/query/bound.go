@@ -1,12 +1,7 @@
 package query
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
-
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
@@ -47,50 +42,24 @@ func names(all []string) []string {
 	return all
 }
 
-// paged is a request for a page.
-type paged interface {
-	proto.Message
-	GetPageSize() int32
-	GetPageToken() string
-}
-
-// tokenSeparator stands between what a page token is of and what it says.
-const tokenSeparator = "."
-
-// pageOf is [rpc.Page], with fewer rows when they are large. A token is good for the same list with
-// the same filter alone.
-func pageOf[T any, M proto.Message](all []T, key func(T) string, r paged, message func(T) M) (rows []M, next string, err error) {
-	of, token := question(r)+tokenSeparator, ""
-	if r.GetPageToken() != "" {
-		var ours bool
-		if token, ours = strings.CutPrefix(r.GetPageToken(), of); !ours {
-			return nil, "", rpc.Invalid("the page token is of another list or filter: begin without one")
-		}
-	}
-	items, next, err := rpc.Page(all, key, r.GetPageSize(), token)
+// pageOf is [rpc.Page], with fewer rows when they are large.
+func pageOf[T any, M proto.Message](all []T, key func(T) string, r rpc.Paged, message func(T) M) (rows []M, next string, err error) {
+	items, next, err := rpc.Page(all, key, r)
 	if err != nil {
 		return nil, "", err
 	}
 	if rows = fit(items, maxAnswer, message); len(rows) < len(items) {
-		_, next, err = rpc.Page(all, key, int32(len(rows)), token)
-	}
-	if next != "" {
-		next = of + next
+		_, next, err = rpc.Page(all, key, shorter{r, int32(len(rows))})
 	}
 	return rows, next, err
 }
 
-// question is a short name of what is asked, whichever page of it.
-func question(r paged) string {
-	const letters = 8
-	m := proto.Clone(r).ProtoReflect()
-	for _, field := range []protoreflect.Name{"page_size", "page_token"} {
-		m.Clear(m.Descriptor().Fields().ByName(field))
-	}
-	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.Interface())
-	if err != nil {
-		return "" // It was decoded a moment ago.
-	}
-	sum := sha256.Sum256(append([]byte(m.Descriptor().FullName()), text...))
-	return hex.EncodeToString(sum[:])[:letters]
+// shorter asks for less.
+type shorter struct {
+	rpc.Paged
+
+	size int32
 }
+
+// GetPageSize implements [rpc.Paged].
+func (s shorter) GetPageSize() int32 { return s.size }

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
@@ -22,8 +23,8 @@ type Lister interface {
 }
 
 // GetSyncStatus implements InferenceService.
-func (s *Server) GetSyncStatus(_ context.Context, r *inferencev1.GetSyncStatusRequest) (*inferencev1.GetSyncStatusResponse, error) {
-	revision, err := s.ready()
+func (s *Server) GetSyncStatus(ctx context.Context, r *inferencev1.GetSyncStatusRequest) (*inferencev1.GetSyncStatusResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ const (
 
 // CheckDrift implements InferenceService.
 func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
-	revision, err := s.ready()
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +77,10 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 		return nil, err
 	}
 	defer leave()
-	ns := infer.Namespace{Name: r.GetNamespace()}
-	if err := s.readNamespace(ctx, &ns); err != nil {
+	m, ns := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}, infer.Namespace{Name: r.GetNamespace()}
+	if err := s.readNamespace(ctx, &ns, m); err != nil {
 		return nil, err
 	}
-	m := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}
 	extra, altered := &differences{list: &m.Extra, total: &m.ExtraTotal}, &differences{list: &m.Altered, total: &m.AlteredTotal}
 	lists := map[inferencev1.BindingChange_Change]*differences{
 		inferencev1.BindingChange_CHANGE_CREATED:  {list: &m.Missing, total: &m.MissingTotal},
@@ -121,14 +121,27 @@ func (d *differences) add(change infer.BindingChange) (listed bool) {
 }
 
 // readNamespace reads everything from the API server itself, and keeps what matters.
-func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace) error {
+func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace, m *inferencev1.CheckDriftResponse) error {
 	err := event.Each(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
-		if rule.DeletionTimestamp == nil {
-			ns.Rules = append(ns.Rules, state.RuleOf(rule))
+		if rule.DeletionTimestamp != nil {
+			return
+		}
+		ns.Rules = append(ns.Rules, state.RuleOf(rule))
+		if meta.IsStatusConditionFalse(rule.Status.Conditions, rolev1alpha1.Judged) {
+			listUnjudged(m, rule.Name)
 		}
 	})
 	if err != nil {
 		return err
 	}
 	return event.Each(s.cfg.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
+}
+
+// listUnjudged counts a rule that nobody judged, and lists it if there is room.
+func listUnjudged(m *inferencev1.CheckDriftResponse, rule string) {
+	if m.UnjudgedTotal++; len(m.GetUnjudged()) < maxListed {
+		m.Unjudged = append(m.Unjudged, rule)
+	} else {
+		m.Truncated = true
+	}
 }

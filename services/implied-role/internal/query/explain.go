@@ -19,8 +19,8 @@ const defaultPaths = 10
 func limit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
 
 // ExplainRole implements InferenceService.
-func (s *Server) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
-	revision, err := s.ready()
+func (s *Server) ExplainRole(ctx context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func (p progress) of(name string) inferencev1.BindingState {
 }
 
 // ExplainBinding implements InferenceService.
-func (s *Server) ExplainBinding(_ context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
-	revision, err := s.ready()
+func (s *Server) ExplainBinding(ctx context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.B
 }
 
 // WhoHasRole implements InferenceService.
-func (s *Server) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
-	revision, err := s.ready()
+func (s *Server) WhoHasRole(ctx context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -178,9 +178,9 @@ func holderKey(h infer.Holding) string {
 
 // ListEffectiveRoles implements InferenceService.
 func (s *Server) ListEffectiveRoles(
-	_ context.Context, r *inferencev1.ListEffectiveRolesRequest,
+	ctx context.Context, r *inferencev1.ListEffectiveRolesRequest,
 ) (*inferencev1.ListEffectiveRolesResponse, error) {
-	revision, err := s.ready()
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}

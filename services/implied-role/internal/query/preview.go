@@ -17,7 +17,7 @@ const maxListed = 1000
 
 // PreviewRules implements InferenceService.
 func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
-	revision, err := s.ready()
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func changedRules(before []infer.EvaluatedRule, changes []*inferencev1.RuleChang
 
 // PreviewBinding implements InferenceService.
 func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
-	revision, err := s.ready()
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}

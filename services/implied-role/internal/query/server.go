@@ -16,6 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // Config is what answers are made of. All fields are required.
@@ -24,6 +25,8 @@ type Config struct {
 	// Complete is nil when the view holds everything, Revision what it holds.
 	Complete func() error
 	Revision func() string
+	// Await waits until the view holds what somebody knows, by [topology.ParseRevision].
+	Await func(ctx context.Context, sequence uint64, began time.Time) error
 	// Finished is when a namespace was last as it must be; zero when that is not known here.
 	Finished func(namespace string) time.Time
 	Lister   Lister
@@ -80,9 +83,21 @@ func namespaceOf[M any](m *M) string {
 	return request.GetNamespace()
 }
 
+// fresh is a request that may ask for a state no older than one that is known to the caller.
+type fresh interface{ GetMinRevision() string }
+
 // ready refuses to answer from a view that lacks something. The revision is taken before
 // the answer: what it names is in it.
-func (s *Server) ready() (revision string, err error) {
+func (s *Server) ready(ctx context.Context, r fresh) (revision string, err error) {
+	if r.GetMinRevision() != "" {
+		sequence, began, err := topology.ParseRevision(r.GetMinRevision())
+		if err != nil {
+			return "", rpc.Invalid("min_revision: %w", err)
+		}
+		if err := s.cfg.Await(ctx, sequence, began); err != nil {
+			return "", rpc.Incomplete(err)
+		}
+	}
 	return s.cfg.Revision(), rpc.Incomplete(s.cfg.Complete())
 }
 
@@ -95,8 +110,8 @@ func (s *Server) in(namespace string) []string {
 }
 
 // ListRules implements InferenceService.
-func (s *Server) ListRules(_ context.Context, r *inferencev1.ListRulesRequest) (*inferencev1.ListRulesResponse, error) {
-	revision, err := s.ready()
+func (s *Server) ListRules(ctx context.Context, r *inferencev1.ListRulesRequest) (*inferencev1.ListRulesResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +161,8 @@ func (r row) key() string { return key(r.namespace, roleKey(r.parent)) }
 func (r row) message() *inferencev1.Inference { return inference(r.namespace, r.parent, r.ruleSet) }
 
 // ListInferences implements InferenceService.
-func (s *Server) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
-	revision, err := s.ready()
+func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +183,8 @@ func (s *Server) ListInferences(_ context.Context, r *inferencev1.ListInferences
 }
 
 // GetInference implements InferenceService.
-func (s *Server) GetInference(_ context.Context, r *inferencev1.GetInferenceRequest) (*inferencev1.GetInferenceResponse, error) {
-	revision, err := s.ready()
+func (s *Server) GetInference(ctx context.Context, r *inferencev1.GetInferenceRequest) (*inferencev1.GetInferenceResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +193,8 @@ func (s *Server) GetInference(_ context.Context, r *inferencev1.GetInferenceRequ
 }
 
 // ListImplyingRoles implements InferenceService.
-func (s *Server) ListImplyingRoles(_ context.Context, r *inferencev1.ListImplyingRolesRequest) (*inferencev1.ListImplyingRolesResponse, error) {
-	revision, err := s.ready()
+func (s *Server) ListImplyingRoles(ctx context.Context, r *inferencev1.ListImplyingRolesRequest) (*inferencev1.ListImplyingRolesResponse, error) {
+	revision, err := s.ready(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,30 @@ func TestNothingIsAnsweredFromAnIncompleteView(t *testing.T) {
 	refused(t, watching.start(""), connect.CodeUnavailable, errMissing.Error())
 }
 
+// TestEveryAnswerIsAsFreshAsAskedFor calls every unary method.
+func TestEveryAnswerIsAsFreshAsAskedFor(t *testing.T) {
+	w := newWorld(t)
+	call := func(method reflect.Value, revision string) error {
+		request := reflect.New(method.Type().In(1).Elem())
+		request.Elem().FieldByName("MinRevision").SetString(revision)
+		err, _ := reflect.TypeAssert[error](method.Call([]reflect.Value{reflect.ValueOf(t.Context()), request})[1])
+		return err
+	}
+	for _, method := range reflect.ValueOf(w.Server).Methods() {
+		if method.Type().NumIn() != 2 || method.Type().NumOut() != 2 {
+			continue
+		}
+		w.awaited = ""
+		if _ = call(method, "7@1970-01-01T00:01:00Z"); w.awaited != "7 60" {
+			t.Errorf("%s waited for %q", method.Type().In(1), w.awaited)
+		}
+		w.incomplete.Store(true)
+		refused(t, call(method, "7@1970-01-01T00:01:00Z"), connect.CodeUnavailable, errMissing.Error())
+		w.incomplete.Store(false)
+		refused(t, call(method, "seven"), connect.CodeInvalidArgument, `min_revision: "seven" is not a revision that an answer named`)
+	}
+}
+
 func TestPagesOfAllNamespacesComeInOrder(t *testing.T) {
 	w := newWorld(t)
 	var want []string

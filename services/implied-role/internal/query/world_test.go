@@ -36,6 +36,8 @@ type world struct {
 	// incomplete is whether the view lacks something.
 	incomplete atomic.Bool
 	version    int
+	// awaited is what was waited for last.
+	awaited string
 	// live is what the API server has.
 	live map[event.Key]event.Change
 }
@@ -54,6 +56,10 @@ func newWorld(t *testing.T) *world {
 	w.view.OnChange(changes.Changed)
 	w.Server = NewServer(Config{
 		State: s, Complete: complete, Revision: func() string { return fmt.Sprint(w.version) }, Changes: changes, Lister: w,
+		Await: func(_ context.Context, sequence uint64, began time.Time) error {
+			w.awaited = fmt.Sprint(sequence, " ", began.Unix())
+			return complete()
+		},
 		Finished: func(string) time.Time { return time.Unix(7, 0) },
 	})
 	return w

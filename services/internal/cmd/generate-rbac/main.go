@@ -1,7 +1,8 @@
-// Command generate-rbac writes the manifest of every service's account below a directory.
+// Command generate-rbac writes the manifest of every service's account, and that of the roles for people, below a directory.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,22 +11,23 @@ import (
 )
 
 func main() {
+	err := write(filepath.Join(os.Args[1], "roles.yaml"), rbac.RolesManifest)
 	for _, account := range rbac.Accounts() {
-		if err := write(os.Args[1], account); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+		err = errors.Join(err, write(filepath.Join(os.Args[1], account.Service, "rbac.yaml"), account.Manifest))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
-func write(base string, account rbac.Account) error {
-	data, err := account.Manifest()
+func write(file string, manifest func() ([]byte, error)) error {
+	data, err := manifest()
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(base, account.Service)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "rbac.yaml"), data, 0o644)
+	return os.WriteFile(file, data, 0o644)
 }

@@ -21,23 +21,23 @@ const Cluster = "local"
 // Feed puts objects into a view.
 type Feed struct {
 	View *view.View
+	T    testing.TB
 
-	t       *testing.T
 	version int
 }
 
 // NewFeed makes an empty view.
-func NewFeed(t *testing.T) *Feed {
+func NewFeed(t testing.TB) *Feed {
 	t.Helper()
-	return &Feed{View: view.New(view.Config{Log: slog.New(slog.DiscardHandler)}), t: t}
+	return &Feed{View: view.New(view.Config{Log: slog.New(slog.DiscardHandler)}), T: t}
 }
 
 // Put makes an object be so.
 func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any, edit ...func(*event.Change)) event.Key {
-	f.t.Helper()
+	f.T.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	f.version++
 	c := event.Change{
@@ -47,8 +47,8 @@ func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any, edit ...fu
 	for _, e := range edit {
 		e(&c)
 	}
-	if err := f.View.Apply(f.t.Context(), c); err != nil {
-		f.t.Fatal(err)
+	if err := f.View.Apply(f.T.Context(), c); err != nil {
+		f.T.Fatal(err)
 	}
 	return c.Key
 }
@@ -58,7 +58,7 @@ func Gone(c *event.Change) { c.Deleted = true }
 
 // Store puts a Store that has an OpenFGA store.
 func (f *Feed) Store(cluster, name, id string) event.Key {
-	f.t.Helper()
+	f.T.Helper()
 	return f.Put(kinds.Stores(), cluster, name, corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1alpha1.StoreStatus{StoreID: id},
 	})

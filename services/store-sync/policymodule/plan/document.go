@@ -12,7 +12,7 @@ import (
 
 // Document is one PolicyDocument: as it is, and as it is live.
 type Document struct {
-	// Name is namespace/name, after the cluster where that is not the Store's.
+	// Name is namespace/name.
 	Name string
 	// Present is nil when it has gone, Live when nothing of it ever was part of the model.
 	Present, Live *iaplv1alpha1.Policy

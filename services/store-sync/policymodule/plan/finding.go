@@ -8,21 +8,21 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// maxFindings bounds what a status lists.
-const maxFindings = 100
+// MaxFindings bounds what a status lists; one more says how many are left out.
+const MaxFindings = 100
 
 // findings are the errors of a document as its status lists them.
 func (s *selection) findings(i int) []iaplv1alpha1.Finding {
 	found := s.refused[i]
 	var listed []iaplv1alpha1.Finding
-	for _, d := range found[:min(len(found), maxFindings)] {
+	for _, d := range found[:min(len(found), MaxFindings)] {
 		message := []string{d.Message}
 		for _, r := range d.Related {
 			message = append(message, fmt.Sprintf("%s is at %s", r.Message, s.named(r.Place)))
 		}
 		listed = append(listed, iaplv1alpha1.Finding{Path: d.Path, Code: string(d.Code), Message: strings.Join(message, "; "), Hint: d.Hint})
 	}
-	if more := len(found) - maxFindings; more > 0 {
+	if more := len(found) - MaxFindings; more > 0 {
 		listed = append(listed, iaplv1alpha1.Finding{Code: string(policy.CodeLimit), Message: fmt.Sprintf("and %d more", more)})
 	}
 	return listed

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,18 +31,32 @@ type Input struct {
 	Has []*corev1alpha1.AuthorizationModel
 }
 
+// Preview adds a document, or has it take the place of that of its name and keep its age.
+func (in *Input) Preview(d Document) {
+	i := slices.IndexFunc(in.Documents, func(has Document) bool { return has.Name == d.Name })
+	if i < 0 {
+		in.Documents = append(in.Documents, d)
+		return
+	}
+	in.Documents[i].Present = d.Present
+}
+
 // Plan is what to do.
 type Plan struct {
 	moduleplan.Plan
 
 	// Validations are by the names of documents that are present.
 	Validations map[string]Validation
+	// Texts are what documents, present or gone, say in the policy that is to be live; nothing where they are refused.
+	Texts map[string]*iaplv1alpha1.Policy
 }
 
 // Validation is what became of a document in the policy.
 type Validation struct {
-	// Findings are the errors; none if it is valid.
+	// Findings are the errors, the first of them where there are very many; none if it is valid.
 	Findings []iaplv1alpha1.Finding
+	// Errors is how many there are.
+	Errors int
 	// AuthorizationModel is the one that holds its module, if only of an earlier text; empty if nothing of it is live.
 	AuthorizationModel string
 }
@@ -128,12 +143,13 @@ func (in Input) plan(s *selection, p *policy.Policy) Plan {
 		kept[o.Name] = true
 	}
 	keep := func(m *corev1alpha1.AuthorizationModel) bool { return kept[m.Name] }
-	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}}
+	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}, Texts: map[string]*iaplv1alpha1.Policy{}}
 	for i, d := range s.documents {
+		result.Texts[d.Name] = cmp.Or(s.text(i, s.pending), &iaplv1alpha1.Policy{})
 		if d.Present == nil {
 			continue
 		}
-		v := Validation{Findings: s.findings(i)}
+		v := Validation{Findings: s.findings(i), Errors: len(s.refused[i])}
 		if name := in.nameOf(d.Name); kept[name] {
 			v.AuthorizationModel = name
 		}

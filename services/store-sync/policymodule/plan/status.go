@@ -39,7 +39,10 @@ func validCondition(v Validation) condition.Condition {
 	if len(v.Findings) == 0 {
 		return condition.New(iaplv1alpha1.Valid, true, ReasonValid, "it fits together with all other documents of the store")
 	}
-	message := fmt.Sprintf("%d errors, in status.findings", len(v.Findings))
+	message := fmt.Sprintf("%d errors, in status.findings", v.Errors)
+	if listed := min(v.Errors, MaxFindings); listed < v.Errors {
+		message = fmt.Sprintf("%d errors, the first %d in status.findings", v.Errors, listed)
+	}
 	if first := v.Findings[0]; len(v.Findings) == 1 {
 		message = fmt.Sprintf("%s: %s %s: %s", first.Path, first.Code, first.Message, first.Hint)
 	}

@@ -20,7 +20,8 @@ func TestAPassCutOffAnywhereIsMadeGoodByTheNext(t *testing.T) {
 	situations := map[string][]func(*world){
 		"new":            {},
 		"with modules":   {withModules(dsl("folder"), "nonsense", dsl("group"))},
-		"adopted":        {exists("demo", foreignModel())},
+		"adopted":        {adopting, exists("demo", foreignModel())},
+		"name taken":     {exists("demo", foreignModel())},
 		"ambiguous":      {exists("demo"), exists("demo")},
 		"lost":           {inStep, bereaved},
 		"lost in name":   {inStep, deletedBehindOurBack, resync},
@@ -108,7 +109,7 @@ func TestTwentyModulesInAnyOrderAreOneModelWrittenOnce(t *testing.T) {
 	}
 }
 
-func TestModulesComeInCanonicalOrder(t *testing.T) {
+func TestModulesHereComeInCanonicalOrder(t *testing.T) {
 	in := newWorld(withModules(dsl("b"), dsl("a"))).input()
 	foreign := module("a00", dsl("c"))
 	foreign.Key.Cluster = "east"
@@ -119,7 +120,7 @@ func TestModulesComeInCanonicalOrder(t *testing.T) {
 	for _, m := range others {
 		got = append(got, m.Origin.String())
 	}
-	want := []string{"core", "authorizationmodel/m00", "authorizationmodel/m01", "authorizationmodel/east/a00"}
+	want := []string{"core", "authorizationmodel/m00", "authorizationmodel/m01"}
 	if !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
 	}

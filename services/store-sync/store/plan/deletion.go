@@ -55,7 +55,7 @@ func blockedBy(in Input) (condition.Condition, bool) {
 // it bears its name and has no model: one with a model is somebody's.
 func storeToDelete(in Input, obs Observed) (string, Action) {
 	switch id := in.recorded(); {
-	case in.Store.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
+	case stays(in.Store):
 		return "", Action{}
 	case id != "" && in.wanted(id):
 		return "", Action{}
@@ -67,7 +67,7 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 		return "", Action{Verb: FindStores}
 	}
 	for _, s := range obs.Named {
-		if in.wanted(s.ID) {
+		if in.wanted(s.ID) || in.foreign(s) {
 			continue
 		}
 		latest, known := obs.latest(s.ID)
@@ -83,6 +83,11 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 	return "", Action{}
 }
 
+// stays reports whether the OpenFGA store of a Store outlives it.
+func stays(o *corev1alpha1.Store) bool {
+	return o.Spec.DeletionPolicy == corev1alpha1.DeletionRetain || o.Status.Adopted
+}
+
 // wanted reports whether another live Store has this OpenFGA store.
 func (in Input) wanted(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
@@ -95,7 +100,7 @@ func cleanUp(in Input, obs Observed) Action {
 	for _, gone := range append([]*corev1alpha1.Store{in.Gone}, in.Earlier...) {
 		switch id := gone.Status.StoreID; {
 		case id == "", obs.absent(id), namesake, in.wanted(id),
-			!finalized(gone, corev1alpha1.StoreFinalizer), gone.Spec.DeletionPolicy == corev1alpha1.DeletionRetain:
+			!finalized(gone, corev1alpha1.StoreFinalizer), stays(gone):
 		case obs.Found.ID != id:
 			return Action{Verb: GetStore, StoreID: id}
 		default:

@@ -22,7 +22,7 @@ type Input struct {
 	Key event.Key
 	// Store is nil unless it is alive. Gone is then its last state, where one is known.
 	Store, Gone *corev1alpha1.Store
-	// Earlier are the last states of those that had the name before Gone.
+	// Earlier are the last states of those that had the name before Store or Gone.
 	Earlier []*corev1alpha1.Store
 	// Elsewhere is the Store if it lives in another cluster: what becomes of its modules is decided there.
 	Elsewhere *corev1alpha1.Store
@@ -64,8 +64,9 @@ type Rival struct {
 	Value *corev1alpha1.Store
 }
 
-// Sources are the modules of the Store's model, with what was live of them. Their origins give them one order, whatever
-// order the objects come in: the core module, then AuthorizationModels by cluster and name,
+// Sources are the modules of the Store's model, with what was live of them. Those of other clusters are none: nobody here
+// can ask whether they are there. Their origins give them one order, whatever
+// order the objects come in: the core module, then AuthorizationModels by name,
 // then PolicyDocuments, then what is provided, unless an AuthorizationModel is for the same API or
 // the core module lacks what it builds on.
 func Sources(in Input) (core model.Module, others []model.Module) {
@@ -75,7 +76,7 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 	}
 	known := map[string]bool{}
 	for _, m := range in.Modules {
-		if m.empty() {
+		if m.empty() || m.Key.Cluster != in.Key.Cluster {
 			continue
 		}
 		api := m.Value.Annotations[corev1alpha1.ResourceAnnotation]
@@ -98,14 +99,19 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 // origin names the cluster only of an AuthorizationModel that lives in another one than the Store.
 func (in Input) origin(m Module) model.Origin {
 	if document := m.document(); document != "" && m.Key.Cluster == in.Key.Cluster {
-		namespace, name := path.Split(document)
-		return model.Origin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
+		return DocumentOrigin(document)
 	}
 	o := model.Origin{Kind: model.AuthorizationModel, Name: m.Key.Name}
 	if m.Key.Cluster != in.Key.Cluster {
 		o.Scope = m.Key.Cluster
 	}
 	return o
+}
+
+// DocumentOrigin is that of the module of a PolicyDocument.
+func DocumentOrigin(document string) model.Origin {
+	namespace, name := path.Split(document)
+	return model.Origin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
 }
 
 // mergeErr is why there is no model to write.
@@ -147,6 +153,14 @@ func (r Rival) before(in Input) bool {
 		return a.Before(&b)
 	}
 	return r.Key.Cluster+"/"+r.Key.Name < in.Key.Cluster+"/"+in.Key.Name
+}
+
+// Finalizers are those that go on a Store before anything is made for it: tuple-sync's, too, where there will be tuples.
+func Finalizers(s *corev1alpha1.Store) []string {
+	if len(s.Spec.Tuples) > 0 {
+		return []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}
+	}
+	return []string{corev1alpha1.StoreFinalizer}
 }
 
 func finalized(o metav1.Object, finalizer string) bool {

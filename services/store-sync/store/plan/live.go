@@ -83,7 +83,38 @@ func (in Input) ours(m Module) bool {
 // takes reports whether something that is live would be written away before its object's status says so: a crash
 // then, and a typo after it, would give it back.
 func (in Input) takes() bool {
-	return in.takesFromCore() || slices.ContainsFunc(in.Modules, in.takesFrom)
+	return len(Taken(in)) > 0
+}
+
+// Unrecorded are the objects here whose status does not say yet which text of theirs is live, and must.
+func Unrecorded(in Input, obs Observed) []event.Key {
+	if in.Store == nil || in.deleting() || modelProblem(in, obs, chooseStore(in, obs)) != nil {
+		return nil
+	}
+	var keys []event.Key
+	if in.nextLiveCore() != in.Store.Status.Live {
+		keys = append(keys, in.Key)
+	}
+	for _, m := range in.Modules {
+		if live := in.nextLive(m); live != nil && in.ours(m) && live != in.recordedLive(m) {
+			keys = append(keys, m.Key)
+		}
+	}
+	return keys
+}
+
+// Taken are the objects here whose status must say so before the model takes something from them.
+func Taken(in Input) []event.Key {
+	var keys []event.Key
+	if in.takesFromCore() {
+		keys = append(keys, in.Key)
+	}
+	for _, m := range in.Modules {
+		if in.takesFrom(m) {
+			keys = append(keys, m.Key)
+		}
+	}
+	return keys
 }
 
 // LiveRecords are the statuses that must be written before the model is: as they are, but for what is live from now on,

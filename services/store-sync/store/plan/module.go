@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,6 +52,10 @@ func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict
 		}
 	}
 	status := moduleplan.NewStatus(has, s, s.Conditions, corev1alpha1.Merged)
+	if has.ModelDigest != "" && has.ModelDigest == s.ModelDigest { // Its tuples alone are others.
+		has.Conditions, s.Conditions = undated(has.Conditions), undated(s.Conditions)
+		status.Same = equality.Semantic.DeepEqual(has, s)
+	}
 	if c, ok := condition.Changed(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && slices.Contains(outReasons(), c.Reason) {
 		status.Notes = []condition.Note{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
 	}
@@ -73,11 +78,11 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 		// Its own cluster records nothing: it does not know which generation was merged there.
 		v.Merged = elsewhere(in, in.Modules[i])
 	case in.Store == nil:
-		v.Merged = no(ReasonStoreNotFound, "there is no Store %q in cluster %q: create it, or correct spec.storeRef", in.Key.Name, in.Key.Cluster)
+		v.Merged = no(ReasonStoreNotFound, "%s", corev1alpha1.NoStore(in.Key, carrier.Cluster))
 	case in.deleting():
 		v.Merged = no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name)
 		if i >= 0 {
-			v.Merged, v.Live = unlessLive(in.Modules[i], true, v.Merged), in.recordedLive(in.Modules[i])
+			v.Merged, v.Live = in.unlessLive(in.Modules[i], true, v.Merged), in.recordedLive(in.Modules[i])
 		}
 	case i >= 0:
 		v.Merged, v.Live = mergedCondition(in, obs, in.Modules[i]), in.recordedLive(in.Modules[i])
@@ -101,7 +106,7 @@ func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 		}
 		latest, _ := obs.latest(c.id)
 		// Without its core nothing is known of a module: it may only lack what the core should define.
-		return unlessLive(m, latest != nil, condition.New(corev1alpha1.Merged, false, p.reason,
+		return in.unlessLive(m, latest != nil, condition.New(corev1alpha1.Merged, false, p.reason,
 			fmt.Sprintf("Store %q has no new model: %s", in.Key.Name, p.message)))
 	}
 	if !known {
@@ -161,10 +166,11 @@ func unrevoked(r model.Report) string {
 		"to revoke now, apply a text that is valid, or take tuples out of spec.tuples"
 }
 
-// unlessLive keeps the condition of a module whose present generation is part of the model that stays live.
-func unlessLive(m Module, kept bool, otherwise condition.Condition) condition.Condition {
+// unlessLive keeps the condition of a module that is part, as it is, of the model that stays live.
+func (in Input) unlessLive(m Module, kept bool, otherwise condition.Condition) condition.Condition {
 	c := meta.FindStatusCondition(m.Value.Status.Conditions, corev1alpha1.Merged)
-	if kept && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Value.Generation {
+	now := speaks(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged) || m.Value.Status.ModelDigest == m.Value.ModelDigest(in.recorded())
+	if kept && c != nil && c.Status == metav1.ConditionTrue && now {
 		return known(c)
 	}
 	return otherwise

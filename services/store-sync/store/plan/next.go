@@ -19,7 +19,7 @@ type Verb string
 const (
 	// WriteStatus ends the pass: write what the statuses lack.
 	WriteStatus Verb = "write status"
-	// AddFinalizer puts ours on the Store, before anything is made that must be removed again.
+	// AddFinalizer puts [Finalizers] on the Store, before anything is made that must be removed again.
 	AddFinalizer Verb = "add finalizer"
 	// FindStores asks for all stores of the Store's name.
 	FindStores Verb = "find stores"
@@ -79,8 +79,8 @@ func Next(in Input, obs Observed) Action {
 	}
 	c := chooseStore(in, obs)
 	switch {
-	case c.ask != "":
-		return Action{Verb: c.ask}
+	case c.ask.Verb != "":
+		return c.ask
 	case c.problem != nil:
 		return Action{Verb: WriteStatus}
 	}
@@ -125,12 +125,12 @@ func syncModel(in Input, obs Observed, id string) Action {
 	return Action{Verb: WriteStatus}
 }
 
-// news reports whether an object has changed since something was said of it: then whatever is done about
-// that, here or by tuple-sync, goes into the store, which must be there.
+// news reports whether an object has changed since something was said of it, here or by tuple-sync at the end: then
+// whatever is done about that goes into the store, which must be there.
 func (in Input) news() bool {
 	changed := func(o metav1.Object, conditions []metav1.Condition, typ string) bool {
-		c := meta.FindStatusCondition(conditions, typ)
-		return c == nil || c.ObservedGeneration != o.GetGeneration()
+		ready := meta.IsStatusConditionTrue(conditions, corev1alpha1.Ready) && speaks(o, conditions, corev1alpha1.Ready)
+		return !ready && !speaks(o, conditions, typ)
 	}
 	return changed(in.Store, in.Store.Status.Conditions, corev1alpha1.ModelSynced) || slices.ContainsFunc(in.Modules, func(m Module) bool {
 		return changed(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged)

@@ -55,14 +55,14 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			alive: []string{"id1"},
 		},
 		"a store of the name is adopted": {
-			given:      []func(*world){exists("other"), exists("demo", foreignModel())},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.Record, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			given:      []func(*world){adopting, exists("other"), exists("demo", foreignModel())},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"},
 			alive:      []string{"id1", "id2"},
 		},
 		"of several stores of the name the oldest is adopted": {
 			given:      []func(*world){exists("demo"), exists("demo")},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.Record, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Adopted", "NameUnique=False/SeveralStores", "NameInSync=True/InSync"},
 			alive:      []string{"id1", "id2"},
 		},
@@ -125,7 +125,7 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		},
 		"a lost store is replaced by another of the name": {
 			given:      []func(*world){inStep, bereaved, exists("demo")},
-			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.Record, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Adopted"},
 			alive:      []string{"id3"},
 		},
@@ -374,5 +374,16 @@ func TestADeletionGoesInOrder(t *testing.T) {
 				t.Errorf("stores in OpenFGA: %v, want %v", got, test.alive)
 			}
 		})
+	}
+}
+
+func TestWhoDeclaresTuplesIsHeldForTheseAtOnce(t *testing.T) {
+	s := newWorld().store
+	if got := plan.Finalizers(s); !slices.Equal(got, []string{corev1alpha1.StoreFinalizer}) {
+		t.Errorf("held by %v", got)
+	}
+	s.Spec.Tuples = []corev1alpha1.Tuple{{Object: "document:1", Relation: "owner", User: "user:1"}}
+	if got := plan.Finalizers(s); !slices.Equal(got, []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}) {
+		t.Errorf("with tuples, held by %v", got)
 	}
 }

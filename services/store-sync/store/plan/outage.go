@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -9,7 +8,7 @@ import (
 )
 
 // StoreOutage is our part of a Store's status while OpenFGA gives no answer; false if it has been
-// decided on this generation, or the status says so.
+// decided on this generation, or on one that differs in its tuples alone, or the status says so.
 func StoreOutage(in Input, message string) (corev1alpha1.StoreStatus, bool) {
 	s, typ := OwnStoreStatus(in.Store.Status), corev1alpha1.ModelSynced
 	switch {
@@ -18,20 +17,21 @@ func StoreOutage(in Input, message string) (corev1alpha1.StoreStatus, bool) {
 	case s.StoreID == "":
 		typ = corev1alpha1.StoreSynced
 	}
-	decided := unavailable(&s.Conditions, in.Store, in.Now, typ, message)
+	decided := s.ModelDigest == in.Store.ModelDigest() && !in.deleting() || unavailable(&s.Conditions, in.Store, in.Now, typ, message)
 	return s, !decided
 }
 
 // ModuleOutage is the same for an AuthorizationModel.
-func ModuleOutage(o *corev1alpha1.AuthorizationModel, now metav1.Time, message string) (corev1alpha1.AuthorizationModelStatus, bool) {
-	s := OwnModuleStatus(o.Status)
-	decided := unavailable(&s.Conditions, o, now, corev1alpha1.Merged, message)
+func ModuleOutage(in Input, m Module, message string) (corev1alpha1.AuthorizationModelStatus, bool) {
+	s := OwnModuleStatus(m.Value.Status)
+	storeID, _ := in.storeOf(Observed{})
+	decided := s.ModelDigest == m.Value.ModelDigest(storeID) || unavailable(&s.Conditions, m.Value, in.Now, corev1alpha1.Merged, message)
 	return s, !decided
 }
 
 // unavailable makes a condition unknown, unless it speaks of the object's present generation.
 func unavailable(conditions *[]metav1.Condition, o metav1.Object, now metav1.Time, typ, message string) (decided bool) {
-	if c := meta.FindStatusCondition(*conditions, typ); c != nil && c.ObservedGeneration == o.GetGeneration() {
+	if speaks(o, *conditions, typ) {
 		return true
 	}
 	unknown := condition.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message}

@@ -13,13 +13,24 @@ import (
 
 // Status is what the status of the Store must be, when these are its fields.
 func Status(in Input, obs Observed, fields corev1alpha1.StoreStatus) moduleplan.Status {
-	s := moduleplan.Status{Fields: fields, Same: equality.Semantic.DeepEqual(OwnStoreStatus(in.Store.Status), fields)}
-	s.Outcome, s.Message = outcome(fields.Conditions)
+	s := moduleplan.Status{Fields: fields, Same: sameStore(OwnStoreStatus(in.Store.Status), fields)}
+	if s.Outcome, s.Message = outcome(fields.Conditions); in.writing(obs) {
+		s.Outcome, s.Message = eventv1.Outcome_OUTCOME_PENDING, "the model is being written"
+	}
 	s.Notes = notes(in.Store.Status.Conditions, fields.Conditions)
 	if obs.Written {
 		s.Notes = append(s.Notes, condition.Note{Reason: "ModelWritten", Message: "model " + obs.Latest.GetId() + " was written and is live"})
 	}
 	return s
+}
+
+// sameStore reports whether a status says all that it must. That a module is live it says by the digest: a generation
+// that differs in its tuples alone asks for no other word.
+func sameStore(has, must corev1alpha1.StoreStatus) bool {
+	if has.ModelDigest != "" && has.ModelDigest == must.ModelDigest {
+		has.Conditions, must.Conditions = undated(has.Conditions), undated(must.Conditions)
+	}
+	return equality.Semantic.DeepEqual(has, must)
 }
 
 // outcome is what to report of a Store with these conditions.
@@ -31,8 +42,6 @@ func outcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
 		c := meta.FindStatusCondition(conditions, kind)
 		switch {
 		case c == nil || c.Status == metav1.ConditionTrue:
-		case c.Reason == reasonWriting:
-			return eventv1.Outcome_OUTCOME_PENDING, c.Message
 		default:
 			return eventv1.Outcome_OUTCOME_REJECTED, c.Message
 		}
@@ -47,7 +56,7 @@ func notes(before, after []metav1.Condition) []condition.Note {
 		switch c.Reason {
 		case ReasonCreated, ReasonAdopted, ReasonRecreated:
 			notes = append(notes, condition.Note{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
-		case ReasonInvalidName, ReasonClaimed:
+		case ReasonInvalidName, ReasonClaimed, ReasonNameTaken:
 			notes = append(notes, condition.Note{Warning: true, Reason: "StoreRejected", Message: c.Message})
 		}
 	}

@@ -27,9 +27,9 @@ func TestTheModulesOfAStoreHaveOneOrder(t *testing.T) {
 		Provided: []model.Module{discovered("b.com", "things"), discovered("b.com", "aunts"), discovered("", "pods")},
 	}
 	for base, want := range map[string]string{
-		"document": "authorizationmodel/b authorizationmodel/things-demo authorizationmodel/east/a discovered/pods discovered/b.com/aunts",
-		"":         "authorizationmodel/b authorizationmodel/things-demo authorizationmodel/east/a discovered/pods discovered/b.com/aunts",
-		"account":  "authorizationmodel/b authorizationmodel/things-demo authorizationmodel/east/a",
+		"document": "authorizationmodel/b authorizationmodel/things-demo discovered/pods discovered/b.com/aunts",
+		"":         "authorizationmodel/b authorizationmodel/things-demo discovered/pods discovered/b.com/aunts",
+		"account":  "authorizationmodel/b authorizationmodel/things-demo",
 	} {
 		for i := range in.Provided {
 			in.Provided[i].Base = base

@@ -104,9 +104,10 @@ func TestAStatusIsBounded(t *testing.T) {
 	}
 }
 
-func TestEveryConditionSpeaksOfThePresentGeneration(t *testing.T) {
+func TestEveryConditionSpeaksOfTheGenerationThatBroughtAText(t *testing.T) {
 	w := newWorld(withModules(dsl("folder")), inStep)
 	w.store.Generation, w.modules[0].Value.Generation = 7, 9
+	w.store.Spec.CoreModule, w.modules[0].Value.Spec.Model = core+"\ntype team\n", dsl("file")
 	w.pass(1000)
 	for _, c := range w.store.Status.Conditions {
 		if c.ObservedGeneration != 7 {
@@ -117,6 +118,34 @@ func TestEveryConditionSpeaksOfThePresentGeneration(t *testing.T) {
 		if c.ObservedGeneration != 9 {
 			t.Errorf("%s of the module is of generation %d", c.Type, c.ObservedGeneration)
 		}
+	}
+}
+
+func TestWhoseTuplesAloneHaveChangedIsNotWrittenTo(t *testing.T) {
+	w := newWorld(withModules(dsl("folder")), inStep)
+	w.store.Generation, w.modules[0].Value.Generation = 7, 9
+	for range 2 {
+		w.pass(1000)
+	}
+	if w.writes != 0 || !slices.Equal(w.verbs[:3], []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus}) {
+		t.Errorf("%d writes in %v", w.writes, w.verbs)
+	}
+	ready := []metav1.Condition{
+		{Type: corev1alpha1.Ready, Status: metav1.ConditionTrue, ObservedGeneration: 7},
+		{Type: corev1alpha1.Ready, Status: metav1.ConditionTrue, ObservedGeneration: 9},
+	}
+	w.store.Status.Conditions = append(w.store.Status.Conditions, ready[0])
+	w.modules[0].Value.Status.Conditions = append(w.modules[0].Value.Status.Conditions, ready[1])
+	w.verbs = nil
+	if w.pass(1000); w.writes != 0 || !slices.Equal(w.verbs, []plan.Verb{plan.LatestModel, plan.WriteStatus}) {
+		t.Errorf("what tuple-sync is done with is looked for once more: %v", w.verbs)
+	}
+	w.modules[0].Value.Spec.Model = "module folder\n\ntype folder\n  relations\n    define reader [user]\n"
+	w.pass(1000)
+	w.writes = 0
+	w.modules[0].Value.Generation++
+	if w.pass(1000); w.writes != 1 {
+		t.Errorf("%d writes where each generation that is not live must be spoken of", w.writes)
 	}
 }
 

@@ -22,7 +22,6 @@ const (
 	ReasonModelRefused    = "ModelRefused"
 	ReasonNoStore         = "NoStore"
 	ReasonForbidden       = "Forbidden"
-	reasonWriting         = "Writing"
 )
 
 // maxModules bounds the modules that a Store's status lists, maxMessage what it says of each, in bytes.
@@ -39,7 +38,7 @@ func storeConditions() []string {
 // OwnStoreStatus is the part of a Store's status that store-sync writes.
 func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 	return corev1alpha1.StoreStatus{
-		StoreID: s.StoreID, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules, Live: s.Live,
+		StoreID: s.StoreID, Adopted: s.Adopted, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules, Live: s.Live,
 		Conditions: condition.Apply(s.Conditions, storeConditions(), 0, metav1.Time{}),
 	}
 }
@@ -58,7 +57,11 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 		}
 	default:
 		c := chooseStore(in, obs)
-		s.StoreID, s.AuthorizationModelID, s.ModelDigest, s.Modules = c.id, in.modelID(obs, c.id), "", modules(in, c)
+		s.StoreID, s.AuthorizationModelID, s.ModelDigest = c.id, in.modelID(obs, c.id), ""
+		s.Adopted = s.Adopted || c.adopted
+		if !in.writing(obs) {
+			s.Modules = modules(in, c)
+		}
 		if modelProblem(in, obs, c) == nil {
 			s.Live = in.nextLiveCore()
 		}
@@ -79,9 +82,18 @@ func forbidden(why error) []condition.Condition {
 	return []condition.Condition{condition.New(corev1alpha1.StoreSynced, false, ReasonForbidden, message)}
 }
 
+// writing reports whether the model of a Store that is to live is still to be written: nothing is said of it until it is.
+func (in Input) writing(obs Observed) bool {
+	c := chooseStore(in, obs)
+	return obs.Forbidden == nil && !in.deleting() && modelProblem(in, obs, c) == nil && !live(in, obs, c.id)
+}
+
 // conditions are those of a Store that is to live.
 func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
-	set := []condition.Condition{storeSynced(in, obs, c), modelSynced(in, obs, c), modulesInSync(in, c)}
+	set := []condition.Condition{storeSynced(in, obs, c)}
+	if !in.writing(obs) {
+		set = append(set, modelSynced(in, obs, c), modulesInSync(in, c))
+	}
 	if c.id == "" {
 		return set
 	}
@@ -132,9 +144,6 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 			p.message += "; model " + id + ", the last good one, stays live"
 		}
 		return is(false, p.reason, p.message)
-	}
-	if !live(in, obs, c.id) {
-		return is(false, reasonWriting, "the model is being written")
 	}
 	if core := in.core(); core.State == model.LastGoodLive {
 		reason := ReasonInvalidCore

@@ -17,20 +17,23 @@ const (
 	ReasonRecorded    = "Recorded"
 	ReasonInvalidName = "InvalidName"
 	ReasonClaimed     = "Claimed"
+	ReasonNameTaken   = "NameTaken"
 )
 
 // storeChoice is which OpenFGA store is the Store's: an id, a problem, or a question first.
 type storeChoice struct {
-	id      string
+	id string
+	// adopted means that others made the store.
+	adopted bool
 	problem *problem
-	ask     Verb
+	ask     Action
 }
 
 // problem is why something cannot be done, for people.
 type problem struct{ reason, message string }
 
-// resolve chooses the OpenFGA store: the recorded one as long as OpenFGA knows it, else
-// the oldest of the Store's name that no other Store has, else a new one.
+// chooseStore chooses the OpenFGA store: the recorded one as long as OpenFGA knows it, else
+// one of the Store's name that no other Store has, else a new one.
 func chooseStore(in Input, obs Observed) storeChoice {
 	id := in.recorded()
 	_, held := in.holder(id)
@@ -43,9 +46,10 @@ func chooseStore(in Input, obs Observed) storeChoice {
 		return storeChoice{problem: &problem{ReasonInvalidName, in.NameErr.Error() +
 			"; a Store cannot be renamed: create one with another metadata.name and delete this one"}}
 	case !obs.Listed:
-		return storeChoice{ask: FindStores}
+		return storeChoice{ask: Action{Verb: FindStores}}
 	}
 	var taken *Rival
+	var free []Store
 	for _, s := range obs.Named {
 		r, held := in.holder(s.ID)
 		switch {
@@ -53,15 +57,18 @@ func chooseStore(in Input, obs Observed) storeChoice {
 		case held:
 			taken = &r
 		default:
-			return storeChoice{id: s.ID}
+			free = append(free, s)
 		}
 	}
-	if taken != nil {
+	switch {
+	case len(free) > 0:
+		return in.adopt(obs, free)
+	case taken != nil:
 		return storeChoice{problem: &problem{ReasonClaimed, fmt.Sprintf(
 			"OpenFGA store %s belongs to Store %q of cluster %q; two Stores cannot share one: delete one of them, or give it another name",
 			taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster)}}
 	}
-	return storeChoice{ask: CreateStore}
+	return storeChoice{ask: Action{Verb: CreateStore}}
 }
 
 // lost is the recorded id that OpenFGA turned out not to know.

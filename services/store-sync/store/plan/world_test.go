@@ -263,9 +263,6 @@ func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 
 func (w *world) writeStatuses(obs plan.Observed) {
 	in := w.input()
-	if w.store != nil {
-		w.write(obs)
-	}
 	w.told = map[string]moduleplan.Status{}
 	for _, m := range w.modules {
 		status := plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key))
@@ -275,6 +272,9 @@ func (w *world) writeStatuses(obs plan.Observed) {
 			fields.StoreID = m.Value.Status.StoreID
 			m.Value.Status = fields
 		}
+	}
+	if w.store != nil {
+		w.write(obs)
 	}
 }
 

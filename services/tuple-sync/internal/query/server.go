@@ -28,6 +28,7 @@ import (
 // OpenFGA is what is asked of it.
 type OpenFGA interface {
 	ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error)
+	ReadPage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error)
 	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
 	ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error)
 	Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error)
@@ -63,11 +64,12 @@ func (s *Server) Handler() rpc.Handler {
 func access() map[string]rpc.Access {
 	stores := kinds.Stores().GroupResource
 	return map[string]rpc.Access{
-		tuplev1connect.TupleServiceListTuplesProcedure:   rpc.CanNamed("get", stores, (*tuplev1.ListTuplesRequest).GetStore),
-		tuplev1connect.TupleServiceExplainTupleProcedure: rpc.CanNamed("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
-		tuplev1connect.TupleServiceCheckProcedure:        rpc.CanNamed("get", stores, (*tuplev1.CheckRequest).GetStore),
-		tuplev1connect.TupleServiceListObjectsProcedure:  rpc.CanNamed("get", stores, (*tuplev1.ListObjectsRequest).GetStore),
-		tuplev1connect.TupleServiceExpandProcedure:       rpc.CanNamed("get", stores, (*tuplev1.ExpandRequest).GetStore),
+		tuplev1connect.TupleServiceListTuplesProcedure:           rpc.CanNamed("get", stores, (*tuplev1.ListTuplesRequest).GetStore),
+		tuplev1connect.TupleServiceListUndeclaredTuplesProcedure: rpc.CanNamed("get", stores, (*tuplev1.ListUndeclaredTuplesRequest).GetStore),
+		tuplev1connect.TupleServiceExplainTupleProcedure:         rpc.CanNamed("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
+		tuplev1connect.TupleServiceCheckProcedure:                rpc.CanNamed("get", stores, (*tuplev1.CheckRequest).GetStore),
+		tuplev1connect.TupleServiceListObjectsProcedure:          rpc.CanNamed("get", stores, (*tuplev1.ListObjectsRequest).GetStore),
+		tuplev1connect.TupleServiceExpandProcedure:               rpc.CanNamed("get", stores, (*tuplev1.ExpandRequest).GetStore),
 	}
 }
 
@@ -84,7 +86,7 @@ func (s *Server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := rpc.Page(all, declaration.key, r.GetPageSize(), r.GetPageToken())
+	page, next, err := rpc.Page(all, declaration.key, r)
 	if err != nil {
 		return nil, err
 	}

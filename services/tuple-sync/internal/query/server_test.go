@@ -173,6 +173,10 @@ func TestQuestionsThatCannotBeAnsweredSayWhy(t *testing.T) {
 			_, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a"})
 			return err
 		},
+		"ListUndeclaredTuples": func() error {
+			_, err := s.ListUndeclaredTuples(context.Background(), &tuplev1.ListUndeclaredTuplesRequest{Store: "a"})
+			return err
+		},
 		"ExplainTuple": func() error {
 			_, err := s.ExplainTuple(context.Background(), &tuplev1.ExplainTupleRequest{Store: "a"})
 			return err
@@ -193,11 +197,12 @@ func TestQuestionsThatCannotBeAnsweredSayWhy(t *testing.T) {
 
 func TestEveryQuestionAsksForTheRightToReadTheStore(t *testing.T) {
 	for procedure, request := range map[string]any{
-		tuplev1connect.TupleServiceListTuplesProcedure:   &tuplev1.ListTuplesRequest{Store: "a"},
-		tuplev1connect.TupleServiceExplainTupleProcedure: &tuplev1.ExplainTupleRequest{Store: "a"},
-		tuplev1connect.TupleServiceCheckProcedure:        &tuplev1.CheckRequest{Store: "a"},
-		tuplev1connect.TupleServiceListObjectsProcedure:  &tuplev1.ListObjectsRequest{Store: "a"},
-		tuplev1connect.TupleServiceExpandProcedure:       &tuplev1.ExpandRequest{Store: "a"},
+		tuplev1connect.TupleServiceListTuplesProcedure:           &tuplev1.ListTuplesRequest{Store: "a"},
+		tuplev1connect.TupleServiceListUndeclaredTuplesProcedure: &tuplev1.ListUndeclaredTuplesRequest{Store: "a"},
+		tuplev1connect.TupleServiceExplainTupleProcedure:         &tuplev1.ExplainTupleRequest{Store: "a"},
+		tuplev1connect.TupleServiceCheckProcedure:                &tuplev1.CheckRequest{Store: "a"},
+		tuplev1connect.TupleServiceListObjectsProcedure:          &tuplev1.ListObjectsRequest{Store: "a"},
+		tuplev1connect.TupleServiceExpandProcedure:               &tuplev1.ExpandRequest{Store: "a"},
 	} {
 		right, err := access()[procedure](request)
 		if err != nil || right.String() != "get stores.core.platform-mesh.io/a" {

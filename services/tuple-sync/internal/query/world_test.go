@@ -102,6 +102,22 @@ func conditions(module string) []metav1.Condition {
 	}
 }
 
+// remove deletes a module without its finalizer.
+func (w *world) remove(name string) {
+	w.t.Helper()
+	w.count++
+	key := event.Key{Cluster: "local", GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
+	last, _ := w.state.Models.Last(key)
+	data, err := json.Marshal(last.Value)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := event.Change{Key: key, UID: name, Generation: 1, ResourceVersion: strconv.FormatInt(w.count, 10), Object: data, Deleted: true}
+	if err := w.view.Apply(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) tell(kind kinds.Kind, name string, object func(metav1.ObjectMeta) any) {
 	w.t.Helper()
 	w.count++

@@ -125,7 +125,7 @@ func (e *Evaluation) condition(model *Model) (Condition, bool) {
 	case noStore, storeUnknown:
 		c.Message = "The Store has no OpenFGA store yet; its conditions tell why."
 		if e.Owner.StoreMissing {
-			c.Reason, c.Message = StoreNotFound, "There is no such Store: create it or correct spec.storeRef."
+			c.Reason, c.Message = StoreNotFound, corev1alpha1.NoStore(e.Owner.Store, e.Owner.Key.Cluster)
 		} else if !e.Owner.inStep() {
 			c.Reason = Syncing
 		}
@@ -154,6 +154,7 @@ func (e *Evaluation) conditionHere(model *Model) (Condition, bool) {
 		return c, e.Owner.ModuleJudged
 	default:
 		c.OK, c.Reason, c.Message = true, Synced, fmt.Sprintf("The store holds all tuples: %d.", len(e.desired))
+		return c, e.Owner.ModuleJudged
 	}
 	return c, true
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -149,5 +150,13 @@ func TestAMessageIsBoundedWhateverIsDeclared(t *testing.T) {
 	p := Make(Input{StoreID: "S", Owners: []Owner{owner("a", declared...)}, Model: testModel(t)})
 	if n := len(p.Actions[0].NextCondition.Message); n > 16_000 {
 		t.Errorf("the message is %d bytes long", n)
+	}
+}
+
+func TestAReferenceToAnUnknownClusterIsAnsweredWithTheNamesThatAreMeant(t *testing.T) {
+	o := owner("a", t1).with(stray)
+	o.Key.Cluster, o.Store = "here", event.Key{Cluster: "there", Name: "demo"}
+	if c := Make(Input{Owners: []Owner{o}}).Actions[0].Commit; c == nil || !strings.Contains(c.Condition.Message, `this one is "here"`) {
+		t.Errorf("condition is %+v", c)
 	}
 }

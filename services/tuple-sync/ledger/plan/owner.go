@@ -26,7 +26,8 @@ type Owner struct {
 	StatusStoreID string
 	// TargetStoreID is the OpenFGA store that the tuples belong in; empty while there is none.
 	TargetStoreID string
-	// StoreMissing means that the Store object it refers to does not exist.
+	// Store is the Store object it refers to, or is. StoreMissing means that there is none.
+	Store        event.Key
 	StoreMissing bool
 	// RecordedElsewhere means that another Store than the one it refers to has the recorded store.
 	RecordedElsewhere bool

@@ -342,3 +342,14 @@ func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
 		t.Errorf("for store-sync says %+v", c)
 	}
 }
+
+func TestWhoseTuplesAreInStepWaitsForWhatStoreSyncSaysOfAnotherText(t *testing.T) {
+	changed := owner("a", t1).recorded("S", t1).with(synced(1)).with(unjudged).with(func(o *Owner) { o.Generation = 2 })
+	if p := Make(Input{StoreID: "S", Owners: []Owner{changed}, Model: testModel(t)}); !p.Idle() {
+		t.Errorf("planned %+v", p.Actions[0])
+	}
+	decided := changed.with(func(o *Owner) { o.ModuleJudged, o.ModuleLive = true, true })
+	if p := Make(Input{StoreID: "S", Owners: []Owner{decided}, Model: testModel(t)}); p.Idle() || !p.Actions[0].Commit.Ready.OK {
+		t.Error("what was decided is not said")
+	}
+}

@@ -23,11 +23,14 @@ const defaultPageSize = 100
 // ListDeadLetters lists what could not be processed, newest first. A page token is the
 // letter that the page before ended with.
 func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
+	token, seal, err := rpc.Unseal(r)
+	if err != nil {
+		return nil, err
+	}
 	var before uint64
-	if token := r.GetPageToken(); token != "" {
-		var err error
-		if before, err = strconv.ParseUint(token, 10, 64); err != nil || before == 0 {
-			return nil, rpc.Invalid("page token is not one of this list: pass next_page_token as it was given, or none for the first page")
+	if token != "" {
+		if before, err = strconv.ParseUint(token, 10, 64); err != nil {
+			return nil, rpc.Invalid("the page token is of no dead letter: %w", err)
 		}
 	}
 	letters, next, err := s.cfg.Trail.Letters(ctx, r.GetService(), before, cmp.Or(int(r.GetPageSize()), defaultPageSize))
@@ -39,7 +42,7 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 		response.DeadLetters = append(response.DeadLetters, wire(letter))
 	}
 	if next != 0 {
-		response.NextPageToken = strconv.FormatUint(next, 10)
+		response.NextPageToken = seal(strconv.FormatUint(next, 10))
 	}
 	return response, nil
 }

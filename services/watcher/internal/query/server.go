@@ -17,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
@@ -74,17 +75,26 @@ func (s *Server) mayTrace(request any) (rpc.Right, error) {
 	if !ok {
 		return rpc.Right{}, errors.New("access rule of TraceObject got another request")
 	}
+	key, err := s.named(r)
+	return rpc.Right{Verb: "get", GroupResource: key.GroupResource, Namespace: key.Namespace, Name: key.Name}, err
+}
+
+// named is the object that is asked about. A namespace says nothing of what has none, as with kubectl.
+func (s *Server) named(r *syncv1.TraceObjectRequest) (event.Key, error) {
 	kind, err := s.names.find(r.GetResource())
-	return rpc.Right{Verb: "get", GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}, err
+	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
+	if kind.Global {
+		key.Namespace = ""
+	}
+	return key, err
 }
 
 // TraceObject tells an object's way.
 func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
-	kind, err := s.names.find(r.GetResource())
+	key, err := s.named(r)
 	if err != nil {
 		return nil, err
 	}
-	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
 	last, err := s.cfg.Publisher.Last(ctx, key)
 	switch {
 	case errors.Is(err, publish.ErrNone):
@@ -98,6 +108,10 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	if err != nil {
 		return nil, err
 	}
+	incarnation, err := s.cfg.Publisher.Incarnation(ctx)
+	if err != nil {
+		return nil, err
+	}
 	c := last.Change
 	operation := eventv1.Operation_OPERATION_UPSERT
 	if c.Deleted {
@@ -106,6 +120,7 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	response := &syncv1.TraceObjectResponse{
 		Ref: key.Ref(), Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Operation: operation,
 		ObservedAt: timestamppb.New(c.ObservedAt), PublishedAt: timestamppb.New(last.PublishedAt), Sequence: last.Sequence,
+		Revision: topology.Revision(last.Sequence, incarnation),
 	}
 	for _, result := range results {
 		response.Steps = append(response.Steps, &syncv1.Step{Result: result, Current: covers(result, c)})

@@ -19,6 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
@@ -131,13 +132,22 @@ func TestATraceTellsWhoHasSeenTheStateThatIsPublished(t *testing.T) {
 	ack := b.exists(state("x", 25))
 	b.result(topology.StoreSync, state("x", 21), eventv1.Outcome_OUTCOME_APPLIED)
 	b.result(topology.TupleSync, state("x", 19), eventv1.Outcome_OUTCOME_PENDING)
-	got, err := b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "stores", Name: "x"})
+	got, err := b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "stores", Name: "x", Namespace: "stores have none"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if right, err := b.mayTrace(&syncv1.TraceObjectRequest{Resource: "stores", Name: "x", Namespace: "n"}); err != nil || right.Namespace != "" {
+		t.Errorf("it needs %v, %v", right, err)
+	}
+	if right, err := b.mayTrace(&syncv1.TraceObjectRequest{Resource: "rolebindings", Name: "x", Namespace: "n"}); err != nil || right.Namespace != "n" {
+		t.Errorf("of what has a namespace it needs %v, %v", right, err)
 	}
 	if got.GetSequence() != ack.Sequence || got.GetResourceVersion() != "25" || got.GetUid() != "uid-x" || got.GetRef().GetName() != "x" ||
 		got.GetOperation() != eventv1.Operation_OPERATION_UPSERT || got.GetPublishedAt().AsTime().IsZero() || got.GetObservedAt().GetSeconds() != 1 {
 		t.Errorf("trace is %v", got)
+	}
+	if sequence, _, err := topology.ParseRevision(got.GetRevision()); err != nil || sequence != ack.Sequence {
+		t.Errorf("its revision is %q, %v", got.GetRevision(), err)
 	}
 	if len(got.GetSteps()) != 2 {
 		t.Fatalf("steps are %v", got.GetSteps())
@@ -257,6 +267,16 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	}
 }
 
+// sealed is a page token of the dead letters of a service.
+func sealed(t *testing.T, service, says string) string {
+	t.Helper()
+	_, seal, err := rpc.Unseal(&syncv1.ListDeadLettersRequest{Service: service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal(says)
+}
+
 // letter parks a message as the consumer runtime does.
 func (b *bed) letter(service, subject string, data []byte) uint64 {
 	b.t.Helper()
@@ -315,7 +335,7 @@ func TestDeadLettersArePagedNewestFirst(t *testing.T) {
 			}
 		})
 	}
-	for _, token := range []string{"x", "-1", "0"} {
+	for _, token := range []string{"x", "-1", "0", sealed(t, topology.TupleSync, "12"), sealed(t, "", "-1")} {
 		_, err := b.ListDeadLetters(t.Context(), &syncv1.ListDeadLettersRequest{PageToken: token})
 		refused(t, err, connect.CodeInvalidArgument, "page token")
 	}

@@ -86,36 +86,42 @@ func NewPolicyServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			httpClient,
 			baseURL+PolicyServiceCheckPolicyProcedure,
 			connect.WithSchema(policyServiceMethods.ByName("CheckPolicy")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		compilePolicy: connect.NewClient[v1.CompilePolicyRequest, v1.CompilePolicyResponse](
 			httpClient,
 			baseURL+PolicyServiceCompilePolicyProcedure,
 			connect.WithSchema(policyServiceMethods.ByName("CompilePolicy")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		diffPolicies: connect.NewClient[v1.DiffPoliciesRequest, v1.DiffPoliciesResponse](
 			httpClient,
 			baseURL+PolicyServiceDiffPoliciesProcedure,
 			connect.WithSchema(policyServiceMethods.ByName("DiffPolicies")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		explainAction: connect.NewClient[v1.ExplainActionRequest, v1.ExplainActionResponse](
 			httpClient,
 			baseURL+PolicyServiceExplainActionProcedure,
 			connect.WithSchema(policyServiceMethods.ByName("ExplainAction")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		graphPolicy: connect.NewClient[v1.GraphPolicyRequest, v1.GraphPolicyResponse](
 			httpClient,
 			baseURL+PolicyServiceGraphPolicyProcedure,
 			connect.WithSchema(policyServiceMethods.ByName("GraphPolicy")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		formatPolicy: connect.NewClient[v1.FormatPolicyRequest, v1.FormatPolicyResponse](
 			httpClient,
 			baseURL+PolicyServiceFormatPolicyProcedure,
 			connect.WithSchema(policyServiceMethods.ByName("FormatPolicy")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -212,36 +218,42 @@ func NewPolicyServiceHandler(svc PolicyServiceHandler, opts ...connect.HandlerOp
 		PolicyServiceCheckPolicyProcedure,
 		svc.CheckPolicy,
 		connect.WithSchema(policyServiceMethods.ByName("CheckPolicy")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	policyServiceCompilePolicyHandler := connect.NewUnaryHandlerSimple(
 		PolicyServiceCompilePolicyProcedure,
 		svc.CompilePolicy,
 		connect.WithSchema(policyServiceMethods.ByName("CompilePolicy")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	policyServiceDiffPoliciesHandler := connect.NewUnaryHandlerSimple(
 		PolicyServiceDiffPoliciesProcedure,
 		svc.DiffPolicies,
 		connect.WithSchema(policyServiceMethods.ByName("DiffPolicies")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	policyServiceExplainActionHandler := connect.NewUnaryHandlerSimple(
 		PolicyServiceExplainActionProcedure,
 		svc.ExplainAction,
 		connect.WithSchema(policyServiceMethods.ByName("ExplainAction")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	policyServiceGraphPolicyHandler := connect.NewUnaryHandlerSimple(
 		PolicyServiceGraphPolicyProcedure,
 		svc.GraphPolicy,
 		connect.WithSchema(policyServiceMethods.ByName("GraphPolicy")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	policyServiceFormatPolicyHandler := connect.NewUnaryHandlerSimple(
 		PolicyServiceFormatPolicyProcedure,
 		svc.FormatPolicy,
 		connect.WithSchema(policyServiceMethods.ByName("FormatPolicy")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/entail.policy.v1.PolicyService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -78,30 +78,35 @@ func NewStoreServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+StoreServiceListStoresProcedure,
 			connect.WithSchema(storeServiceMethods.ByName("ListStores")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		getStore: connect.NewClient[v1.GetStoreRequest, v1.GetStoreResponse](
 			httpClient,
 			baseURL+StoreServiceGetStoreProcedure,
 			connect.WithSchema(storeServiceMethods.ByName("GetStore")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		getModel: connect.NewClient[v1.GetModelRequest, v1.GetModelResponse](
 			httpClient,
 			baseURL+StoreServiceGetModelProcedure,
 			connect.WithSchema(storeServiceMethods.ByName("GetModel")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		previewModel: connect.NewClient[v1.PreviewModelRequest, v1.PreviewModelResponse](
 			httpClient,
 			baseURL+StoreServicePreviewModelProcedure,
 			connect.WithSchema(storeServiceMethods.ByName("PreviewModel")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		diffModel: connect.NewClient[v1.DiffModelRequest, v1.DiffModelResponse](
 			httpClient,
 			baseURL+StoreServiceDiffModelProcedure,
 			connect.WithSchema(storeServiceMethods.ByName("DiffModel")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -187,30 +192,35 @@ func NewStoreServiceHandler(svc StoreServiceHandler, opts ...connect.HandlerOpti
 		StoreServiceListStoresProcedure,
 		svc.ListStores,
 		connect.WithSchema(storeServiceMethods.ByName("ListStores")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	storeServiceGetStoreHandler := connect.NewUnaryHandlerSimple(
 		StoreServiceGetStoreProcedure,
 		svc.GetStore,
 		connect.WithSchema(storeServiceMethods.ByName("GetStore")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	storeServiceGetModelHandler := connect.NewUnaryHandlerSimple(
 		StoreServiceGetModelProcedure,
 		svc.GetModel,
 		connect.WithSchema(storeServiceMethods.ByName("GetModel")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	storeServicePreviewModelHandler := connect.NewUnaryHandlerSimple(
 		StoreServicePreviewModelProcedure,
 		svc.PreviewModel,
 		connect.WithSchema(storeServiceMethods.ByName("PreviewModel")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	storeServiceDiffModelHandler := connect.NewUnaryHandlerSimple(
 		StoreServiceDiffModelProcedure,
 		svc.DiffModel,
 		connect.WithSchema(storeServiceMethods.ByName("DiffModel")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/entail.store.v1.StoreService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

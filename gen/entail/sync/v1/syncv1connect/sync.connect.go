@@ -85,24 +85,28 @@ func NewSyncServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+SyncServiceTraceObjectProcedure,
 			connect.WithSchema(syncServiceMethods.ByName("TraceObject")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		getStatus: connect.NewClient[v1.GetStatusRequest, v1.GetStatusResponse](
 			httpClient,
 			baseURL+SyncServiceGetStatusProcedure,
 			connect.WithSchema(syncServiceMethods.ByName("GetStatus")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listDeadLetters: connect.NewClient[v1.ListDeadLettersRequest, v1.ListDeadLettersResponse](
 			httpClient,
 			baseURL+SyncServiceListDeadLettersProcedure,
 			connect.WithSchema(syncServiceMethods.ByName("ListDeadLetters")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		getDeadLetter: connect.NewClient[v1.GetDeadLetterRequest, v1.GetDeadLetterResponse](
 			httpClient,
 			baseURL+SyncServiceGetDeadLetterProcedure,
 			connect.WithSchema(syncServiceMethods.ByName("GetDeadLetter")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		discardDeadLetter: connect.NewClient[v1.DiscardDeadLetterRequest, v1.DiscardDeadLetterResponse](
@@ -213,24 +217,28 @@ func NewSyncServiceHandler(svc SyncServiceHandler, opts ...connect.HandlerOption
 		SyncServiceTraceObjectProcedure,
 		svc.TraceObject,
 		connect.WithSchema(syncServiceMethods.ByName("TraceObject")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	syncServiceGetStatusHandler := connect.NewUnaryHandlerSimple(
 		SyncServiceGetStatusProcedure,
 		svc.GetStatus,
 		connect.WithSchema(syncServiceMethods.ByName("GetStatus")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	syncServiceListDeadLettersHandler := connect.NewUnaryHandlerSimple(
 		SyncServiceListDeadLettersProcedure,
 		svc.ListDeadLetters,
 		connect.WithSchema(syncServiceMethods.ByName("ListDeadLetters")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	syncServiceGetDeadLetterHandler := connect.NewUnaryHandlerSimple(
 		SyncServiceGetDeadLetterProcedure,
 		svc.GetDeadLetter,
 		connect.WithSchema(syncServiceMethods.ByName("GetDeadLetter")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	syncServiceDiscardDeadLetterHandler := connect.NewUnaryHandlerSimple(

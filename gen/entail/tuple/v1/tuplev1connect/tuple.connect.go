@@ -37,6 +37,9 @@ const (
 const (
 	// TupleServiceListTuplesProcedure is the fully-qualified name of the TupleService's ListTuples RPC.
 	TupleServiceListTuplesProcedure = "/entail.tuple.v1.TupleService/ListTuples"
+	// TupleServiceListUndeclaredTuplesProcedure is the fully-qualified name of the TupleService's
+	// ListUndeclaredTuples RPC.
+	TupleServiceListUndeclaredTuplesProcedure = "/entail.tuple.v1.TupleService/ListUndeclaredTuples"
 	// TupleServiceExplainTupleProcedure is the fully-qualified name of the TupleService's ExplainTuple
 	// RPC.
 	TupleServiceExplainTupleProcedure = "/entail.tuple.v1.TupleService/ExplainTuple"
@@ -53,6 +56,10 @@ const (
 type TupleServiceClient interface {
 	// ListTuples lists declared tuples with the objects that want them.
 	ListTuples(context.Context, *v1.ListTuplesRequest) (*v1.ListTuplesResponse, error)
+	// ListUndeclaredTuples lists tuples that OpenFGA holds and no object declares, with what
+	// becomes of them. It reads the store as it goes: a page has those among so many tuples, and
+	// may have none although another follows. What changes meanwhile may be there or not.
+	ListUndeclaredTuples(context.Context, *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error)
 	// ExplainTuple tells which objects want one tuple, since when, and whether it is live.
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
@@ -79,30 +86,42 @@ func NewTupleServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+TupleServiceListTuplesProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("ListTuples")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		listUndeclaredTuples: connect.NewClient[v1.ListUndeclaredTuplesRequest, v1.ListUndeclaredTuplesResponse](
+			httpClient,
+			baseURL+TupleServiceListUndeclaredTuplesProcedure,
+			connect.WithSchema(tupleServiceMethods.ByName("ListUndeclaredTuples")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		explainTuple: connect.NewClient[v1.ExplainTupleRequest, v1.ExplainTupleResponse](
 			httpClient,
 			baseURL+TupleServiceExplainTupleProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("ExplainTuple")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		check: connect.NewClient[v1.CheckRequest, v1.CheckResponse](
 			httpClient,
 			baseURL+TupleServiceCheckProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("Check")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listObjects: connect.NewClient[v1.ListObjectsRequest, v1.ListObjectsResponse](
 			httpClient,
 			baseURL+TupleServiceListObjectsProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("ListObjects")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		expand: connect.NewClient[v1.ExpandRequest, v1.ExpandResponse](
 			httpClient,
 			baseURL+TupleServiceExpandProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("Expand")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -110,16 +129,26 @@ func NewTupleServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 
 // tupleServiceClient implements TupleServiceClient.
 type tupleServiceClient struct {
-	listTuples   *connect.Client[v1.ListTuplesRequest, v1.ListTuplesResponse]
-	explainTuple *connect.Client[v1.ExplainTupleRequest, v1.ExplainTupleResponse]
-	check        *connect.Client[v1.CheckRequest, v1.CheckResponse]
-	listObjects  *connect.Client[v1.ListObjectsRequest, v1.ListObjectsResponse]
-	expand       *connect.Client[v1.ExpandRequest, v1.ExpandResponse]
+	listTuples           *connect.Client[v1.ListTuplesRequest, v1.ListTuplesResponse]
+	listUndeclaredTuples *connect.Client[v1.ListUndeclaredTuplesRequest, v1.ListUndeclaredTuplesResponse]
+	explainTuple         *connect.Client[v1.ExplainTupleRequest, v1.ExplainTupleResponse]
+	check                *connect.Client[v1.CheckRequest, v1.CheckResponse]
+	listObjects          *connect.Client[v1.ListObjectsRequest, v1.ListObjectsResponse]
+	expand               *connect.Client[v1.ExpandRequest, v1.ExpandResponse]
 }
 
 // ListTuples calls entail.tuple.v1.TupleService.ListTuples.
 func (c *tupleServiceClient) ListTuples(ctx context.Context, req *v1.ListTuplesRequest) (*v1.ListTuplesResponse, error) {
 	response, err := c.listTuples.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListUndeclaredTuples calls entail.tuple.v1.TupleService.ListUndeclaredTuples.
+func (c *tupleServiceClient) ListUndeclaredTuples(ctx context.Context, req *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error) {
+	response, err := c.listUndeclaredTuples.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -166,6 +195,10 @@ func (c *tupleServiceClient) Expand(ctx context.Context, req *v1.ExpandRequest) 
 type TupleServiceHandler interface {
 	// ListTuples lists declared tuples with the objects that want them.
 	ListTuples(context.Context, *v1.ListTuplesRequest) (*v1.ListTuplesResponse, error)
+	// ListUndeclaredTuples lists tuples that OpenFGA holds and no object declares, with what
+	// becomes of them. It reads the store as it goes: a page has those among so many tuples, and
+	// may have none although another follows. What changes meanwhile may be there or not.
+	ListUndeclaredTuples(context.Context, *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error)
 	// ExplainTuple tells which objects want one tuple, since when, and whether it is live.
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
@@ -188,36 +221,50 @@ func NewTupleServiceHandler(svc TupleServiceHandler, opts ...connect.HandlerOpti
 		TupleServiceListTuplesProcedure,
 		svc.ListTuples,
 		connect.WithSchema(tupleServiceMethods.ByName("ListTuples")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	tupleServiceListUndeclaredTuplesHandler := connect.NewUnaryHandlerSimple(
+		TupleServiceListUndeclaredTuplesProcedure,
+		svc.ListUndeclaredTuples,
+		connect.WithSchema(tupleServiceMethods.ByName("ListUndeclaredTuples")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	tupleServiceExplainTupleHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceExplainTupleProcedure,
 		svc.ExplainTuple,
 		connect.WithSchema(tupleServiceMethods.ByName("ExplainTuple")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	tupleServiceCheckHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceCheckProcedure,
 		svc.Check,
 		connect.WithSchema(tupleServiceMethods.ByName("Check")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	tupleServiceListObjectsHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceListObjectsProcedure,
 		svc.ListObjects,
 		connect.WithSchema(tupleServiceMethods.ByName("ListObjects")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	tupleServiceExpandHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceExpandProcedure,
 		svc.Expand,
 		connect.WithSchema(tupleServiceMethods.ByName("Expand")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/entail.tuple.v1.TupleService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case TupleServiceListTuplesProcedure:
 			tupleServiceListTuplesHandler.ServeHTTP(w, r)
+		case TupleServiceListUndeclaredTuplesProcedure:
+			tupleServiceListUndeclaredTuplesHandler.ServeHTTP(w, r)
 		case TupleServiceExplainTupleProcedure:
 			tupleServiceExplainTupleHandler.ServeHTTP(w, r)
 		case TupleServiceCheckProcedure:
@@ -237,6 +284,10 @@ type UnimplementedTupleServiceHandler struct{}
 
 func (UnimplementedTupleServiceHandler) ListTuples(context.Context, *v1.ListTuplesRequest) (*v1.ListTuplesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.ListTuples is not implemented"))
+}
+
+func (UnimplementedTupleServiceHandler) ListUndeclaredTuples(context.Context, *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.ListUndeclaredTuples is not implemented"))
 }
 
 func (UnimplementedTupleServiceHandler) ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error) {

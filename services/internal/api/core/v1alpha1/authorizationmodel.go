@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,15 @@ func (r StoreRef) Key(from string) event.Key {
 	return event.Key{
 		Cluster: cmp.Or(r.Cluster, from), GroupResource: event.GroupResource{Group: GroupVersion.Group, Resource: Stores}, Name: r.Name,
 	}
+}
+
+// NoStore says to an object of the cluster called here that the Store it refers to does not exist.
+func NoStore(store event.Key, here string) string {
+	text := fmt.Sprintf("there is no Store %q in cluster %q: create it, or correct spec.storeRef", store.Name, store.Cluster)
+	if store.Cluster != here {
+		text += fmt.Sprintf(" (the name of a cluster is the --cluster of its watcher; this one is %q, which an empty spec.storeRef.cluster means, too)", here)
+	}
+	return text
 }
 
 // AuthorizationModelSpec is what a person asks for.
@@ -91,10 +101,13 @@ type AuthorizationModelStatus struct {
 // AuthorizationModel is one module of a store's model, with tuples of its own.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,shortName=fgamodel,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Store",type=string,JSONPath=`.spec.storeRef.name`
+// +kubebuilder:printcolumn:name="Tuples",type=integer,JSONPath=`.status.tupleCount`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AuthorizationModel struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -115,7 +128,7 @@ func (in *AuthorizationModel) ModelDigest(storeID string) string {
 // Holds reports whether a generated object says what it must: what services write in its
 // spec and annotations. What others add to it is theirs.
 func (in *AuthorizationModel) Holds(want *AuthorizationModel) bool {
-	for _, name := range generatedAnnotations() {
+	for _, name := range GeneratedAnnotations() {
 		if in.Annotations[name] != want.Annotations[name] {
 			return false
 		}

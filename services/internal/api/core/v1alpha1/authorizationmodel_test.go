@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -57,6 +58,19 @@ func TestAStoreIsLookedForWhereTheReferenceSaysOrWhereItStands(t *testing.T) {
 	} {
 		if key := ref.Key("here"); key.Cluster != want || key.Name != "demo" || key.String() != "stores.core.platform-mesh.io/demo" {
 			t.Errorf("%+v leads to %+v", ref, key)
+		}
+	}
+}
+
+func TestWhoNamesAnUnknownClusterIsToldWhatTheNamesAre(t *testing.T) {
+	here := v1alpha1.NoStore(v1alpha1.StoreRef{Name: "demo"}.Key("here"), "here")
+	if strings.Contains(here, "--cluster") || !strings.Contains(here, `no Store "demo" in cluster "here"`) {
+		t.Errorf("of this cluster: %s", here)
+	}
+	there := v1alpha1.NoStore(v1alpha1.StoreRef{Name: "demo", Cluster: "there"}.Key("here"), "here")
+	for _, want := range []string{`no Store "demo" in cluster "there"`, "--cluster of its watcher", `this one is "here"`} {
+		if !strings.Contains(there, want) {
+			t.Errorf("of another: %s; want %q in it", there, want)
 		}
 	}
 }

@@ -49,8 +49,8 @@ const (
 	PolicyAnnotation = "core.platform-mesh.io/policy"
 )
 
-// generatedAnnotations are written by services alone.
-func generatedAnnotations() []string {
+// GeneratedAnnotations are written by services alone.
+func GeneratedAnnotations() []string {
 	return []string{ResourceAnnotation, ExportAnnotation, RejectedAnnotation, DocumentAnnotation, PolicyAnnotation}
 }
 

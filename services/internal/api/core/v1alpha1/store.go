@@ -26,6 +26,18 @@ const (
 	DiscoveryNone DiscoveryMode = "None"
 )
 
+// Adoption says which OpenFGA store that was there before, and bears the Store's name, becomes the Store's.
+// +kubebuilder:validation:Enum=IfEmpty;Always
+type Adoption string
+
+// Adoptions.
+const (
+	// AdoptionIfEmpty takes one over that has neither a model nor tuples.
+	AdoptionIfEmpty Adoption = "IfEmpty"
+	// AdoptionAlways takes one over with all that is in it. To ask for that takes the right to adopt the Store.
+	AdoptionAlways Adoption = "Always"
+)
+
 // StoreSpec is what a person asks for.
 type StoreSpec struct {
 	// CoreModule is an OpenFGA module in DSL; its first line is "module <name>".
@@ -39,6 +51,9 @@ type StoreSpec struct {
 	// Discovery is Auto unless set.
 	// +optional
 	Discovery DiscoveryMode `json:"discovery,omitempty"`
+	// Adoption is IfEmpty unless set.
+	// +optional
+	Adoption Adoption `json:"adoption,omitempty"`
 }
 
 // ModuleState says whether a module is part of the live model.
@@ -72,6 +87,10 @@ type StoreStatus struct {
 	// StoreID is OpenFGA's id of the store.
 	// +optional
 	StoreID string `json:"storeId,omitempty"`
+	// Adopted means that others made the store, or one before it: it is kept when this object is deleted, without the
+	// managed tuples.
+	// +optional
+	Adopted bool `json:"adopted,omitempty"`
 	// AuthorizationModelID is the id of the model that was last written.
 	// +optional
 	AuthorizationModelID string `json:"authorizationModelId,omitempty"`
@@ -111,12 +130,14 @@ type StoreStatus struct {
 // Store is an OpenFGA store with its core module and tuples.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=fgastore
+// +kubebuilder:resource:scope=Cluster,shortName=fgastore,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Store ID",type=string,JSONPath=`.status.storeId`
 // +kubebuilder:printcolumn:name="Model ID",type=string,JSONPath=`.status.authorizationModelId`
 // +kubebuilder:printcolumn:name="Tuples",type=integer,JSONPath=`.status.tupleCount`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Store struct {
 	metav1.TypeMeta   `json:",inline"`

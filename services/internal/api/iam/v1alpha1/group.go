@@ -13,7 +13,7 @@ type GroupStatus struct {
 // Group is a set of users: whose GroupMemberships lead to it.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Namespaced
+// +kubebuilder:resource:scope=Namespaced,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="discovery.miloapis.com/parent-contexts=Organization"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
@@ -83,7 +83,7 @@ type GroupMembershipStatus struct {
 // GroupMembership makes a user a member of a group.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Namespaced
+// +kubebuilder:resource:scope=Namespaced,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.groupRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.userRef.name`

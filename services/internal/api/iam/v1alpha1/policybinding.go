@@ -106,7 +106,7 @@ type PolicyBindingStatus struct {
 // PolicyBinding gives subjects a role on one object, or on all of a kind.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Namespaced
+// +kubebuilder:resource:scope=Namespaced,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="discovery.miloapis.com/parent-contexts=Organization,Platform"
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.roleRef.name`

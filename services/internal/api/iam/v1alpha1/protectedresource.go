@@ -82,7 +82,7 @@ type ProtectedResourceStatus struct {
 // ProtectedResource registers a kind: its permissions can be given by roles.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="discovery.miloapis.com/parent-contexts=Platform"
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.kind`

@@ -25,7 +25,7 @@ type ServiceAccountStatus struct {
 // ServiceAccount is a program. Requests name it by its UID.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="discovery.miloapis.com/parent-contexts=Project"
 // +kubebuilder:printcolumn:name="Email",type=string,JSONPath=`.status.email`

@@ -53,7 +53,7 @@ type UserStatus struct {
 // User is a person. Requests name it in the uid of who asks.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.email`
 // +kubebuilder:selectablefield:JSONPath=`.status.registrationApproval`

@@ -64,7 +64,7 @@ type OrganizationStatus struct {
 // Organization owns projects. Its namespace is "organization-<name>".
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,categories=datum
+// +kubebuilder:resource:scope=Cluster,categories={datum,entail}
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="discovery.miloapis.com/parent-contexts=Platform"
 // +kubebuilder:printcolumn:name="Display Name",type=string,JSONPath=`.metadata.annotations.kubernetes\.io/display-name`

@@ -38,7 +38,7 @@ type ProjectStatus struct {
 // Project belongs to an organization, and has a control plane of its own.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="discovery.miloapis.com/parent-contexts=Organization"
 // +kubebuilder:printcolumn:name="Organization",type=string,JSONPath=`.spec.ownerRef.name`

@@ -63,12 +63,18 @@ type ImpliedRolesStatus struct {
 // ImpliedRoles is one rule: whoever holds the parent role in this namespace also holds the child role.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=impliedroles,singular=impliedrole,scope=Namespaced
+// +kubebuilder:resource:path=impliedroles,singular=impliedrole,scope=Namespaced,shortName=ir,categories=entail
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Parent",type=string,JSONPath=`.spec.inference_rule.parent_role`
 // +kubebuilder:printcolumn:name="Child",type=string,JSONPath=`.spec.inference_rule.child_role`
-// +kubebuilder:printcolumn:name="Implies",type=string,JSONPath=`.status.inferences.child_roles`
-// +kubebuilder:printcolumn:name="Synced",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Acyclic",type=string,JSONPath=`.status.conditions[?(@.type=="Acyclic")].status`
+// +kubebuilder:printcolumn:name="Parent Kind",type=string,JSONPath=`.spec.inference_rule.parent_kind`,priority=1
+// +kubebuilder:printcolumn:name="Child Kind",type=string,JSONPath=`.spec.inference_rule.child_kind`,priority=1
+// +kubebuilder:printcolumn:name="Implies",type=string,JSONPath=`.status.inferences.child_roles`,priority=1
+// +kubebuilder:printcolumn:name="Judged",type=string,JSONPath=`.status.conditions[?(@.type=="Judged")].status`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ImpliedRoles struct {
 	metav1.TypeMeta   `json:",inline"`

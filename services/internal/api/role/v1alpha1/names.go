@@ -26,6 +26,10 @@ const (
 	Acyclic = "Acyclic"
 	// ChildRoleFound is False while the child role does not exist: it is granted all the same.
 	ChildRoleFound = "ChildRoleFound"
+	// Judged is False if the rule was written while nobody judged who writes rules.
+	Judged = "Judged"
 	// Synced says that every RoleBinding that follows from the rule is there.
 	Synced = "Synced"
+	// Ready says both that the rule counts and that it is synced, for who asks for one word.
+	Ready = "Ready"
 )

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 	"connectrpc.com/connect"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
 func TestEveryTargetIsWhatTheLibraryMakes(t *testing.T) {
@@ -121,6 +124,18 @@ func TestTheWorstOfAllChanges(t *testing.T) {
 	}
 }
 
+func TestFilesAreComparedWithAStoreOfNothing(t *testing.T) {
+	s := New(func(context.Context, string, bool) ([]*syntax.Document, policy.Options, error) {
+		return nil, policy.Options{}, nil
+	})
+	beside := written(example(t))
+	beside.Beside = "demo"
+	got := must(s.DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: registered("demo"), New: beside}))(t)
+	if got.GetWorst() != policyv1.Class_CLASS_HARMLESS || got.GetTotal() == 0 || got.GetOldFindings().GetTotal() != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestARequestCanChooseOtherOptionsThanTheStore(t *testing.T) {
 	p := registered("demo")
 	p.Options = &policyv1.Options{RoleRelation: "holder"}
@@ -197,6 +212,8 @@ func TestADrawingIsFiltered(t *testing.T) {
 		`"project"`:           {Types: "^tenant$"},
 		"loadbalancer_create": {Actions: "_get$"},
 		`"loadbalancer"`:      {Owners: "^tenant-api$"},
+		`"tenant" [`:          {Focus: "project"},
+		`"organization"`:      {Collapse: "^enterprise"},
 	} {
 		r.Policy, r.Format = registered("demo"), policyv1.Format_FORMAT_DOT
 		got := must(newServer(t).GraphPolicy(t.Context(), r))(t)
@@ -204,10 +221,12 @@ func TestADrawingIsFiltered(t *testing.T) {
 			t.Errorf("there is %s in\n%s", gone, got.GetContent())
 		}
 	}
-	for field, r := range map[string]*policyv1.GraphPolicyRequest{"types: ": {Types: "("}, "actions: ": {Actions: "["}, "owners: ": {Owners: "*"}} {
+	for field, r := range map[string]*policyv1.GraphPolicyRequest{"types: ": {Types: "("}, "actions: ": {Actions: "["}, "owners: ": {Owners: "*"}, "collapse: ": {Collapse: "+"}} {
 		_, err := newServer(t).GraphPolicy(t.Context(), r)
 		refused(t, err, connect.CodeInvalidArgument, field+"error parsing regexp")
 	}
+	_, err := newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: registered("demo"), Format: policyv1.Format_FORMAT_DOT, Focus: "nobody"})
+	refused(t, err, connect.CodeNotFound, `focus: there is no type "nobody"`)
 }
 
 func TestFilesAreWrittenInOneForm(t *testing.T) {

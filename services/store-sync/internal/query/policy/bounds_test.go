@@ -186,8 +186,8 @@ func TestADrawingIsBounded(t *testing.T) {
 	}{
 		"types":   {policyv1.Format_FORMAT_SVG, multiplied(201, 1), "201 types"},
 		"bytes":   {policyv1.Format_FORMAT_SVG, crowded(2700), "of at most 4194304"},
-		"Mermaid": {policyv1.Format_FORMAT_MERMAID, multiplied(40, 1), "Mermaid"},
-		"DOT":     {policyv1.Format_FORMAT_DOT, multiplied(400, 1), "Graphviz"},
+		"Mermaid": {policyv1.Format_FORMAT_MERMAID, crowded(600), "Mermaid"},
+		"DOT":     {policyv1.Format_FORMAT_DOT, crowded(6000), "Graphviz"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

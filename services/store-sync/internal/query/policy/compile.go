@@ -21,12 +21,12 @@ func (s *Server) CompilePolicy(ctx context.Context, r *policyv1.CompilePolicyReq
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy())
+	p, found, err := s.read(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
-		return &policyv1.CompilePolicyResponse{Findings: findings(found)}, nil
+		return &policyv1.CompilePolicyResponse{Findings: Findings(found)}, nil
 	}
 	artifacts, more, err := compile(p, r.GetTarget(), options)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Server) CompilePolicy(ctx context.Context, r *policyv1.CompilePolicyReq
 	if found = found.Join(more); found.HasErrors() {
 		artifacts = nil
 	}
-	return &policyv1.CompilePolicyResponse{Artifacts: artifacts, Findings: findings(found)}, nil
+	return &policyv1.CompilePolicyResponse{Artifacts: artifacts, Findings: Findings(found)}, nil
 }
 
 func compile(p *policy.Policy, target policyv1.Target, o spicedb.Options) ([]*policyv1.Artifact, policy.Diagnostics, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/diff"
 )
 
@@ -14,15 +15,15 @@ func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesReque
 		return nil, err
 	}
 	defer giveBack()
-	before, wasFound, err := s.read(ctx, r.GetOld())
+	before, wasFound, err := s.readSide(ctx, r.GetOld())
 	if err != nil {
 		return nil, err
 	}
-	after, isFound, err := s.read(ctx, r.GetNew())
+	after, isFound, err := s.readSide(ctx, r.GetNew())
 	if err != nil {
 		return nil, err
 	}
-	response := &policyv1.DiffPoliciesResponse{OldFindings: findings(wasFound), NewFindings: findings(isFound)}
+	response := &policyv1.DiffPoliciesResponse{OldFindings: Findings(wasFound), NewFindings: Findings(isFound)}
 	if before == nil || after == nil {
 		return response, nil
 	}
@@ -36,6 +37,15 @@ func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesReque
 		})
 	}
 	return response, nil
+}
+
+// readSide is a policy to compare, of a Store what is accepted. Where nobody has registered anything yet, it is one of nothing.
+func (s *Server) readSide(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
+	p, found, err := s.read(ctx, m, true)
+	if m.GetStore() != "" && len(found) == 1 && found[0].Code == policy.CodeEmpty {
+		return &policy.Policy{}, nil, err
+	}
+	return p, found, err
 }
 
 func class(c diff.Class) policyv1.Class {

@@ -19,12 +19,12 @@ func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionReq
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy())
+	p, found, err := s.read(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
-		return &policyv1.ExplainActionResponse{Findings: findings(found)}, nil
+		return &policyv1.ExplainActionResponse{Findings: Findings(found)}, nil
 	}
 	tree, err := explain.Action(p, r.GetType(), r.GetAction())
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionReq
 	l.add(tree)
 	shown, whole := lines(tree.Text())
 	return &policyv1.ExplainActionResponse{
-		Nodes: l.nodes, Text: shown, Truncated: l.total > maxListed || !whole, Total: int32(l.total), Findings: findings(found),
+		Nodes: l.nodes, Text: shown, Truncated: l.total > maxListed || !whole, Total: int32(l.total), Findings: Findings(found),
 	}, nil
 }
 

@@ -35,5 +35,5 @@ func (s *Server) FormatPolicy(ctx context.Context, r *policyv1.FormatPolicyReque
 	if found.HasErrors() {
 		artifacts = nil
 	}
-	return &policyv1.FormatPolicyResponse{Artifacts: artifacts, Findings: findings(found)}, nil
+	return &policyv1.FormatPolicyResponse{Artifacts: artifacts, Findings: Findings(found)}, nil
 }

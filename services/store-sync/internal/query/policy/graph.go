@@ -24,12 +24,15 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy())
+	p, found, err := s.read(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
-		return &policyv1.GraphPolicyResponse{Findings: findings(found)}, nil
+		return &policyv1.GraphPolicyResponse{Findings: Findings(found)}, nil
+	}
+	if err := filter.Validate(p); err != nil {
+		return nil, rpc.NotFound("%s", err)
 	}
 	drawing, err := draw(graph.Of(p, filter), r.GetFormat())
 	if err == nil && len(drawing) > maxDrawing {
@@ -38,7 +41,7 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 	if err != nil {
 		return nil, rpc.Invalid("%s", err)
 	}
-	return &policyv1.GraphPolicyResponse{Content: string(drawing), Findings: findings(found)}, nil
+	return &policyv1.GraphPolicyResponse{Content: string(drawing), Findings: Findings(found)}, nil
 }
 
 func draw(g *graph.Graph, format policyv1.Format) ([]byte, error) {
@@ -56,11 +59,16 @@ func draw(g *graph.Graph, format policyv1.Format) ([]byte, error) {
 
 // filterOf compiles expressions; an empty one filters nothing.
 func filterOf(r *policyv1.GraphPolicyRequest) (graph.Filter, error) {
-	var f graph.Filter
+	f := graph.Filter{Focus: r.GetFocus(), Depth: int(r.GetDepth())}
 	for _, e := range []struct {
 		field, expression string
 		compiled          **regexp.Regexp
-	}{{"types", r.GetTypes(), &f.Types}, {"actions", r.GetActions(), &f.Actions}, {"owners", r.GetOwners(), &f.Owners}} {
+	}{
+		{"types", r.GetTypes(), &f.Types},
+		{"actions", r.GetActions(), &f.Actions},
+		{"owners", r.GetOwners(), &f.Owners},
+		{"collapse", r.GetCollapse(), &f.Collapse},
+	} {
 		if e.expression == "" {
 			continue
 		}

@@ -12,9 +12,9 @@ import (
 // maxListed bounds every list of an answer, maxMessage what one of its items says.
 const maxListed, maxMessage = 1000, 2048
 
-// findings are as many as an answer has room for: errors, and warnings where there is room for them too.
-func findings(found policy.Diagnostics) *policyv1.Findings {
-	m := &policyv1.Findings{Truncated: len(found) > maxListed, Total: int32(len(found))}
+// Findings are as many as an answer has room for: errors, and warnings where there is room for them too.
+func Findings(found policy.Diagnostics) *policyv1.Findings {
+	m := &policyv1.Findings{Truncated: len(found) > maxListed, Total: int32(found.Total())}
 	if m.GetTruncated() && found.HasErrors() {
 		found = slices.DeleteFunc(slices.Clone(found), func(d policy.Diagnostic) bool { return d.Severity == policy.Warning })
 	}

@@ -25,12 +25,13 @@ const (
 	maxParts = 200_000
 )
 
-// read is the policy that a request means, nil where it has errors.
-func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
-	documents, unreadable := documentsOf(m.GetFiles().GetFiles())
+// read is the policy that a request means, nil where it has errors. Files are beside what is accepted of a Store's
+// documents: that somebody else's is refused is nothing to them.
+func (s *Server) read(ctx context.Context, m *policyv1.Policy, accepted bool) (*policy.Policy, policy.Diagnostics, error) {
+	documents, unreadable := Documents(m.GetFiles().GetFiles())
 	options := optionsOf(m.GetOptions())
 	if store := cmp.Or(m.GetStore(), m.GetBeside()); store != "" {
-		registered, own, err := s.registered(ctx, store)
+		registered, own, err := s.registered(ctx, store, accepted || m.GetBeside() != "")
 		if err != nil {
 			return nil, nil, err
 		}
@@ -45,6 +46,9 @@ func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, 
 		return nil, nil, rpc.Invalid("options: %s", err)
 	}
 	p, wrong := check.Documents(documents, options)
+	if m.GetBeside() != "" {
+		wrong = withoutOthers(wrong)
+	}
 	found := unreadable.Join(wrong)
 	if p != nil {
 		found = found.Join(oversized(p))
@@ -55,10 +59,19 @@ func (s *Server) read(ctx context.Context, m *policyv1.Policy) (*policy.Policy, 
 	return p, found, nil
 }
 
+// object begins the name of every registered document.
+const object = "policydocument/"
+
+// withoutOthers leaves out what registered documents are warned of: nobody asked about them.
+func withoutOthers(found policy.Diagnostics) policy.Diagnostics {
+	return slices.DeleteFunc(found, func(d policy.Diagnostic) bool {
+		return d.Severity == policy.Warning && strings.HasPrefix(d.File, object)
+	})
+}
+
 // without leaves out the registered documents whose place others take: those of the names, and those
 // whose manifests the others are.
 func without(registered []*syntax.Document, names []string, others []*syntax.Document) ([]*syntax.Document, error) {
-	const object = "policydocument/"
 	replaced := map[string]bool{}
 	for _, name := range names {
 		replaced[object+name] = true
@@ -72,7 +85,8 @@ func without(registered []*syntax.Document, names []string, others []*syntax.Doc
 	return slices.DeleteFunc(slices.Clone(registered), func(d *syntax.Document) bool { return replaced[d.Source.File] }), nil
 }
 
-func documentsOf(written []*policyv1.File) ([]*syntax.Document, policy.Diagnostics) {
+// Documents are those in files, within the bounds of a request.
+func Documents(written []*policyv1.File) ([]*syntax.Document, policy.Diagnostics) {
 	var files []syntax.File
 	for _, f := range written {
 		files = append(files, syntax.File{Name: f.GetName(), Content: f.GetContent()})

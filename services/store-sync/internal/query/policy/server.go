@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/lint"
+	"github.com/entail-dev/entail/services/policy/openfga"
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
@@ -24,9 +25,9 @@ type Server struct {
 	turns      rpc.Turns
 }
 
-// Registered finds the documents that are registered for a Store, and the options that its model
-// asks for. Its error is what the caller gets.
-type Registered func(ctx context.Context, store string) ([]*syntax.Document, policy.Options, error)
+// Registered finds the documents that are registered for a Store, or what is accepted of them, and the
+// options that its model asks for. Its error is what the caller gets.
+type Registered func(ctx context.Context, store string, accepted bool) ([]*syntax.Document, policy.Options, error)
 
 // New makes one.
 func New(registered Registered) *Server {
@@ -42,12 +43,15 @@ func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy())
+	p, found, err := s.read(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}
 	if p != nil && r.GetLint() {
 		found = found.Join(lint.Policy(p))
 	}
-	return &policyv1.CheckPolicyResponse{Ok: p != nil, Findings: findings(found)}, nil
+	if p != nil && r.GetPolicy().GetBeside() != "" {
+		found = found.Join(openfga.Check(p, openfga.Options{MaxTypes: -1, MaxBytes: -1}))
+	}
+	return &policyv1.CheckPolicyResponse{Ok: !found.HasErrors(), Findings: Findings(found)}, nil
 }

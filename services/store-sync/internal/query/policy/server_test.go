@@ -185,7 +185,7 @@ func TestOptionsReachTheLanguage(t *testing.T) {
 
 func TestRequestsWaitForTheirTurn(t *testing.T) {
 	entered, goOn := make(chan struct{}), make(chan struct{})
-	s := New(func(context.Context, string) ([]*syntax.Document, policy.Options, error) {
+	s := New(func(context.Context, string, bool) ([]*syntax.Document, policy.Options, error) {
 		entered <- struct{}{}
 		<-goOn
 		return nil, policy.Options{}, nil
@@ -262,6 +262,7 @@ func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
 		"one that is there already":        {example(t), nil, []string{"E-DUP-TYPE"}},
 		"a new version of it":              {example(t), []string{"team/lb"}, nil},
 		"a manifest of the same object":    {manifest, nil, nil},
+		"a name that no model has":         {strings.Replace(volume, "name: volume", "name: define", 1), nil, []string{"E-OPENFGA-KEYWORD"}},
 		"a manifest that takes types away": {strings.Replace(manifest, "  resourceTypes", "  actions: []\n  # resourceTypes", 1), nil, []string{"E-"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -272,6 +273,12 @@ func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
 				t.Errorf("found %v, want %q", got, test.want)
 			}
 		})
+	}
+	unused := written("actions: [{name: unused}]\n")
+	unused.Beside = "demo"
+	got := must(newServer(t, "actions:\n", "actions:\n  - name: spare\n").CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: unused}))(t)
+	if want := []string{"W-UNUSED-ACTION"}; !got.GetOk() || !slices.Equal(codes(got.GetFindings()), want) {
+		t.Errorf("beside what is warned of itself: %v", got)
 	}
 	p := written(volume)
 	p.Beside, p.Replaces = "demo", []string{"team/other"}

@@ -49,11 +49,11 @@ func registered(store string) *policyv1.Policy {
 	return &policyv1.Policy{Source: &policyv1.Policy_Store{Store: store}}
 }
 
-// newServer makes a server for which one Store is known, "demo", with a document that says what the example does.
-func newServer(t *testing.T) *Server {
+// newServer makes a server for which one Store is known, "demo", with a document that says what the example does after edits.
+func newServer(t *testing.T, edits ...string) *Server {
 	t.Helper()
-	content := example(t)
-	return New(func(_ context.Context, store string) ([]*syntax.Document, policy.Options, error) {
+	content := example(t, edits...)
+	return New(func(_ context.Context, store string, _ bool) ([]*syntax.Document, policy.Options, error) {
 		if store != "demo" {
 			return nil, policy.Options{}, rpc.NotFound("there is no Store %q", store)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -17,12 +15,6 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
-
-// coreModule stands for the Store's own module where an AuthorizationModel can be named.
-const coreModule = "-"
-
-// previewed is where a module comes from that nobody has declared.
-const previewed = "preview"
 
 // GetModel reads the model that OpenFGA answers by now.
 func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
@@ -59,67 +51,6 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 		response.Definitions = append(response.Definitions, m)
 	}
 	return response, nil
-}
-
-// PreviewModel merges as store-sync would and writes nothing.
-func (s *Server) PreviewModel(_ context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
-	found, err := s.find(request.GetName())
-	if err != nil {
-		return nil, err
-	}
-	in := s.snapshot(found)
-	core, others := plan.Sources(in)
-	origin, err := place(request, &core, &others)
-	if err != nil {
-		return nil, err
-	}
-	merged, mergeErr := s.merges.Preview(core, others)
-	response := &storev1.PreviewModelResponse{Accepted: mergeErr == nil}
-	for _, r := range merged.Reports {
-		response.Modules = append(response.Modules, &storev1.Module{
-			Name: r.Module, Source: r.Origin.String(), State: string(r.State), Message: r.Message,
-		})
-		if r.Origin == origin {
-			response.Accepted = response.GetAccepted() && (r.State == model.Merged || r.State == model.Duplicate)
-			response.Message = r.Message
-		}
-	}
-	if mergeErr != nil { // That is the answer.
-		response.Message = mergeErr.Error()
-		return response, nil //nolint:nilerr // As said.
-	}
-	if response.Dsl, err = model.DSL(merged.Model); err != nil {
-		return nil, err
-	}
-	desired, err := s.merges.Merge(in)
-	if err != nil {
-		desired.Model = nil // The Store's own module is broken: everything is new.
-	}
-	response.Changes, err = changes(desired.Model, merged.Model)
-	return response, err
-}
-
-// place puts the module that is previewed among the others, and tells what it comes from.
-func place(request *storev1.PreviewModelRequest, core *model.Module, others *[]model.Module) (model.Origin, error) {
-	switch name := request.GetReplaces(); name {
-	case "":
-		m := model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Scope: previewed}, DSL: request.GetModule(), Created: time.Now()}
-		*others = append(*others, m)
-		return m.Origin, nil
-	case coreModule:
-		core.DSL = request.GetModule()
-		return core.Origin, nil
-	default:
-		i := slices.IndexFunc(*others, func(m model.Module) bool {
-			return m.Origin.Kind == model.AuthorizationModel && m.Origin.Name == name
-		})
-		if i < 0 {
-			return model.Origin{}, rpc.NotFound("no AuthorizationModel %q refers to Store %q", name, request.GetName())
-		}
-		was := (*others)[i]
-		(*others)[i] = model.Module{Origin: was.Origin, DSL: request.GetModule(), Live: was.Live, Created: was.Created}
-		return (*others)[i].Origin, nil
-	}
 }
 
 // DiffModel compares two models, each by its id, the live one, or the one that is asked for.

@@ -17,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/store-sync/module"
+	"github.com/entail-dev/entail/services/store-sync/policymodule"
 	"github.com/entail-dev/entail/services/store-sync/store"
 )
 
@@ -24,13 +25,16 @@ import (
 type Server struct {
 	state    *store.State
 	merges   *store.MergeCache
+	policies *policymodule.Provider
 	fga      *fga.Client
 	complete func() error
+	// turns are for previews of documents, which may take a core for a second.
+	turns rpc.Turns
 }
 
 // New makes one. complete says why the view cannot be read yet.
-func New(state *store.State, merges *store.MergeCache, openFGA *fga.Client, complete func() error) *Server {
-	return &Server{state: state, merges: merges, fga: openFGA, complete: complete}
+func New(state *store.State, merges *store.MergeCache, policies *policymodule.Provider, openFGA *fga.Client, complete func() error) *Server {
+	return &Server{state: state, merges: merges, policies: policies, fga: openFGA, complete: complete, turns: rpc.NewTurns(1)}
 }
 
 var _ storev1connect.StoreServiceHandler = (*Server)(nil)
@@ -59,7 +63,7 @@ func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresReques
 		}
 	}
 	name := func(o module.Store) string { return o.Key.Name }
-	page, next, err := rpc.Page(all, name, request.GetPageSize(), request.GetPageToken())
+	page, next, err := rpc.Page(all, name, request)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,10 @@
+// Package deploy holds the manifests of this folder, for programs that must do without it: what a
+// cluster needs before services run, and examples.
+package deploy
+
+import "embed"
+
+// Files are the folders admission, base, crd and samples.
+//
+//go:embed admission base crd samples
+var Files embed.FS

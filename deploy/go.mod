@@ -1,0 +1,3 @@
+module github.com/entail-dev/entail/deploy
+
+go 1.26.0

@@ -1,0 +1,132 @@
+package allinone
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	storesync "github.com/entail-dev/entail/services/store-sync"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
+	"github.com/entail-dev/entail/services/watcher"
+)
+
+// Services are the settings of each service. What [Run] itself decides is not taken from them; an
+// OpenFGA target is, and empty means ours.
+type Services struct {
+	Watcher     watcher.Config
+	StoreSync   storesync.Config
+	TupleSync   tuplesync.Config
+	ImpliedRole impliedrole.Config
+}
+
+// tenant is a service with its settings; openFGA is nil for one that does not talk to it.
+type tenant struct {
+	name     string
+	settings interface {
+		BindFlags(fs *pflag.FlagSet)
+		Validate() error
+	}
+	common  *service.Config
+	openFGA *fga.Config
+}
+
+func (s *Services) all() []tenant {
+	return []tenant{
+		{topology.Watcher, &s.Watcher, &s.Watcher.Config, nil},
+		{topology.StoreSync, &s.StoreSync, &s.StoreSync.Config.Config, &s.StoreSync.OpenFGA},
+		{topology.TupleSync, &s.TupleSync, &s.TupleSync.Config.Config, &s.TupleSync.OpenFGA},
+		{topology.ImpliedRole, &s.ImpliedRole, &s.ImpliedRole.Config.Config, &s.ImpliedRole.OpenFGA},
+	}
+}
+
+// validate says what a service would refuse to start with.
+func (s Services) validate(cluster string) error {
+	var errs []error
+	for _, t := range s.all() {
+		t.common.Cluster = cluster
+		if t.openFGA != nil {
+			t.openFGA.Target = cmp.Or(t.openFGA.Target, loopback+":1")
+		}
+		if err := t.settings.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("settings of %s: %w", t.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// assignments is the flag that sets flags of services, one at a time.
+type assignments []*pflag.FlagSet
+
+func (s *Services) assignments() assignments {
+	var all assignments
+	for _, t := range s.all() {
+		fs := pflag.NewFlagSet(t.name, pflag.ContinueOnError)
+		t.settings.BindFlags(fs)
+		if t.openFGA != nil {
+			t.openFGA.Target = ""
+		}
+		all = append(all, fs)
+	}
+	return all
+}
+
+// Set makes SERVICE.FLAG=VALUE so, or says what there is to set.
+func (a assignments) Set(assignment string) error {
+	place, value, complete := strings.Cut(assignment, "=")
+	name, flag, _ := strings.Cut(place, ".")
+	i := slices.IndexFunc(a, func(fs *pflag.FlagSet) bool { return fs.Name() == name })
+	switch {
+	case i < 0:
+		return fmt.Errorf("there is no service %.100q: use SERVICE.FLAG=VALUE with one of %s", name, strings.Join(a.services(), ", "))
+	case decided(flag):
+		return fmt.Errorf("what --%.100s of a service is, `entail up` decides: see its own flags", flag)
+	case a[i].Lookup(flag) == nil:
+		return fmt.Errorf("%s has no flag %.100q: use one of %s", name, flag, strings.Join(settable(a[i]), ", "))
+	case !complete:
+		return fmt.Errorf("%s lacks a value: use %s=VALUE", place, place)
+	}
+	if err := a[i].Set(flag, value); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// String is empty: what is set is in the settings.
+func (a assignments) String() string { return "" }
+
+// Type is what takes the place of a value in help.
+func (a assignments) Type() string { return "SERVICE.FLAG=VALUE" }
+
+func (a assignments) services() []string {
+	names := make([]string, len(a))
+	for i, fs := range a {
+		names[i] = fs.Name()
+	}
+	return names
+}
+
+func settable(fs *pflag.FlagSet) []string {
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !decided(f.Name) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// decided tells of a flag that it is about what one process gives all services: their cluster,
+// servers, addresses and logs.
+func decided(flag string) bool {
+	about := func(prefix string) bool { return strings.HasPrefix(flag, prefix) }
+	return slices.ContainsFunc([]string{"nats-", "tls-", "admission-", "lease-"}, about) ||
+		slices.Contains([]string{"cluster", "kubeconfig", "context", "listen", "auth", "identity", "log-level"}, flag)
+}

@@ -1,0 +1,144 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Who presses a key wants neither an error nor a wait: what cannot be had in a moment is not offered.
+const (
+	completionTimeout = time.Second
+	maxCompletions    = 2000
+)
+
+// offered are the names that a shell may offer, whatever has been typed.
+type offered func(ctx context.Context, typed string) []string
+
+// completeFirst completes the first argument, and no other.
+func completeFirst(cmd *cobra.Command, names offered) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names.complete(cmd, args, typed)
+	}
+}
+
+func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // It fails for flags that were not defined.
+}
+
+// complete is a [cobra.CompletionFunc]. It ends in time even where a kubeconfig asks for a login that does not.
+func (o offered) complete(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	found := make(chan []string, 1)
+	go func() { found <- o(ctx, typed) }()
+	select {
+	case <-ctx.Done():
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	case names := <-found:
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, typed) })
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if len(names) > 0 && strings.HasSuffix(names[0], "/") {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return names, directive
+	}
+}
+
+// completeSubject offers how a subject begins: Kubernetes knows of no users and groups.
+func completeSubject(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"user:", "group:", "serviceaccount:"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// cluster is that of the kubeconfig, seen with the rights of its user, as kubectl does.
+type cluster struct {
+	getenv func(string) string
+}
+
+func (c cluster) namespaces(ctx context.Context, _ string) []string {
+	return c.names(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
+}
+
+// of offers the objects of a kind in a namespace, which is known once the flags are read.
+func (c cluster) of(kind kinds.Kind, namespace *string) offered {
+	return func(ctx context.Context, _ string) []string { return c.names(ctx, kind.Served(), *namespace) }
+}
+
+// objects offers KIND/ of all kinds that services follow, then KIND/NAME, as [parseObject] reads them.
+func (c cluster) objects(namespace *string) offered {
+	return func(ctx context.Context, typed string) []string {
+		var names []string
+		for _, kind := range kinds.All() {
+			prefix, in := strings.ToLower(kind.Kind)+"/", *namespace
+			if kind.Global {
+				in = ""
+			}
+			if !strings.HasPrefix(typed, prefix) {
+				names = append(names, prefix)
+				continue
+			}
+			names = c.names(ctx, kind.Served(), in)
+			for i := range names {
+				names[i] = prefix + names[i]
+			}
+			return names
+		}
+		return names
+	}
+}
+
+// roles offers NAME and clusterrole/NAME, as [parseRole] reads them.
+func (c cluster) roles(namespace *string) offered {
+	return func(ctx context.Context, typed string) []string {
+		const prefix = "clusterrole/"
+		var names []string
+		if !strings.HasPrefix(typed, prefix) {
+			names = c.names(ctx, kinds.Roles().Served(), *namespace)
+		}
+		if strings.HasPrefix(typed, prefix) || strings.HasPrefix(prefix, typed) {
+			for _, name := range c.names(ctx, kinds.ClusterRoles().Served(), "") {
+				names = append(names, prefix+name)
+			}
+		}
+		return names
+	}
+}
+
+// names are none where they cannot be read.
+func (c cluster) names(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
+	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil
+	}
+	config.WarningHandler = rest.NoWarnings{}
+	if config.ExecProvider != nil {
+		config.ExecProvider.StdinUnavailable = true
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil
+	}
+	list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: maxCompletions})
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].GetName()
+	}
+	return names
+}

@@ -1,0 +1,96 @@
+package command_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
+	"github.com/entail-dev/entail/services/entail/internal/command"
+)
+
+// everything is where all services answer, and say that all is well.
+func everything(t *testing.T) (env map[string]string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(syncv1connect.NewSyncServiceHandler(answers{
+		trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
+			return demo(step(eventv1.Outcome_OUTCOME_APPLIED)), nil
+		},
+		replay: func(*syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) { return &syncv1.ReplayResponse{}, nil },
+		list: func(*syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
+			return &syncv1.ListDeadLettersResponse{}, nil
+		},
+	}))
+	mux.Handle(inferencev1connect.NewInferenceServiceHandler(&inferences{
+		pages: 2, held: make([]*inferencev1.WhoHasRoleRequest, 1), preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true},
+	}))
+	mux.Handle(storev1connect.NewStoreServiceHandler(&models{preview: &storev1.PreviewModelResponse{Accepted: true}}))
+	mux.Handle(tuplev1connect.NewTupleServiceHandler(&tuples{}))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return map[string]string{
+		"ENTAIL_SERVER": server.URL, "ENTAIL_INFERENCE_SERVER": server.URL, "ENTAIL_STORE_SERVER": server.URL, "ENTAIL_TUPLE_SERVER": server.URL,
+		"HOME": t.TempDir(),
+	}
+}
+
+// TestTheExamplesOfTheHelpWork runs each; those of `entail policy` have a test of their own.
+func TestTheExamplesOfTheHelpWork(t *testing.T) {
+	env := everything(t)
+	t.Chdir(t.TempDir())
+	first, _, _ := strings.Cut(ruleFile, "---")
+	for file, text := range map[string]string{"rules.yaml": first, "documents.fga": "module documents", "policy.yaml": "actions: [{name: read_it}]"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ran := 0
+	for _, cmd := range leaves(command.Root(command.Surroundings{Getenv: func(name string) string { return env[name] }})) {
+		if cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for line := range strings.Lines(cmd.Example) {
+			ran++
+			ours, _, _ := strings.Cut(line, " | ") // What follows is not ours to run.
+			words := strings.Fields(ours)
+			if len(words) == 0 || !strings.HasPrefix(strings.Join(words, " ")+" ", cmd.CommandPath()+" ") {
+				t.Errorf("%s has the example %q", cmd.CommandPath(), line)
+				continue
+			}
+			if got := run(t, env, words[1:]...); got.code != 0 || got.err != "" {
+				t.Errorf("%s: %+v", line, got)
+			}
+		}
+	}
+	if ran < 25 {
+		t.Errorf("only %d examples", ran)
+	}
+}
+
+// leaves are the commands that do something, but for those that run servers or that others test.
+func leaves(cmd *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, sub := range cmd.Commands() {
+		if slices.Contains([]string{"up", "policy", "completion", "help"}, sub.Name()) {
+			continue
+		}
+		if sub.Runnable() {
+			all = append(all, sub)
+		}
+		all = append(all, leaves(sub)...)
+	}
+	return all
+}

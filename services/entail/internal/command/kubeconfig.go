@@ -1,0 +1,53 @@
+package command
+
+import (
+	"cmp"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/homedir"
+)
+
+// bindNamespace makes -n a flag. Without it, the namespace is that of the kubeconfig, as with kubectl.
+func bindNamespace(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
+	cmd.Flags().StringVarP(namespace, "namespace", "n", kubeNamespace(getenv), usage)
+	completeFlag(cmd, "namespace", offered(cluster{getenv}.namespaces).complete)
+}
+
+// bindNamespaces is bindNamespace for a command that may be about all of them: then there is none.
+func bindNamespaces(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
+	bindNamespace(cmd, getenv, namespace, usage)
+	cmd.Flags().BoolFuncP("all-namespaces", "A", "all namespaces", func(value string) error {
+		all, err := strconv.ParseBool(value)
+		if all {
+			*namespace = ""
+		}
+		return err
+	})
+	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
+}
+
+// kubeNamespace is the namespace of the current context; default where nothing names one.
+func kubeNamespace(getenv func(string) string) string {
+	config := kubeconfig(getenv)
+	if current := config.Contexts[config.CurrentContext]; current != nil {
+		return cmp.Or(current.Namespace, "default")
+	}
+	return "default"
+}
+
+// kubeconfig is that of kubectl; empty where there is none that can be read.
+func kubeconfig(getenv func(string) string) *clientcmdapi.Config {
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(getenv(clientcmd.RecommendedConfigPathEnvVar))}
+	if len(rules.Precedence) == 0 {
+		rules.Precedence = []string{filepath.Join(cmp.Or(getenv("HOME"), homedir.HomeDir()), clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName)}
+	}
+	config, err := rules.Load()
+	if err != nil {
+		return clientcmdapi.NewConfig()
+	}
+	return config
+}

@@ -1,0 +1,90 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+// defaultTuples is how many tuples are listed unless more are asked for.
+const defaultTuples = 1000
+
+func newTuples(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{Use: "tuples", Short: "List the tuples of stores: those that are declared, and those that are there and nobody declares"}
+	cmd.AddCommand(newTuplesList(around), newTuplesUndeclared(around))
+	return cmd
+}
+
+func newTuplesList(around Surroundings) *cobra.Command {
+	var (
+		limit   int
+		request tuplev1.ListTuplesRequest
+	)
+	cmd := &cobra.Command{
+		Use:     "list STORE",
+		Short:   "List declared tuples, who declares them, and how far they have come",
+		Example: "  entail tuples list demo\n  entail tuples list demo --owner authorizationmodel/demo-docs",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := tupleQuestion(cmd, around)
+	bindLimit(cmd, &limit, defaultTuples, "at most this many")
+	cmd.Flags().StringVar(&request.Object, "object", "", "only those of this `object`")
+	cmd.Flags().StringVar(&request.Relation, "relation", "", "only those of this `relation`")
+	cmd.Flags().StringVar(&request.User, "user", "", "only those of this `user`")
+	cmd.Flags().StringVar(&request.Owner, "owner", "", "only those that this object declares, as `KIND/NAME`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := dial(&q.connection, q.client)
+		if err != nil {
+			return err
+		}
+		request.Store = args[0]
+		all := &tuplev1.ListTuplesResponse{}
+		all.Tuples, all.NextPageToken, err = collect(limit, func(left int32, token string) ([]*tuplev1.Tuple, string, error) {
+			request.PageSize, request.PageToken = left, token
+			page, err := client.ListTuples(cmd.Context(), &request)
+			return page.GetTuples(), page.GetNextPageToken(), err
+		})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.Tuples(all) })
+	}
+	return cmd
+}
+
+func newTuplesUndeclared(around Surroundings) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "undeclared STORE",
+		Short: "List the tuples that OpenFGA holds and nobody declares, and what becomes of them",
+		Long: `undeclared reads the whole store and lists what no Store and no AuthorizationModel declares:
+
+unmanaged        other software wrote it: nobody has it in their record, and it stays
+to be removed    an object has it in its record and does not declare it any more
+to be replaced   it is declared with another condition
+contested        a record that has it is being carried out, or another replica may still do so
+kept             it is recorded, and stays until it is known again what belongs into the store`,
+		Example: "  entail tuples undeclared demo\n  entail tuples undeclared demo -o json",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := tupleQuestion(cmd, around)
+	bindLimit(cmd, &limit, defaultTuples, "look no further once there are so many")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := dial(&q.connection, q.client)
+		if err != nil {
+			return err
+		}
+		all := &tuplev1.ListUndeclaredTuplesResponse{}
+		all.Tuples, all.NextPageToken, err = collect(limit, func(_ int32, token string) ([]*tuplev1.UndeclaredTuple, string, error) {
+			page, err := client.ListUndeclaredTuples(cmd.Context(),
+				&tuplev1.ListUndeclaredTuplesRequest{Store: args[0], PageSize: maxPage, PageToken: token})
+			return page.GetTuples(), page.GetNextPageToken(), err
+		})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.UndeclaredTuples(all) })
+	}
+	return cmd
+}

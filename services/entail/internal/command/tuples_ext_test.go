@@ -1,0 +1,85 @@
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
+)
+
+// tuples is a TupleService with three pages of each list, the second of them empty.
+type tuples struct {
+	tuplev1connect.UnimplementedTupleServiceHandler
+	listed     []*tuplev1.ListTuplesRequest
+	undeclared []*tuplev1.ListUndeclaredTuplesRequest
+}
+
+func next(token string) string { return map[string]string{"": "b", "b": "c"}[token] }
+
+func (s *tuples) ListTuples(_ context.Context, r *tuplev1.ListTuplesRequest) (*tuplev1.ListTuplesResponse, error) {
+	s.listed = append(s.listed, r)
+	answer := &tuplev1.ListTuplesResponse{NextPageToken: next(r.GetPageToken())}
+	for i := range r.GetPageSize() {
+		if i < 2 && r.GetPageToken() != "b" {
+			answer.Tuples = append(answer.Tuples, &tuplev1.Tuple{Key: key(r.GetPageToken(), i), Owners: []*tuplev1.Owner{{Kind: "Store", Name: "demo"}}})
+		}
+	}
+	return answer, nil
+}
+
+func (s *tuples) ListUndeclaredTuples(
+	_ context.Context, r *tuplev1.ListUndeclaredTuplesRequest,
+) (*tuplev1.ListUndeclaredTuplesResponse, error) {
+	s.undeclared = append(s.undeclared, r)
+	answer := &tuplev1.ListUndeclaredTuplesResponse{NextPageToken: next(r.GetPageToken())}
+	for i := range int32(2) {
+		if r.GetPageToken() != "b" {
+			answer.Tuples = append(answer.Tuples, &tuplev1.UndeclaredTuple{Key: key(r.GetPageToken(), i), Fate: tuplev1.Fate_FATE_UNMANAGED})
+		}
+	}
+	return answer, nil
+}
+
+func key(page string, i int32) *tuplev1.TupleKey {
+	return &tuplev1.TupleKey{Object: fmt.Sprintf("doc:%s%d", page, i), Relation: "viewer", User: "user:1"}
+}
+
+func (s *tuples) ask(t *testing.T, args ...string) outcome {
+	t.Helper()
+	_, handler := tuplev1connect.NewTupleServiceHandler(s)
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	return run(t, map[string]string{"ENTAIL_TUPLE_SERVER": server.URL}, append([]string{"tuples"}, args...)...)
+}
+
+func TestTuplesAreListedUpToTheLimit(t *testing.T) {
+	var s tuples
+	got := s.ask(t, "list", "demo", "--limit", "3", "--object", "doc:1", "--relation", "viewer", "--user", "user:1", "--owner", "store/demo")
+	if strings.Count(got.out, "Store/demo") != 3 || len(s.listed) != 3 || s.listed[2].GetPageSize() != 1 {
+		t.Errorf("got %+v, asked %v", got, s.listed)
+	}
+	first := s.listed[0]
+	if first.GetStore() != "demo" || first.GetObject() != "doc:1" || first.GetRelation() != "viewer" || first.GetUser() != "user:1" || first.GetOwner() != "store/demo" {
+		t.Errorf("asked %v", first)
+	}
+}
+
+func TestTheWholeStoreIsLookedAtForUndeclaredTuples(t *testing.T) {
+	var s tuples
+	got := s.ask(t, "undeclared", "demo", "-o", "json")
+	if strings.Count(got.out, `"FATE_UNMANAGED"`) != 4 || len(s.undeclared) != 3 || s.undeclared[0].GetStore() != "demo" {
+		t.Errorf("got %+v, asked %v", got, s.undeclared)
+	}
+	if got := s.ask(t, "undeclared", "demo", "--limit", "1"); strings.Count(got.out, "unmanaged") != 2 || !strings.HasSuffix(got.out, "There is more.\n") {
+		t.Errorf("got %+v", got)
+	}
+	for _, wrong := range [][]string{{"list", "demo", "--limit", "0"}, {"undeclared", "demo", "--limit", "-1"}, {"undeclared"}} {
+		if got := s.ask(t, wrong...); got.code != 2 {
+			t.Errorf("%v: %+v", wrong, got)
+		}
+	}
+}

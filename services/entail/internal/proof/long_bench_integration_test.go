@@ -1,0 +1,94 @@
+//go:build integration
+
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// longStore is how many tuples a large Store has.
+const longStore = 5000
+
+// One tuple of a Store of 5,000 becomes another, on an idle system: from the answer to the person's request to the
+// tuple in OpenFGA, and to Ready in the Store's status.
+func BenchmarkChangeInALongStore(b *testing.B) {
+	s := startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
+	id := s.stores(b, 1)["bench-000"]
+	tuples := make([]corev1alpha1.Tuple, longStore)
+	for i := range tuples {
+		tuples[i] = tuple(fmt.Sprintf("a-document-with-a-name-as-they-are-%05d", i))
+	}
+	apply := func() {
+		s.kube.Apply(b, kinds.Stores(), "bench-000", corev1alpha1.StoreSpec{CoreModule: core, Tuples: tuples})
+	}
+	apply()
+	testbed.Eventually(b, time.Minute, s.idle(b))
+	became := s.watchReady(b)
+	generation := <-became
+	var visible, settled []time.Duration
+	for round := 0; b.Loop(); round++ {
+		object := fmt.Sprintf("round-%d", round)
+		tuples[round%longStore] = tuple(object)
+		apply()
+		generation++
+		begun := time.Now()
+		visible = append(visible, until(b, func() (bool, error) {
+			_, found, err := s.openFGA.ReadTuple(b.Context(), id, key(object))
+			return found, err
+		}))
+		for <-became < generation { // It speaks of one before.
+		}
+		settled = append(settled, time.Since(begun))
+	}
+	report(b, visible)
+	slices.Sort(settled)
+	b.ReportMetric(ms(settled[len(settled)/2]), "ready-p50-ms")
+	b.ReportMetric(ms(settled[len(settled)*99/100]), "ready-p99-ms")
+}
+
+// watchReady tells of every generation of a Store that becomes Ready, the present one first. It reads no more of
+// an object than that.
+func (s *together) watchReady(b *testing.B) <-chan int64 {
+	b.Helper()
+	path := "/apis/" + corev1alpha1.GroupVersion.String() + "/" + corev1alpha1.Stores
+	stream, err := kubernetes.NewForConfigOrDie(s.kube.Admin()).RESTClient().Get().AbsPath(path).Param("watch", "true").Stream(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	became := make(chan int64, 1024)
+	done := make(chan struct{})
+	b.Cleanup(func() { _ = stream.Close(); <-done })
+	go func() {
+		defer close(done)
+		for events := json.NewDecoder(stream); ; {
+			var e struct {
+				Object struct {
+					metav1.ObjectMeta `json:"metadata"`
+
+					Status struct {
+						Conditions []metav1.Condition `json:"conditions"`
+					} `json:"status"`
+				} `json:"object"`
+			}
+			if events.Decode(&e) != nil {
+				return // The benchmark is over.
+			}
+			if ready(e.Object.Status.Conditions, e.Object.Generation) {
+				became <- e.Object.Generation
+			}
+		}
+	}()
+	return became
+}

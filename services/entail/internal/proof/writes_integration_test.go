@@ -1,0 +1,104 @@
+//go:build integration
+
+package proof
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// requests are those of all services to the API server about Stores and AuthorizationModels, by what they do.
+func (s *together) requests() map[string]int {
+	about := s.kube.CallsByOp()
+	maps.DeleteFunc(about, func(op string, _ int) bool {
+		return !strings.Contains(op, "/stores/") && !strings.Contains(op, "/authorizationmodels/")
+	})
+	return about
+}
+
+// rest waits until there are no more requests for a while.
+func (s *together) rest(t *testing.T) {
+	t.Helper()
+	last, since := s.requests(), time.Now()
+	testbed.Eventually(t, time.Minute, func() error {
+		if now := s.requests(); !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < time.Second {
+			return fmt.Errorf("still busy: %v", last)
+		}
+		return nil
+	})
+}
+
+// costs has a change done, and wants at most so many writes and reads until all is ready and at rest.
+func (s *together) costs(t *testing.T, what string, writes, reads int, change func()) {
+	t.Helper()
+	before := s.requests()
+	change()
+	s.rest(t)
+	var wrote, read int
+	var made []string
+	for op, n := range s.requests() {
+		switch n -= before[op]; {
+		case n == 0:
+			continue
+		case strings.HasPrefix(op, "GET "):
+			read += n
+		default:
+			wrote += n
+		}
+		made = append(made, fmt.Sprintf("%d × %s", n, op))
+	}
+	slices.Sort(made)
+	t.Logf("%s: %d writes, %d reads", what, wrote, read)
+	if wrote > writes || read > reads {
+		t.Errorf("%s took %d writes and %d reads, want at most %d and %d:\n%s", what, wrote, read, writes, reads, strings.Join(made, "\n"))
+	}
+}
+
+func TestAChangeTakesNoMoreWritesThanItMust(t *testing.T) {
+	s := startTogether(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
+	stores, models := kinds.Stores(), kinds.AuthorizationModels()
+	store := func(core string, tuples ...corev1alpha1.Tuple) func() {
+		return func() {
+			s.kube.Apply(t, stores, "demo", corev1alpha1.StoreSpec{CoreModule: core, Tuples: tuples})
+			s.says(t, stores, "demo", metav1.ConditionTrue, "Ready")
+		}
+	}
+	module := func(text string, tuples ...corev1alpha1.Tuple) func() {
+		return func() {
+			s.kube.Apply(t, models, "part", corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "demo"}, Model: text, Tuples: tuples})
+			s.says(t, models, "part", metav1.ConditionTrue, "Ready")
+			s.says(t, stores, "demo", metav1.ConditionTrue, "Ready")
+		}
+	}
+	const part = "module part\ntype part\n  relations\n    define viewer: [user]\n"
+	on := func(object string) corev1alpha1.Tuple {
+		return corev1alpha1.Tuple{Object: object, Relation: "viewer", User: "user:1"}
+	}
+	s.costs(t, "a new Store", 5, 0, store(core, tuple("1")))
+	s.costs(t, "another tuple", 2, 0, store(core, tuple("1"), tuple("2")))
+	s.costs(t, "a tuple less", 2, 0, store(core, tuple("1")))
+	s.costs(t, "a core that gives more", 3, 0, store(core+"type team\n", tuple("1")))
+	// What takes away is written down before, and so confirmed before.
+	s.costs(t, "a core that gives less", 3, 1, store(core, tuple("1")))
+	// The Store names each new model. Both services begin with a new module at once: now and then one finds that the
+	// other has written to it since.
+	s.costs(t, "a new module", 4+1+3, 1+3, module(part, on("part:1")))
+	s.costs(t, "another tuple of a module", 2, 0, module(part, on("part:1"), on("part:2")))
+	s.costs(t, "a module that gives more", 3+1, 0, module(part+"    define editor: [user]\n", on("part:1"), on("part:2")))
+	s.costs(t, "a module that gives less", 3+1, 1, module(part, on("part:1"), on("part:2")))
+	s.costs(t, "nothing", 0, 0, func() {})
+}

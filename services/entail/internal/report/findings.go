@@ -1,0 +1,43 @@
+package report
+
+import (
+	"fmt"
+
+	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// Diagnostics are findings of the service; the last says how many it found where it does not list all.
+func Diagnostics(m *policyv1.Findings) policy.Diagnostics {
+	var found policy.Diagnostics
+	for _, d := range m.GetDiagnostics() {
+		found = append(found, diagnostic(d))
+	}
+	if m.GetTruncated() {
+		code := policy.CodeMoreWarnings
+		if found.HasErrors() {
+			code = policy.CodeLimit
+		}
+		found = append(found, policy.Diagnostic{
+			Code: code, Severity: code.Severity(), Message: fmt.Sprintf("there are %d findings, of which %d are listed", m.GetTotal(), len(found)),
+			Hint: "mend those that are listed, then look again",
+		})
+	}
+	return found
+}
+
+func diagnostic(m *policyv1.Diagnostic) policy.Diagnostic {
+	d := policy.Diagnostic{
+		Place: Place(m.GetPlace()), Code: policy.Code(m.GetCode()), Message: m.GetMessage(), Hint: m.GetHint(),
+		Severity: policy.Code(m.GetCode()).Severity(),
+	}
+	for _, r := range m.GetRelated() {
+		d.Also(Place(r.GetPlace()), r.GetMessage())
+	}
+	return d
+}
+
+// Place is where something is written, as the service says it.
+func Place(m *policyv1.Place) policy.Place {
+	return policy.Place{File: m.GetFile(), Document: int(m.GetDocument()), Line: int(m.GetLine()), Column: int(m.GetColumn()), Path: m.GetPath()}
+}

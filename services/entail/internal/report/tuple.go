@@ -1,0 +1,71 @@
+package report
+
+import (
+	"encoding/json"
+	"strings"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+)
+
+// Tuples lists declared tuples.
+func (p Page) Tuples(m *tuplev1.ListTuplesResponse) {
+	if len(m.GetTuples()) == 0 {
+		p.linef("No such tuple is declared.")
+		return
+	}
+	var rows []row
+	for _, t := range m.GetTuples() {
+		text := tupleText(t.GetKey(), t.GetCondition())
+		for _, o := range t.GetOwners() {
+			r := row{cells: []string{text, o.GetKind() + "/" + o.GetName(), enumWord(o.GetState().String(), "STATE_"), shorten(o.GetMessage())}}
+			if o.GetState() == tuplev1.State_STATE_INVALID {
+				r.ink = bad
+			}
+			rows = append(rows, r)
+		}
+	}
+	p.table([]string{"TUPLE", "DECLARED BY", "IS", "WHY"}, rows)
+	p.more(m.GetNextPageToken() != "")
+}
+
+// UndeclaredTuples lists those that nobody declares.
+func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
+	if len(m.GetTuples()) == 0 {
+		p.linef("All that the store holds is declared.")
+		return
+	}
+	rows := make([]row, len(m.GetTuples()))
+	for i, t := range m.GetTuples() {
+		by := strings.Join(t.GetRecordedBy(), ", ")
+		if by == "" {
+			by = "-"
+		}
+		rows[i] = row{cells: []string{
+			tupleText(t.GetKey(), t.GetCondition()), p.ago(t.GetWrittenAt()), enumWord(t.GetFate().String(), "FATE_"), by, t.GetMessage(),
+		}}
+	}
+	p.table([]string{"TUPLE", "WRITTEN", "IS", "RECORDED BY", "WHY"}, rows)
+	p.more(m.GetNextPageToken() != "")
+}
+
+// tupleText is a tuple as people write it.
+func tupleText(key *tuplev1.TupleKey, c *tuplev1.Condition) string {
+	text := key.GetObject() + "#" + key.GetRelation() + "@" + key.GetUser()
+	if c == nil {
+		return text
+	}
+	text += " if " + c.GetName()
+	if len(c.GetContext().GetFields()) == 0 {
+		return text
+	}
+	context, err := json.Marshal(c.GetContext().AsMap()) // Its keys in order, unlike those of protojson.
+	if err != nil {
+		return text
+	}
+	return text + string(context)
+}
+
+// enumWord is a value of an enum in plain words.
+func enumWord(value, prefix string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(value, prefix), "_", " "))
+}

@@ -1,0 +1,218 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// connections is how many calls a naive client makes at a time.
+const connections = 8
+
+// BenchmarkConvergence is what follows from many bindings by many rules, one of each, beside a naive client
+// that makes as many RoleBindings. Both do so where RoleBindings are judged.
+func BenchmarkConvergence(b *testing.B) {
+	for _, size := range []struct{ bindings, rules int }{{1000, 100}, {5000, 100}} {
+		b.Run(fmt.Sprintf("%d bindings, %d rules", size.bindings, size.rules), func(b *testing.B) {
+			bed := newBed(b)
+			bed.Reflector()
+			bed.serveGuard()
+			bed.each(size.bindings, func(ctx context.Context, i int) error {
+				source := binding(fmt.Sprintf("source-%d", i), fmt.Sprintf("p%d", i%size.rules), fmt.Sprintf("user-%d", i))
+				return bed.create(ctx, source)
+			})
+			bed.Settled()
+			var made, bare time.Duration
+			for b.Loop() {
+				started := time.Now()
+				bed.each(size.rules, func(_ context.Context, i int) error {
+					bed.do(fmt.Sprintf("p%d>c%d", i, i))
+					return nil
+				})
+				bed.counts(size.bindings)
+				made += time.Since(started)
+				for i := range size.rules {
+					bed.do(fmt.Sprintf("-p%d>c%d", i, i))
+				}
+				bed.counts(0)
+				started = time.Now()
+				bed.each(size.bindings, func(ctx context.Context, i int) error { return bed.create(ctx, bareBinding(i)) })
+				bare += time.Since(started)
+				bed.removeBare()
+			}
+			n := float64(b.N * size.bindings)
+			b.ReportMetric(n/made.Seconds(), "made/s")
+			b.ReportMetric(n/bare.Seconds(), "naive/s")
+			b.ReportMetric(bare.Seconds()/made.Seconds(), "of-naive")
+		})
+	}
+}
+
+// each does something so many times, as a naive client does.
+func (b *bed) each(n int, do func(ctx context.Context, i int) error) {
+	b.T.Helper()
+	group, ctx := errgroup.WithContext(b.T.Context())
+	group.SetLimit(connections)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	if err := group.Wait(); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// counts waits until so many are generated.
+func (b *bed) counts(want int) {
+	b.T.Helper()
+	testbed.Eventually(b.T, 10*time.Minute, func() error {
+		if got := b.countGenerated(); got != want {
+			return fmt.Errorf("%d generated, want %d", got, want)
+		}
+		return nil
+	})
+}
+
+func (b *bed) removeBare() {
+	b.T.Helper()
+	err := b.typed.RbacV1().RoleBindings(b.namespace).DeleteCollection(b.T.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "bare=yes"})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// BenchmarkRuleMore is what one more rule costs who binds a role, where there are one and 3,000 of them. It
+// binds in turns in both places.
+func BenchmarkRuleMore(b *testing.B) {
+	const rules = 3000
+	few := newBed(b)
+	few.Reflector()
+	few.guarded()
+	many := few.in("many")
+	many.roles("free")
+	many.role(mallory,
+		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{"free"}, Verbs: []string{"bind"}},
+	)
+	many.do(mallory + "=" + mallory + "{" + mallory + "}")
+	many.each(rules, func(_ context.Context, i int) error {
+		many.do(fmt.Sprintf("filler-%d>filled-%d", i, i))
+		return nil
+	})
+	few.Settled()
+	took := map[*bed]time.Duration{}
+	for b.Loop() {
+		for _, bed := range []*bed{few, many} {
+			started := time.Now()
+			if err := bed.hands(mallory).binds("x", "free", mallory); err != nil {
+				b.Fatal(err)
+			}
+			took[bed] += time.Since(started)
+		}
+	}
+	each := func(bed *bed) float64 { return took[bed].Seconds() * 1000 / float64(b.N) }
+	b.ReportMetric(each(few), "few-rules-ms")
+	b.ReportMetric(each(many), "many-rules-ms")
+	b.ReportMetric(each(many)-each(few), "more-ms")
+}
+
+// BenchmarkChain sets up a chain of 1,000 rules, and waits until every status tells of all that follows.
+func BenchmarkChain(b *testing.B) {
+	for _, rules := range []int{200, 1000} {
+		b.Run(fmt.Sprintf("%d rules", rules), func(b *testing.B) {
+			bed := newBed(b)
+			bed.Reflector()
+			bed.serveGuard()
+			var took time.Duration
+			written := 0
+			for b.Loop() {
+				before, started := bed.Kube.Writes(), time.Now()
+				bed.each(rules, func(_ context.Context, i int) error {
+					bed.do(fmt.Sprintf("r%d>r%d", i, i+1))
+					return nil
+				})
+				bed.tells(rules)
+				took += time.Since(started)
+				bed.Settled()
+				written += bed.Kube.Writes() - before
+				for i := range rules {
+					bed.do(fmt.Sprintf("-r%d>r%d", i, i+1))
+				}
+				bed.Settled()
+			}
+			b.ReportMetric(took.Seconds()/float64(b.N), "set-up-s")
+			b.ReportMetric(float64(written)/float64(b.N*rules), "writes/rule")
+		})
+	}
+}
+
+var errUntold = errors.New("not every status tells of all that follows")
+
+// tells waits until the rules of a chain are in step, and tell of the roles that follow, or of as many as they may.
+func (b *bed) tells(rules int) {
+	b.T.Helper()
+	const listed = 100
+	testbed.Eventually(b.T, 10*time.Minute, func() error {
+		for _, r := range b.allRules() {
+			at := 0
+			if _, err := fmt.Sscanf(r.Spec.InferenceRule.ParentRole, "r%d", &at); err != nil {
+				return err
+			}
+			if len(r.Status.Inferences.ChildRoles) != min(listed, rules-at) || !meta.IsStatusConditionTrue(r.Status.Conditions, rolev1alpha1.Synced) {
+				return errUntold
+			}
+		}
+		return nil
+	})
+}
+
+// BenchmarkLearning is how long the API server takes to ask about a namespace once that is registered.
+func BenchmarkLearning(b *testing.B) {
+	bed := newBed(b)
+	bed.Reflector()
+	bed.guarded().Stop()
+	c := bed.configuration()
+	var took, longest time.Duration
+	n := 0
+	for b.Loop() {
+		other := bed.in(fmt.Sprintf("learned-%d", n))
+		n++
+		other.role(mallory, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create"}})
+		other.roles("free")
+		other.do(mallory + "=" + mallory + "{" + mallory + "}")
+		h := other.hands(mallory)
+		testbed.Eventually(b, soon, h.tries)
+		c.Webhooks[1].NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{other.namespace},
+		}}
+		var err error
+		if c, err = bed.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Update(b.Context(), c, metav1.UpdateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		since := time.Now()
+		for h.tries() == nil {
+		}
+		took += time.Since(since)
+		longest = max(longest, time.Since(since))
+	}
+	b.ReportMetric(took.Seconds()*1000/float64(n), "learned-ms")
+	b.ReportMetric(longest.Seconds()*1000, "longest-ms")
+}
+
+// tries binds a role once.
+func (h hands) tries() error {
+	_, err := h.typed.RbacV1().RoleBindings(h.namespace).Create(h.T.Context(), binding("x", "free", mallory), metav1.CreateOptions{DryRun: dry()})
+	return err
+}

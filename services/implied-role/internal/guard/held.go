@@ -1,0 +1,146 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+)
+
+// maxReads is how many roles are read one by one; beyond, all of the namespace or the cluster.
+const maxReads = 50
+
+// bound is to whom a role is bound, permission what a role permits.
+type (
+	bound struct {
+		role     infer.Role
+		subjects []rbacv1.Subject
+	}
+	permission struct {
+		role  infer.Role
+		rules []rbacv1.PolicyRule
+	}
+)
+
+// heldBy is what all roles permit that are bound to a user in a namespace or everywhere.
+func (r *rights) heldBy(ctx context.Context, who user, namespace string) ([]rbacv1.PolicyRule, error) {
+	everywhere, err := list(ctx, r, "", func(b *rbacv1.ClusterRoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
+	if err != nil {
+		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
+	}
+	here, err := list(ctx, r, namespace, func(b *rbacv1.RoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
+	if err != nil {
+		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
+	}
+	roles := map[infer.Role]struct{}{}
+	for _, bindings := range [][]bound{everywhere, here} {
+		for _, b := range bindings {
+			if slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return isSubject(who, s, namespace) }) {
+				roles[b.role] = struct{}{}
+			}
+		}
+	}
+	return r.permittedBy(ctx, namespace, roles)
+}
+
+// permittedBy is what roles permit together; one that does not exist permits nothing.
+func (r *rights) permittedBy(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
+	if len(roles) > maxReads {
+		return r.permittedAmong(ctx, namespace, roles)
+	}
+	var mu sync.Mutex
+	group := errgroup.Group{}
+	group.SetLimit(atATime)
+	for role := range roles {
+		group.Go(func() error {
+			permits, err := r.permits(ctx, namespace, role)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			rules = append(rules, permits...)
+			return err
+		})
+	}
+	err = group.Wait()
+	return rules, err
+}
+
+func (r *rights) permittedAmong(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
+	everywhere, err := list(ctx, r, "", func(c *rbacv1.ClusterRole) permission {
+		return permission{infer.Role{Name: c.Name, Cluster: true}, c.Rules}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading ClusterRoles: %w", err)
+	}
+	here, err := list(ctx, r, namespace, func(c *rbacv1.Role) permission { return permission{infer.Role{Name: c.Name}, c.Rules} })
+	if err != nil {
+		return nil, fmt.Errorf("reading Roles: %w", err)
+	}
+	for _, permissions := range [][]permission{everywhere, here} {
+		for _, p := range permissions {
+			if _, ok := roles[p.role]; ok {
+				rules = append(rules, p.rules...)
+			}
+		}
+	}
+	return rules, nil
+}
+
+func roleOf(ref rbacv1.RoleRef) infer.Role {
+	return infer.Role{Name: ref.Name, Cluster: ref.Kind == infer.KindClusterRole}
+}
+
+// list reads all objects of a kind in a namespace, or without one, and keeps of each what matters.
+func list[O, T any](ctx context.Context, r *rights, namespace string, keep func(*O) T) ([]T, error) {
+	return shared(ctx, &r.reads, fmt.Sprintf("%T in %s", new(O), namespace), func(ctx context.Context) (all []T, err error) {
+		err = pager.New(r.page(new(O), namespace)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+			if o, ok := any(object).(*O); ok {
+				all = append(all, keep(o))
+			}
+			return nil
+		})
+		return all, err
+	})
+}
+
+// page reads a page of the kind of an object.
+func (r *rights) page(kind any, namespace string) pager.ListPageFunc {
+	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		switch api := r.kube.RbacV1(); kind.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			return api.ClusterRoleBindings().List(ctx, o)
+		case *rbacv1.RoleBinding:
+			return api.RoleBindings(namespace).List(ctx, o)
+		case *rbacv1.ClusterRole:
+			return api.ClusterRoles().List(ctx, o)
+		default:
+			return api.Roles(namespace).List(ctx, o)
+		}
+	}
+}
+
+// isSubject tells whether a subject of a binding is a user, as Kubernetes does. A ServiceAccount
+// without a namespace is one of the binding's.
+func isSubject(who user, s rbacv1.Subject, namespace string) bool {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name == who.Username
+	case rbacv1.GroupKind:
+		return slices.Contains(who.Groups, s.Name)
+	case rbacv1.ServiceAccountKind:
+		return who.Username == "system:serviceaccount:"+cmp.Or(s.Namespace, namespace)+":"+s.Name
+	}
+	return false
+}

@@ -1,0 +1,58 @@
+//go:build integration
+
+package impliedrole_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/guard"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// TestARuleSaysWhetherWhoWroteItWasJudged writes rules before there is a guard, beside it, and after
+// somebody took the way round it.
+func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.do("a>b")
+	running := b.serveGuard()
+	if c := b.condition("a>b", rolev1alpha1.Judged, infer.NotJudged); !strings.Contains(c.Message, "judged since") {
+		t.Errorf("it says %q", c.Message)
+	}
+	b.do("c>d e>f")
+	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
+	b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard)
+	running.Stop()
+	if err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), guard.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.do("x>y")
+	b.rule(ruleName("c>d"), role("c"), role("z"), false)
+	client := b.client(b.serveGuard())
+	for rule, reason := range map[string]string{"x>y": infer.NotJudged, "c>d": infer.NotJudged, "a>b": infer.NotJudged, "e>f": infer.JudgedByGuard} {
+		b.condition(rule, rolev1alpha1.Judged, reason)
+	}
+	_, since, _ := strings.Cut(b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged).Message, ";")
+	testbed.Eventually(t, soon, func() error {
+		if c := b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard); !strings.HasSuffix(c.Message, since) {
+			return fmt.Errorf("it says %q", c.Message)
+		}
+		return nil
+	})
+	drift, err := client.CheckDrift(t.Context(), &inferencev1.CheckDriftRequest{Namespace: b.namespace})
+	if got := fmt.Sprint(drift.GetUnjudged()); err != nil || got != "[a.to.b c.to.d x.to.y]" || drift.GetUnjudgedTotal() != 3 {
+		t.Errorf("drift lists %s, %v", got, err)
+	}
+	b.rule(ruleName("c>d"), role("c"), role("d"), false)
+	b.rule(ruleName("e>f"), role("e"), role("d"), false)
+	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
+	b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard)
+	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
+}

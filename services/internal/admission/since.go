@@ -1,0 +1,54 @@
+package admission
+
+import (
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// Settling is how long the API server may take to learn what it is to ask about: ten times what it takes
+// (BenchmarkLearning of implied-role).
+const Settling = time.Second
+
+// sinceAnnotation is where the configuration says since when all has been judged that its webhooks are
+// about. It outlives services: while none runs, all of that is refused.
+const sinceAnnotation = "entail.dev/in-force-since"
+
+// since is what a configuration says of that; zero if it says nothing that can be, or if it was away or
+// somebody changed what is asked about.
+func (s *Server) since(is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook) time.Time {
+	at, err := time.Parse(time.RFC3339, is.Annotations[sinceAnnotation])
+	if err != nil || at.Before(is.CreationTimestamp.Time) || at.After(soon()) || len(is.Webhooks) != len(want) {
+		return time.Time{}
+	}
+	for i, w := range want {
+		was := is.Webhooks[i]
+		was.ClientConfig = w.ClientConfig // Others find nobody there.
+		if s.options.Webhooks[i].Scope != nil {
+			was.NamespaceSelector = w.NamespaceSelector
+		}
+		if !equality.Semantic.DeepEqual(was, w) {
+			return time.Time{}
+		}
+	}
+	return at
+}
+
+// soon is when the API server will know what is registered now, in whole seconds, as it dates objects.
+func soon() time.Time { return time.Now().Add(Settling + time.Second - 1).Truncate(time.Second).UTC() }
+
+// Since is since when nothing has passed that was not judged, whichever replica ran, or none: what is
+// older may have. It is an error while that is not known, or still to come.
+func (s *Server) Since() (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.inForce.IsZero():
+		return time.Time{}, fmt.Errorf("the webhooks are not in force: %w", s.failure)
+	case time.Now().Before(s.inForce):
+		return time.Time{}, fmt.Errorf("the API server is about to learn of the webhooks, until %s", s.inForce.Format(time.RFC3339))
+	}
+	return s.inForce, nil
+}

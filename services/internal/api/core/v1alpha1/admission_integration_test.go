@@ -1,0 +1,143 @@
+//go:build integration
+
+package v1alpha1_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// What a refusal says.
+const (
+	notOther = "takes the verb extend on stores.core.platform-mesh.io/other: ask who owns the Store"
+	notAll   = "takes the verb extend on all stores.core.platform-mesh.io"
+	notAdopt = "you need the verb adopt on stores.core.platform-mesh.io/other"
+)
+
+// setting is what an administrator has made, and a tenant; all policies are in force.
+func setting(t *testing.T) (who person, server *testbed.KubeServer) {
+	t.Helper()
+	server = testbed.Kube(t)
+	admin := newPerson(t, server, "", "")
+	b := kinds.Bindings()
+	t.Cleanup(func() { undefine(t, admin, widgets, b.String()) })
+	for _, err := range []error{
+		admin.create(kinds.Definitions(), widgets, widget("own")),
+		admin.create(kinds.Definitions(), b.String(), definition(b.String(), b.Kind, b.Version, nil)),
+		admin.create(kinds.Stores(), "other", store("IfEmpty")),
+		admin.create(kinds.Stores(), "taken", store("Always")),
+		admin.create(kinds.AuthorizationModels(), "mine", model("own", "")),
+		admin.create(kinds.AuthorizationModels(), "theirs", model("other", "")),
+		admin.create(kinds.PolicyDocuments(), "mine", reference("own", "")),
+		admin.create(kinds.PolicyDocuments(), "theirs", reference("other", "")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	testbed.Eventually(t, soon, func() error { return admin.apply(b, "bound", binding("theirs")) })
+	who = tenant(t, server)
+	testbed.Eventually(t, soon, func() error {
+		if err := who.create(kinds.AuthorizationModels(), "tried", model("own", "")); err != nil {
+			return err
+		}
+		for _, err := range []error{
+			who.create(kinds.AuthorizationModels(), "tried", model("other", "")), who.patch(kinds.Definitions(), widgets, label("other")),
+			who.create(b, "tried", binding("theirs")), who.create(kinds.Stores(), "tried", store("Always")),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "verb") {
+				return errors.Join(errors.New("a policy is not in force"), err)
+			}
+		}
+		return nil
+	})
+	return who, server
+}
+
+// undefine waits for the end of definitions, so that the next test does not see them.
+func undefine(t *testing.T, admin person, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), soon/400, soon, true, func(ctx context.Context) (bool, error) {
+			err := admin.of(kinds.Definitions()).Delete(ctx, name, metav1.DeleteOptions{})
+			return apierrors.IsNotFound(err), nil
+		})
+		if err != nil {
+			t.Errorf("definition %s stays: %v", name, err)
+		}
+	}
+}
+
+func TestWhoMayExtendAndAdoptAStore(t *testing.T) {
+	who, server := setting(t)
+	models, documents, definitions, bindings, stores := kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.Definitions(), kinds.Bindings(), kinds.Stores()
+	for name, test := range map[string]struct {
+		err error
+		// want is what the refusal says; nothing means that there is none.
+		want string
+	}{
+		"a module":                                    {err: who.create(models, "tried", model("own", ""))},
+		"a module of another's Store":                 {who.create(models, "tried", model("other", "")), notOther},
+		"applied":                                     {who.apply(models, "tried", model("other", "")), notOther},
+		"of a namesake in another cluster":            {who.create(models, "tried", model("own", "east")), notAll},
+		"moved to another's Store":                    {who.patch(models, "mine", reference("other", "")), notOther},
+		"moved to another cluster":                    {who.patch(models, "mine", reference("own", "east")), notAll},
+		"edited where it is":                          {err: who.patch(models, "theirs", fields{"spec": fields{"model": "module n"}})},
+		"fetched to one's own Store":                  {err: who.patch(models, "theirs", reference("own", ""))},
+		"a document":                                  {err: who.create(documents, "tried", reference("own", ""))},
+		"a document of another's Store":               {who.create(documents, "tried", reference("other", "")), notOther},
+		"a document for another cluster":              {who.create(documents, "tried", reference("own", "east")), notAll},
+		"a document that is moved":                    {who.patch(documents, "mine", reference("other", "")), notOther},
+		"a document that is edited":                   {err: who.patch(documents, "theirs", fields{"spec": fields{"actions": []any{fields{"name": "read"}}}})},
+		"a definition with a new label":               {who.patch(definitions, widgets, label("other")), notOther},
+		"a definition that loses its label":           {err: who.patch(definitions, widgets, label(nil))},
+		"a definition that keeps it":                  {err: who.patch(definitions, widgets, fields{"metadata": fields{"annotations": fields{"a": "b"}}})},
+		"a definition made with the label":            {who.create(definitions, "gadgets.example.com", definition("gadgets.example.com", "Gadget", "v1", fields{corev1alpha1.StoreNameLabel: "other"})), notOther},
+		"a definition without one":                    {err: who.create(definitions, "gadgets.example.com", definition("gadgets.example.com", "Gadget", "v1", nil))},
+		"an APIBinding":                               {who.create(bindings, "tried", binding("theirs")), notAll},
+		"an APIBinding to another export":             {who.patch(bindings, "bound", binding("others")), notAll},
+		"an APIBinding that is edited":                {err: who.patch(bindings, "bound", fields{"metadata": fields{"labels": fields{"a": "b"}}})},
+		"an APIBinding of the platform":               {err: who.create(bindings, "tried", binding("core.platform-mesh.io"))},
+		"an APIBinding of kcp":                        {err: who.create(bindings, "tried", binding("tenancy.kcp.io"))},
+		"a Store":                                     {err: who.create(stores, "tried", store("IfEmpty"))},
+		"a Store that adopts":                         {err: who.create(stores, "own", store("Always"))},
+		"a Store that adopts what it may not":         {who.patch(stores, "other", store("Always")), notAdopt},
+		"a Store with a name to come that adopts":     {who.create(stores, "", fields{"metadata": fields{"generateName": "own"}, "spec": store("Always")["spec"]}), "verb adopt on stores.core.platform-mesh.io/own"},
+		"a Store that was allowed to adopt, edited":   {err: who.patch(stores, "taken", fields{"spec": fields{"coreModule": "module c"}})},
+		"a Store whose adoption is none that we know": {who.create(stores, "tried", store("Never")), `"IfEmpty", "Always"`},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, test.err, test.want) })
+	}
+	t.Run("a label put on by the status", func(t *testing.T) {
+		got, err := who.patched(definitions, widgets, label("other"), "status")
+		if err == nil && got.GetLabels()[corev1alpha1.StoreNameLabel] == "other" {
+			t.Error("accepted")
+		}
+	})
+	t.Run("who is bound to the role that is shipped", func(t *testing.T) {
+		extender := newPerson(t, server, "extender", "entail-store-extender")
+		testbed.Eventually(t, soon, func() error { return extender.create(models, "tried", model("other", "east")) })
+		expect(t, extender.create(documents, "tried", reference("other", "")), "")
+		expect(t, extender.patch(models, "mine", reference("other", "")), "")
+	})
+}
+
+func expect(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" && err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("got %v, want a refusal that says %q", err, want)
+	}
+}

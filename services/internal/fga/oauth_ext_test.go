@@ -1,0 +1,125 @@
+package fga_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// issuer gives tokens to who knows the secret.
+type issuer struct {
+	mu       sync.Mutex
+	secret   string
+	lifetime int
+	asked    int
+	form     string
+	url      string
+}
+
+func newIssuer(t *testing.T, secret string) *issuer {
+	t.Helper()
+	i := &issuer{secret: secret, lifetime: 3600}
+	server := httptest.NewServer(i)
+	t.Cleanup(server.Close)
+	i.url = server.URL + "/oauth/token"
+	return i
+}
+
+func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked++
+	_ = r.ParseForm()
+	i.form = r.Form.Encode()
+	w.Header().Set("Content-Type", "application/json")
+	if id, secret, _ := r.BasicAuth(); id != "entail" || secret != i.secret {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, `{"error":"invalid_client","error_description":"%s is wrong"}`, secret)
+		return
+	}
+	fmt.Fprintf(w, `{"access_token":"token-of-%s","token_type":"Bearer","expires_in":%d}`, i.secret, i.lifetime)
+}
+
+func (i *issuer) set(change func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change()
+}
+
+// accepting makes a server take one token only.
+func accepting(token func() string) devserver.OpenFGAConfig {
+	return devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(
+		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			md, _ := metadata.FromIncomingContext(ctx)
+			if got := md.Get("authorization"); len(got) != 1 || got[0] != "Bearer "+token() {
+				return nil, status.Error(codes.Unauthenticated, "unauthenticated")
+			}
+			return next(ctx, req)
+		},
+	)}}
+}
+
+func TestTokensComeFromAnIssuerAndAreKept(t *testing.T) {
+	everyAPI(t, func(t *testing.T, over api) {
+		i := newIssuer(t, "one")
+		file := filepath.Join(t.TempDir(), "secret")
+		replace(t, file, "one\n")
+		client := over.dial(t, accepting(func() string { return "token-of-one" }), fga.Config{
+			ClientID: "entail", ClientSecretFile: file, TokenURL: i.url, Audience: "https://fga.example", Scopes: []string{"read", "write"},
+		})
+		for range 20 {
+			if _, err := client.CreateStore(t.Context(), "test"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const want = "audience=https%3A%2F%2Ffga.example&grant_type=client_credentials&scope=read+write"
+		i.set(func() {
+			if i.asked != 1 || i.form != want {
+				t.Errorf("the issuer was asked %d times, for %s", i.asked, i.form)
+			}
+		})
+	})
+}
+
+func TestTheSecretIsReadAgainWhenATokenIsNeeded(t *testing.T) {
+	everyAPI(t, func(t *testing.T, over api) {
+		i := newIssuer(t, "one")
+		i.lifetime = 1 // Such a token is never good for a second call.
+		file := filepath.Join(t.TempDir(), "secret")
+		replace(t, file, "one")
+		accepted := func() (token string) {
+			i.set(func() { token = "token-of-" + i.secret })
+			return token
+		}
+		client := over.dial(t, accepting(accepted), fga.Config{ClientID: "entail", ClientSecretFile: file, TokenURL: i.url})
+		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
+			t.Fatal(err)
+		}
+		i.set(func() { i.secret = "two" })
+		_, err := client.CreateStore(t.Context(), "test")
+		if !fault.IsUnavailable(err) || strings.Contains(err.Error(), "one") {
+			t.Errorf("with the old secret: %v; want unavailable, and no word of the secret", err)
+		}
+		replace(t, file, "two")
+		testbed.Eventually(t, 30*time.Second, func() error {
+			_, err := client.CreateStore(t.Context(), "test")
+			return err
+		})
+	})
+}

@@ -1,0 +1,68 @@
+package fga_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/fga"
+)
+
+// everyDatastore runs a test against real servers, one for each way to keep data and to ask for it.
+func everyDatastore(t *testing.T, test func(t *testing.T, client *fga.Client)) {
+	t.Helper()
+	for _, datastore := range []string{"memory", "sqlite"} {
+		t.Run(datastore, func(t *testing.T) {
+			everyAPI(t, func(t *testing.T, over api) {
+				file := ""
+				if datastore == "sqlite" {
+					file = filepath.Join(t.TempDir(), "openfga.db")
+				}
+				test(t, over.dial(t, devserver.OpenFGAConfig{File: file, UnsafeNoFsync: true}, fga.Config{}))
+			})
+		})
+	}
+}
+
+// api is one of the two of OpenFGA: where a server has it.
+type api func(*devserver.OpenFGA) string
+
+func everyAPI(t *testing.T, test func(t *testing.T, over api)) {
+	t.Helper()
+	for name, over := range map[string]api{"gRPC": (*devserver.OpenFGA).Target, "HTTP": (*devserver.OpenFGA).URL} {
+		t.Run(name, func(t *testing.T) { test(t, over) })
+	}
+}
+
+// dial starts a server and leads a client to its gRPC API.
+func dial(t *testing.T, server devserver.OpenFGAConfig, cfg fga.Config) *fga.Client {
+	t.Helper()
+	return api((*devserver.OpenFGA).Target).dial(t, server, cfg)
+}
+
+func (over api) dial(t *testing.T, server devserver.OpenFGAConfig, cfg fga.Config) *fga.Client {
+	t.Helper()
+	cfg.Target = over(start(t, server))
+	return connect(t, cfg)
+}
+
+func start(t *testing.T, cfg devserver.OpenFGAConfig) *devserver.OpenFGA {
+	t.Helper()
+	cfg.HTTP = true
+	running, err := devserver.StartOpenFGA(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(running.Stop)
+	return running
+}
+
+func connect(t *testing.T, cfg fga.Config) *fga.Client {
+	t.Helper()
+	client, err := fga.Dial(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

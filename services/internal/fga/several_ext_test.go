@@ -1,0 +1,103 @@
+package fga_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+func TestServersOfOneNameShareTheCalls(t *testing.T) {
+	servers := []*devserver.OpenFGA{start(t, devserver.OpenFGAConfig{}), start(t, devserver.OpenFGAConfig{})}
+	names := manual.NewBuilderWithScheme("dns")
+	var state resolver.State
+	for _, s := range servers {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: s.Target()}}})
+	}
+	names.InitialState(state)
+	client := connect(t, fga.Config{Target: "dns:///openfga.example:8081", Plaintext: true, DialOptions: []grpc.DialOption{grpc.WithResolvers(names)}})
+	made := 0
+	testbed.Eventually(t, 30*time.Second, func() error { // Until there is a connection to either.
+		if _, err := client.CreateStore(t.Context(), "wanted"); err != nil {
+			return err
+		}
+		made++
+		for _, s := range servers {
+			if found, err := connect(t, fga.Config{Target: s.Target()}).FindStores(t.Context(), "wanted"); err != nil || len(found) == 0 {
+				return fmt.Errorf("%s has no store after %d calls: %w", s.Target(), made, err)
+			}
+		}
+		return nil
+	})
+	servers[0].Stop()
+	testbed.Eventually(t, 30*time.Second, func() error {
+		for range 5 {
+			if _, err := client.CreateStore(t.Context(), "wanted"); err != nil {
+				if !fault.IsUnavailable(err) {
+					t.Error(err)
+				}
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const rich = `model
+  schema 1.1
+type user
+type group
+  relations
+    define member: [user, group#member, user:*]
+type folder
+  relations
+    define parent: [folder]
+    define owner: [user, group#member with at_night]
+    define viewer: ([user] or owner or viewer from parent) but not banned
+    define banned: [user, user:*]
+    define both: viewer and owner
+condition at_night(hours: list<int>, zone: map<string>, now: timestamp, from: ipaddress) {
+  hours.size() > 2
+}
+`
+
+func TestAModelIsTheSameOverEitherAPI(t *testing.T) {
+	server := start(t, devserver.OpenFGAConfig{})
+	clients := map[string]*fga.Client{
+		"gRPC": connect(t, fga.Config{Target: server.Target()}), "HTTP": connect(t, fga.Config{Target: server.URL()}),
+	}
+	wanted := parse(t, rich)
+	for _, d := range wanted.GetTypeDefinitions() {
+		if d.GetMetadata() != nil {
+			d.Metadata.Module = "folders"
+		}
+	}
+	for by, writer := range clients {
+		store, err := writer.CreateStore(t.Context(), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := writer.WriteModel(t.Context(), store, wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for over, reader := range clients {
+			got, err := reader.ReadModel(t.Context(), store, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Id = ""; !proto.Equal(got, wanted) {
+				t.Errorf("written over %s, read over %s:\n%v\nwant\n%v", by, over, got, wanted)
+			}
+		}
+	}
+}

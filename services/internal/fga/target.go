@@ -1,0 +1,84 @@
+package fga
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// errURL does not quote the URL: there may be a password in it.
+var errURL = errors.New("--openfga-target: a URL is https://HOST, with a port and a path if need be, and nothing else; credentials have flags of their own")
+
+const (
+	schemeHTTP  = "http"
+	schemeHTTPS = "https"
+	schemeDNS   = "dns"
+)
+
+// endpoint splits Target into a scheme, empty for host:port, and the host with its port.
+func (c Config) endpoint() (scheme, host string) {
+	scheme, rest, found := strings.Cut(c.Target, "://")
+	if !found {
+		return "", c.Target
+	}
+	if u, err := url.Parse(c.Target); scheme != schemeDNS && err == nil {
+		return scheme, u.Host
+	}
+	return scheme, rest[strings.LastIndexByte(rest, '/')+1:]
+}
+
+// overHTTP tells which of the two APIs is spoken.
+func (c Config) overHTTP() bool {
+	scheme, _ := c.endpoint()
+	return scheme == schemeHTTP || scheme == schemeHTTPS
+}
+
+func (c Config) validateTarget() error {
+	scheme, host := c.endpoint()
+	switch scheme {
+	case schemeHTTPS, schemeHTTP:
+		return c.validateURL(scheme)
+	case "", schemeDNS:
+		if h, port, err := net.SplitHostPort(host); err == nil && h != "" && port != "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("--openfga-target %.200q is not host:port, dns:///host:port or https://host", c.Target)
+}
+
+func (c Config) validateURL(scheme string) error {
+	u, err := url.Parse(c.Target)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return errURL
+	case scheme == schemeHTTPS && c.Plaintext:
+		return errors.New("--openfga-plaintext and an https URL exclude each other: drop one")
+	case scheme == schemeHTTP && c.CAFile != "":
+		return errors.New("--openfga-ca-file is for an https URL")
+	case scheme == schemeHTTP && !c.Plaintext && !loopback(u.Host):
+		return errors.New("--openfga-target: with http, all the network can read along; use https, or --openfga-plaintext if that is meant")
+	}
+	return nil
+}
+
+// plaintext tells that nothing is encrypted on the way.
+func (c Config) plaintext() bool {
+	scheme, host := c.endpoint()
+	switch {
+	case c.overHTTP():
+		return scheme == schemeHTTP
+	case c.Plaintext || c.CAFile != "":
+		return c.Plaintext
+	}
+	return loopback(host)
+}
+
+// loopback tells of a host, with a port or without, that it is this one.
+func loopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return host == "localhost" || net.ParseIP(strings.Trim(host, "[]")).IsLoopback()
+}

@@ -1,0 +1,138 @@
+//go:build integration
+
+package kinds_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+func TestMain(m *testing.M) { testbed.Main(m) }
+
+// shown is an object as kubectl get shows it, and with -o wide.
+type shown struct {
+	kind               kinds.Kind
+	namespace, short   string
+	spec, status       string
+	columns, wide, row string
+}
+
+func all() []shown {
+	const ready = `"conditions":[{"type":"Ready","status":"False","reason":"Because","message":"do this","lastTransitionTime":"2026-01-02T03:04:05Z"}`
+	return []shown{
+		{
+			kind: kinds.Stores(), short: "fgastore", spec: `{"coreModule":"module core"}`,
+			status:  `{"storeId":"01S","authorizationModelId":"01M","tupleCount":7,` + ready + `]}`,
+			columns: "Name Ready Reason Store ID Model ID Tuples Age", wide: "Message", row: "shown False Because 01S 01M 7 do this",
+		},
+		{
+			kind: kinds.AuthorizationModels(), short: "fgamodel", spec: `{"storeRef":{"name":"demo"},"model":"module x"}`, status: `{"tupleCount":7,` + ready + `]}`,
+			columns: "Name Ready Reason Store Tuples Age", wide: "Message", row: "shown False Because demo 7 do this",
+		},
+		{
+			kind: kinds.PolicyDocuments(), namespace: "default", short: "poldoc", spec: `{"storeRef":{"name":"demo"}}`,
+			status:  `{` + ready + `,{"type":"Valid","status":"True","reason":"Valid","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,
+			columns: "Name Ready Reason Valid Store Age", wide: "Message", row: "shown False Because True demo do this",
+		},
+		{
+			kind: kinds.ImpliedRoles(), namespace: "default", short: "ir", spec: `{"inference_rule":{"parent_role":"admin","child_role":"view","child_kind":"ClusterRole"}}`,
+			status:  `{"inferences":{"child_roles":["ClusterRole/view"]},` + ready + `,{"type":"Acyclic","status":"True","reason":"NoCycle","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"},{"type":"Judged","status":"False","reason":"Before","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,
+			columns: "Name Parent Child Ready Reason Acyclic Age", wide: "Parent Kind,Child Kind,Implies,Judged,Message",
+			row: `shown admin view False Because True Role ClusterRole ["ClusterRole/view"] False do this`,
+		},
+	}
+}
+
+func TestKubectlShowsWhatAnOperatorWantsToKnow(t *testing.T) {
+	k := testbed.Kube(t)
+	client, err := kubernetes.NewForConfig(k.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all() {
+		t.Run(s.kind.Kind, func(t *testing.T) {
+			u := &unstructured.Unstructured{}
+			text := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"shown"},"spec":%s}`, s.kind.Served().GroupVersion(), s.kind.Kind, s.spec)
+			if err := u.UnmarshalJSON([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			objects := k.Objects(t).Resource(s.kind.Served()).Namespace(s.namespace)
+			u, err := objects.Create(t.Context(), u, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var status map[string]any
+			if err := json.Unmarshal([]byte(s.status), &status); err != nil {
+				t.Fatal(err)
+			}
+			u.Object["status"] = status
+			if _, err := objects.UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			data, err := client.Discovery().RESTClient().Get().AbsPath("/apis", s.kind.Group, s.kind.Version).
+				NamespaceIfScoped(s.namespace, s.namespace != "").Resource(s.kind.Resource).Name("shown").
+				SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(t.Context()).Raw()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.check(t, data)
+			s.discovered(t, client.Discovery())
+		})
+	}
+}
+
+// check compares a table of one row, whose age changes.
+func (s shown) check(t *testing.T, data []byte) {
+	t.Helper()
+	var table metav1.Table
+	if err := json.Unmarshal(data, &table); err != nil || len(table.Rows) != 1 {
+		t.Fatalf("%v in %s", err, data)
+	}
+	var columns, wide, row []string
+	for i, column := range table.ColumnDefinitions {
+		if column.Priority == 0 {
+			columns = append(columns, column.Name)
+		} else {
+			wide = append(wide, column.Name)
+		}
+		if column.Name != "Age" {
+			row = append(row, fmt.Sprint(table.Rows[0].Cells[i]))
+		}
+	}
+	if got := strings.Join(columns, " "); got != s.columns {
+		t.Errorf("columns are %s, want %s", got, s.columns)
+	}
+	if got := strings.Join(wide, ","); got != s.wide {
+		t.Errorf("with -o wide also %s, want %s", got, s.wide)
+	}
+	if got := strings.Join(row, " "); got != s.row {
+		t.Errorf("row is %s, want %s", got, s.row)
+	}
+}
+
+// discovered checks by which words kubectl finds the kind.
+func (s shown) discovered(t *testing.T, client discovery.DiscoveryInterface) {
+	t.Helper()
+	list, err := client.ServerResourcesForGroupVersion(s.kind.Served().GroupVersion().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == s.kind.Resource })
+	if i < 0 || !slices.Contains(list.APIResources[i].ShortNames, s.short) || !slices.Contains(list.APIResources[i].Categories, "entail") {
+		t.Errorf("found are %+v", list.APIResources)
+	}
+	if list.APIResources[i].Namespaced == s.kind.Global {
+		t.Errorf("it has a namespace: %v", list.APIResources[i].Namespaced)
+	}
+}

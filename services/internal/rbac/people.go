@@ -1,0 +1,86 @@
+package rbac
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Role is a ClusterRole for people.
+type Role struct {
+	Name string
+	// PartOf is a ClusterRole of Kubernetes, view, edit or admin: whoever has that, in a namespace or
+	// everywhere, has this, too. Without one, the role is to be bound by itself.
+	PartOf string
+	Rights []Right
+}
+
+// Roles are those for people: the other table. By none of them can anybody give more than they have.
+// In admin are rules, where Kubernetes has RoleBindings, and as with these it is asked who
+// could bind what follows. Whoever writes tuples gives what they like: that is in no role of Kubernetes.
+func Roles() []Role {
+	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
+	documents, rules := kinds.PolicyDocuments().GroupResource, kinds.ImpliedRoles().GroupResource
+	var iam []event.GroupResource
+	for _, kind := range kinds.IAM() {
+		iam = append(iam, kind.GroupResource)
+	}
+	bindings := []event.GroupResource{
+		kinds.IAMRoles().GroupResource, kinds.PolicyBindings().GroupResource, kinds.Groups().GroupResource, kinds.GroupMemberships().GroupResource,
+	}
+	read, write := verbs("get", "list", "watch"), verbs("create", "update", "patch", "delete", "deletecollection")
+	all := slices.Concat(read, write)
+	extend := may("Admission asks for it who writes what extends a Store.", verbs("get", "list", "watch", "extend"), stores.Group, stores.Resource)
+	return []Role{
+		{"entail-view", "view", each("What is declared, and what became of it.", read,
+			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam))},
+		{"entail-edit", "edit", each("A service registers its part of a policy, which gives nobody anything.", write,
+			[]event.GroupResource{documents})},
+		{"entail-admin", "admin", each("Whoever binds roles also says which imply which, and binds those of IAM; admission asks whether they could give what follows.", write,
+			append(bindings, rules))},
+		{"entail-stores", "", append(each("Tuples give whatever a store is asked about: this is for whom you trust with every store.", all,
+			[]event.GroupResource{stores, models}), extend)},
+		{"entail-store-extender", "", append(each("A part of a model says what follows from tuples: this is for whom you trust with every model.", all,
+			[]event.GroupResource{models, documents}), extend)},
+		{"entail-iam", "", each("Kinds, people and roles are for whom you trust with all of IAM; bind and escalate on roles, groups and organizations are theirs to give.", all, iam)},
+		{"entail-policy", "", []Right{
+			path("A policy that one brings along is checked and compiled; it says nothing of this cluster.", "get", "/entail/policy"),
+		}},
+		{"entail-operator", "", []Right{
+			path("Does everything run, and what could not be processed?", "get", "/entail/status", "/entail/deadletters"),
+			path("What asks for nothing any more is put away.", "delete", "/entail/deadletters"),
+			path("What is as it should be can be processed again.", "post", "/entail/replay"),
+		}},
+	}
+}
+
+// path is a right on the system as a whole.
+func path(why, verb string, paths ...string) Right {
+	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbs(verb), NonResourceURLs: paths}}
+}
+
+// RolesManifest is the roles for people as YAML for kubectl apply.
+func RolesManifest() ([]byte, error) {
+	var objects []any
+	for _, r := range Roles() {
+		labels := map[string]string{"app.kubernetes.io/part-of": "entail"}
+		if r.PartOf != "" {
+			labels["rbac.authorization.k8s.io/aggregate-to-"+r.PartOf] = "true"
+		}
+		objects = append(objects, role{
+			TypeMeta:   typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
+			ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: labels}, Rules: r.Rights,
+		})
+	}
+	out := bytes.NewBufferString(header)
+	if err := write(out, objects); err != nil {
+		return nil, fmt.Errorf("encoding the roles for people: %w", err)
+	}
+	return out.Bytes(), nil
+}

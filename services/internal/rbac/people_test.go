@@ -1,0 +1,85 @@
+package rbac
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// may are the kinds that whoever has a role of Kubernetes may write or read by ours. The larger roles have the smaller.
+func mayBy(verb string, partOf ...string) []string {
+	var resources []string
+	for _, r := range Roles() {
+		for _, right := range r.Rights {
+			if slices.Contains(partOf, r.PartOf) && slices.Contains(right.Verbs, verb) {
+				resources = append(resources, right.Resources...)
+			}
+		}
+	}
+	slices.Sort(resources)
+	return resources
+}
+
+func TestEveryKindOfOursIsReadByViewers(t *testing.T) {
+	var ours []string
+	for _, kind := range kinds.All() {
+		if _, err := os.Stat(filepath.Join("../../../deploy/crd", kind.Group+"_"+kind.Resource+".yaml")); err == nil {
+			ours = append(ours, kind.Resource)
+		}
+	}
+	definitions, err := filepath.Glob("../../../deploy/crd/*.yaml")
+	if err != nil || len(definitions) != len(ours) {
+		t.Fatalf("%d definitions of %v: %v", len(definitions), ours, err)
+	}
+	slices.Sort(ours)
+	for _, verb := range []string{"get", "list", "watch"} {
+		if got := mayBy(verb, "view"); !slices.Equal(got, ours) {
+			t.Errorf("who has view may %s %v, want %v", verb, got, ours)
+		}
+	}
+}
+
+func TestWhatIsWrittenByARoleOfKubernetes(t *testing.T) {
+	for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+		for _, tc := range []struct {
+			has  []string
+			want string
+		}{{[]string{"view"}, ""}, {[]string{"view", "edit"}, "policydocuments"}, {[]string{"view", "edit", "admin"}, "groupmemberships groups impliedroles policybindings policydocuments roles"}} {
+			if got := strings.Join(mayBy(verb, tc.has...), " "); got != tc.want {
+				t.Errorf("who has %v may %s %q, want %q", tc.has, verb, got, tc.want)
+			}
+		}
+	}
+}
+
+func TestNoRoleForPeopleGivesMoreThanItSays(t *testing.T) {
+	for _, r := range Roles() {
+		for _, right := range r.Rights {
+			text := strings.Join(slices.Concat(right.Verbs, right.APIGroups, right.Resources, right.NonResourceURLs), " ")
+			text = strings.ReplaceAll(text, "policybindings", "")
+			for _, no := range []string{"bind", "escalate", "impersonate", "*", "/status ", "/finalizers", "rbac.authorization.k8s.io", "secrets"} {
+				if strings.Contains(strings.ReplaceAll(text, "/entail/status", "")+" ", no) {
+					t.Errorf("%s has %s", r.Name, text)
+				}
+			}
+			if right.Why == "" || r.PartOf != "" && len(right.NonResourceURLs) > 0 {
+				t.Errorf("%s has %s without a reason, or on a path", r.Name, text)
+			}
+		}
+	}
+}
+
+func TestTheRolesForPeopleAreThoseOfTheTable(t *testing.T) {
+	want, err := RolesManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile("../../../deploy/base/roles.yaml"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v; run `make generate`", err)
+	}
+}

@@ -1,0 +1,81 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// codecs refuse requests with fields that are not known: one may be a filter, without which the
+// answer would be of everything. In JSON, answers say what is false, zero or empty, too.
+func codecs() connect.HandlerOption {
+	const name = "json"
+	return connect.WithHandlerOptions(
+		connect.WithCodec(wire{}), connect.WithCodec(text(name)), connect.WithCodec(text(name+"; charset=utf-8")))
+}
+
+var errNoMessage = errors.New("not a protobuf message")
+
+type wire struct{}
+
+// Name implements [connect.Codec].
+func (wire) Name() string { return "proto" }
+
+// Marshal implements [connect.Codec].
+func (wire) Marshal(message any) ([]byte, error) {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return nil, errNoMessage
+	}
+	return proto.Marshal(m)
+}
+
+// Unmarshal implements [connect.Codec].
+func (wire) Unmarshal(data []byte, message any) error {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return errNoMessage
+	}
+	if err := proto.Unmarshal(data, m); err != nil {
+		return err
+	}
+	return protorange.Range(m.ProtoReflect(), func(path protopath.Values) error {
+		at, ok := path.Index(-1).Value.Interface().(protoreflect.Message)
+		if !ok || len(at.GetUnknown()) == 0 {
+			return nil
+		}
+		number, _, _ := protowire.ConsumeTag(at.GetUnknown())
+		return fmt.Errorf("unknown field %d at %s: this server may be older than who asks", number, path.Path)
+	})
+}
+
+// text is JSON under one of its names.
+type text string
+
+// Name implements [connect.Codec].
+func (t text) Name() string { return string(t) }
+
+// Marshal implements [connect.Codec].
+func (text) Marshal(message any) ([]byte, error) {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return nil, errNoMessage
+	}
+	return protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(m)
+}
+
+// Unmarshal implements [connect.Codec].
+func (text) Unmarshal(data []byte, message any) error {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return errNoMessage
+	}
+	return protojson.Unmarshal(data, m)
+}

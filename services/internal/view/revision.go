@@ -1,0 +1,40 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Revision names what the view holds: every change up to some place in the stream of
+// changes. It is for people, for comparing, and for [View.Await].
+func (v *View) Revision() string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return topology.Revision(v.position, v.incarnation)
+}
+
+// Await waits until the view holds all that a place in a stream, by [topology.ParseRevision], says that
+// somebody knows, for as long as it takes the view to make sure that it holds what the stream does.
+// A later stream holds that from the start. The error wraps [ErrIncomplete].
+func (v *View) Await(ctx context.Context, sequence uint64, began time.Time) error {
+	waiting, cancel := context.WithTimeout(ctx, attention+patience)
+	defer cancel()
+	for !v.holds(sequence, began) {
+		if !backoff.Sleep(waiting, attention/200) {
+			return fmt.Errorf("%w: it is at %s, and was asked for %d of %s",
+				ErrIncomplete, v.Revision(), sequence, began.Format(time.RFC3339Nano))
+		}
+	}
+	return nil
+}
+
+func (v *View) holds(sequence uint64, began time.Time) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	life, err := time.Parse(time.RFC3339Nano, v.incarnation)
+	return err == nil && !v.loading && (life.After(began) || life.Equal(began) && v.position >= sequence)
+}

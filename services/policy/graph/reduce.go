@@ -1,0 +1,145 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+)
+
+// mostInFull is how many nodes are drawn with lists of actions: of more, nobody can read both.
+const mostInFull = 30
+
+// Reduce makes of a graph one that people can read: what the filter collapses becomes one node, what is far from
+// its focus is left out, and of a large one the actions are counted. The graph itself may be changed.
+func (g *Graph) Reduce(f Filter) *Graph {
+	if f.Collapse != nil {
+		g = g.collapse(f)
+	}
+	if f.Focus != "" {
+		g = g.near(f.Focus, max(f.Depth, 1))
+	}
+	if len(g.Nodes) > mostInFull {
+		g.Brief = true
+		g.showUnions()
+	}
+	slices.SortFunc(g.Nodes, compareNodes)
+	return g
+}
+
+func compareNodes(a, b *Node) int { return strings.Compare(a.id(), b.id()) }
+
+// collapse has one node for all types of an owner that the filter matches, but for the owner of the focus.
+func (g *Graph) collapse(f Filter) *Graph {
+	out, focused := &Graph{}, ""
+	for _, n := range g.Nodes {
+		if n.Name == f.Focus {
+			focused = n.Owner
+		}
+	}
+	owners, in := map[string]*Node{}, map[*Node]*Node{}
+	for _, n := range g.Nodes {
+		switch {
+		case n.Owner == focused || !f.Collapse.MatchString(n.Owner):
+			in[n], out.Nodes = n, append(out.Nodes, n)
+			continue
+		case owners[n.Owner] == nil:
+			owners[n.Owner] = &Node{Name: n.Owner, Beside: true}
+			out.Nodes = append(out.Nodes, owners[n.Owner])
+		}
+		in[n] = owners[n.Owner]
+		in[n].Types++
+		in[n].Beside = in[n].Beside && n.Beside
+	}
+	type relation struct {
+		from *Node
+		name string
+	}
+	edges := map[relation]*Edge{}
+	for _, e := range g.Edges {
+		of := relation{in[e.From], e.Relation}
+		to := edges[of]
+		if to == nil {
+			to = &Edge{Relation: e.Relation, From: of.from}
+			edges[of], out.Edges = to, append(out.Edges, to)
+		}
+		to.join(e, in)
+	}
+	out.Edges = slices.DeleteFunc(out.Edges, func(e *Edge) bool { return len(e.To) == 0 })
+	return out
+}
+
+// join adds what another edge says, with its nodes in others. Arrows within a collapsed node are left out.
+func (e *Edge) join(o *Edge, in map[*Node]*Node) {
+	for _, n := range o.To {
+		if n = in[n]; n != e.From || n.Types == 0 {
+			e.To = append(e.To, n)
+		}
+	}
+	slices.SortFunc(e.To, compareNodes)
+	e.Flows = append(e.Flows, o.Flows...)
+	slices.SortFunc(e.Flows, compareFlows)
+	e.To, e.Flows = slices.Compact(e.To), slices.Compact(e.Flows)
+	if len(e.To) == len(o.To) {
+		e.union = o.union
+	}
+}
+
+// near is what at most that many arrows lead to from a node, or from there to it. Those at the edge are dashed.
+func (g *Graph) near(name string, depth int) *Graph {
+	out, distance := &Graph{}, map[*Node]int{}
+	for _, n := range g.Nodes {
+		if n.Name == name {
+			distance[n], out.Nodes = 0, append(out.Nodes, n)
+		}
+	}
+	around := map[*Node][]*Node{}
+	for _, e := range g.Edges {
+		for _, to := range e.To {
+			around[e.From], around[to] = append(around[e.From], to), append(around[to], e.From)
+		}
+	}
+	for i := 0; i < len(out.Nodes); i++ {
+		n := out.Nodes[i]
+		for _, next := range around[n] {
+			if _, known := distance[next]; !known && distance[n] < depth {
+				distance[next], out.Nodes = distance[n]+1, append(out.Nodes, next)
+			}
+		}
+		n.Beside = distance[n] == depth
+	}
+	for _, e := range g.Edges {
+		to := slices.DeleteFunc(slices.Clone(e.To), func(n *Node) bool {
+			from, known := distance[e.From]
+			other, too := distance[n]
+			return !known || !too || min(from, other) == depth
+		})
+		if len(to) < len(e.To) {
+			e = &Edge{Relation: e.Relation, From: e.From, To: to, Flows: e.Flows}
+		}
+		if len(to) > 0 {
+			out.Edges = append(out.Edges, e)
+		}
+	}
+	return out
+}
+
+// showUnions has the edges of several relations that lead to one union meet in a node for it.
+func (g *Graph) showUnions() {
+	edges, unions := map[string][]*Edge{}, map[string]*Node{}
+	for _, e := range g.Edges {
+		if e.union != "" && len(e.To) > 1 {
+			edges[e.union] = append(edges[e.union], e)
+		}
+	}
+	for _, e := range slices.Clone(g.Edges) {
+		if len(edges[e.union]) < 2 {
+			continue
+		}
+		u := unions[e.union]
+		if u == nil {
+			u = &Node{Name: e.union, Union: true}
+			unions[e.union], g.Nodes = u, append(g.Nodes, u)
+			g.Edges = append(g.Edges, &Edge{From: u, To: e.To})
+		}
+		e.To = []*Node{u}
+	}
+}

@@ -1,0 +1,82 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/openfga/language/pkg/go/transformer"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+func always(s *corev1alpha1.StoreSpec) { s.Adoption = corev1alpha1.AdoptionAlways }
+
+// theirs is an OpenFGA store of the name demo that others made, with their model.
+func (b *bed) theirs() (id, modelID string) {
+	b.T.Helper()
+	id, err := b.hand.CreateStore(b.T.Context(), "demo")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	m, err := transformer.TransformDSLToProto("model\n  schema 1.1\ntype alien\n")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if modelID, err = b.hand.WriteModel(b.T.Context(), id, m); err != nil {
+		b.T.Fatal(err)
+	}
+	return id, modelID
+}
+
+func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
+	b := newBed(t)
+	id, modelID := b.theirs()
+	b.Reflector()
+	b.serve()
+	b.applyStore("demo")
+	s := b.await("demo", "StoreSynced=False/NameTaken", "ModelSynced=False/NoStore")
+	if m := messageOf(s.Status.Conditions, corev1alpha1.StoreSynced); !strings.Contains(m, id) || !strings.Contains(m, "spec.adoption: Always") {
+		t.Errorf("the message is %q", m)
+	}
+	b.Settled()
+	if n := b.OpenFGA.Writes(); n != 0 || s.Status.StoreID != "" {
+		t.Errorf("%d writes to OpenFGA, the status names %q", n, s.Status.StoreID)
+	}
+	b.expectEvents("StoreRejected")
+	b.applyStore("demo", always)
+	s = b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
+	if s.Status.StoreID != id || !s.Status.Adopted || s.Status.AuthorizationModelID == modelID {
+		t.Errorf("the status is %+v", s.Status)
+	}
+	b.expectTypes("user", "document")
+	b.Delete(kinds.Stores(), "demo")
+	b.awaitGone("demo")
+	b.Settled()
+	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
+		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
+	}
+	b.applyStore("demo") // Whose it was before: the bus remembers.
+	if s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged"); s.Status.StoreID != id || !s.Status.Adopted {
+		t.Errorf("the status is %+v", s.Status)
+	}
+}
+
+func TestDeletingAStoreThatHasNoneSparesThoseOfOthers(t *testing.T) {
+	b := newBed(t)
+	id, modelID := b.theirs()
+	b.Reflector()
+	b.serve()
+	b.applyStore("demo")
+	b.await("demo", "StoreSynced=False/NameTaken")
+	b.Delete(kinds.Stores(), "demo")
+	b.awaitGone("demo")
+	b.Settled()
+	latest, err := b.hand.LatestModel(t.Context(), id)
+	if ids := b.named("demo"); err != nil || !slices.Equal(ids, []string{id}) || latest.GetId() != modelID || b.OpenFGA.Writes() != 0 {
+		t.Errorf("OpenFGA has %v, with model %s, %v; %d writes", ids, latest.GetId(), err, b.OpenFGA.Writes())
+	}
+}

@@ -1,0 +1,140 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/lru"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// ErrContradicted means that the API server says otherwise of an object than the bus. It is unavailable:
+// the true message is waited for.
+var ErrContradicted = errors.New("the API server says otherwise of it than the bus")
+
+// maxConfirmed bounds of how many objects it is kept what the API server said. What is forgotten is asked again.
+const maxConfirmed = 65536
+
+// Confirmer knows what the API server itself has said of objects, in answers to our own writes as a rule:
+// nothing is given on the word of the bus alone.
+type Confirmer struct {
+	cluster string
+	api     objects
+	view    *view.View
+	log     *slog.Logger
+	// known is the essence of objects by key.
+	known        *lru.Cache
+	contradicted *prometheus.CounterVec
+}
+
+// objects is what is needed of the API server.
+type objects interface {
+	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+}
+
+// NewConfirmer makes one that has heard of nothing.
+func NewConfirmer(v *view.View, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
+	c := &Confirmer{
+		cluster: cluster, api: api, view: v, log: log, known: lru.New(maxConfirmed),
+		contradicted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_contradicted_total", Help: "Times that the API server said otherwise of an object than the bus.",
+		}, []string{"resource"}),
+	}
+	metrics.MustRegister(c.contradicted)
+	v.OnChange(func(k event.Key) {
+		if !v.Lives(k) {
+			c.known.Remove(k)
+		}
+	})
+	return c
+}
+
+// Confirm is nil once the API server has said of all objects what is stated of them. Where it knows a
+// newer state than the bus has told, that is in the view, and the error is [reconcile.ErrStale].
+func (c *Confirmer) Confirm(ctx context.Context, statements ...Statement) error {
+	for _, s := range statements {
+		if err := c.confirm(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Confirmer) confirm(ctx context.Context, s Statement) error {
+	stated, err := s.is()
+	if err != nil {
+		return err
+	}
+	if known, ok := c.known.Get(s.change.Key); ok && known == stated {
+		return nil
+	}
+	now, err := c.newest(ctx, s.change)
+	if err != nil {
+		return err
+	}
+	is, err := c.Hear(s, now)
+	switch {
+	case err != nil:
+		return err
+	case is == stated:
+		return nil
+	case !now.Deleted && !now.NewerThan(s.change):
+		return c.contradict(s.change)
+	}
+	if err := c.view.Apply(ctx, now); err != nil {
+		return fmt.Errorf("taking in %s: %w", now.Key, err)
+	}
+	return fmt.Errorf("%s: %w", now.Key, reconcile.ErrStale)
+}
+
+// newest asks the API server. Of other clusters it knows nothing.
+func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, error) {
+	kind, ok := kinds.Of(o.Key.GroupResource)
+	if !ok || o.Key.Cluster != c.cluster {
+		return o, c.contradict(o)
+	}
+	if o.Version == kind.Older && kind.Older != "" {
+		kind.Version = kind.Older
+	}
+	now, err := c.api.Newest(ctx, kind, o)
+	return c.view.Dated(now), err
+}
+
+// Hear remembers what the API server said of an object.
+func (c *Confirmer) Hear(s Statement, now event.Change) (essence, error) {
+	is, err := s.read(now)
+	if err != nil || is == (essence{}) {
+		c.known.Remove(s.change.Key)
+		return is, err
+	}
+	c.known.Add(s.change.Key, is)
+	return is, nil
+}
+
+// Learn remembers what the API server answered to a write that it took only if nobody had written since what is
+// stated. The view has it; where others declare something else in it, the error is [reconcile.ErrStale].
+func (c *Confirmer) Learn(ctx context.Context, s Statement, now event.Change) error {
+	stated, err := s.is()
+	if err != nil {
+		return err
+	}
+	is, err := c.Hear(s, now)
+	if err != nil || is.declared == stated.declared {
+		return err
+	}
+	c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradict(s.change)))
+	return fmt.Errorf("%s: %w", s.change.Key, reconcile.ErrStale)
+}
+
+func (c *Confirmer) contradict(o event.Change) error {
+	c.contradicted.WithLabelValues(o.Key.Resource).Inc()
+	return fault.Unavailable(fmt.Errorf("%s: %w", o.Key, ErrContradicted))
+}

@@ -1,0 +1,133 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+// adopting lets the Store have an OpenFGA store with all that is in it.
+func adopting(w *world) { w.store.Spec.Adoption = corev1alpha1.AdoptionAlways }
+
+// late is a Store that comes after all that OpenFGA has.
+func late(w *world) { w.store.CreationTimestamp = metav1.NewTime(time.Unix(100, 0)) }
+
+// successor is a Store of which an earlier one of the name recorded this OpenFGA store.
+func successor(id string, adopted bool) func(*world) {
+	return func(w *world) {
+		former := w.store.DeepCopy()
+		former.Status = corev1alpha1.StoreStatus{StoreID: id, Adopted: adopted}
+		w.earlier = append(w.earlier, former)
+	}
+}
+
+func TestWhoseAnOpenFGAStoreOfTheNameIs(t *testing.T) {
+	foreign := foreignModel()
+	for name, test := range map[string]struct {
+		given []func(*world)
+		// want is StoreSynced, id the store that the Store has; outlives means that it stays when the Store goes.
+		want, id string
+		outlives bool
+	}{
+		"one with a model is somebody's":             {given: []func(*world){late, exists("demo", foreign)}, want: "False/NameTaken", outlives: true},
+		"be it younger than the Store":               {given: []func(*world){exists("demo", foreign)}, want: "False/NameTaken", outlives: true},
+		"or the first of several":                    {given: []func(*world){late, exists("demo", foreign), exists("demo")}, want: "False/NameTaken", outlives: true},
+		"it is taken by who asks for it":             {given: []func(*world){late, adopting, exists("demo", foreign)}, want: "True/Adopted", id: "id1", outlives: true},
+		"an empty one is taken":                      {given: []func(*world){late, exists("demo")}, want: "True/Adopted", id: "id1", outlives: true},
+		"one made in a pass that was cut off":        {given: []func(*world){exists("demo")}, want: "True/Adopted", id: "id1"},
+		"and that although others may be taken, too": {given: []func(*world){adopting, exists("demo")}, want: "True/Adopted", id: "id1"},
+		"one that an earlier Store recorded": {
+			given: []func(*world){late, exists("demo"), exists("demo", foreign), successor("id2", false)}, want: "True/Adopted", id: "id2",
+		},
+		"one that an earlier Store adopted": {
+			given: []func(*world){late, exists("demo", foreign), successor("id1", true)}, want: "True/Adopted", id: "id1", outlives: true,
+		},
+		"one that was made for an earlier Store in a pass that was cut off": {
+			given: []func(*world){exists("demo"), successor("", false), late}, want: "True/Adopted", id: "id1",
+		},
+		"one whose model the status names, though somebody put another id there": {
+			given: []func(*world){inStep, func(w *world) { w.store.Status.StoreID = "by hand" }}, want: "True/Created", id: "id1",
+		},
+		"one that is in the status is no question": {
+			given: []func(*world){late, exists("demo", foreign), func(w *world) { w.store.Status.StoreID = "id1" }}, want: "True/Recorded", id: "id1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(test.given...)
+			w.pass(1000)
+			w.expectConditions(t, "StoreSynced="+test.want)
+			status := w.store.Status
+			if status.StoreID != test.id || status.Adopted != (test.outlives && test.id != "") {
+				t.Errorf("the status names %q, adopted: %v", status.StoreID, status.Adopted)
+			}
+			before := w.alive()
+			if made := w.made; test.id == "" {
+				w.pass(1000)
+				expectNothingMade(t, w, made)
+			}
+			deleting(w)
+			w.pass(1000)
+			want := slices.DeleteFunc(before, func(id string) bool { return id == test.id && !test.outlives })
+			if left := w.alive(); w.store != nil || !slices.Equal(left, want) {
+				t.Errorf("left in OpenFGA are %v, want %v", left, want)
+			}
+		})
+	}
+}
+
+func expectNothingMade(t *testing.T, w *world, made int) {
+	t.Helper()
+	if w.made != made {
+		t.Errorf("%d stores or models were made", w.made-made)
+	}
+	if m := w.message(corev1alpha1.StoreSynced); !strings.Contains(m, "spec.adoption: Always") || !strings.Contains(m, "id1") {
+		t.Errorf("the message is %q", m)
+	}
+}
+
+func TestWhatWasAdoptedStaysSo(t *testing.T) {
+	w := newWorld(late, adopting, exists("demo", foreignModel()), inStep)
+	w.store.Spec.Adoption = ""
+	edit(core + "\ntype folder\n")(w)
+	w.pass(1000)
+	w.expectConditions(t, "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
+	bereaved(w)
+	w.pass(1000)
+	w.expectConditions(t, "StoreSynced=True/Recreated")
+	if !w.store.Status.Adopted {
+		t.Error("the status does not say any more that the store is adopted")
+	}
+}
+
+func TestADeletionPastUsSparesWhatIsNotOurs(t *testing.T) {
+	for _, adopted := range []bool{false, true} {
+		t.Run(fmt.Sprint(adopted), func(t *testing.T) {
+			w := newWorld(late, adopting, func(w *world) {
+				if adopted {
+					exists("demo", foreignModel())(w)
+				}
+			}, inStep)
+			w.gone, w.store = w.store, nil
+			w.pass(1000)
+			if left := len(w.alive()); left == 1 != adopted {
+				t.Errorf("%d stores are left", left)
+			}
+		})
+	}
+}
+
+func TestDeletingAStoreBeforeItHasOneTakesNobodysAlong(t *testing.T) {
+	w := newWorld(late, exists("demo"))
+	w.pass(1) // It is held, and has looked at nothing.
+	deleting(w)
+	w.pass(1000)
+	if w.store != nil || len(w.alive()) != 1 {
+		t.Errorf("left in OpenFGA are %v", w.alive())
+	}
+}

@@ -1,0 +1,96 @@
+package query
+
+import (
+	"cmp"
+	"context"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// lookedAt is at how many tuples of a store a page looks that does not say.
+const lookedAt = 100
+
+// ListUndeclaredTuples lists what OpenFGA holds and nobody declares. OpenFGA is read before the view is
+// asked: what is written meanwhile was declared before.
+func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndeclaredTuplesRequest) (*tuplev1.ListUndeclaredTuplesResponse, error) {
+	store, err := s.find(r.GetStore())
+	if err != nil {
+		return nil, err
+	}
+	id := store.Value.Status.StoreID
+	if id == "" {
+		return nil, rpc.NotFound("Store %q has no OpenFGA store yet; its conditions tell why", r.GetStore())
+	}
+	token, seal, err := rpc.Unseal(r, id)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := s.read(ctx, id, cmp.Or(r.GetPageSize(), lookedAt), token)
+	if err != nil {
+		return nil, refused(err)
+	}
+	if store, err = s.find(r.GetStore()); err != nil {
+		return nil, err
+	}
+	model, err := s.cfg.Models.Get(ctx, id, store.Value.Status.AuthorizationModelID)
+	if err != nil {
+		return nil, err
+	}
+	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]*timestamppb.Timestamp, len(page))
+	for i, t := range page {
+		held[i] = tuple.Of(t.GetKey())
+		written[held[i].ID] = t.GetTimestamp()
+	}
+	response := &tuplev1.ListUndeclaredTuplesResponse{NextPageToken: seal(next)}
+	for _, u := range s.cfg.State.Undeclared(id, model, held) {
+		response.Tuples = append(response.Tuples, undeclaredMessage(u, written[u.ID]))
+	}
+	return response, nil
+}
+
+// read reads so many tuples of a store, and tells where the next are.
+func (s *Server) read(ctx context.Context, storeID string, n int32, token string) (all []*openfgav1.Tuple, next string, err error) {
+	for next = token; n > 0; {
+		page, following, err := s.cfg.OpenFGA.ReadPage(ctx, storeID, n, next)
+		if err != nil {
+			return nil, "", err
+		}
+		all, next = append(all, page...), following
+		if n -= int32(len(page)); len(page) == 0 || next == "" {
+			break
+		}
+	}
+	return all, next, nil
+}
+
+func undeclaredMessage(u plan.Undeclared, written *timestamppb.Timestamp) *tuplev1.UndeclaredTuple {
+	declared := declaration{Tuple: u.Tuple}.message("")
+	m := &tuplev1.UndeclaredTuple{
+		Key: declared.GetKey(), Condition: declared.GetCondition(), WrittenAt: written, Fate: fate(u.Fate), Message: u.Reason,
+	}
+	for _, o := range u.Recorders {
+		m.RecordedBy = append(m.RecordedBy, kindOf(o)+"/"+o.Key.Name)
+	}
+	return m
+}
+
+func fate(f plan.Fate) tuplev1.Fate {
+	switch f {
+	case plan.ToBeRemoved:
+		return tuplev1.Fate_FATE_TO_BE_REMOVED
+	case plan.ToBeReplaced:
+		return tuplev1.Fate_FATE_TO_BE_REPLACED
+	case plan.Contested:
+		return tuplev1.Fate_FATE_CONTESTED
+	case plan.Kept:
+		return tuplev1.Fate_FATE_KEPT
+	default:
+		return tuplev1.Fate_FATE_UNMANAGED
+	}
+}

@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// Fate is what becomes of a tuple that a store holds and nobody declares.
+type Fate int
+
+// Fates.
+const (
+	// Unmanaged tuples are in nobody's record: other software wrote them, and they stay.
+	Unmanaged Fate = iota
+	// ToBeRemoved are those that are recorded, and go.
+	ToBeRemoved
+	// ToBeReplaced are those that are declared with another condition.
+	ToBeReplaced
+	// Contested are those whose record is being carried out, or may still be by another replica: they go after that.
+	Contested
+	// Kept are those that are recorded, and stay until it is known again what belongs into the store.
+	Kept
+)
+
+// Undeclared is a tuple that a store holds and nobody declares.
+type Undeclared struct {
+	tuple.Tuple
+	Fate Fate
+	// Recorders are the owners who have it in their record.
+	Recorders []*Owner
+	// Reason tells people why that becomes of it.
+	Reason string
+}
+
+// FindUndeclared lists which of the tuples that the store holds nobody declares, and what [Make] has in
+// mind for them.
+func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
+	evaluations, claims := evaluate(in.StoreID, in.Owners, in.Model)
+	declared, recorders := map[tuple.Tuple]struct{}{}, map[tuple.ID][]*Evaluation{}
+	for _, e := range evaluations {
+		if e.Owner.declaresFor(in.StoreID) {
+			for _, t := range e.Owner.Declared {
+				declared[t] = struct{}{}
+			}
+		}
+		if e.phase != unrelated {
+			for _, t := range e.Owner.Record.Tuples {
+				recorders[t.ID] = append(recorders[t.ID], e)
+			}
+		}
+	}
+	var found []Undeclared
+	for _, t := range held {
+		if _, ok := declared[t]; !ok {
+			found = append(found, undeclared(t, claims, recorders[t.ID], in.Model))
+		}
+	}
+	return found
+}
+
+// declaresFor means that what the owner declares belongs into a store, be it there yet or not.
+func (o *Owner) declaresFor(storeID string) bool {
+	return o.TargetStoreID == storeID && !o.Deleted && (!o.Deleting || o.HasDependents)
+}
+
+// undeclared decides on one tuple, which these have recorded.
+func undeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Evaluation, model *Model) Undeclared {
+	u := Undeclared{Tuple: t}
+	for _, e := range recorders {
+		u.Recorders = append(u.Recorders, e.Owner)
+	}
+	other, claimed := claims[t.ID]
+	contest := slices.IndexFunc(u.Recorders, func(o *Owner) bool { return !o.Deleted && o.Condition.Reason == Syncing })
+	switch {
+	case contest >= 0:
+		u.Fate, u.Reason = Contested, u.Recorders[contest].Condition.Message
+	case claimed && other.by.phase == here && model != nil:
+		u.Fate, u.Reason = ToBeReplaced, fmt.Sprintf("%s declares it with another condition.", other.by.Owner.Key)
+	case claimed:
+		u.Fate, u.Reason = Kept, fmt.Sprintf("It is not known what %s declares for this store now.", other.by.Owner.Key)
+	case len(recorders) > 0:
+		u.Fate, u.Reason = ToBeRemoved, farewell(recorders[0])
+	default:
+		u.Reason = "Other software wrote it, and tuple-sync leaves it alone."
+	}
+	return u
+}
+
+// farewell is why an owner wants a recorded tuple no more.
+func farewell(e *Evaluation) string {
+	switch e.phase {
+	case deleted:
+		return "Who declared it was deleted."
+	case deleting:
+		return "Who declared it is being deleted."
+	case leaving:
+		return "Who declared it belongs to another store now."
+	default:
+		return "It is declared no more."
+	}
+}
