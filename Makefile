@@ -144,9 +144,10 @@ chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what
 	@bin/chaos -for $(MINUTES)m $(if $(SEED),-seed $(SEED)) -nodes $(NODES) -replicas $(REPLICAS) -blows $(BLOWS)
 
 .PHONY: mutants
-mutants: ## Put bugs into the compilers of the policy language and into what IAM objects mean, and see that tests find each
+mutants: ## Put bugs into the compilers of the policy language, into what IAM objects mean and who may what, and see that tests find each
 	cd services/policy/conformance && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/internal/iam && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/internal/decide && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 
 .PHONY: bench
 bench: kube-local bin/entail ## Measure what docs/benchmarks.md states

@@ -1,8 +1,6 @@
 package iam
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -10,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
 func modelOf(r *Registry) *openfgav1.AuthorizationModel {
@@ -27,13 +26,13 @@ func bytesOf(t *testing.T, r *Registry) string {
 
 func TestTheModelIsValidAndTheSameInAnyOrder(t *testing.T) {
 	for seed := range uint64(50) {
-		w := newWorld(seed)
-		first := bytesOf(t, Register(w.resources))
-		w.Shuffle(len(w.resources), func(i, j int) { w.resources[i], w.resources[j] = w.resources[j], w.resources[i] })
-		if bytesOf(t, Register(w.resources)) != first {
+		w := world.New(seed)
+		first := bytesOf(t, Register(w.Resources))
+		w.Shuffle(len(w.Resources), func(i, j int) { w.Resources[i], w.Resources[j] = w.Resources[j], w.Resources[i] })
+		if bytesOf(t, Register(w.Resources)) != first {
 			t.Errorf("world %d: the model depends on the order", seed)
 		}
-		if _, err := typesystem.NewAndValidate(t.Context(), modelOf(Register(w.resources))); err != nil {
+		if _, err := typesystem.NewAndValidate(t.Context(), modelOf(Register(w.Resources))); err != nil {
 			t.Errorf("world %d: %v", seed, err)
 		}
 	}
@@ -46,7 +45,7 @@ func TestWithoutKindsThereIsAModel(t *testing.T) {
 }
 
 func TestEveryTypeIsIAMs(t *testing.T) {
-	for _, typ := range Register(newWorld(1).resources).Types() {
+	for _, typ := range Register(world.New(1).Resources).Types() {
 		if !Owns(typ.GetType()) {
 			t.Errorf("%s is somebody's", typ.GetType())
 		}
@@ -71,75 +70,5 @@ func TestFiftyKindsOfTenVerbsFitADefaultServer(t *testing.T) {
 	t.Logf("%d kinds of ten verbs fit", fit)
 	if fit < 50 {
 		t.Errorf("only %d kinds fit", fit)
-	}
-}
-
-func TestWhatARoleGives(t *testing.T) {
-	role := func(namespace, name string, permissions []string, inherited ...string) *iamv1alpha1.Role {
-		r := &iamv1alpha1.Role{}
-		r.Namespace, r.Name, r.Spec.IncludedPermissions = namespace, name, permissions
-		for _, ref := range inherited {
-			ns, n, _ := strings.Cut(ref, "/")
-			r.Spec.InheritedRoles = append(r.Spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Namespace: ns, Name: n})
-		}
-		return r
-	}
-	a := role("one", "a", []string{"a/trees.get"}, "/b", "two/b", "/gone")
-	w := &world{resources: []*iamv1alpha1.ProtectedResource{permitting(resource(1, "a/Tree", "trees"), "get", "list", "create")}}
-	w.roles = []*iamv1alpha1.Role{
-		a, role("one", "b", []string{"a/trees.list", "a/trees.fell"}, "/a"), role("two", "b", []string{"a/trees.create"}, "/b", "/c"), role("one", "c", []string{"x"}),
-	}
-	got := w.objects().Effective(a)
-	for what, pair := range map[string][2][]string{
-		"all":     {got.All, {"a/trees.create", "a/trees.fell", "a/trees.get", "a/trees.list"}},
-		"unknown": {got.Unknown, {"a/trees.fell"}},
-		"missing": {got.Missing, {"one/gone", "two/c"}},
-	} {
-		if !slices.Equal(pair[0], pair[1]) {
-			t.Errorf("%s are %v, want %v", what, pair[0], pair[1])
-		}
-	}
-}
-
-func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
-	w := newWorld(7)
-	u := &iamv1alpha1.User{}
-	u.Name, u.UID = "u", "1"
-	g := &iamv1alpha1.Group{}
-	g.Namespace, g.Name, g.UID = "ns", "g", "2"
-	w.users, w.groups, w.accounts = append(w.users, u), append(w.groups, g), nil
-	o := w.objects()
-	for reason, subjects := range map[string][]iamv1alpha1.Subject{
-		"": {
-			{Kind: "User", Name: "u", UID: "1"},
-			{Kind: "Group", Name: "g", Namespace: "ns", UID: "2"},
-			{Kind: "Group", Name: "system:x"},
-			{Kind: "Group", Name: "oidc:x", UID: "whatever"},
-			{Kind: "ServiceAccount", Name: "s", Namespace: "core", UID: "3"},
-		},
-		iamv1alpha1.UIDMissing:        {{Kind: "User", Name: "u"}, {Kind: "Group", Name: "g", Namespace: "ns"}, {Kind: "ServiceAccount", Name: "s"}},
-		iamv1alpha1.UIDMismatch:       {{Kind: "User", Name: "u", UID: "2"}, {Kind: "Group", Name: "g", Namespace: "ns", UID: "1"}},
-		iamv1alpha1.NotFound:          {{Kind: "User", Name: "v", UID: "1"}, {Kind: "Group", Name: "g", Namespace: "no", UID: "2"}, {Kind: "ServiceAccount", Name: "s", UID: "3"}},
-		iamv1alpha1.NamespaceMissing:  {{Kind: "Group", Name: "g", UID: "2"}},
-		iamv1alpha1.KindNotRecognized: {{Kind: "Robot", Name: "r", UID: "1"}},
-	} {
-		for _, s := range subjects {
-			if subject, got := o.Subject(s); got != reason || (subject == "") != (reason != "") {
-				t.Errorf("%+v is %q, %q; want %q", s, subject, got, reason)
-			}
-		}
-	}
-	for first, want := range map[iamv1alpha1.Member]string{{}: User("u"), {Name: "u", UID: "1"}: User("u"), {Name: "u", UID: "0"}: "", {Name: "v", UID: "0"}: User("u")} {
-		m := &iamv1alpha1.GroupMembership{}
-		if m.Spec.UserRef.Name = "u"; first.Name != "" {
-			m.Status.User = &first
-		}
-		if got, reason := o.Member(m); got != want || (got == "") != (reason == iamv1alpha1.UIDMismatch) {
-			t.Errorf("the member that was first seen as %+v is %q, %q", first, got, reason)
-		}
-	}
-	u.Status.State = iamv1alpha1.Inactive
-	if subject, reason := o.Subject(iamv1alpha1.Subject{Kind: "User", Name: "u", UID: "1"}); subject != "" || reason != "" {
-		t.Errorf("who is inactive is %q, %q", subject, reason)
 	}
 }

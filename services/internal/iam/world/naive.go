@@ -1,4 +1,4 @@
-package iam
+package world
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// naive answers from the declared objects, by what they say and nothing else.
-type naive struct {
-	*world
+// Naive answers from the declared objects, by what they say and nothing else.
+type Naive struct {
+	*World
 
 	// kinds are those registered, with the permissions and the parents of each.
 	kinds   map[string]bool
@@ -18,9 +18,10 @@ type naive struct {
 	owner   map[string]string // By permission, the kind that has it.
 }
 
-func newNaive(w *world) *naive {
-	n := &naive{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
-	alive := slices.DeleteFunc(slices.Clone(w.resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
+// NewNaive reads a world as it is.
+func NewNaive(w *World) *Naive {
+	n := &Naive{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
+	alive := slices.DeleteFunc(slices.Clone(w.Resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
 	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
@@ -52,26 +53,27 @@ func newNaive(w *world) *naive {
 }
 
 // atOrAbove says whether the first kind is the second, or an ancestor of it.
-func (n *naive) atOrAbove(above, below string) bool {
+func (n *Naive) atOrAbove(above, below string) bool {
 	return above == below || slices.ContainsFunc(n.parents[below], func(p string) bool { return n.atOrAbove(above, p) })
 }
 
 // place is an object or, without a name, all of a kind.
 type place struct{ typ, namespace, name string }
 
-func (n *naive) allows(q request) bool {
-	if kind, known := n.owner[q.permission]; !known || !n.kinds[q.typ] || !n.atOrAbove(q.typ, kind) {
+// Allows says whether the objects allow a request.
+func (n *Naive) Allows(q Request) bool {
+	if kind, known := n.owner[q.Permission]; !known || !n.kinds[q.Type] || !n.atOrAbove(q.Type, kind) {
 		return false
 	}
-	places := n.places(place{q.typ, q.namespace, q.name})
-	return slices.ContainsFunc(n.bindings, func(b *iamv1alpha1.PolicyBinding) bool {
-		return b.DeletionTimestamp == nil && n.gives(b, q.permission) && n.isOn(b, places) &&
+	places := n.places(place{q.Type, q.Namespace, q.Name})
+	return slices.ContainsFunc(n.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
+		return b.DeletionTimestamp == nil && n.gives(b, q.Permission) && n.isOn(b, places) &&
 			slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool { return n.is(q, s) })
 	})
 }
 
 // places are where a permission can be held for it to count here.
-func (n *naive) places(p place) []place {
+func (n *Naive) places(p place) []place {
 	all := []place{{typ: p.typ}}
 	var owners []place
 	namespace := p.namespace
@@ -99,13 +101,13 @@ func (n *naive) places(p place) []place {
 	return all
 }
 
-func (n *naive) thing(p place) *thing {
-	return find(n.things, func(t *thing) bool {
-		return t.DeletionTimestamp == nil && t.typ == p.typ && t.Namespace == p.namespace && t.Name == p.name
+func (n *Naive) thing(p place) *Thing {
+	return Find(n.Things, func(t *Thing) bool {
+		return t.DeletionTimestamp == nil && t.Type == p.typ && t.Namespace == p.namespace && t.Name == p.name
 	})
 }
 
-func (n *naive) isOn(b *iamv1alpha1.PolicyBinding, places []place) bool {
+func (n *Naive) isOn(b *iamv1alpha1.PolicyBinding, places []place) bool {
 	if kind := b.Spec.ResourceSelector.ResourceKind; kind != nil {
 		typ := cmp.Or(kind.APIGroup, "core.miloapis.com") + "/" + kind.Kind
 		return n.kinds[typ] && slices.Contains(places, place{typ: typ})
@@ -116,11 +118,11 @@ func (n *naive) isOn(b *iamv1alpha1.PolicyBinding, places []place) bool {
 	return n.kinds[on.typ] && t != nil && string(t.UID) == ref.UID && slices.Contains(places, on)
 }
 
-func (n *naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {
+func (n *Naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {
 	seen := map[string]bool{}
 	var has func(namespace, name string) bool
 	has = func(namespace, name string) bool {
-		r := find(n.roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
+		r := Find(n.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
 		if r == nil || r.DeletionTimestamp != nil || seen[namespace+"/"+name] {
 			return false
 		}
@@ -134,32 +136,32 @@ func (n *naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {
 }
 
 // is says whether who asks is a subject.
-func (n *naive) is(q request, s iamv1alpha1.Subject) bool {
+func (n *Naive) is(q Request, s iamv1alpha1.Subject) bool {
 	switch {
 	case s.Kind == "User":
-		return q.user == s.Name && n.active(s.Name, s.UID)
+		return q.User == s.Name && n.active(s.Name, s.UID)
 	case s.Kind == "ServiceAccount" && s.Namespace != "":
-		return q.account == s.UID
+		return q.Account == s.UID
 	case s.Kind == "ServiceAccount":
-		a := find(n.accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
-		return a != nil && string(a.UID) == s.UID && a.Spec.State != iamv1alpha1.Inactive && q.account == s.UID
+		a := Find(n.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
+		return a != nil && a.DeletionTimestamp == nil && string(a.UID) == s.UID && a.Spec.State != iamv1alpha1.Inactive && q.Account == s.UID
 	case strings.Contains(s.Name, ":"):
-		return slices.Contains(q.groups, s.Name)
+		return slices.Contains(q.Groups, s.Name)
 	}
-	g := find(n.groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
-	return g != nil && string(g.UID) == s.UID && slices.ContainsFunc(n.memberships, func(m *iamv1alpha1.GroupMembership) bool {
-		if m.Spec.GroupRef.Namespace != g.Namespace || m.Spec.GroupRef.Name != g.Name || m.Spec.UserRef.Name != q.user || q.user == "" {
+	g := Find(n.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
+	return g != nil && g.DeletionTimestamp == nil && string(g.UID) == s.UID && slices.ContainsFunc(n.Memberships, func(m *iamv1alpha1.GroupMembership) bool {
+		if m.DeletionTimestamp != nil || m.Spec.GroupRef.Namespace != g.Namespace || m.Spec.GroupRef.Name != g.Name || m.Spec.UserRef.Name != q.User || q.User == "" {
 			return false
 		}
-		if m.Status.User != nil && m.Status.User.Name == q.user {
-			return n.active(q.user, m.Status.User.UID)
+		if m.Status.User != nil && m.Status.User.Name == q.User {
+			return n.active(q.User, m.Status.User.UID)
 		}
-		u := find(n.users, func(u *iamv1alpha1.User) bool { return u.Name == q.user })
-		return u != nil && n.active(q.user, string(u.UID))
+		u := Find(n.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User })
+		return u != nil && n.active(q.User, string(u.UID))
 	})
 }
 
-func (n *naive) active(name, uid string) bool {
-	u := find(n.users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+func (n *Naive) active(name, uid string) bool {
+	u := Find(n.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
 	return u != nil && u.DeletionTimestamp == nil && string(u.UID) == uid && u.Status.State != iamv1alpha1.Inactive
 }

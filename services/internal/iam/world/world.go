@@ -1,4 +1,4 @@
-package iam
+package world
 
 import (
 	"fmt"
@@ -13,26 +13,26 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// world is a set of declared objects, as odd as they can be.
-type world struct {
+// World is a set of declared objects, as odd as they can be.
+type World struct {
 	*rand.Rand
 
 	made        int
-	resources   []*iamv1alpha1.ProtectedResource
-	roles       []*iamv1alpha1.Role
-	bindings    []*iamv1alpha1.PolicyBinding
-	users       []*iamv1alpha1.User
-	accounts    []*iamv1alpha1.ServiceAccount
-	groups      []*iamv1alpha1.Group
-	memberships []*iamv1alpha1.GroupMembership
-	things      []*thing
+	Resources   []*iamv1alpha1.ProtectedResource
+	Roles       []*iamv1alpha1.Role
+	Bindings    []*iamv1alpha1.PolicyBinding
+	Users       []*iamv1alpha1.User
+	Accounts    []*iamv1alpha1.ServiceAccount
+	Groups      []*iamv1alpha1.Group
+	Memberships []*iamv1alpha1.GroupMembership
+	Things      []*Thing
 }
 
-// thing is an object of a kind that may be registered.
-type thing struct {
+// Thing is an object of a kind that may be registered.
+type Thing struct {
 	metav1.ObjectMeta
 
-	typ string
+	Type string
 }
 
 // kindOf is a kind that worlds have.
@@ -55,8 +55,9 @@ func kindsOfWorlds() []kindOf {
 	}
 }
 
-func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, seed))}
+// New makes a world that is the same for the same seed.
+func New(seed uint64) *World {
+	w := &World{Rand: rand.New(rand.NewPCG(seed, seed))}
 	for _, kind := range kindsOfWorlds() {
 		if !w.one(8) {
 			w.addResource(kind)
@@ -85,16 +86,16 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-func (w *world) one(in int) bool { return w.IntN(in) == 0 }
+func (w *World) one(in int) bool { return w.IntN(in) == 0 }
 
-func pick[T any](w *world, of []T) (t T) {
+func pick[T any](w *World, of []T) (t T) {
 	if len(of) > 0 {
 		t = of[w.IntN(len(of))]
 	}
 	return t
 }
 
-func (w *world) meta(namespace, name string) metav1.ObjectMeta {
+func (w *World) meta(namespace, name string) metav1.ObjectMeta {
 	w.made++
 	return metav1.ObjectMeta{
 		Namespace: namespace, Name: name, UID: types.UID(fmt.Sprintf("uid-%d", w.made)), Generation: 1,
@@ -103,16 +104,16 @@ func (w *world) meta(namespace, name string) metav1.ObjectMeta {
 }
 
 // uid is that of an object, or another.
-func (w *world) uid(m metav1.ObjectMeta) string {
+func (w *World) uid(m metav1.ObjectMeta) string {
 	if w.one(12) {
 		return fmt.Sprintf("uid-%d", w.IntN(w.made+1))
 	}
 	return string(m.UID)
 }
 
-func (w *world) namespace() string { return pick(w, []string{"n1", "n2"}) }
+func (w *World) namespace() string { return pick(w, []string{"n1", "n2"}) }
 
-func (w *world) verbs() []string {
+func (w *World) verbs() []string {
 	verbs := []string{"get"}
 	for _, verb := range []string{"list", "create", "status.get"} {
 		if !w.one(3) {
@@ -123,7 +124,7 @@ func (w *world) verbs() []string {
 }
 
 // permission is one that may be registered.
-func (w *world) permission() string {
+func (w *World) permission() string {
 	kind := pick(w, kindsOfWorlds())
 	plural := kind.plural
 	if w.one(12) {
@@ -132,7 +133,7 @@ func (w *world) permission() string {
 	return strings.Split(kind.typ, "/")[0] + "/" + plural + pick(w, []string{".get", ".list", ".create", "/status.get"})
 }
 
-func (w *world) addResource(kind kindOf) {
+func (w *World) addResource(kind kindOf) {
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: w.meta("", fmt.Sprintf("resource-%d", w.made))}
 	group, name, _ := strings.Cut(kind.typ, "/")
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = group, name, kind.plural, w.verbs()
@@ -147,44 +148,44 @@ func (w *world) addResource(kind kindOf) {
 		g, k, _ := strings.Cut(parent, "/")
 		p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: g, Kind: k})
 	}
-	w.resources = append(w.resources, p)
+	w.Resources = append(w.Resources, p)
 }
 
-func (w *world) addUser() {
+func (w *World) addUser() {
 	name := pick(w, []string{"alice", "bob", "carol", "dave:x y", "sa/uid-1"})
-	if slices.ContainsFunc(w.users, func(u *iamv1alpha1.User) bool { return u.Name == name }) {
+	if slices.ContainsFunc(w.Users, func(u *iamv1alpha1.User) bool { return u.Name == name }) {
 		return
 	}
 	u := &iamv1alpha1.User{ObjectMeta: w.meta("", name)}
 	if w.one(6) {
 		u.Status.State = iamv1alpha1.Inactive
 	}
-	w.users = append(w.users, u)
+	w.Users = append(w.Users, u)
 }
 
-func (w *world) addAccount() {
+func (w *World) addAccount() {
 	name := pick(w, []string{"builder", "deployer"})
-	if slices.ContainsFunc(w.accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name }) {
+	if slices.ContainsFunc(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name }) {
 		return
 	}
 	a := &iamv1alpha1.ServiceAccount{ObjectMeta: w.meta("", name)}
 	if w.one(4) {
 		a.Spec.State = iamv1alpha1.Inactive
 	}
-	w.accounts = append(w.accounts, a)
+	w.Accounts = append(w.Accounts, a)
 }
 
-func (w *world) addGroup() {
+func (w *World) addGroup() {
 	namespace, name := w.namespace(), pick(w, []string{"staff", "ops"})
-	if !slices.ContainsFunc(w.groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == namespace && g.Name == name }) {
-		w.groups = append(w.groups, &iamv1alpha1.Group{ObjectMeta: w.meta(namespace, name)})
+	if !slices.ContainsFunc(w.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == namespace && g.Name == name }) {
+		w.Groups = append(w.Groups, &iamv1alpha1.Group{ObjectMeta: w.meta(namespace, name)})
 	}
 }
 
-func (w *world) addMembership() {
+func (w *World) addMembership() {
 	m := &iamv1alpha1.GroupMembership{ObjectMeta: w.meta(w.namespace(), fmt.Sprintf("m-%d", w.made))}
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", w.namespace()
-	if u := pick(w, w.users); u != nil {
+	if u := pick(w, w.Users); u != nil {
 		m.Spec.UserRef.Name = u.Name
 		if !w.one(3) {
 			m.Status.User = &iamv1alpha1.Member{Name: pick(w, []string{u.Name, "alice"}), UID: w.uid(u.ObjectMeta)}
@@ -193,12 +194,12 @@ func (w *world) addMembership() {
 	if w.one(4) {
 		m.Spec.GroupRef.Name = "ops"
 	}
-	w.memberships = append(w.memberships, m)
+	w.Memberships = append(w.Memberships, m)
 }
 
-func (w *world) addRole() {
+func (w *World) addRole() {
 	namespace, name := w.namespace(), fmt.Sprintf("role-%d", w.IntN(4))
-	if slices.ContainsFunc(w.roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name }) {
+	if slices.ContainsFunc(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name }) {
 		return
 	}
 	r := &iamv1alpha1.Role{ObjectMeta: w.meta(namespace, name)}
@@ -210,10 +211,10 @@ func (w *world) addRole() {
 			Name: fmt.Sprintf("role-%d", w.IntN(5)), Namespace: pick(w, []string{"", "n1", "n2"}),
 		})
 	}
-	w.roles = append(w.roles, r)
+	w.Roles = append(w.Roles, r)
 }
 
-func (w *world) addThing() {
+func (w *World) addThing() {
 	kind := pick(w, kindsOfWorlds())
 	namespace, name := "", pick(w, []string{"x", "y", "z:1"})
 	if kind.namespaced {
@@ -222,70 +223,70 @@ func (w *world) addThing() {
 	if strings.HasSuffix(kind.typ, "/Namespace") {
 		name = w.namespace()
 	}
-	if slices.ContainsFunc(w.things, func(t *thing) bool { return t.typ == kind.typ && t.Namespace == namespace && t.Name == name }) {
+	if slices.ContainsFunc(w.Things, func(t *Thing) bool { return t.Type == kind.typ && t.Namespace == namespace && t.Name == name }) {
 		return
 	}
-	t := &thing{w.meta(namespace, name), kind.typ}
+	t := &Thing{w.meta(namespace, name), kind.typ}
 	for range 1 + w.IntN(2) {
 		if owner := w.owner(kind); owner != nil {
-			group, kind, _ := strings.Cut(owner.typ, "/")
+			group, kind, _ := strings.Cut(owner.Type, "/")
 			group = strings.TrimPrefix(group, iamv1alpha1.CoreGroup)
 			version := strings.TrimPrefix(group+"/v1", "/")
 			t.OwnerReferences = append(t.OwnerReferences, metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.uid(owner.ObjectMeta))})
 		}
 	}
-	w.things = append(w.things, t)
+	w.Things = append(w.Things, t)
 }
 
 // owner is some thing, most likely one that can be a parent.
-func (w *world) owner(kind kindOf) *thing {
-	likely := slices.DeleteFunc(slices.Clone(w.things), func(t *thing) bool { return !slices.Contains(kind.parents, t.typ) })
+func (w *World) owner(kind kindOf) *Thing {
+	likely := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return !slices.Contains(kind.parents, t.Type) })
 	if w.one(4) {
-		likely = w.things
+		likely = w.Things
 	}
 	return pick(w, likely)
 }
 
-func (w *world) addBinding() {
+func (w *World) addBinding() {
 	b := &iamv1alpha1.PolicyBinding{ObjectMeta: w.meta(w.namespace(), fmt.Sprintf("b-%d", w.made))}
 	b.Spec.RoleRef.Name = "role-9"
-	if r := pick(w, w.roles); r != nil {
+	if r := pick(w, w.Roles); r != nil {
 		b.Spec.RoleRef.Name, b.Spec.RoleRef.Namespace = r.Name, r.Namespace
 		if w.one(3) {
 			b.Spec.RoleRef.Namespace = ""
 		}
 	}
 	b.Spec.Subjects = w.subjects()
-	t := pick(w, w.things)
+	t := pick(w, w.Things)
 	if t == nil || w.one(4) {
 		group, kind, _ := strings.Cut(pick(w, kindsOfWorlds()).typ, "/")
 		b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: group, Kind: kind}
 	} else {
-		group, kind, _ := strings.Cut(t.typ, "/")
+		group, kind, _ := strings.Cut(t.Type, "/")
 		group = strings.TrimPrefix(group, pick(w, []string{iamv1alpha1.CoreGroup, "-"}))
 		b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
 			APIGroup: group, Kind: kind, Name: t.Name, Namespace: t.Namespace, UID: w.uid(t.ObjectMeta),
 		}
 	}
-	w.bindings = append(w.bindings, b)
+	w.Bindings = append(w.Bindings, b)
 }
 
-func (w *world) subjects() []iamv1alpha1.Subject {
+func (w *World) subjects() []iamv1alpha1.Subject {
 	var all []iamv1alpha1.Subject
 	for range 1 + w.IntN(3) {
 		switch w.IntN(4) {
 		case 0:
-			all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: pick(w, tokenGroups())})
+			all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: pick(w, TokenGroups())})
 		case 1:
-			if g := pick(w, w.groups); g != nil {
+			if g := pick(w, w.Groups); g != nil {
 				all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: g.Name, Namespace: g.Namespace, UID: w.uid(g.ObjectMeta)})
 			}
 		case 2:
-			if a := pick(w, w.accounts); a != nil {
+			if a := pick(w, w.Accounts); a != nil {
 				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.uid(a.ObjectMeta), Namespace: pick(w, []string{"", "", "core"})})
 			}
 		default:
-			if u := pick(w, w.users); u != nil {
+			if u := pick(w, w.Users); u != nil {
 				all = append(all, iamv1alpha1.Subject{Kind: "User", Name: u.Name, UID: w.uid(u.ObjectMeta)})
 			}
 		}
@@ -293,6 +294,15 @@ func (w *world) subjects() []iamv1alpha1.Subject {
 	return all
 }
 
-func tokenGroups() []string {
+// TokenGroups are what the authenticator gives in worlds.
+func TokenGroups() []string {
 	return []string{"system:authenticated", "oidc:a_b", "oidc_a:b", "oidc:Domain Users"}
+}
+
+// Find is the first that a function says it is, or nothing.
+func Find[T any](in []T, is func(T) bool) (t T) {
+	if i := slices.IndexFunc(in, is); i >= 0 {
+		t = in[i]
+	}
+	return t
 }

@@ -1,4 +1,4 @@
-package iam
+package world
 
 import (
 	"slices"
@@ -8,33 +8,33 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// change does something to the world.
-func (w *world) change() {
+// Change does something to the world.
+func (w *World) Change() {
 	switch w.IntN(16) {
 	case 0:
-		w.bindings = drop(w, w.bindings)
+		w.Bindings = drop(w, w.Bindings)
 	case 1:
-		if b := pick(w, w.bindings); b != nil {
+		if b := pick(w, w.Bindings); b != nil {
 			b.Spec.Subjects = w.subjects()
 		}
 	case 2:
-		w.roles = drop(w, w.roles)
+		w.Roles = drop(w, w.Roles)
 	case 3:
-		if r := pick(w, w.roles); r != nil {
+		if r := pick(w, w.Roles); r != nil {
 			r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions[:len(r.Spec.IncludedPermissions)/2], w.permission())
 		}
 	case 4:
-		w.memberships = drop(w, w.memberships)
+		w.Memberships = drop(w, w.Memberships)
 	case 5:
-		w.users = drop(w, w.users)
+		w.Users = drop(w, w.Users)
 	case 6:
-		w.groups = drop(w, w.groups)
+		w.Groups = drop(w, w.Groups)
 	case 7:
-		w.things = drop(w, w.things)
+		w.Things = drop(w, w.Things)
 	case 8:
-		w.resources = drop(w, w.resources)
+		w.Resources = drop(w, w.Resources)
 	case 9:
-		if u := pick(w, w.users); u != nil {
+		if u := pick(w, w.Users); u != nil {
 			u.Status.State = pick(w, []iamv1alpha1.ActivationState{iamv1alpha1.Active, iamv1alpha1.Inactive})
 		}
 	case 10:
@@ -51,8 +51,8 @@ func (w *world) change() {
 }
 
 // recreate makes something anew, under its old name.
-func (w *world) recreate() {
-	u, g, t := pick(w, w.users), pick(w, w.groups), pick(w, w.things)
+func (w *World) recreate() {
+	u, g, t := pick(w, w.Users), pick(w, w.Groups), pick(w, w.Things)
 	switch {
 	case u != nil && w.one(2):
 		u.ObjectMeta = w.meta("", u.Name)
@@ -64,29 +64,37 @@ func (w *world) recreate() {
 }
 
 // deleting begins the deletion of something.
-func (w *world) deleting() {
-	now := new(metav1.Now())
-	switch w.IntN(4) {
+func (w *World) deleting() {
+	switch w.IntN(8) {
 	case 0:
-		if b := pick(w, w.bindings); b != nil {
-			b.DeletionTimestamp = now
-		}
+		doom(pick(w, w.Bindings))
 	case 1:
-		if r := pick(w, w.roles); r != nil {
-			r.DeletionTimestamp = now
-		}
+		doom(pick(w, w.Roles))
 	case 2:
-		if u := pick(w, w.users); u != nil {
-			u.DeletionTimestamp = now
-		}
+		doom(pick(w, w.Users))
+	case 3:
+		doom(pick(w, w.Accounts))
+	case 4:
+		doom(pick(w, w.Groups))
+	case 5:
+		doom(pick(w, w.Memberships))
+	case 6:
+		doom(pick(w, w.Resources))
 	default:
-		if t := pick(w, w.things); t != nil {
-			t.DeletionTimestamp = now
-		}
+		doom(pick(w, w.Things))
 	}
 }
 
-func drop[T any](w *world, from []T) []T {
+func doom[T any, P interface {
+	*T
+	metav1.Object
+}](o P) {
+	if o != nil {
+		o.SetDeletionTimestamp(new(metav1.Now()))
+	}
+}
+
+func drop[T any](w *World, from []T) []T {
 	if len(from) == 0 {
 		return nil
 	}

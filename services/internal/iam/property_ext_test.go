@@ -1,4 +1,4 @@
-package iam
+package iam_test
 
 import (
 	"context"
@@ -9,8 +9,11 @@ import (
 	"github.com/openfga/openfga/pkg/typesystem"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
 const (
@@ -20,8 +23,9 @@ const (
 	questions = 40
 )
 
-// What OpenFGA answers by the model and the tuples of this package is what the declared objects say.
-func TestOpenFGADecidesAsTheObjectsSay(t *testing.T) {
+// What OpenFGA answers by the model and the tuples of this package is what the declared objects say,
+// and so is what the index answers.
+func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	server, err := devserver.StartOpenFGA(devserver.OpenFGAConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -34,17 +38,20 @@ func TestOpenFGADecidesAsTheObjectsSay(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	asked, allowed := 0, 0
 	for seed := range uint64(worlds) {
-		w := newWorld(seed)
+		w := world.New(seed)
 		s := newStore(t, client)
 		for range states {
 			s.sync(t, w)
-			n := newNaive(w)
-			o := w.objects()
+			n := world.NewNaive(w)
+			o, x := objects(w), index(w)
 			for range questions {
-				q := w.ask()
-				want := n.allows(q)
+				q := w.Ask()
+				want := n.Allows(q)
 				if got := s.ask(t, o, q); got != want {
 					t.Fatalf("world %d: OpenFGA says %v, the objects say %v, to %+v", seed, got, want, q)
+				}
+				if _, got := x.Decide(asIndexed(q)); got != want {
+					t.Fatalf("world %d: the index says %v, OpenFGA says %v, to %+v", seed, got, want, q)
 				}
 				asked++
 				if want {
@@ -52,7 +59,7 @@ func TestOpenFGADecidesAsTheObjectsSay(t *testing.T) {
 				}
 			}
 			for range changes {
-				w.change()
+				w.Change()
 			}
 		}
 	}
@@ -67,7 +74,7 @@ type store struct {
 	client    *fga.Client
 	id, model string
 	types     []byte
-	tuples    map[Tuple]bool
+	tuples    map[iam.Tuple]bool
 }
 
 func newStore(t *testing.T, client *fga.Client) *store {
@@ -77,13 +84,13 @@ func newStore(t *testing.T, client *fga.Client) *store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.DeleteStore(context.WithoutCancel(t.Context()), id) })
-	return &store{client: client, id: id, tuples: map[Tuple]bool{}}
+	return &store{client: client, id: id, tuples: map[iam.Tuple]bool{}}
 }
 
 // sync brings it in step by writing differences.
-func (s *store) sync(t *testing.T, w *world) {
+func (s *store) sync(t *testing.T, w *world.World) {
 	t.Helper()
-	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: w.objects().Registry.Types()}
+	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: objects(w).Registry.Types()}
 	types, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err == nil && string(types) != string(s.types) {
 		s.types = types
@@ -92,8 +99,8 @@ func (s *store) sync(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[Tuple]bool{}
-	for object, tuples := range w.wanted() {
+	want := map[iam.Tuple]bool{}
+	for object, tuples := range wanted(w) {
 		for _, tuple := range tuples {
 			if tuple.Object != object {
 				t.Fatalf("%s wants %+v", object, tuple)
@@ -118,23 +125,23 @@ func (s *store) sync(t *testing.T, w *world) {
 	s.tuples = want
 }
 
-func (s *store) ask(t *testing.T, o *Objects, q request) bool {
+func (s *store) ask(t *testing.T, o *iam.Objects, q world.Request) bool {
 	t.Helper()
-	k, ok := o.Registry.Kind(q.typ)
+	k, ok := o.Registry.Kind(q.Type)
 	if !ok {
 		return false
 	}
-	question := Question{Groups: q.groups, Permission: q.permission, Kind: k, Namespace: q.namespace}
-	if q.name != "" {
-		question.Object = Object(q.typ, q.namespace, q.name)
+	question := iam.Question{Groups: q.Groups, Permission: q.Permission, Kind: k, Namespace: q.Namespace}
+	if q.Name != "" {
+		question.Object = iam.Object(q.Type, q.Namespace, q.Name)
 	}
 	switch {
-	case q.user != "":
-		question.Subject = User(q.user)
-	case q.account != "":
-		question.Subject = ServiceAccount(q.account)
+	case q.User != "":
+		question.Subject = iam.User(q.User)
+	case q.Account != "":
+		question.Subject = iam.ServiceAccount(q.Account)
 	}
-	c, ok := o.Check(question, func(group string) bool { return slices.Contains(tokenGroups(), group) })
+	c, ok := o.Check(question, func(group string) bool { return slices.Contains(world.TokenGroups(), group) })
 	if !ok {
 		return false
 	}
@@ -152,6 +159,45 @@ func (s *store) ask(t *testing.T, o *Objects, q request) bool {
 	return answer.GetAllowed()
 }
 
-func key(t Tuple) *openfgav1.TupleKey {
+func key(t iam.Tuple) *openfgav1.TupleKey {
 	return &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object}
+}
+
+func asIndexed(q world.Request) decide.Question {
+	return decide.Question{
+		Subject:    decide.Subject{User: q.User, Account: q.Account, Groups: q.Groups},
+		Permission: q.Permission, Type: q.Type, Namespace: q.Namespace, Name: q.Name,
+	}
+}
+
+// index is told of a world.
+func index(w *world.World) *decide.Index {
+	x := decide.New()
+	for _, o := range w.Bindings {
+		x.SetBinding(o.Namespace, o.Name, o)
+	}
+	for _, o := range w.Memberships {
+		x.SetMembership(o.Namespace, o.Name, o)
+	}
+	for _, o := range w.Roles {
+		x.SetRole(o.Namespace, o.Name, o.DeepCopy())
+	}
+	for _, o := range w.Groups {
+		x.SetGroup(o.Namespace, o.Name, o)
+	}
+	for _, o := range w.Users {
+		x.SetUser(o.Name, o)
+	}
+	for _, o := range w.Accounts {
+		x.SetServiceAccount(o.Name, o)
+	}
+	for _, o := range w.Things {
+		if t, alive := iam.TargetOfObject(&o.ObjectMeta); alive {
+			x.SetTarget(o.Type, o.Namespace, o.Name, &t)
+		}
+	}
+	for _, o := range w.Resources {
+		x.SetProtectedResource(o.Name, o)
+	}
+	return x
 }

@@ -1,0 +1,112 @@
+package decide
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// forest is an index of so many bindings, ten for each user, each on one of 26,000 trees for 100,000.
+func forest(bindings int) *Index {
+	x := trees()
+	for i := range 10 {
+		x.SetRole("one", fmt.Sprint("role", i), &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+	}
+	for i := range bindings/10 + 1 {
+		x.SetUser(user(i), &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+	}
+	for i := range objects(bindings) {
+		x.SetTarget("a/Tree", "one", tree(i), &iam.Target{Namespace: "one", UID: "2"})
+	}
+	for i := range bindings {
+		x.SetBinding("one", fmt.Sprint("b", i), bind(i, objects(bindings)))
+	}
+	return x
+}
+
+func objects(bindings int) int { return bindings*26/100 + 1 }
+func user(i int) string        { return fmt.Sprint("user", i) }
+func tree(i int) string        { return fmt.Sprint("tree", i) }
+
+func bind(i, objects int) *iamv1alpha1.PolicyBinding {
+	b := binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: tree(i * 7 % objects), UID: "2"})
+	b.UID = types.UID(fmt.Sprint(i))
+	b.Spec.RoleRef.Name, b.Spec.Subjects[0].Name = fmt.Sprint("role", i%10), user(i/10)
+	return b
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, bindings := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(bindings), func(b *testing.B) {
+			x := forest(bindings)
+			questions := make([]Question, 1<<16)
+			for i := range questions {
+				questions[i] = Question{Subject{User: user(rand.IntN(bindings / 10))}, "a/trees.get", "a/Tree", "one", tree(rand.IntN(objects(bindings)))}
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				x.Decide(questions[i%len(questions)])
+			}
+		})
+	}
+}
+
+func BenchmarkDecideOnOneTarget(b *testing.B) {
+	for _, bindings := range []int{10, 10_000} {
+		b.Run(fmt.Sprint(bindings), func(b *testing.B) {
+			x := trees()
+			for i := range bindings {
+				x.SetUser(user(i/10), &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+				x.SetBinding("one", fmt.Sprint("b", i), bind(i, 1))
+			}
+			x.SetTarget("a/Tree", "one", tree(0), &iam.Target{Namespace: "one", UID: "2"})
+			q := Question{Subject{User: user(0)}, "a/trees.get", "a/Tree", "one", tree(0)}
+			for b.Loop() {
+				x.Decide(q)
+			}
+		})
+	}
+}
+
+func BenchmarkSetBinding(b *testing.B) {
+	const bindings = 100_000
+	x := forest(bindings)
+	for i := 0; b.Loop(); i++ {
+		x.SetBinding("one", "b-more", bind(i%bindings, objects(bindings)))
+		x.SetBinding("one", "b-more", nil)
+	}
+}
+
+func BenchmarkARoleThatAThousandInherit(b *testing.B) {
+	x := trees()
+	for i := range 1000 {
+		x.SetRole("one", fmt.Sprint("heir", i), &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "reader"}}}})
+	}
+	with := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}}
+	for b.Loop() {
+		x.SetRole("one", "reader", &iamv1alpha1.Role{})
+		x.SetRole("one", "reader", with)
+	}
+}
+
+func BenchmarkWhatCanOfAThousandBindings(b *testing.B) {
+	x := trees()
+	x.SetUser(user(0), &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+	for i := range 1000 {
+		x.SetTarget("a/Tree", "one", tree(i), &iam.Target{Namespace: "one", UID: "2"})
+		declared := bind(i, 1000)
+		declared.Spec.RoleRef.Name, declared.Spec.Subjects[0].Name = "reader", user(0)
+		x.SetBinding("one", fmt.Sprint("b", i), declared)
+	}
+	for b.Loop() {
+		if n := len(x.WhatCan(Subject{User: user(0)})); n != 1000 {
+			b.Fatalf("%d rights", n)
+		}
+	}
+}

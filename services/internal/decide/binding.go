@@ -1,0 +1,104 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// grant is a role at a place. Many bindings can make it.
+type grant struct {
+	role *role
+	at   *place
+	// uid is the one that the object at the place must have.
+	uid      string
+	bindings []*binding
+}
+
+// binding gives a role at a place to somebody.
+type binding struct {
+	Ref
+
+	grant *grant
+	// index is where the grant has it.
+	index      int
+	principals []*principal
+}
+
+// SetBinding tells of a PolicyBinding.
+func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyBinding) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ref := Ref{namespace, name}
+	if was := x.bindings[ref]; was != nil {
+		x.unbind(was)
+	}
+	if !alive(declared) {
+		return
+	}
+	if at, uid, ok := placeOf(declared.Spec.ResourceSelector); ok {
+		r := x.role(Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace), declared.Spec.RoleRef.Name})
+		x.bind(&binding{Ref: ref, grant: x.grant(r, x.place(at), uid)}, declared.Spec.Subjects)
+	}
+}
+
+func (x *Index) bind(b *binding, subjects []iamv1alpha1.Subject) {
+	x.bindings[b.Ref] = b
+	b.index, b.grant.bindings = len(b.grant.bindings), append(b.grant.bindings, b)
+	for _, s := range subjects {
+		id, ok := principalOf(s)
+		if !ok {
+			continue
+		}
+		p := x.principals[id]
+		if p == nil {
+			p = &principal{id, map[*grant][]*binding{}}
+			x.principals[id] = p
+		}
+		if !slices.Contains(p.grants[b.grant], b) {
+			b.principals, p.grants[b.grant] = append(b.principals, p), append(p.grants[b.grant], b)
+		}
+	}
+}
+
+// unbind takes a binding away, and whatever was there for its sake alone.
+func (x *Index) unbind(b *binding) {
+	g := b.grant
+	delete(x.bindings, b.Ref)
+	last := g.bindings[len(g.bindings)-1]
+	g.bindings[b.index], last.index = last, b.index
+	g.bindings = slices.Delete(g.bindings, len(g.bindings)-1, len(g.bindings))
+	for _, p := range b.principals {
+		p.grants[g] = slices.DeleteFunc(p.grants[g], func(other *binding) bool { return other == b })
+		if len(p.grants[g]) == 0 {
+			delete(p.grants, g)
+		}
+		if len(p.grants) == 0 {
+			delete(x.principals, p.Principal)
+		}
+	}
+	if len(g.bindings) == 0 {
+		g.role.grants--
+		g.at.grants = slices.DeleteFunc(g.at.grants, func(other *grant) bool { return other == g })
+		x.releaseRole(g.role)
+		x.releasePlace(g.at)
+	}
+}
+
+func (x *Index) grant(r *role, at *place, uid string) *grant {
+	for _, g := range at.grants {
+		if g.role == r && g.uid == uid {
+			return g
+		}
+	}
+	g := &grant{role: r, at: at, uid: uid}
+	r.grants++
+	at.grants = append(at.grants, g)
+	return g
+}
+
+// counts says whether the object of a grant is there, and is the one that was meant.
+func (g *grant) counts() bool { return g.at.All || g.at.target != nil && g.at.target.UID == g.uid }
+
+func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) && g.counts() }

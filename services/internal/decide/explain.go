@@ -1,0 +1,133 @@
+package decide
+
+import "slices"
+
+// Explanation is why somebody may, or what is missing.
+type Explanation struct {
+	Proof
+
+	Allowed bool
+	// Membership is the one that makes who asks a member of the group that has the role, if that is a [Group].
+	Membership Ref
+	// Inherits leads from the role to the one that includes the permission.
+	Inherits []Ref
+	// Path leads from what was asked about to the place where the role is had.
+	Path []Place
+
+	// Unregistered says that no such permission can be held on objects of that kind.
+	Unregistered bool
+	// NoSubject says that there is no such user or account who may act, NoObject that there is no such object.
+	NoSubject, NoObject bool
+	// Lacking are roles that who asks has where they would count, but without the permission: some, if there are many.
+	Lacking []Proof
+}
+
+// mostLacking bounds what is told of roles that do not help.
+const mostLacking = 20
+
+// Explain says why the answer to a question is what it is.
+func (x *Index) Explain(q Question) Explanation {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	r := reach{from: map[Place]Place{}}
+	why, allowed := x.decide(q, &r)
+	e := Explanation{Proof: why, Allowed: allowed}
+	if allowed {
+		e.Membership = x.membership(q.User, why.Principal)
+		e.Inherits = x.lineage(x.roles[why.Role], q.Permission)
+		e.Path = r.path(q.place(), why.At)
+		return e
+	}
+	k, _, registered := x.asked(q.Type, q.Permission)
+	e.Unregistered = !registered
+	e.NoSubject = q.User != "" && !x.users[q.User].acts() || q.Account != "" && x.inactive(q.Account)
+	target := x.places[q.place()]
+	e.NoObject = q.Name != "" && (target == nil || target.target == nil)
+	if registered {
+		e.Lacking = x.lacking(q, k)
+	}
+	return e
+}
+
+// inactive says whether a UID is that of an account of IAM that may not act.
+func (x *Index) inactive(uid string) bool {
+	name, known := x.accountNames[uid]
+	return known && !x.accounts[name].acts()
+}
+
+// membership is one that makes a user a member of a group.
+func (x *Index) membership(user string, group Principal) Ref {
+	for ref := range x.membershipsOf[user] {
+		if m := x.memberships[ref]; group.Sort == Group && m.group == group.Ref && x.counts(m) {
+			return ref
+		}
+	}
+	return Ref{}
+}
+
+// lineage is a shortest way from a role to one that includes a permission.
+func (x *Index) lineage(r *role, permission string) []Ref {
+	heir := map[Ref]Ref{r.Ref: {}}
+	for queue := []Ref{r.Ref}; len(queue) > 0; queue = queue[1:] {
+		at := x.roles[queue[0]]
+		if at == nil {
+			continue
+		}
+		if slices.Contains(at.included, permission) {
+			return back(heir, at.Ref)
+		}
+		for _, inherited := range at.inherits {
+			if _, seen := heir[inherited]; !seen {
+				heir[inherited] = at.Ref
+				queue = append(queue, inherited)
+			}
+		}
+	}
+	return nil
+}
+
+// path leads from an object to a place above it. To all of a kind it leads through an object of it.
+func (r *reach) path(from, to Place) []Place {
+	if !to.All {
+		return back(r.from, to)
+	}
+	above := from
+	for object := range r.from {
+		if object.Type == to.Type && (above.Type != to.Type || object.Compare(above) < 0) {
+			above = object
+		}
+	}
+	if above.Name == "" {
+		return []Place{to}
+	}
+	return append(back(r.from, above), to)
+}
+
+// back follows links to where they begin, and turns what it finds round.
+func back[T comparable](links map[T]T, to T) []T {
+	var none T
+	path := []T{to}
+	for at, ok := links[to]; ok && at != none; at, ok = links[at] {
+		path = append(path, at)
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// lacking are roles that who asks has here.
+func (x *Index) lacking(q Question, k *kind) []Proof {
+	var r reach
+	x.walk(&r, k, q.place(), q.Namespace)
+	who := x.are(q.Subject, nil)
+	var had []Proof
+	for at := range r.all {
+		for _, g := range at.grants {
+			for _, p := range who {
+				if bindings := p.grants[g]; len(bindings) > 0 && g.counts() && len(had) < mostLacking {
+					had = append(had, Proof{bindings[0].Ref, g.role.Ref, p.Principal, at.Place})
+				}
+			}
+		}
+	}
+	return had
+}

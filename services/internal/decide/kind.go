@@ -1,0 +1,91 @@
+package decide
+
+import (
+	"maps"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// kind is a registered one.
+type kind struct {
+	*iam.Kind
+
+	// held are the permissions that can be held on objects of it.
+	held    bits
+	parents map[string]*kind
+}
+
+// SetProtectedResource tells of one. Those in force depend on each other, so all are judged anew.
+func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResource) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if alive(p) {
+		x.resources[name] = p
+	} else {
+		delete(x.resources, name)
+	}
+	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
+	kinds := x.registry.Kinds()
+	x.kinds, x.permissions, x.names = map[string]*kind{}, map[string]int{}, nil
+	for _, k := range kinds {
+		x.kinds[k.Type] = &kind{Kind: k, parents: map[string]*kind{}}
+		for _, permission := range k.Permissions {
+			x.permissions[permission], x.names = len(x.names), append(x.names, permission)
+		}
+	}
+	for _, k := range kinds {
+		x.kinds[k.Type].held = x.bitsOf(k.AtAndBelow())
+		for _, parent := range k.Parents {
+			x.kinds[k.Type].parents[parent.Type] = x.kinds[parent.Type]
+		}
+	}
+	x.inherit(slices.Collect(maps.Values(x.roles)))
+}
+
+// Registry is what the ProtectedResources make together.
+func (x *Index) Registry() *iam.Registry {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.registry
+}
+
+// bits are a set of permissions, by their numbers.
+type bits []uint64
+
+const word = 64
+
+// bitsOf leaves out permissions that nobody registers.
+func (x *Index) bitsOf(permissions []string) bits {
+	b := make(bits, len(x.permissions)/word+1)
+	for _, permission := range permissions {
+		if n, known := x.permissions[permission]; known {
+			b[n/word] |= 1 << (n % word)
+		}
+	}
+	return b
+}
+
+func (b bits) has(n int) bool { return n/word < len(b) && b[n/word]&(1<<(n%word)) != 0 }
+
+// add says whether there was something to add.
+func (b bits) add(other bits) (grew bool) {
+	for i, w := range other {
+		grew = grew || w&^b[i] != 0
+		b[i] |= w
+	}
+	return grew
+}
+
+// namesOf are the permissions of one set that another has, too, but not a third.
+func (x *Index) namesOf(b, with, without bits) []string {
+	var names []string
+	for n, name := range x.names {
+		if b.has(n) && with.has(n) && !without.has(n) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

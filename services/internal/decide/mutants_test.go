@@ -1,0 +1,61 @@
+//go:build mutants
+
+package decide
+
+import (
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/mutant"
+)
+
+// mutants are ways in which an index can be wrong that is told of changes one by one.
+func mutants() map[string]mutant.Mutant {
+	return map[string]mutant.Mutant{
+		"what is in deletion counts":                      {"index.go", "return o != nil && o.GetDeletionTimestamp() == nil", "return o != nil"},
+		"values of a key are never taken away":            {"index.go", "	delete(m[k], v)\n", ""},
+		"roles are not refreshed by registrations":        {"kind.go", "	x.inherit(slices.Collect(maps.Values(x.roles)))\n", ""},
+		"a permission counts where it cannot be held":     {"decide.go", "known && k != nil && k.held.has(number)", "known && k != nil"},
+		"permissions of kinds below cannot be held":       {"kind.go", "x.bitsOf(k.AtAndBelow())", "x.bitsOf(k.Permissions)"},
+		"a permission is another's beyond the first word": {"kind.go", "b[n/word]&(1<<(n%word)) != 0", "b[0]&(1<<(n%word)) != 0"},
+		"roles give nothing that they inherit":            {"role.go", "				grew = r.effective.add(inherited.effective) || grew\n", "				_ = inherited\n"},
+		"heirs keep what a role no longer gives":          {"role.go", "		for heir := range x.heirs[roles[i].Ref] {", "		for heir := range x.heirs[Ref{}] {"},
+		"heirs of heirs do not follow":                    {"role.go", "			if grew {\n", "			if false {\n"},
+		"links to what was inherited stay":                {"role.go", "		x.heirs.remove(inherited, r.Ref)\n", ""},
+		"a role of no namespace is in none":               {"role.go", "Ref{cmp.Or(ref.Namespace, namespace), ref.Name}", "Ref{ref.Namespace, ref.Name}"},
+		"a role that is gone gives what it gave":          {"role.go", "r.declared, r.included, r.inherits = alive(declared), nil, nil", "r.declared, r.inherits = alive(declared), nil"},
+		"a role is forgotten that bindings name":          {"role.go", "!r.declared && r.grants == 0", "!r.declared"},
+		"another of the name is meant":                    {"subject.go", "return a.uid == uid && a.acts()", "return a.acts()"},
+		"who is inactive acts":                            {"subject.go", `return a.uid != "" && !a.inactive`, `return a.uid != ""`},
+		"another group of the name is meant":              {"subject.go", "return x.groups[p.Ref] == p.UID", "return true"},
+		"a membership of another user of the name counts": {"subject.go", "(m.first.Name != m.user || u.is(m.first.UID))", "true"},
+		"a membership that was for another name is lost":  {"subject.go", "m.first.Name != m.user || u.is", "u.is"},
+		"old memberships stay":                            {"subject.go", "		x.membershipsOf.remove(was.user, ref)\n", ""},
+		"accounts are mistaken for each other":            {"subject.go", "return Principal{ServiceAccount, Ref{Name: s.Name}, s.UID}, true", "return Principal{CoreServiceAccount, Ref{}, s.UID}, true"},
+		"groups of the token do not count":                {"subject.go", "	for _, name := range s.Groups {", "	for _, name := range s.Groups[:0] {"},
+		"a Group is believed to be of the token":          {"subject.go", `strings.Contains(s.Name, ":")`, "true"},
+		"nameless objects are all of their kind":          {"place.go", "s.ResourceRef.Name}}, s.ResourceRef.UID, true", `s.ResourceRef.Name}, All: s.ResourceRef.Name == ""}, s.ResourceRef.UID, true`},
+		"bindings on a kind give nothing":                 {"place.go", "	r.add(x.places[Place{Type: k.Type, All: true}])\n", ""},
+		"a namespace is no parent":                        {"place.go", `within != nil && namespace != ""`, "false"},
+		"a claimed namespace counts for a known object":   {"place.go", "		namespace = p.target.Namespace\n", ""},
+		"another owner of the name is the parent":         {"place.go", "o.target.UID == cmp.Or(owner.UID, o.target.UID)", `o.target.UID != ""`},
+		"an owner in another namespace is the parent":     {"place.go", `[...]string{p.target.Namespace, ""}`, `[...]string{p.target.Namespace, "", "n1"}`},
+		"an owner that is in no namespace is no parent":   {"place.go", `[...]string{p.target.Namespace, ""}`, `[...]string{p.target.Namespace}`},
+		"only a few places are walked":                    {"place.go", "	r.far[p] = struct{}{}\n	return true\n", "	return false\n"},
+		"another object of the name is the target":        {"binding.go", "g.at.target != nil && g.at.target.UID == g.uid", "g.at.target != nil"},
+		"grants on other objects of the name are one":     {"binding.go", "g.role == r && g.uid == uid", "g.role == r"},
+		"one of two bindings takes what both give":        {"binding.go", "func(other *binding) bool { return other == b })", "func(*binding) bool { return true })"},
+		"a subject that is named twice stays":             {"binding.go", "!slices.Contains(p.grants[b.grant], b)", "true"},
+		"a binding that changes keeps its subjects":       {"binding.go", "		x.unbind(was)\n", "		_ = was\n"},
+		"a binding's own namespace is not its role's":     {"binding.go", "Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace)", "Ref{cmp.Or(declared.Spec.RoleRef.Namespace, \"n1\")"},
+		"bindings are taken from others of their grant":   {"binding.go", "g.bindings[b.index], last.index = last, b.index", "_ = last"},
+		"any role has what one has":                       {"binding.go", "return g.role.effective.has(permission) && g.counts()", "return g.counts()"},
+		"groups are listed without their members":         {"who.go", "for ref := range x.membershipsIn[p.Ref] {", "for ref := range x.membershipsIn[Ref{}] {"},
+		"absent subjects are listed":                      {"who.go", "			if !x.exists(p.Principal) {\n", "			if false {\n"},
+		"absent targets are listed":                       {"what.go", "k == nil || !g.counts()", "k == nil"},
+		"what somebody has is gained":                     {"what.go", "x.namesOf(r.effective, k.held, x.had(id, &above))", "x.namesOf(r.effective, k.held, nil)"},
+	}
+}
+
+func TestEveryMutantDies(t *testing.T) {
+	mutant.Kill(t, ".", mutants(), []string{"."})
+}

@@ -1,0 +1,152 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// namespaceType is the one whose objects are parents of what is in them, where they are registered as such.
+const namespaceType = iamv1alpha1.CoreGroup + "/Namespace"
+
+// Place is where roles can be had: on one object, or on all of a kind.
+type Place struct {
+	// Type is what [iam.Type] names.
+	Type string
+	Ref
+	// All says that it is no object, but all of its kind.
+	All bool
+}
+
+// place is one where there is something.
+type place struct {
+	Place
+
+	// target is the object, if there is one.
+	target *iam.Target
+	grants []*grant
+}
+
+// SetTarget tells of an object that roles can be had on.
+func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := x.place(Place{Type: typ, Ref: Ref{namespace, name}})
+	p.target = t
+	x.releasePlace(p)
+}
+
+func (x *Index) place(at Place) *place {
+	p := x.places[at]
+	if p == nil {
+		p = &place{Place: at}
+		x.places[at] = p
+	}
+	return p
+}
+
+func (x *Index) releasePlace(p *place) {
+	if p.target == nil && len(p.grants) == 0 {
+		delete(x.places, p.Place)
+	}
+}
+
+// placeOf is where a binding gives its role, and the UID that the object must have.
+func placeOf(s iamv1alpha1.ResourceSelector) (at Place, uid string, ok bool) {
+	switch {
+	case s.ResourceRef != nil:
+		return Place{Type: iam.Type(s.ResourceRef.APIGroup, s.ResourceRef.Kind), Ref: Ref{s.ResourceRef.Namespace, s.ResourceRef.Name}}, s.ResourceRef.UID, true
+	case s.ResourceKind != nil:
+		return Place{Type: iam.Type(s.ResourceKind.APIGroup, s.ResourceKind.Kind), All: true}, "", true
+	}
+	return at, "", false
+}
+
+// few places are searched one by one, and need no allocation.
+const few = 32
+
+// reach is all places where a role counts for what is asked about.
+type reach struct {
+	near  [few]*place
+	count int
+	far   map[*place]struct{}
+	// from leads from each object to the one that belongs to it; nil unless somebody wants to know.
+	from map[Place]Place
+}
+
+// add says whether a place is new.
+func (r *reach) add(p *place) bool {
+	if p == nil || slices.Contains(r.near[:r.count], p) {
+		return false
+	}
+	if r.count < few {
+		r.near[r.count] = p
+		r.count++
+		return true
+	}
+	if _, seen := r.far[p]; seen {
+		return false
+	}
+	if r.far == nil {
+		r.far = map[*place]struct{}{}
+	}
+	r.far[p] = struct{}{}
+	return true
+}
+
+// all yields the places.
+func (r *reach) all(yield func(*place) bool) {
+	for _, p := range r.near[:r.count] {
+		if !yield(p) {
+			return
+		}
+	}
+	for p := range r.far {
+		if !yield(p) {
+			return
+		}
+	}
+}
+
+// walk adds all of a kind, the object, and whatever is above it. The namespace is that of the
+// request: an object that is known knows its own.
+func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
+	r.add(x.places[Place{Type: k.Type, All: true}])
+	p := x.places[at]
+	known := p != nil && p.target != nil
+	if known {
+		if !r.add(p) {
+			return
+		}
+		namespace = p.target.Namespace
+	}
+	if within := k.parents[namespaceType]; within != nil && namespace != "" {
+		x.climb(r, within, at, Place{Type: namespaceType, Ref: Ref{Name: namespace}})
+	}
+	if !known {
+		return
+	}
+	for _, owner := range p.target.Owners {
+		parent := k.parents[owner.Type]
+		if parent == nil {
+			continue
+		}
+		// An owner is in the namespace of the object, or in none.
+		for _, namespace := range [...]string{p.target.Namespace, ""} {
+			above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
+			if o := x.places[above]; o != nil && o.target != nil && o.target.UID == cmp.Or(owner.UID, o.target.UID) {
+				x.climb(r, parent, at, above)
+			}
+		}
+	}
+}
+
+// climb goes on with what something belongs to.
+func (x *Index) climb(r *reach, parent *kind, at, above Place) {
+	if _, known := r.from[above]; r.from != nil && !known {
+		r.from[above] = at
+	}
+	x.walk(r, parent, above, "")
+}

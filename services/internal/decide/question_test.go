@@ -1,0 +1,95 @@
+package decide
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// trees is an index in which alice may get a/Tree one/oak.
+func trees() *Index {
+	x := New()
+	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
+	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
+	x.SetProtectedResource("trees", p)
+	x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+	x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+	x.SetTarget("a/Tree", "one", "oak", &iam.Target{Namespace: "one", UID: "2"})
+	x.SetBinding("one", "b", binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}))
+	return x
+}
+
+func binds(uid string, to *iamv1alpha1.ResourceReference) *iamv1alpha1.PolicyBinding {
+	b := &iamv1alpha1.PolicyBinding{}
+	b.Spec.RoleRef.Name = "reader"
+	b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "User", Name: "alice", UID: uid}}
+	b.Spec.ResourceSelector.ResourceRef = to
+	return b
+}
+
+func (x *Index) gets(user, namespace, name string) bool {
+	_, ok := x.Decide(Question{Subject{User: user}, "a/trees.get", "a/Tree", namespace, name})
+	return ok
+}
+
+func TestAnObjectWithoutANameIsNotAllOfItsKind(t *testing.T) {
+	x := trees()
+	x.SetBinding("one", "nameless", binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree"}))
+	if !x.gets("alice", "one", "oak") || x.gets("alice", "one", "elm") || x.gets("alice", "", "") || x.gets("bob", "one", "oak") || x.gets("", "one", "oak") {
+		t.Error("a binding is on what it does not name")
+	}
+}
+
+func TestWhatWasSaidTwiceIsGoneAtOnce(t *testing.T) {
+	x := trees()
+	b := binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
+	b.Spec.Subjects = append(b.Spec.Subjects, b.Spec.Subjects[0])
+	x.SetBinding("one", "b", b)
+	x.SetBinding("one", "c", b)
+	x.SetBinding("one", "b", nil)
+	if !x.gets("alice", "one", "oak") {
+		t.Error("one of two bindings took what the other gives")
+	}
+	x.SetBinding("one", "c", nil)
+	if x.gets("alice", "one", "oak") {
+		t.Error("a subject that is named twice has the role once more")
+	}
+}
+
+func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
+	x := trees()
+	below := func(kind, plural string, parents ...string) {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: plural}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, plural, []string{"get"}
+		for _, parent := range parents {
+			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: "a", Kind: parent})
+		}
+		x.SetProtectedResource(plural, p)
+	}
+	below("Tree", "trees", "Wood")
+	below("Wood", "woods", "Hill")
+	below("Hill", "hills")
+	oak := &iam.Target{UID: "2", Namespace: "one"}
+	const many = 3 * few
+	for i := range many { // Every wood is on every hill: the ways are more than can be walked one by one.
+		wood := &iam.Target{UID: "w"}
+		for j := range many {
+			wood.Owners = append(wood.Owners, iam.Owner{Type: "a/Hill", Name: fmt.Sprint("hill", j)})
+		}
+		x.SetTarget("a/Wood", "", fmt.Sprint("wood", i), wood)
+		x.SetTarget("a/Hill", "", fmt.Sprint("hill", i), &iam.Target{UID: "h"})
+		oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i)})
+	}
+	x.SetTarget("a/Tree", "one", "oak", oak)
+	x.SetBinding("one", "b", binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Hill", Name: fmt.Sprint("hill", many-1), UID: "h"}))
+	if !x.gets("alice", "one", "oak") {
+		t.Error("a role on the last of many hills does not count")
+	}
+	if path := x.Explain(Question{Subject{User: "alice"}, "a/trees.get", "a/Tree", "one", "oak"}).Path; len(path) != 3 {
+		t.Errorf("the way up is %v", path)
+	}
+}

@@ -1,0 +1,183 @@
+package decide
+
+import (
+	"strings"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// account is what matters of a User or a ServiceAccount.
+type account struct {
+	uid      string
+	inactive bool
+}
+
+// acts says whether there is such an account, and it may act.
+func (a account) acts() bool { return a.uid != "" && !a.inactive }
+
+// is says whether this is also who was meant.
+func (a account) is(uid string) bool { return a.uid == uid && a.acts() }
+
+type membership struct {
+	user  string
+	first iamv1alpha1.Member
+	group Ref
+}
+
+// SetUser tells of a User.
+func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if alive(u) {
+		x.users[name] = account{string(u.UID), u.Status.State == iamv1alpha1.Inactive}
+	} else {
+		delete(x.users, name)
+	}
+}
+
+// SetServiceAccount tells of a ServiceAccount of IAM.
+func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if was := x.accounts[name]; x.accountNames[was.uid] == name {
+		delete(x.accountNames, was.uid)
+	}
+	if alive(a) {
+		x.accounts[name] = account{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
+		x.accountNames[string(a.UID)] = name
+	} else {
+		delete(x.accounts, name)
+	}
+}
+
+// SetGroup tells of a Group.
+func (x *Index) SetGroup(namespace, name string, g *iamv1alpha1.Group) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if alive(g) {
+		x.groups[Ref{namespace, name}] = string(g.UID)
+	} else {
+		delete(x.groups, Ref{namespace, name})
+	}
+}
+
+// SetMembership tells of a GroupMembership.
+func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.GroupMembership) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ref := Ref{namespace, name}
+	if was, ok := x.memberships[ref]; ok {
+		x.membershipsOf.remove(was.user, ref)
+		x.membershipsIn.remove(was.group, ref)
+		delete(x.memberships, ref)
+	}
+	if !alive(declared) {
+		return
+	}
+	m := membership{user: declared.Spec.UserRef.Name, group: Ref{declared.Spec.GroupRef.Namespace, declared.Spec.GroupRef.Name}}
+	if first := declared.Status.User; first != nil {
+		m.first = *first
+	}
+	x.memberships[ref] = m
+	x.membershipsOf.add(m.user, ref)
+	x.membershipsIn.add(m.group, ref)
+}
+
+// counts says whether a membership is for the user who has its name now, and may act.
+func (x *Index) counts(m membership) bool {
+	u := x.users[m.user]
+	return u.acts() && (m.first.Name != m.user || u.is(m.first.UID))
+}
+
+// Sort is what a principal is.
+type Sort int
+
+// What principals are: objects of IAM, but for accounts of the core API and groups of the authenticator.
+const (
+	User Sort = iota + 1
+	ServiceAccount
+	CoreServiceAccount
+	Group
+	TokenGroup
+)
+
+// Principal is somebody whom a binding can name, as it does.
+type Principal struct {
+	Sort Sort
+	Ref
+	UID string
+}
+
+// principal is one, with what he has.
+type principal struct {
+	Principal
+
+	// grants are those that name him, each with the bindings that do.
+	grants map[*grant][]*binding
+}
+
+// principalOf is nobody if a subject can be nobody, whatever there is.
+func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
+	switch {
+	case s.Kind == iamv1alpha1.GroupKind && strings.Contains(s.Name, ":"):
+		return Principal{Sort: TokenGroup, Ref: Ref{Name: s.Name}}, true
+	case s.UID == "":
+		return p, false
+	case s.Kind == iamv1alpha1.GroupKind:
+		return Principal{Group, Ref{s.Namespace, s.Name}, s.UID}, s.Namespace != ""
+	case s.Kind == iamv1alpha1.UserKind:
+		return Principal{User, Ref{Name: s.Name}, s.UID}, true
+	case s.Kind == iamv1alpha1.ServiceAccountKind && s.Namespace == "":
+		return Principal{ServiceAccount, Ref{Name: s.Name}, s.UID}, true
+	}
+	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
+}
+
+// exists says whether a principal is there, is the one that was meant, and may act.
+func (x *Index) exists(p Principal) bool {
+	switch p.Sort {
+	case User:
+		return x.users[p.Name].is(p.UID)
+	case ServiceAccount:
+		return x.accounts[p.Name].is(p.UID)
+	case Group:
+		return x.groups[p.Ref] == p.UID
+	}
+	return true
+}
+
+// Subject is who asks, or is asked about.
+type Subject struct {
+	// User is the name of a User, Account the UID of a ServiceAccount. At most one is set.
+	User, Account string
+	// Groups are those that the authenticator gives.
+	Groups []string
+}
+
+// are appends whom a subject is: by himself, and by his groups.
+func (x *Index) are(s Subject, who []*principal) []*principal {
+	if u := x.users[s.User]; u.acts() {
+		who = x.appendPrincipal(who, Principal{User, Ref{Name: s.User}, u.uid})
+		for ref := range x.membershipsOf[s.User] {
+			if m := x.memberships[ref]; x.counts(m) {
+				who = x.appendPrincipal(who, Principal{Group, m.group, x.groups[m.group]})
+			}
+		}
+	}
+	if s.Account != "" {
+		who = x.appendPrincipal(who, Principal{Sort: CoreServiceAccount, UID: s.Account})
+		who = x.appendPrincipal(who, Principal{ServiceAccount, Ref{Name: x.accountNames[s.Account]}, s.Account})
+	}
+	for _, name := range s.Groups {
+		who = x.appendPrincipal(who, Principal{Sort: TokenGroup, Ref: Ref{Name: name}})
+	}
+	return who
+}
+
+// appendPrincipal adds one who exists, and has something.
+func (x *Index) appendPrincipal(who []*principal, p Principal) []*principal {
+	if found := x.principals[p]; found != nil && x.exists(p) {
+		return append(who, found)
+	}
+	return who
+}

@@ -1,0 +1,83 @@
+package iam_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/iam/world"
+)
+
+func TestWhatARoleGives(t *testing.T) {
+	role := func(namespace, name string, permissions []string, inherited ...string) *iamv1alpha1.Role {
+		r := &iamv1alpha1.Role{}
+		r.Namespace, r.Name, r.Spec.IncludedPermissions = namespace, name, permissions
+		for _, ref := range inherited {
+			ns, n, _ := strings.Cut(ref, "/")
+			r.Spec.InheritedRoles = append(r.Spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Namespace: ns, Name: n})
+		}
+		return r
+	}
+	a := role("one", "a", []string{"a/trees.get"}, "/b", "two/b", "/gone")
+	trees := &iamv1alpha1.ProtectedResource{}
+	trees.Spec.ServiceRef.Name, trees.Spec.Kind, trees.Spec.Plural, trees.Spec.Permissions = "a", "Tree", "trees", []string{"get", "list", "create"}
+	w := &world.World{Resources: []*iamv1alpha1.ProtectedResource{trees}}
+	w.Roles = []*iamv1alpha1.Role{
+		a, role("one", "b", []string{"a/trees.list", "a/trees.fell"}, "/a"), role("two", "b", []string{"a/trees.create"}, "/b", "/c"), role("one", "c", []string{"x"}),
+	}
+	got := objects(w).Effective(a)
+	for what, pair := range map[string][2][]string{
+		"all":     {got.All, {"a/trees.create", "a/trees.fell", "a/trees.get", "a/trees.list"}},
+		"unknown": {got.Unknown, {"a/trees.fell"}},
+		"missing": {got.Missing, {"one/gone", "two/c"}},
+	} {
+		if !slices.Equal(pair[0], pair[1]) {
+			t.Errorf("%s are %v, want %v", what, pair[0], pair[1])
+		}
+	}
+}
+
+func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
+	w := world.New(7)
+	u := &iamv1alpha1.User{}
+	u.Name, u.UID = "u", "1"
+	g := &iamv1alpha1.Group{}
+	g.Namespace, g.Name, g.UID = "ns", "g", "2"
+	w.Users, w.Groups, w.Accounts = append(w.Users, u), append(w.Groups, g), nil
+	o := objects(w)
+	for reason, subjects := range map[string][]iamv1alpha1.Subject{
+		"": {
+			{Kind: "User", Name: "u", UID: "1"},
+			{Kind: "Group", Name: "g", Namespace: "ns", UID: "2"},
+			{Kind: "Group", Name: "system:x"},
+			{Kind: "Group", Name: "oidc:x", UID: "whatever"},
+			{Kind: "ServiceAccount", Name: "s", Namespace: "core", UID: "3"},
+		},
+		iamv1alpha1.UIDMissing:        {{Kind: "User", Name: "u"}, {Kind: "Group", Name: "g", Namespace: "ns"}, {Kind: "ServiceAccount", Name: "s"}},
+		iamv1alpha1.UIDMismatch:       {{Kind: "User", Name: "u", UID: "2"}, {Kind: "Group", Name: "g", Namespace: "ns", UID: "1"}},
+		iamv1alpha1.NotFound:          {{Kind: "User", Name: "v", UID: "1"}, {Kind: "Group", Name: "g", Namespace: "no", UID: "2"}, {Kind: "ServiceAccount", Name: "s", UID: "3"}},
+		iamv1alpha1.NamespaceMissing:  {{Kind: "Group", Name: "g", UID: "2"}},
+		iamv1alpha1.KindNotRecognized: {{Kind: "Robot", Name: "r", UID: "1"}},
+	} {
+		for _, s := range subjects {
+			if subject, got := o.Subject(s); got != reason || (subject == "") != (reason != "") {
+				t.Errorf("%+v is %q, %q; want %q", s, subject, got, reason)
+			}
+		}
+	}
+	for first, want := range map[iamv1alpha1.Member]string{{}: iam.User("u"), {Name: "u", UID: "1"}: iam.User("u"), {Name: "u", UID: "0"}: "", {Name: "v", UID: "0"}: iam.User("u")} {
+		m := &iamv1alpha1.GroupMembership{}
+		if m.Spec.UserRef.Name = "u"; first.Name != "" {
+			m.Status.User = &first
+		}
+		if got, reason := o.Member(m); got != want || (got == "") != (reason == iamv1alpha1.UIDMismatch) {
+			t.Errorf("the member that was first seen as %+v is %q, %q", first, got, reason)
+		}
+	}
+	u.Status.State = iamv1alpha1.Inactive
+	if subject, reason := o.Subject(iamv1alpha1.Subject{Kind: "User", Name: "u", UID: "1"}); subject != "" || reason != "" {
+		t.Errorf("who is inactive is %q, %q", subject, reason)
+	}
+}

@@ -1,0 +1,74 @@
+package iam_test
+
+import (
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/iam/world"
+)
+
+// objects are the world as the package reads it.
+func objects(w *world.World) *iam.Objects {
+	return &iam.Objects{
+		Registry: iam.Register(w.Resources),
+		Role: func(ns, name string) *iamv1alpha1.Role {
+			return world.Find(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == ns && r.Name == name })
+		},
+		RoleOf: func(o string) *iamv1alpha1.Role {
+			return world.Find(w.Roles, func(r *iamv1alpha1.Role) bool { return iam.RoleObject(r) == o })
+		},
+		Group: func(ns, name string) *iamv1alpha1.Group {
+			return world.Find(w.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == ns && g.Name == name })
+		},
+		GroupOf: func(o string) *iamv1alpha1.Group {
+			return world.Find(w.Groups, func(g *iamv1alpha1.Group) bool { return iam.GroupObject(g) == o })
+		},
+		User: func(name string) *iamv1alpha1.User {
+			return world.Find(w.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+		},
+		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount {
+			return world.Find(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name })
+		},
+		Target: func(o string) (iam.Target, bool) {
+			if t := world.Find(w.Things, func(t *world.Thing) bool { return iam.Object(t.Type, t.Namespace, t.Name) == o }); t != nil {
+				return iam.TargetOfObject(&t.ObjectMeta)
+			}
+			return iam.Target{}, false
+		},
+		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding {
+			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOf(b) != target })
+		},
+		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding {
+			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.GrantIndex(b) != index })
+		},
+		MembershipsOf: func(ns, name string) []*iamv1alpha1.GroupMembership {
+			return slices.DeleteFunc(slices.Clone(w.Memberships), func(m *iamv1alpha1.GroupMembership) bool {
+				return m.Spec.GroupRef.Namespace != ns || m.Spec.GroupRef.Name != name
+			})
+		},
+	}
+}
+
+// wanted are all tuples, by object.
+func wanted(w *world.World) map[string][]iam.Tuple {
+	o := objects(w)
+	all := map[string][]iam.Tuple{}
+	want := func(object string) { all[object] = o.Wanted(object) }
+	for _, r := range w.Roles {
+		want(iam.RoleObject(r))
+		for _, b := range w.Bindings {
+			want(iam.Grant(r, iam.TargetOf(b)))
+		}
+	}
+	for _, g := range w.Groups {
+		want(iam.GroupObject(g))
+	}
+	for _, b := range w.Bindings {
+		want(iam.TargetOf(b))
+	}
+	for _, t := range w.Things {
+		want(iam.Object(t.Type, t.Namespace, t.Name))
+	}
+	return all
+}

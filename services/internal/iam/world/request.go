@@ -1,0 +1,80 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// Request is a question as the API server asks it.
+type Request struct {
+	// User is a name, Account a UID; at most one is set.
+	User, Account string
+	Groups        []string
+	// Permission is held on an object of a type; without a name on none.
+	Permission, Type, Namespace, Name string
+}
+
+// Ask makes a request, most likely one that a binding is about.
+func (w *World) Ask() Request {
+	q := Request{Permission: w.permission(), Type: pick(w, kindsOfWorlds()).typ, Namespace: w.namespace(), Name: pick(w, []string{"", "x", "y", "q"})}
+	if b := pick(w, w.Bindings); b != nil && !w.one(10) {
+		w.askAbout(&q, b)
+	}
+	if t := pick(w, w.Things); t != nil && w.one(8) {
+		q.Type, q.Namespace, q.Name = t.Type, t.Namespace, t.Name
+	}
+	if w.one(2) {
+		q.Groups = append(q.Groups, pick(w, TokenGroups()), "a", "uid-1")
+	}
+	if kind := Find(kindsOfWorlds(), func(k kindOf) bool { return k.typ == q.Type }); !kind.namespaced {
+		q.Namespace = ""
+	}
+	return q
+}
+
+func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
+	switch s := pick(w, b.Spec.Subjects); {
+	case s.Kind == "User":
+		q.User = s.Name
+	case s.Kind == "ServiceAccount":
+		q.Account = s.UID
+	case strings.Contains(s.Name, ":"):
+		q.Groups = append(q.Groups, s.Name)
+	default:
+		q.User = pick(w, []string{"alice", "bob", "carol", "dave:x y"})
+	}
+	if r := Find(w.Roles, func(r *iamv1alpha1.Role) bool {
+		return r.Name == b.Spec.RoleRef.Name && r.Namespace == cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)
+	}); r != nil && len(r.Spec.IncludedPermissions) > 0 {
+		q.Permission = pick(w, r.Spec.IncludedPermissions)
+	}
+	kind := Find(kindsOfWorlds(), func(k kindOf) bool { return strings.Contains(q.Permission, "/"+k.plural) })
+	q.Type = kind.typ
+	on := b.Spec.ResourceSelector.ResourceRef
+	if on == nil {
+		on = &iamv1alpha1.ResourceReference{APIGroup: b.Spec.ResourceSelector.ResourceKind.APIGroup, Kind: b.Spec.ResourceSelector.ResourceKind.Kind}
+	}
+	q.Namespace, q.Name = cmp.Or(on.Namespace, q.Namespace), on.Name
+	if w.one(3) { // As at the endpoint of a project: a permission of what is below.
+		q.Type = cmp.Or(on.APIGroup, iamv1alpha1.CoreGroup) + "/" + on.Kind
+	} else if t := w.below(q.Type, on); t != nil {
+		q.Namespace, q.Name = t.Namespace, t.Name
+	}
+}
+
+// below is an object of a kind that most likely belongs to another, or is in that namespace.
+func (w *World) below(typ string, on *iamv1alpha1.ResourceReference) *Thing {
+	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != typ })
+	near := slices.DeleteFunc(slices.Clone(all), func(t *Thing) bool {
+		return t.Namespace != on.Name && !slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == on.Kind && (on.Name == "" || o.Name == on.Name) })
+	})
+	if len(near) > 0 && !w.one(5) {
+		return pick(w, near)
+	}
+	return pick(w, all)
+}
