@@ -18,11 +18,11 @@ TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
 # The modules of go.work, shared ones first, and those that stand alone: what they require is nobody else's business.
-WORK_MODULES   := gen deploy services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/entail deploy/e2e
+WORK_MODULES   := gen deploy services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/webhook services/entail deploy/e2e
 MODULES        := $(WORK_MODULES) services/policy/conformance deploy/chaos deploy/local
 
 # The services, each a binary of its own.
-SERVICES       := bin/watcher bin/store-sync bin/tuple-sync bin/implied-role
+SERVICES       := bin/watcher bin/store-sync bin/tuple-sync bin/implied-role bin/webhook
 # What it takes to run everything as processes of their own, beside kube-local.
 PROCESSES      := $(SERVICES) bin/nats-server bin/openfga
 

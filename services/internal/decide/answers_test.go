@@ -191,7 +191,7 @@ func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Place) [][]string {
 
 func TestADecisionAllocatesNothing(t *testing.T) {
 	w, x := world.New(3), New()
-	told{}.tell(w.Rand, x, w)
+	told{}.tell(w.Random, x, w)
 	allowed := 0
 	for range 200 {
 		q := question(w.Ask())

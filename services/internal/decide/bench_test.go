@@ -35,7 +35,7 @@ func user(i int) string        { return fmt.Sprint("user", i) }
 func tree(i int) string        { return fmt.Sprint("tree", i) }
 
 func bind(i, objects int) *iamv1alpha1.PolicyBinding {
-	b := binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: tree(i * 7 % objects), UID: "2"})
+	b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: tree(i * 7 % objects), UID: "2"})
 	b.UID = types.UID(fmt.Sprint(i))
 	b.Spec.RoleRef.Name, b.Spec.Subjects[0].Name = fmt.Sprint("role", i%10), user(i/10)
 	return b

@@ -10,8 +10,7 @@ import (
 
 // kind is a registered one.
 type kind struct {
-	*iam.Kind
-
+	typ string
 	// held are the permissions that can be held on objects of it.
 	held    bits
 	parents map[string]*kind
@@ -30,7 +29,7 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 	kinds := x.registry.Kinds()
 	x.kinds, x.permissions, x.names = map[string]*kind{}, map[string]int{}, nil
 	for _, k := range kinds {
-		x.kinds[k.Type] = &kind{Kind: k, parents: map[string]*kind{}}
+		x.kinds[k.Type] = &kind{typ: k.Type, parents: map[string]*kind{}}
 		for _, permission := range k.Permissions {
 			x.permissions[permission], x.names = len(x.names), append(x.names, permission)
 		}

@@ -34,7 +34,7 @@ func mutants() map[string]mutant.Mutant {
 		"groups of the token do not count":                {"subject.go", "	for _, name := range s.Groups {", "	for _, name := range s.Groups[:0] {"},
 		"a Group is believed to be of the token":          {"subject.go", `strings.Contains(s.Name, ":")`, "true"},
 		"nameless objects are all of their kind":          {"place.go", "s.ResourceRef.Name}}, s.ResourceRef.UID, true", `s.ResourceRef.Name}, All: s.ResourceRef.Name == ""}, s.ResourceRef.UID, true`},
-		"bindings on a kind give nothing":                 {"place.go", "	r.add(x.places[Place{Type: k.Type, All: true}])\n", ""},
+		"bindings on a kind give nothing":                 {"place.go", "	r.add(x.places[Place{Type: k.typ, All: true}])\n", ""},
 		"a namespace is no parent":                        {"place.go", `within != nil && namespace != ""`, "false"},
 		"a claimed namespace counts for a known object":   {"place.go", "		namespace = p.target.Namespace\n", ""},
 		"another owner of the name is the parent":         {"place.go", "o.target.UID == cmp.Or(owner.UID, o.target.UID)", `o.target.UID != ""`},

@@ -113,7 +113,7 @@ func (r *reach) all(yield func(*place) bool) {
 // walk adds all of a kind, the object, and whatever is above it. The namespace is that of the
 // request: an object that is known knows its own.
 func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
-	r.add(x.places[Place{Type: k.Type, All: true}])
+	r.add(x.places[Place{Type: k.typ, All: true}])
 	p := x.places[at]
 	known := p != nil && p.target != nil
 	if known {

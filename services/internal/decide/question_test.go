@@ -19,14 +19,14 @@ func trees() *Index {
 	x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
 	x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	x.SetTarget("a/Tree", "one", "oak", &iam.Target{Namespace: "one", UID: "2"})
-	x.SetBinding("one", "b", binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}))
+	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}))
 	return x
 }
 
-func binds(uid string, to *iamv1alpha1.ResourceReference) *iamv1alpha1.PolicyBinding {
+func binds(to *iamv1alpha1.ResourceReference) *iamv1alpha1.PolicyBinding {
 	b := &iamv1alpha1.PolicyBinding{}
 	b.Spec.RoleRef.Name = "reader"
-	b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "User", Name: "alice", UID: uid}}
+	b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "User", Name: "alice", UID: "1"}}
 	b.Spec.ResourceSelector.ResourceRef = to
 	return b
 }
@@ -38,7 +38,7 @@ func (x *Index) gets(user, namespace, name string) bool {
 
 func TestAnObjectWithoutANameIsNotAllOfItsKind(t *testing.T) {
 	x := trees()
-	x.SetBinding("one", "nameless", binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree"}))
+	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree"}))
 	if !x.gets("alice", "one", "oak") || x.gets("alice", "one", "elm") || x.gets("alice", "", "") || x.gets("bob", "one", "oak") || x.gets("", "one", "oak") {
 		t.Error("a binding is on what it does not name")
 	}
@@ -46,7 +46,7 @@ func TestAnObjectWithoutANameIsNotAllOfItsKind(t *testing.T) {
 
 func TestWhatWasSaidTwiceIsGoneAtOnce(t *testing.T) {
 	x := trees()
-	b := binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
+	b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
 	b.Spec.Subjects = append(b.Spec.Subjects, b.Spec.Subjects[0])
 	x.SetBinding("one", "b", b)
 	x.SetBinding("one", "c", b)
@@ -85,7 +85,7 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 		oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i)})
 	}
 	x.SetTarget("a/Tree", "one", "oak", oak)
-	x.SetBinding("one", "b", binds("1", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Hill", Name: fmt.Sprint("hill", many-1), UID: "h"}))
+	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Hill", Name: fmt.Sprint("hill", many-1), UID: "h"}))
 	if !x.gets("alice", "one", "oak") {
 		t.Error("a role on the last of many hills does not count")
 	}

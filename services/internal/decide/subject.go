@@ -142,6 +142,7 @@ func (x *Index) exists(p Principal) bool {
 		return x.accounts[p.Name].is(p.UID)
 	case Group:
 		return x.groups[p.Ref] == p.UID
+	case CoreServiceAccount, TokenGroup:
 	}
 	return true
 }

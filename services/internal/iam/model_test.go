@@ -28,7 +28,7 @@ func TestTheModelIsValidAndTheSameInAnyOrder(t *testing.T) {
 	for seed := range uint64(50) {
 		w := world.New(seed)
 		first := bytesOf(t, Register(w.Resources))
-		w.Shuffle(len(w.Resources), func(i, j int) { w.Resources[i], w.Resources[j] = w.Resources[j], w.Resources[i] })
+		w.Random.Shuffle(len(w.Resources), func(i, j int) { w.Resources[i], w.Resources[j] = w.Resources[j], w.Resources[i] })
 		if bytesOf(t, Register(w.Resources)) != first {
 			t.Errorf("world %d: the model depends on the order", seed)
 		}

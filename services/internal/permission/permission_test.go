@@ -25,7 +25,7 @@ func TestTheShippedConfigurationIsThatOfTheTable(t *testing.T) {
 
 func TestEveryServiceIsAUserAndEveryRightHasAReason(t *testing.T) {
 	want := []string{permission.Admin, permission.System, topology.Watcher}
-	for _, service := range topology.Services() {
+	for _, service := range slices.Concat(topology.Services(), topology.Readers()) {
 		want = append(want, service.Name)
 	}
 	if got := permission.Names(); !slices.Equal(got, want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 	s := start(t)
 	prepare(t, s)
 	const change = "entail.changes.local.rbac%2Eauthorization%2Ek8s%2Eio.rolebindings.n0.b0"
-	for _, service := range topology.Services() {
+	for _, service := range slices.Concat(topology.Services(), topology.Readers()) {
 		thief := connect(t, s, service.Name)
 		transform, err := json.Marshal(map[string]any{
 			"name": topology.Changes, "subjects": []string{"entail.changes.>", "entail.wake.*"},
@@ -127,7 +128,7 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 			"publishing a change": change, "publishing a marker": "entail.sync.local.g.r",
 			"writing to another's inbox": topology.InboxPrefix(topology.Watcher) + ".x", "waking another": "entail.wake.watcher",
 			"restoring a stream": "$JS.API.STREAM.RESTORE.ENTAIL_CHANGES", "another stream": "$JS.API.STREAM.CREATE.MINE",
-			"reading any message": "$JS.API.STREAM.MSG.GET.ENTAIL_CHANGES", "deleting its own durable": "$JS.API.CONSUMER.DELETE.ENTAIL_CHANGES." + service.Name,
+			"reading any message":       "$JS.API.STREAM.MSG.GET.ENTAIL_CHANGES",
 			"a durable of the old kind": "$JS.API.CONSUMER.DURABLE.CREATE.ENTAIL_CHANGES.mine", "all the account": "$JS.API.ACCOUNT.PURGE.ENTAIL",
 		}
 		for _, stream := range topology.Streams() {
@@ -137,6 +138,7 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 		}
 		for _, other := range topology.Services() {
 			if other.Name == service.Name {
+				tries["deleting its own durable"] = "$JS.API.CONSUMER.DELETE.ENTAIL_CHANGES." + service.Name
 				continue
 			}
 			for _, request := range []string{"CREATE", "DELETE", "MSG.NEXT", "UNPIN", "INFO", "PAUSE"} {

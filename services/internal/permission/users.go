@@ -18,6 +18,9 @@ func Users() []User {
 	for _, service := range topology.Services() {
 		users = append(users, consumer(service.Name))
 	}
+	for _, service := range topology.Readers() {
+		users = append(users, reader(service.Name))
+	}
 	return users
 }
 
@@ -52,21 +55,32 @@ func watcher() User {
 	}
 }
 
+func reader(service string) User {
+	return User{Service: service, Publish: fed(service), Deny: []Right{foreign(service)}}
+}
+
+// fed are the rights of who holds a view.
+func fed(service string) []Right {
+	changes, sync := topology.Changes, topology.Sync
+	return []Right{
+		look(),
+		may("A view is fed from changes and markers.", append(read(changes, "entail.changes.>"), read(sync, "entail.sync.>")...)...),
+		may("Of several kinds at once; also how a durable is made.", each(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
+		may("How far a view has to read.", topology.BarrierSubject(service)),
+	}
+}
+
 func consumer(service string) User {
-	changes, sync, results := topology.Changes, topology.Sync, topology.Results
+	changes, results := topology.Changes, topology.Results
 	u := User{
 		Service: service,
-		Publish: []Right{
-			look(),
-			may("A view is fed from changes and markers.", append(read(changes, "entail.changes.>"), read(sync, "entail.sync.>")...)...),
-			may("Of several kinds at once; also how the durable is made.", each(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
+		Publish: append(fed(service),
 			may("The durable is looked up, its turn given up, its messages are settled.",
 				consumerAPI+"INFO."+changes+"."+service, consumerAPI+"UNPIN."+changes+"."+service, "$JS.ACK."+changes+"."+service+".>"),
 			may("What the service says of itself.", topology.WakeSubject(service), topology.ResultsFilter(service), topology.DeadLettersFilter(service)),
-			may("How far a view has to read.", topology.BarrierSubject(service)),
 			may("Whose turn it is.", topology.TurnSubject(service), direct+changes+"."+topology.TurnSubject(service)),
 			may("Is what it said still there?", direct+results+"."+topology.ResultsFilter(service)),
-		},
+		),
 		Deny: []Right{foreign(service)},
 	}
 	if service == topology.StoreSync || service == topology.TupleSync {

@@ -21,7 +21,7 @@ const Lease = "entail-watcher"
 
 // Accounts are those of all services: the table.
 func Accounts() []Account {
-	return []Account{watcher(), storeSync(), tupleSync(), impliedRole()}
+	return []Account{watcher(), storeSync(), tupleSync(), impliedRole(), webhook()}
 }
 
 func watcher() Account {
@@ -92,6 +92,10 @@ func impliedRole() Account {
 				"entail-implied-role-admission"),
 		},
 	}
+}
+
+func webhook() Account {
+	return Account{Service: topology.Webhook, Everywhere: slices.Concat(common(), consumed(topology.Webhook))}
 }
 
 // common are the rights of every service.

@@ -92,7 +92,7 @@ func TestNoRightIsForMoreThanIsNamed(t *testing.T) {
 }
 
 func TestWhoConsumesAKindMayReadIt(t *testing.T) {
-	for _, s := range topology.Services() {
+	for _, s := range slices.Concat(topology.Services(), topology.Readers()) {
 		i := slices.IndexFunc(Accounts(), func(a Account) bool { return a.Service == s.Name })
 		if i < 0 {
 			t.Errorf("%s has no account", s.Name)

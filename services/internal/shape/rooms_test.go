@@ -44,6 +44,18 @@ func files(t *testing.T, dir string) []string {
 	return names
 }
 
+// Who reads alone settles nothing.
+func TestEveryReaderHasThoseRoomsOfThemThatItNeeds(t *testing.T) {
+	for _, s := range topology.Readers() {
+		rooms := files(t, filepath.Join(root, s.Name))
+		for _, room := range []string{s.Name + ".go", "config.go", "README.md", "main.go", "state.go", "server.go"} {
+			if !slices.Contains(rooms, room) {
+				t.Errorf("%s has no %s", s.Name, room)
+			}
+		}
+	}
+}
+
 // What is not listed is not built, deployed or struck.
 func TestEveryServiceIsWhereServicesAreListed(t *testing.T) {
 	names := []string{topology.Watcher}

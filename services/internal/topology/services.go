@@ -19,6 +19,7 @@ const (
 	StoreSync   = "store-sync"
 	TupleSync   = "tuple-sync"
 	ImpliedRole = "implied-role"
+	Webhook     = "webhook"
 )
 
 // Services lists every consumer.
@@ -41,9 +42,18 @@ func Services() []Service {
 	}
 }
 
-// ServiceNamed finds a consumer.
+// Readers lists services that follow changes by a view alone, each replica for itself, and settle nothing.
+func Readers() []Service {
+	read := []event.GroupResource{kinds.Stores().GroupResource}
+	for _, kind := range kinds.IAM() {
+		read = append(read, kind.GroupResource)
+	}
+	return []Service{{Name: Webhook, Kinds: read}}
+}
+
+// ServiceNamed finds a consumer or a reader.
 func ServiceNamed(name string) (Service, bool) {
-	all := Services()
+	all := append(Services(), Readers()...)
 	i := slices.IndexFunc(all, func(s Service) bool { return s.Name == name })
 	if i < 0 {
 		return Service{}, false

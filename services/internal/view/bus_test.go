@@ -111,6 +111,7 @@ type fed struct {
 	*view.View
 	stores  *view.Table[object]
 	reloads *atomic.Int32
+	derived derived
 }
 
 func (b *bus) feed(edit ...func(*view.Config)) *fed {
@@ -122,6 +123,7 @@ func (b *bus) feed(edit ...func(*view.Config)) *fed {
 	v := view.New(cfg)
 	f := &fed{View: v, stores: view.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
 	v.OnReload(func() { f.reloads.Add(1) })
+	f.derived.follow(v, f.stores)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- v.Run(ctx) }()

@@ -114,14 +114,10 @@ func (v *View) begin() {
 
 // finish makes what was loaded the view's content: all that the stream held at a time.
 func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, at time.Duration) {
+	again := v.show()
 	v.mu.Lock()
-	again := v.incarnation != ""
 	v.incarnation, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
 	v.heard = at
-	for _, t := range v.tables {
-		t.finish()
-		t.expire(time.Now())
-	}
 	v.mu.Unlock()
 	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))
 	if again {
@@ -129,6 +125,23 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, at time
 			f()
 		}
 	}
+}
+
+// show shows what was loaded, and tells of it before anybody relies on it.
+func (v *View) show() (again bool) {
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	v.mu.Lock()
+	again = v.incarnation != ""
+	for _, t := range v.tables {
+		t.finish()
+		t.expire(time.Now())
+	}
+	v.mu.Unlock()
+	for _, f := range v.onLoad {
+		f()
+	}
+	return again
 }
 
 func (v *View) feedMarkers(ctx context.Context, life string) error {

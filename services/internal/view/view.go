@@ -67,6 +67,7 @@ type View struct {
 	epochs map[string]string
 	// loading is true until a feed has read all that the stream held when it began.
 	loading  bool
+	onLoad   []func()
 	onReload []func()
 	onChange []func(event.Key)
 }
@@ -106,6 +107,18 @@ func New(cfg Config) *View {
 // OnReload calls f whenever the view was loaded anew, when objects may have
 // vanished without a deletion. Call it before [View.Run].
 func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
+
+// OnLoad calls f whenever tables show what was loaded, before the view counts as complete: for what is
+// worked out from all objects, and then kept by [View.OnChange]. Until it returns there are no changes.
+// Call it before [View.Run].
+func (v *View) OnLoad(f func()) { v.onLoad = append(v.onLoad, f) }
+
+// Between calls f when tables, and those who were told of changes, agree: f must be quick, and apply nothing.
+func (v *View) Between(f func()) {
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	f()
+}
 
 // OnChange calls f after each change that was taken in, one after the other, and before
 // anybody's [View.Apply] of that change returns. It must be quick, and apply nothing. Call

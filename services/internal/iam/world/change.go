@@ -10,7 +10,7 @@ import (
 
 // Change does something to the world.
 func (w *World) Change() {
-	switch w.IntN(16) {
+	switch w.Random.IntN(16) {
 	case 0:
 		w.Bindings = drop(w, w.Bindings)
 	case 1:
@@ -65,7 +65,7 @@ func (w *World) recreate() {
 
 // deleting begins the deletion of something.
 func (w *World) deleting() {
-	switch w.IntN(8) {
+	switch w.Random.IntN(8) {
 	case 0:
 		doom(pick(w, w.Bindings))
 	case 1:
@@ -98,6 +98,6 @@ func drop[T any](w *World, from []T) []T {
 	if len(from) == 0 {
 		return nil
 	}
-	i := w.IntN(len(from))
+	i := w.Random.IntN(len(from))
 	return slices.Delete(slices.Clone(from), i, i+1)
 }

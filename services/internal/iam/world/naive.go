@@ -10,7 +10,7 @@ import (
 
 // Naive answers from the declared objects, by what they say and nothing else.
 type Naive struct {
-	*World
+	world *World
 
 	// kinds are those registered, with the permissions and the parents of each.
 	kinds   map[string]bool
@@ -66,7 +66,7 @@ func (n *Naive) Allows(q Request) bool {
 		return false
 	}
 	places := n.places(place{q.Type, q.Namespace, q.Name})
-	return slices.ContainsFunc(n.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
+	return slices.ContainsFunc(n.world.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
 		return b.DeletionTimestamp == nil && n.gives(b, q.Permission) && n.isOn(b, places) &&
 			slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool { return n.is(q, s) })
 	})
@@ -102,7 +102,7 @@ func (n *Naive) places(p place) []place {
 }
 
 func (n *Naive) thing(p place) *Thing {
-	return Find(n.Things, func(t *Thing) bool {
+	return Find(n.world.Things, func(t *Thing) bool {
 		return t.DeletionTimestamp == nil && t.Type == p.typ && t.Namespace == p.namespace && t.Name == p.name
 	})
 }
@@ -122,7 +122,7 @@ func (n *Naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {
 	seen := map[string]bool{}
 	var has func(namespace, name string) bool
 	has = func(namespace, name string) bool {
-		r := Find(n.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
+		r := Find(n.world.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
 		if r == nil || r.DeletionTimestamp != nil || seen[namespace+"/"+name] {
 			return false
 		}
@@ -143,25 +143,29 @@ func (n *Naive) is(q Request, s iamv1alpha1.Subject) bool {
 	case s.Kind == "ServiceAccount" && s.Namespace != "":
 		return q.Account == s.UID
 	case s.Kind == "ServiceAccount":
-		a := Find(n.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
+		a := Find(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
 		return a != nil && a.DeletionTimestamp == nil && string(a.UID) == s.UID && a.Spec.State != iamv1alpha1.Inactive && q.Account == s.UID
 	case strings.Contains(s.Name, ":"):
 		return slices.Contains(q.Groups, s.Name)
 	}
-	g := Find(n.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
-	return g != nil && g.DeletionTimestamp == nil && string(g.UID) == s.UID && slices.ContainsFunc(n.Memberships, func(m *iamv1alpha1.GroupMembership) bool {
-		if m.DeletionTimestamp != nil || m.Spec.GroupRef.Namespace != g.Namespace || m.Spec.GroupRef.Name != g.Name || m.Spec.UserRef.Name != q.User || q.User == "" {
+	g := Find(n.world.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
+	if g == nil || g.DeletionTimestamp != nil || string(g.UID) != s.UID || q.User == "" {
+		return false
+	}
+	return slices.ContainsFunc(n.world.Memberships, func(m *iamv1alpha1.GroupMembership) bool {
+		in := iamv1alpha1.GroupReference{Namespace: g.Namespace, Name: g.Name}
+		if m.DeletionTimestamp != nil || m.Spec.GroupRef != in || m.Spec.UserRef.Name != q.User {
 			return false
 		}
 		if m.Status.User != nil && m.Status.User.Name == q.User {
 			return n.active(q.User, m.Status.User.UID)
 		}
-		u := Find(n.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User })
+		u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User })
 		return u != nil && n.active(q.User, string(u.UID))
 	})
 }
 
 func (n *Naive) active(name, uid string) bool {
-	u := Find(n.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+	u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
 	return u != nil && u.DeletionTimestamp == nil && string(u.UID) == uid && u.Status.State != iamv1alpha1.Inactive
 }

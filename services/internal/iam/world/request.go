@@ -71,7 +71,9 @@ func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
 func (w *World) below(typ string, on *iamv1alpha1.ResourceReference) *Thing {
 	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != typ })
 	near := slices.DeleteFunc(slices.Clone(all), func(t *Thing) bool {
-		return t.Namespace != on.Name && !slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == on.Kind && (on.Name == "" || o.Name == on.Name) })
+		return t.Namespace != on.Name && !slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool {
+			return o.Kind == on.Kind && (on.Name == "" || o.Name == on.Name)
+		})
 	})
 	if len(near) > 0 && !w.one(5) {
 		return pick(w, near)

@@ -15,7 +15,7 @@ import (
 
 // World is a set of declared objects, as odd as they can be.
 type World struct {
-	*rand.Rand
+	Random *rand.Rand
 
 	made        int
 	Resources   []*iamv1alpha1.ProtectedResource
@@ -57,7 +57,7 @@ func kindsOfWorlds() []kindOf {
 
 // New makes a world that is the same for the same seed.
 func New(seed uint64) *World {
-	w := &World{Rand: rand.New(rand.NewPCG(seed, seed))}
+	w := &World{Random: rand.New(rand.NewPCG(seed, seed))}
 	for _, kind := range kindsOfWorlds() {
 		if !w.one(8) {
 			w.addResource(kind)
@@ -86,11 +86,11 @@ func New(seed uint64) *World {
 	return w
 }
 
-func (w *World) one(in int) bool { return w.IntN(in) == 0 }
+func (w *World) one(in int) bool { return w.Random.IntN(in) == 0 }
 
 func pick[T any](w *World, of []T) (t T) {
 	if len(of) > 0 {
-		t = of[w.IntN(len(of))]
+		t = of[w.Random.IntN(len(of))]
 	}
 	return t
 }
@@ -106,7 +106,7 @@ func (w *World) meta(namespace, name string) metav1.ObjectMeta {
 // uid is that of an object, or another.
 func (w *World) uid(m metav1.ObjectMeta) string {
 	if w.one(12) {
-		return fmt.Sprintf("uid-%d", w.IntN(w.made+1))
+		return fmt.Sprintf("uid-%d", w.Random.IntN(w.made+1))
 	}
 	return string(m.UID)
 }
@@ -198,17 +198,17 @@ func (w *World) addMembership() {
 }
 
 func (w *World) addRole() {
-	namespace, name := w.namespace(), fmt.Sprintf("role-%d", w.IntN(4))
+	namespace, name := w.namespace(), fmt.Sprintf("role-%d", w.Random.IntN(4))
 	if slices.ContainsFunc(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name }) {
 		return
 	}
 	r := &iamv1alpha1.Role{ObjectMeta: w.meta(namespace, name)}
-	for range 2 + w.IntN(7) {
+	for range 2 + w.Random.IntN(7) {
 		r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions, w.permission())
 	}
-	for range w.IntN(3) {
+	for range w.Random.IntN(3) {
 		r.Spec.InheritedRoles = append(r.Spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{
-			Name: fmt.Sprintf("role-%d", w.IntN(5)), Namespace: pick(w, []string{"", "n1", "n2"}),
+			Name: fmt.Sprintf("role-%d", w.Random.IntN(5)), Namespace: pick(w, []string{"", "n1", "n2"}),
 		})
 	}
 	w.Roles = append(w.Roles, r)
@@ -227,12 +227,13 @@ func (w *World) addThing() {
 		return
 	}
 	t := &Thing{w.meta(namespace, name), kind.typ}
-	for range 1 + w.IntN(2) {
+	for range 1 + w.Random.IntN(2) {
 		if owner := w.owner(kind); owner != nil {
 			group, kind, _ := strings.Cut(owner.Type, "/")
 			group = strings.TrimPrefix(group, iamv1alpha1.CoreGroup)
 			version := strings.TrimPrefix(group+"/v1", "/")
-			t.OwnerReferences = append(t.OwnerReferences, metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.uid(owner.ObjectMeta))})
+			ref := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.uid(owner.ObjectMeta))}
+			t.OwnerReferences = append(t.OwnerReferences, ref)
 		}
 	}
 	w.Things = append(w.Things, t)
@@ -273,8 +274,8 @@ func (w *World) addBinding() {
 
 func (w *World) subjects() []iamv1alpha1.Subject {
 	var all []iamv1alpha1.Subject
-	for range 1 + w.IntN(3) {
-		switch w.IntN(4) {
+	for range 1 + w.Random.IntN(3) {
+		switch w.Random.IntN(4) {
 		case 0:
 			all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: pick(w, TokenGroups())})
 		case 1:
@@ -283,7 +284,8 @@ func (w *World) subjects() []iamv1alpha1.Subject {
 			}
 		case 2:
 			if a := pick(w, w.Accounts); a != nil {
-				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.uid(a.ObjectMeta), Namespace: pick(w, []string{"", "", "core"})})
+				namespace := pick(w, []string{"", "", "core"})
+				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.uid(a.ObjectMeta), Namespace: namespace})
 			}
 		default:
 			if u := pick(w, w.Users); u != nil {

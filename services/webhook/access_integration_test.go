@@ -1,0 +1,175 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestWhatWasJustWrittenCountsAtOnce(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.protect()
+	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
+	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.awaitReady()
+	b.mayGet("alice", "web", false, after(kinds.Projects(), "web"))
+	for i := range 5 { // Each time by what is as old as the API server's word.
+		name := fmt.Sprint("on-acme-", i)
+		b.bind(name, "Organization", "acme", acme, subject("User", "alice", alice))
+		b.mayGet("alice", "web", true, after(kinds.PolicyBindings(), name))
+		b.remove(kinds.PolicyBindings(), name)
+		b.mayGet("alice", "web", false, after(kinds.PolicyBindings(), name))
+	}
+	b.bind("on-acme", "Organization", "acme", acme, subject("User", "alice", alice))
+	b.mayGet("alice", "web", true, after(kinds.PolicyBindings(), "on-acme"))
+	b.Delete(kinds.Users(), "alice")
+	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.mayGet("alice", "web", false, after(kinds.Users(), "alice"))
+}
+
+func TestAnswersSayWhy(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.protect()
+	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
+	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	staff := b.create(kinds.Groups(), "staff", nil)
+	b.create(kinds.GroupMemberships(), "alice-staff", map[string]any{
+		"userRef": map[string]any{"name": "alice"}, "groupRef": map[string]any{"name": "staff", "namespace": namespace},
+	})
+	group := subject("Group", "staff", staff)
+	group["namespace"] = namespace
+	b.bind("on-acme", "Organization", "acme", acme, group)
+	b.awaitReady()
+	b.mayGet("alice", "web", true, after(kinds.PolicyBindings(), "on-acme"))
+
+	e, err := b.client.ExplainAccess(t.Context(), &accessv1.ExplainAccessRequest{Subject: &accessv1.Subject{User: "alice"}, Verb: "get", Resource: projectNamed("web")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var path, inherits []string
+	for _, p := range e.GetPath() {
+		path = append(path, p.GetType()+" "+p.GetObject().GetName())
+	}
+	for _, r := range e.GetInherits() {
+		inherits = append(inherits, r.GetName())
+	}
+	if !e.GetAllowed() || e.GetGrant().GetBinding().GetName() != "on-acme" || e.GetMembership().GetName() != "alice-staff" ||
+		!slices.Equal(path, []string{projects + "/Project web", projects + "/Organization acme"}) || !slices.Equal(inherits, []string{"reader", "viewer"}) {
+		t.Errorf("it is explained as %v", e)
+	}
+	e, err = b.client.ExplainAccess(t.Context(), &accessv1.ExplainAccessRequest{Subject: &accessv1.Subject{User: "alice"}, Verb: "create", Resource: projectNamed("")})
+	if err != nil || e.GetAllowed() || e.GetPermission() != projects+"/projects.create" || e.GetUnregistered() {
+		t.Errorf("what is missing is explained as %v, %v", e, err)
+	}
+	b.lists(t)
+	b.previews(t, acme)
+}
+
+func (b *bed) lists(t *testing.T) {
+	t.Helper()
+	var holders []string
+	for token := ""; ; {
+		page, err := b.client.WhoCan(t.Context(), &accessv1.WhoCanRequest{Verb: "get", Resource: projectNamed("web"), PageSize: 1, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range page.GetHolders() {
+			holders = append(holders, h.GetPrincipal().GetKind().String()+" "+h.GetPrincipal().GetName().GetName())
+		}
+		if token = page.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if !slices.Equal(holders, []string{"KIND_USER alice", "KIND_GROUP staff"}) {
+		t.Errorf("who may get the project are %v", holders)
+	}
+	what, err := b.client.WhatCan(t.Context(), &accessv1.WhatCanRequest{Subject: &accessv1.Subject{User: "alice"}})
+	if err != nil || len(what.GetRights()) != 1 || !slices.Equal(what.GetRights()[0].GetPermissions(), []string{projects + "/projects.get", projects + "/projects.list"}) {
+		t.Errorf("alice has %v, %v", what, err)
+	}
+	resources, err := b.client.ListProtectedResources(t.Context(), &accessv1.ListProtectedResourcesRequest{})
+	if err != nil || len(resources.GetResources()) != 2 || !slices.Equal(resources.GetResources()[1].GetParents(), []string{projects + "/Organization"}) {
+		t.Errorf("protected are %v, %v", resources, err)
+	}
+	model, err := b.client.GetModelStatus(t.Context(), &accessv1.GetModelStatusRequest{})
+	if err != nil || model.GetKinds() != 2 || model.GetPermissions() != 6 || model.GetBytes() == 0 || model.GetSynced() {
+		t.Errorf("the model is %v, %v", model, err)
+	}
+}
+
+func (b *bed) previews(t *testing.T, acme string) {
+	t.Helper()
+	bob := b.create(kinds.Users(), "bob", map[string]any{"email": "bob@example.com"})
+	preview, err := b.client.PreviewBinding(t.Context(), &accessv1.PreviewBindingRequest{
+		Namespace: namespace, Role: &accessv1.Name{Name: "reader"}, AtLeast: after(kinds.Users(), "bob"),
+		Target:   &accessv1.Target{ApiGroup: projects, Kind: "Organization", Name: "acme", Uid: acme},
+		Subjects: []*accessv1.BindingSubject{{Kind: "User", Name: "bob", Uid: bob}, {Kind: "User", Name: "carol", Uid: "x"}},
+	})
+	if err != nil || preview.GetNoRole() || preview.GetNoTarget() || len(preview.GetGains()) != 2 ||
+		len(preview.GetGains()[0].GetPermissions()) != 2 || preview.GetGains()[0].GetAbsent() || !preview.GetGains()[1].GetAbsent() {
+		t.Errorf("the binding would give %v, %v", preview, err)
+	}
+}
+
+func TestARestartAndAReplayChangeNoAnswer(t *testing.T) {
+	b := newBed(t)
+	reflector := b.Reflector()
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	for _, name := range []string{"one", "two"} {
+		b.bind(name, "Project", "web", web, subject("User", "alice", alice))
+	}
+	b.awaitReady()
+	b.mayGet("alice", "web", true, nil)
+	reflector.Replay()
+	b.mayGet("alice", "web", true, after(kinds.PolicyBindings(), "one"))
+	b.running.Stop()
+	b.remove(kinds.PolicyBindings(), "one")
+	b.serve()
+	b.awaitReady()
+	b.mayGet("alice", "web", true, after(kinds.PolicyBindings(), "one"))
+	b.running.Stop()
+	b.remove(kinds.PolicyBindings(), "two")
+	b.serve()
+	b.awaitReady()
+	b.mayGet("alice", "web", false, after(kinds.PolicyBindings(), "two"))
+}
+
+func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.awaitReady()
+	answer, err := b.get("alice", "web", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.mayGet("alice", "web", false, &accessv1.AtLeast{Revision: answer.GetRevision()})
+	_, began, err := topology.ParseRevision(answer.GetRevision())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, least := range map[connect.Code]*accessv1.AtLeast{
+		connect.CodeUnavailable:     {Revision: topology.Revision(1<<40, began.Format("2006-01-02T15:04:05.999999999Z07:00"))},
+		connect.CodeInvalidArgument: {Revision: "yesterday"},
+	} {
+		if _, err := b.get("alice", "web", least); connect.CodeOf(err) != want {
+			t.Errorf("at least %v: %v, want %v", least, err, want)
+		}
+	}
+	if _, err := b.get("alice", "web", after(kinds.RoleBindings(), "x")); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("an object that is not followed: %v", err)
+	}
+}

@@ -1,0 +1,179 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/webhook"
+)
+
+func TestMain(m *testing.M) { testbed.Main(m) }
+
+const (
+	soon      = 30 * time.Second
+	namespace = metav1.NamespaceDefault
+	projects  = "resourcemanager.miloapis.com"
+)
+
+// bed is the surroundings of a webhook, with the clients of one.
+type bed struct {
+	*testbed.Bed
+
+	running *testbed.Running
+	client  accessv1connect.AccessServiceClient
+	// made are the objects that the service must know of.
+	made []*accessv1.AtLeast
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{Bed: testbed.NewBed(t)}
+	b.serve()
+	return b
+}
+
+// serve starts a webhook that ends with the test at the latest.
+func (b *bed) serve() {
+	b.T.Helper()
+	cfg := webhook.Defaults()
+	listener := b.Lead(topology.Webhook, &cfg.Config)
+	b.running = b.Serve(listener, func(ctx context.Context) error { return webhook.Run(ctx, cfg) })
+	b.client = accessv1connect.NewAccessServiceClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, b.running.URL)
+}
+
+// create makes an object with a spec, in the namespace if its kind has namespaces, and gives its UID.
+func (b *bed) create(kind kinds.Kind, name string, spec any) (uid string) {
+	b.T.Helper()
+	u := b.object(kind, name, spec)
+	made, err := b.Resource(kind).Namespace(u.GetNamespace()).Create(b.T.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		b.T.Fatalf("%s %s: %v", kind.Kind, name, err)
+	}
+	b.T.Cleanup(func() {
+		err := b.Resource(kind).Namespace(u.GetNamespace()).Delete(context.WithoutCancel(b.T.Context()), name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			b.T.Error(err)
+		}
+	})
+	b.made = append(b.made, after(kind, name))
+	return string(made.GetUID())
+}
+
+func (b *bed) object(kind kinds.Kind, name string, spec any) *unstructured.Unstructured {
+	b.T.Helper()
+	encoded, err := json.Marshal(map[string]any{
+		"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "spec": spec,
+	})
+	u := &unstructured.Unstructured{}
+	if err == nil {
+		err = u.UnmarshalJSON(encoded)
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if !kind.Global {
+		u.SetNamespace(namespace)
+	}
+	if spec == nil {
+		delete(u.Object, "spec")
+	}
+	return u
+}
+
+// remove deletes an object of the namespace.
+func (b *bed) remove(kind kinds.Kind, name string) {
+	b.T.Helper()
+	if err := b.Resource(kind).Namespace(namespace).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// protect registers the kinds Organization and Project, and a role that may get projects.
+func (b *bed) protect() {
+	b.T.Helper()
+	for kind, parents := range map[string][]any{
+		"Organization": nil, "Project": {map[string]any{"apiGroup": projects, "kind": "Organization"}},
+	} {
+		singular := map[string]string{"Organization": "organization", "Project": "project"}[kind]
+		spec := map[string]any{
+			"serviceRef": map[string]any{"name": projects}, "kind": kind, "singular": singular, "plural": singular + "s", "permissions": []any{"get", "list", "create"},
+		}
+		if parents != nil {
+			spec["parentResources"] = parents
+		}
+		b.create(kinds.ProtectedResources(), singular, spec)
+	}
+	b.create(kinds.IAMRoles(), "viewer", map[string]any{"launchStage": "Beta", "includedPermissions": []any{projects + "/projects.get", projects + "/projects.list"}})
+	b.create(kinds.IAMRoles(), "reader", map[string]any{"launchStage": "Beta", "inheritedRoles": []any{map[string]any{"name": "viewer"}}})
+}
+
+// bind gives somebody the role reader on an object.
+func (b *bed) bind(name, kind, object, uid string, subjects ...any) {
+	b.T.Helper()
+	b.create(kinds.PolicyBindings(), name, map[string]any{
+		"roleRef": map[string]any{"name": "reader"}, "subjects": subjects,
+		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": kind, "name": object, "uid": uid}},
+	})
+}
+
+func subject(kind, name, uid string) map[string]any {
+	return map[string]any{"kind": kind, "name": name, "uid": uid}
+}
+
+// after names an object that an answer must take into account.
+func after(kind kinds.Kind, name string) *accessv1.AtLeast {
+	ref := &eventv1.ObjectRef{Group: kind.Group, Resource: kind.Resource, Name: name}
+	if !kind.Global {
+		ref.Namespace = namespace
+	}
+	return &accessv1.AtLeast{Object: ref}
+}
+
+// get asks whether a user may get a project.
+func (b *bed) get(user, project string, least *accessv1.AtLeast) (*accessv1.CheckAccessResponse, error) {
+	return b.client.CheckAccess(b.T.Context(), &accessv1.CheckAccessRequest{
+		Subject: &accessv1.Subject{User: user}, Verb: "get", Resource: projectNamed(project), AtLeast: least,
+	})
+}
+
+func projectNamed(name string) *accessv1.Resource {
+	return &accessv1.Resource{ApiGroup: projects, Resource: "projects", Name: name}
+}
+
+// mayGet wants an answer that takes an object into account, given at once.
+func (b *bed) mayGet(user, project string, want bool, least *accessv1.AtLeast) {
+	b.T.Helper()
+	answer, err := b.get(user, project, least)
+	if err != nil || answer.GetAllowed() != want {
+		b.T.Fatalf("%s may get %s: %v, %v; want %v", user, project, answer, err, want)
+	}
+}
+
+// awaitReady waits until the service answers by all that was made.
+func (b *bed) awaitReady() {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		for _, least := range b.made {
+			if _, err := b.get("nobody", "none", least); err != nil {
+				return err
+			}
+		}
+		_, err := b.get("nobody", "none", nil)
+		return err
+	})
+}

@@ -1,0 +1,15 @@
+// Webhook answers who may do what, and why.
+package main
+
+import (
+	"context"
+
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/webhook"
+)
+
+func main() {
+	cfg := webhook.Defaults()
+	service.Main(topology.Webhook, cfg.BindFlags, func(ctx context.Context) error { return webhook.Run(ctx, cfg) })
+}

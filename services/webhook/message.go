@@ -1,0 +1,104 @@
+package webhook
+
+import (
+	"strconv"
+	"strings"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// question puts a request in the words of the index. What nobody registers has no permission.
+func question(x *decide.Index, who *accessv1.Subject, verb string, on *accessv1.Resource) decide.Question {
+	q := decide.Question{Subject: subject(who), Namespace: on.GetNamespace(), Name: on.GetName()}
+	k, permission, ok := x.Registry().Requested(on.GetApiGroup(), on.GetResource(), on.GetSubresource(), verb)
+	if !ok {
+		return q
+	}
+	q.Permission, q.Type = permission, k.Type
+	if verb == "create" && on.GetSubresource() == "" {
+		q.Name = "" // It may have a name, but there is no such object yet.
+	}
+	if on.GetProject() != "" {
+		q.Type = iam.Type(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.ProjectKind)
+		q.Namespace, q.Name = "", on.GetProject()
+	}
+	return q
+}
+
+func subject(s *accessv1.Subject) decide.Subject {
+	return decide.Subject{User: s.GetUser(), Account: s.GetServiceAccountUid(), Groups: s.GetGroups()}
+}
+
+func nameMessage(r decide.Ref) *accessv1.Name {
+	return &accessv1.Name{Namespace: r.Namespace, Name: r.Name}
+}
+
+// optional is nothing for the name of nothing.
+func optional(r decide.Ref) *accessv1.Name {
+	if r.Name == "" {
+		return nil
+	}
+	return nameMessage(r)
+}
+
+func placeMessage(p decide.Place) *accessv1.Place {
+	return &accessv1.Place{Type: p.Type, Object: optional(p.Ref), All: p.All}
+}
+
+// principalMessage relies on the numbers of both being the same.
+func principalMessage(p decide.Principal) *accessv1.Principal {
+	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Sort), Name: optional(p.Ref), Uid: p.UID}
+}
+
+func grantMessage(p decide.Proof) *accessv1.Grant {
+	return &accessv1.Grant{
+		Binding: nameMessage(p.Binding), Role: nameMessage(p.Role), Principal: principalMessage(p.Principal), At: placeMessage(p.At),
+	}
+}
+
+func holderMessage(h decide.Holder) *accessv1.Holder {
+	return &accessv1.Holder{Principal: principalMessage(h.Principal), Grant: grantMessage(h.Why), Membership: optional(h.Membership)}
+}
+
+func rightMessage(r decide.Right) *accessv1.Right {
+	return &accessv1.Right{Grant: grantMessage(r.Why), Membership: optional(r.Membership), Permissions: r.Permissions}
+}
+
+func gainMessage(g decide.Gain) *accessv1.Gain {
+	return &accessv1.Gain{
+		Subject: &accessv1.BindingSubject{Kind: g.Subject.Kind, Name: g.Subject.Name, Namespace: g.Subject.Namespace, Uid: g.Subject.UID},
+		Absent:  g.Absent, Permissions: g.Permissions,
+	}
+}
+
+func resourceMessage(registry *iam.Registry, k *iam.Kind) *accessv1.ProtectedResource {
+	m := &accessv1.ProtectedResource{
+		Name: k.Resource.Name, Type: k.Type, Plural: k.Resource.Spec.Plural, Permissions: k.Permissions,
+		Parents: messages(k.Parents, func(parent *iam.Kind) string { return parent.Type }),
+	}
+	if f := registry.Finding(k.Resource.Name); f.Reason != iamv1alpha1.IAMSystemConfigured {
+		m.Reason, m.Message = f.Reason, f.Message
+	}
+	return m
+}
+
+// key joins parts such that sorting by it sorts by the parts.
+func key(parts ...string) string { return strings.Join(parts, "\x00") }
+
+func principalKey(p decide.Principal) string {
+	return key(strconv.Itoa(int(p.Sort)), p.Namespace, p.Name, p.UID)
+}
+
+func holderKey(h decide.Holder) string { return principalKey(h.Principal) }
+
+func rightKey(r decide.Right) string {
+	all := "1"
+	if r.Why.At.All {
+		all = "0"
+	}
+	return key(r.Why.At.Type, all, r.Why.At.Namespace, r.Why.At.Name, r.Why.Role.Namespace, r.Why.Role.Name, principalKey(r.Why.Principal))
+}
