@@ -12,6 +12,7 @@ require (
 	github.com/entail-dev/entail/services/store-sync v0.0.0
 	github.com/entail-dev/entail/services/tuple-sync v0.0.0
 	github.com/entail-dev/entail/services/watcher v0.0.0
+	github.com/entail-dev/entail/services/webhook v0.0.0
 	github.com/nats-io/nats.go v1.55.0
 	github.com/openfga/api/proto v0.0.0-20260319214821-f153694bfc20
 	github.com/spf13/cobra v1.10.2
@@ -168,4 +169,5 @@ replace (
 	github.com/entail-dev/entail/services/store-sync => ../store-sync
 	github.com/entail-dev/entail/services/tuple-sync => ../tuple-sync
 	github.com/entail-dev/entail/services/watcher => ../watcher
+	github.com/entail-dev/entail/services/webhook => ../webhook
 )

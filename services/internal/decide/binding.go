@@ -56,9 +56,7 @@ func (x *Index) bind(b *binding, subjects []iamv1alpha1.Subject) {
 			p = &principal{id, map[*grant][]*binding{}}
 			x.principals[id] = p
 		}
-		if !slices.Contains(p.grants[b.grant], b) {
-			b.principals, p.grants[b.grant] = append(b.principals, p), append(p.grants[b.grant], b)
-		}
+		b.principals, p.grants[b.grant] = append(b.principals, p), append(p.grants[b.grant], b)
 	}
 }
 

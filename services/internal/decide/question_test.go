@@ -60,6 +60,24 @@ func TestWhatWasSaidTwiceIsGoneAtOnce(t *testing.T) {
 	}
 }
 
+func TestThereMayBeMoreThanAWordOfPermissions(t *testing.T) {
+	x := trees()
+	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
+	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = "a", "Tree", "trees"
+	all := []string{"get"}
+	for i := range 2 * word {
+		all = append(all, fmt.Sprint("verb", i))
+	}
+	p.Spec.Permissions = all
+	x.SetProtectedResource("trees", p)
+	for _, verb := range all {
+		q := Question{Subject{User: "alice"}, "a/trees." + verb, "a/Tree", "one", "oak"}
+		if _, ok := x.Decide(q); ok != (verb == "get") {
+			t.Errorf("alice may %s: %v", verb, ok)
+		}
+	}
+}
+
 func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 	x := trees()
 	below := func(kind, plural string, parents ...string) {

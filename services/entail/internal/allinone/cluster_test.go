@@ -345,11 +345,12 @@ func TestEndpointsSayWhereEverythingIs(t *testing.T) {
 	}
 	defer func() { _ = openFGA.close() }()
 	m := &machine{dir: "/state", servers: s}
-	for _, name := range []string{"watcher", "store-sync", "tuple-sync", "implied-role"} {
+	for _, name := range []string{"watcher", "store-sync", "tuple-sync", "implied-role", "webhook"} {
 		m.services = append(m.services, &worker{name: name, address: "http://" + name})
 	}
 	e := m.endpoints(1500 * time.Millisecond)
-	if e.SyncService != "http://watcher" || e.StoreService != "http://store-sync" || e.TupleService != "http://tuple-sync" || e.InferenceService != "http://implied-role" {
+	if e.SyncService != "http://watcher" || e.StoreService != "http://store-sync" || e.TupleService != "http://tuple-sync" || e.InferenceService != "http://implied-role" ||
+		e.AccessService != "http://webhook" {
 		t.Errorf("services are at %+v", e)
 	}
 	if e.Logs != "/state/logs" || e.Seconds != 1.5 || !strings.HasPrefix(e.OpenFGAHTTP, "http://127.0.0.1:") || !strings.Contains(e.NATS, "admin:") {

@@ -16,6 +16,7 @@ import (
 	storesync "github.com/entail-dev/entail/services/store-sync"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 	"github.com/entail-dev/entail/services/watcher"
+	"github.com/entail-dev/entail/services/webhook"
 )
 
 // Config says what to run and where. Start from [Defaults].
@@ -48,13 +49,14 @@ const BuiltIn = "builtin"
 
 // Ports on loopback; 0 takes a free one.
 type Ports struct {
-	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission int
+	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission, Webhook int
 }
 
 // Defaults have ports that seldom clash: well-known ones plus 10,000.
 func Defaults() Config {
 	services := Services{
 		Watcher: watcher.Defaults(), StoreSync: storesync.Defaults(), TupleSync: tuplesync.Defaults(), ImpliedRole: impliedrole.Defaults(),
+		Webhook: webhook.Defaults(),
 	}
 	return Config{
 		StateDir: ".entail",
@@ -62,7 +64,7 @@ func Defaults() Config {
 		Services: services,
 		Ports: Ports{
 			Kube: 16443, NATS: 14222, OpenFGA: 18081, OpenFGAHTTP: 18080,
-			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094, Admission: 18095,
+			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094, Admission: 18095, Webhook: 18096,
 		},
 	}
 }
@@ -109,6 +111,7 @@ func (p *Ports) all() []port {
 		{&p.TupleSync, "tuple-sync-port", "tuple-sync, which serves TupleService"},
 		{&p.ImpliedRole, "implied-role-port", "implied-role, which serves InferenceService"},
 		{&p.Admission, "admission-port", "implied-role's webhooks, which the API server asks"},
+		{&p.Webhook, "webhook-port", "webhook, which serves AccessService"},
 	}
 }
 

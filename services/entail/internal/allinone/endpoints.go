@@ -20,6 +20,7 @@ type Endpoints struct {
 	StoreService     string  `json:"storeService"`
 	TupleService     string  `json:"tupleService"`
 	InferenceService string  `json:"inferenceService"`
+	AccessService    string  `json:"accessService"`
 	StateDir         string  `json:"stateDir"`
 	Logs             string  `json:"logs"`
 	Seconds          float64 `json:"seconds"`
@@ -30,7 +31,7 @@ func (m *machine) endpoints(took time.Duration) Endpoints {
 		Kubernetes: m.servers.kube.Host, Kubeconfig: m.servers.kubeconfig,
 		NATS: m.servers.nats.URL(permission.Admin), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
 		SyncService: m.services[0].address, StoreService: m.services[1].address, TupleService: m.services[2].address,
-		InferenceService: m.services[3].address,
-		StateDir:         m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),
+		InferenceService: m.services[3].address, AccessService: m.services[4].address,
+		StateDir: m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),
 	}
 }

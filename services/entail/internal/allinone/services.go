@@ -24,6 +24,7 @@ import (
 	storesync "github.com/entail-dev/entail/services/store-sync"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 	"github.com/entail-dev/entail/services/watcher"
+	"github.com/entail-dev/entail/services/webhook"
 )
 
 const (
@@ -68,6 +69,11 @@ func (m *machine) runners() []runner {
 				return err
 			}
 			return impliedrole.Run(ctx, cfg)
+		}},
+		{topology.Webhook, m.cfg.Ports.Webhook, func(ctx context.Context, around surroundings) error {
+			cfg := m.cfg.Services.Webhook
+			around.settle(&cfg.Config)
+			return webhook.Run(ctx, cfg)
 		}},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	storesync "github.com/entail-dev/entail/services/store-sync"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 	"github.com/entail-dev/entail/services/watcher"
+	"github.com/entail-dev/entail/services/webhook"
 )
 
 // Services are the settings of each service. What [Run] itself decides is not taken from them; an
@@ -25,6 +26,7 @@ type Services struct {
 	StoreSync   storesync.Config
 	TupleSync   tuplesync.Config
 	ImpliedRole impliedrole.Config
+	Webhook     webhook.Config
 }
 
 // tenant is a service with its settings; openFGA is nil for one that does not talk to it.
@@ -44,6 +46,7 @@ func (s *Services) all() []tenant {
 		{topology.StoreSync, &s.StoreSync, &s.StoreSync.Config.Config, &s.StoreSync.OpenFGA},
 		{topology.TupleSync, &s.TupleSync, &s.TupleSync.Config.Config, &s.TupleSync.OpenFGA},
 		{topology.ImpliedRole, &s.ImpliedRole, &s.ImpliedRole.Config.Config, &s.ImpliedRole.OpenFGA},
+		{topology.Webhook, &s.Webhook, &s.Webhook.Config, nil},
 	}
 }
 

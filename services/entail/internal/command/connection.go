@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
@@ -39,10 +40,22 @@ func syncQuestion(cmd *cobra.Command, around Surroundings) *question[syncv1conne
 	return newQuestion(cmd, around, api{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher}, syncv1connect.NewSyncServiceClient)
 }
 
+func accessQuestion(cmd *cobra.Command, around Surroundings) *question[accessv1connect.AccessServiceClient] {
+	of := api{"AccessService", "ENTAIL_ACCESS_SERVER", allinone.Defaults().Ports.Webhook}
+	q := newQuestion(cmd, around, of, accessv1connect.NewAccessServiceClient)
+	bindMinRevision(cmd, &q.connection)
+	return q
+}
+
+// bindMinRevision lets an answer wait for what somebody knows.
+func bindMinRevision(cmd *cobra.Command, c *connection) {
+	cmd.Flags().StringVar(&c.minRevision, "min-revision", "",
+		"wait for what is known: the `revision` of an earlier answer, or of a trace (-o json has it)")
+}
+
 func inferenceQuestion(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
 	q := inferenceWatch(cmd, around)
-	cmd.Flags().StringVar(&q.connection.minRevision, "min-revision", "",
-		"wait for what is known: the `revision` of an earlier answer, or of a trace (-o json has it)")
+	bindMinRevision(cmd, &q.connection)
 	return q
 }
 
@@ -113,8 +126,13 @@ func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...
 func (c *connection) fresh(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		if m, ok := request.Any().(proto.Message); ok && c.minRevision != "" {
-			if field := m.ProtoReflect().Descriptor().Fields().ByName("min_revision"); field != nil {
-				m.ProtoReflect().Set(field, protoreflect.ValueOfString(c.minRevision))
+			fields, revision := m.ProtoReflect().Descriptor().Fields(), protoreflect.ValueOfString(c.minRevision)
+			if field := fields.ByName("min_revision"); field != nil {
+				m.ProtoReflect().Set(field, revision)
+			}
+			if field := fields.ByName("at_least"); field != nil {
+				least := m.ProtoReflect().Mutable(field).Message()
+				least.Set(least.Descriptor().Fields().ByName("revision"), revision)
 			}
 		}
 		return next(ctx, request)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
@@ -39,11 +40,13 @@ func everything(t *testing.T) (env map[string]string) {
 	}))
 	mux.Handle(storev1connect.NewStoreServiceHandler(&models{preview: &storev1.PreviewModelResponse{Accepted: true}}))
 	mux.Handle(tuplev1connect.NewTupleServiceHandler(&tuples{}))
+	mux.Handle(accessv1connect.NewAccessServiceHandler(&access{allowed: true}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return map[string]string{
 		"ENTAIL_SERVER": server.URL, "ENTAIL_INFERENCE_SERVER": server.URL, "ENTAIL_STORE_SERVER": server.URL, "ENTAIL_TUPLE_SERVER": server.URL,
-		"HOME": t.TempDir(),
+		"ENTAIL_ACCESS_SERVER": server.URL,
+		"HOME":                 t.TempDir(),
 	}
 }
 

@@ -70,7 +70,7 @@ func listInferences(
 
 func newExplain(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "explain", Short: "Tell why something is as it is"}
-	cmd.AddCommand(newExplainRoleBinding(around), newExplainRole(around))
+	cmd.AddCommand(newExplainRoleBinding(around), newExplainRole(around), newExplainAccess(around))
 	return cmd
 }
 

@@ -74,7 +74,8 @@ Entail is ready after %.1f s. State and logs are in %s.
   StoreService       %s (store-sync)
   TupleService       %s (tuple-sync)
   InferenceService   %s (implied-role)
-`, e.Seconds, e.StateDir, e.Kubernetes, e.NATS, e.OpenFGAHTTP, e.OpenFGA, e.SyncService, e.StoreService, e.TupleService, e.InferenceService)
+  AccessService      %s (webhook)
+`, e.Seconds, e.StateDir, e.Kubernetes, e.NATS, e.OpenFGAHTTP, e.OpenFGA, e.SyncService, e.StoreService, e.TupleService, e.InferenceService, e.AccessService)
 	if e.Kubeconfig != "" {
 		cmd.Printf("\nFor kubectl, in another terminal:\n\n  export KUBECONFIG=%s\n", e.Kubeconfig)
 	}

@@ -1,0 +1,234 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+// resourceHelp says how a resource is named.
+const resourceHelp = `A resource is named in the plural as some ProtectedResource does, with its API group where
+several have it, and the name of an object: projects/web, projects.resourcemanager.miloapis.com.
+WHO is the name of a User, serviceaccount:UID, or group:NAME for a group of the authenticator.`
+
+// whose is a question about a resource.
+type whose struct {
+	namespace, subresource, project string
+	groups                          []string
+}
+
+func (w *whose) bind(cmd *cobra.Command, around Surroundings) {
+	bindNamespace(cmd, around.Getenv, &w.namespace, "namespace of the object, if objects of its kind have one")
+	w.namespace = "" // Most kinds that are protected have none: it is named or not meant.
+	cmd.Flags().Lookup("namespace").DefValue = ""
+	cmd.Flags().StringVar(&w.subresource, "subresource", "", "subresource in question, such as status")
+	cmd.Flags().StringVar(&w.project, "project", "", "ask as at the endpoint of this Project")
+}
+
+func (w *whose) bindGroups(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&w.groups, "group", nil, "`groups` that the authenticator gives; may be given often")
+}
+
+func newCanI(around Surroundings) *cobra.Command {
+	var w whose
+	cmd := &cobra.Command{
+		Use:     "can-i WHO VERB RESOURCE[/NAME]",
+		Short:   "Tell whether somebody may do something, by the declared objects of IAM",
+		Long:    "Tell whether somebody may do something, by the declared objects of IAM. The exit code is 1 if not.\n\n" + resourceHelp,
+		Example: "  entail can-i alice get projects/web\n  entail can-i alice list projects --group oidc:staff",
+		Args:    cobra.ExactArgs(3),
+	}
+	q := accessQuestion(cmd, around)
+	w.bind(cmd, around)
+	w.bindGroups(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		subject, resource, err := w.about(cmd.Context(), q, args[0], args[2])
+		if err != nil {
+			return err
+		}
+		answer, err := ask(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
+			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[1], Resource: resource}, report.Page.Access)
+		if err == nil && !answer.GetAllowed() {
+			return exit.ErrTold
+		}
+		return err
+	}
+	return cmd
+}
+
+func newExplainAccess(around Surroundings) *cobra.Command {
+	var w whose
+	cmd := &cobra.Command{
+		Use:     "access WHO VERB RESOURCE[/NAME]",
+		Short:   "Tell why somebody may do something, or what is missing",
+		Long:    "Tell why somebody may do something, or what is missing.\n\n" + resourceHelp,
+		Example: "  entail explain access alice get projects/web",
+		Args:    cobra.ExactArgs(3),
+	}
+	q := accessQuestion(cmd, around)
+	w.bind(cmd, around)
+	w.bindGroups(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		subject, resource, err := w.about(cmd.Context(), q, args[0], args[2])
+		if err != nil {
+			return err
+		}
+		_, err = ask(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
+			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[1], Resource: resource}, report.Page.AccessTree)
+		return err
+	}
+	return cmd
+}
+
+func newWhoCan(around Surroundings) *cobra.Command {
+	var w whose
+	cmd := &cobra.Command{
+		Use:     "who-can VERB RESOURCE[/NAME]",
+		Short:   "List who may do something, groups and their members",
+		Long:    "List who may do something, groups and their members.\n\n" + resourceHelp,
+		Example: "  entail who-can get projects/web",
+		Args:    cobra.ExactArgs(2),
+	}
+	q := accessQuestion(cmd, around)
+	w.bind(cmd, around)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := dial(&q.connection, q.client)
+		if err != nil {
+			return err
+		}
+		resource, err := w.resource(cmd.Context(), client, args[1])
+		if err != nil {
+			return err
+		}
+		all := &accessv1.WhoCanResponse{}
+		err = everyPage(func(token string) (next string, have int, err error) {
+			page, err := client.WhoCan(cmd.Context(), &accessv1.WhoCanRequest{Verb: args[0], Resource: resource, PageSize: maxPage, PageToken: token})
+			all.Holders = append(all.GetHolders(), page.GetHolders()...)
+			all.Truncated, all.Permission, all.Revision = page.GetTruncated(), page.GetPermission(), page.GetRevision()
+			return page.GetNextPageToken(), len(all.GetHolders()), err
+		})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.WhoCan(all) })
+	}
+	return cmd
+}
+
+func newWhatCan(around Surroundings) *cobra.Command {
+	var w whose
+	cmd := &cobra.Command{
+		Use:     "what-can WHO",
+		Short:   "List what somebody may do, role by role",
+		Long:    "List what somebody may do, role by role: on what, and on all that belongs to it.\n\n" + resourceHelp,
+		Example: "  entail what-can alice\n  entail what-can alice --group oidc:staff -o json",
+		Args:    cobra.ExactArgs(1),
+	}
+	q := accessQuestion(cmd, around)
+	w.bindGroups(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		subject, err := w.subject(args[0])
+		if err != nil {
+			return err
+		}
+		client, err := dial(&q.connection, q.client)
+		if err != nil {
+			return err
+		}
+		all := &accessv1.WhatCanResponse{}
+		err = everyPage(func(token string) (next string, have int, err error) {
+			page, err := client.WhatCan(cmd.Context(), &accessv1.WhatCanRequest{Subject: subject, PageSize: maxPage, PageToken: token})
+			all.Rights = append(all.GetRights(), page.GetRights()...)
+			all.Revision = page.GetRevision()
+			return page.GetNextPageToken(), len(all.GetRights()), err
+		})
+		if err != nil {
+			return err
+		}
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.WhatCan(all) })
+	}
+	return cmd
+}
+
+func (w *whose) about(
+	ctx context.Context, q *question[accessv1connect.AccessServiceClient], who, what string,
+) (*accessv1.Subject, *accessv1.Resource, error) {
+	subject, err := w.subject(who)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := dial(&q.connection, q.client)
+	if err != nil {
+		return nil, nil, err
+	}
+	resource, err := w.resource(ctx, client, what)
+	return subject, resource, err
+}
+
+// subject reads NAME, user:NAME, serviceaccount:UID or group:NAME.
+func (w *whose) subject(argument string) (*accessv1.Subject, error) {
+	kind, name, ok := strings.Cut(argument, ":")
+	if name == "" && ok || argument == "" {
+		return nil, fmt.Errorf("%w: %q names nobody", exit.ErrUsage, argument)
+	}
+	switch {
+	case kind == "user" && ok:
+		return &accessv1.Subject{User: name, Groups: w.groups}, nil
+	case kind == "serviceaccount" && ok:
+		return &accessv1.Subject{ServiceAccountUid: name, Groups: w.groups}, nil
+	case kind == "group" && ok:
+		return &accessv1.Subject{Groups: append(slices.Clone(w.groups), name)}, nil
+	}
+	return &accessv1.Subject{User: argument, Groups: w.groups}, nil
+}
+
+// resource reads RESOURCE[.GROUP][/NAME]. Without a group it is the one that is registered.
+func (w *whose) resource(ctx context.Context, client accessv1connect.AccessServiceClient, argument string) (*accessv1.Resource, error) {
+	plural, name, named := strings.Cut(argument, "/")
+	plural, group, grouped := strings.Cut(plural, ".")
+	if plural == "" || named && name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%w: %q is neither RESOURCE nor RESOURCE/NAME", exit.ErrUsage, argument)
+	}
+	if !grouped {
+		var err error
+		if group, err = groupOf(ctx, client, plural); err != nil {
+			return nil, err
+		}
+	}
+	return &accessv1.Resource{
+		ApiGroup: group, Resource: plural, Subresource: w.subresource, Namespace: w.namespace, Name: name, Project: w.project,
+	}, nil
+}
+
+// groupOf finds the API group of a resource among those that are protected.
+func groupOf(ctx context.Context, client accessv1connect.AccessServiceClient, plural string) (string, error) {
+	var groups, plurals []string
+	err := everyPage(func(token string) (next string, have int, err error) {
+		page, err := client.ListProtectedResources(ctx, &accessv1.ListProtectedResourcesRequest{PageSize: maxPage, PageToken: token})
+		for _, r := range page.GetResources() {
+			group, _, _ := strings.Cut(r.GetType(), "/")
+			plurals = append(plurals, r.GetPlural()+"."+group)
+			if r.GetPlural() == plural {
+				groups = append(groups, group)
+			}
+		}
+		return page.GetNextPageToken(), len(plurals), err
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case len(groups) == 0:
+		return "", fmt.Errorf("%w: no ProtectedResource registers %q; there are: %s", exit.ErrUsage, plural, strings.Join(plurals, ", "))
+	case len(groups) > 1:
+		return "", fmt.Errorf("%w: several API groups have %q, name one: %s", exit.ErrUsage, plural, plural+"."+strings.Join(groups, ", "+plural+"."))
+	}
+	return groups[0], nil
+}

@@ -1,0 +1,102 @@
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
+)
+
+// access answers as it is told, and keeps the last question.
+type access struct {
+	accessv1connect.UnimplementedAccessServiceHandler
+
+	allowed bool
+	pages   int
+	subject *accessv1.Subject
+	about   *accessv1.Resource
+	least   *accessv1.AtLeast
+}
+
+func (a *access) CheckAccess(_ context.Context, r *accessv1.CheckAccessRequest) (*accessv1.CheckAccessResponse, error) {
+	a.subject, a.about, a.least = r.GetSubject(), r.GetResource(), r.GetAtLeast()
+	return &accessv1.CheckAccessResponse{Allowed: a.allowed, Permission: "p/projects." + r.GetVerb()}, nil
+}
+
+func (a *access) ExplainAccess(_ context.Context, r *accessv1.ExplainAccessRequest) (*accessv1.ExplainAccessResponse, error) {
+	a.subject, a.about = r.GetSubject(), r.GetResource()
+	return &accessv1.ExplainAccessResponse{Permission: "p/projects." + r.GetVerb()}, nil
+}
+
+func (a *access) WhoCan(_ context.Context, r *accessv1.WhoCanRequest) (*accessv1.WhoCanResponse, error) {
+	a.about = r.GetResource()
+	answer := &accessv1.WhoCanResponse{Holders: []*accessv1.Holder{{Principal: &accessv1.Principal{Name: &accessv1.Name{Name: fmt.Sprint("user", a.pages)}}}}}
+	if a.pages++; a.pages < 3 {
+		answer.NextPageToken = "more"
+	}
+	return answer, nil
+}
+
+func (a *access) WhatCan(_ context.Context, r *accessv1.WhatCanRequest) (*accessv1.WhatCanResponse, error) {
+	a.subject = r.GetSubject()
+	return &accessv1.WhatCanResponse{Rights: []*accessv1.Right{{Permissions: []string{"p/projects.get"}}}}, nil
+}
+
+func (a *access) ListProtectedResources(context.Context, *accessv1.ListProtectedResourcesRequest) (*accessv1.ListProtectedResourcesResponse, error) {
+	return &accessv1.ListProtectedResourcesResponse{Resources: []*accessv1.ProtectedResource{
+		{Plural: "projects", Type: "p/Project"}, {Plural: "twins", Type: "a/Twin"}, {Plural: "twins", Type: "b.c/Twin"},
+	}}, nil
+}
+
+func (a *access) ask(t *testing.T, args ...string) outcome {
+	t.Helper()
+	_, handler := accessv1connect.NewAccessServiceHandler(a)
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	return run(t, map[string]string{"ENTAIL_ACCESS_SERVER": server.URL, "HOME": t.TempDir()}, args...)
+}
+
+func TestCanITellsByItsExitCode(t *testing.T) {
+	if got := (&access{allowed: true}).ask(t, "can-i", "alice", "get", "projects/web"); got.code != 0 || !strings.HasPrefix(got.out, "yes") {
+		t.Errorf("who may is told %+v", got)
+	}
+	if got := (&access{}).ask(t, "can-i", "alice", "get", "projects/web"); got.code != 1 || got.out != "no: it takes p/projects.get\n" || got.err != "" {
+		t.Errorf("who may not is told %+v", got)
+	}
+}
+
+func TestWhoAndWhatAreReadAsTheyAreWritten(t *testing.T) {
+	for words, want := range map[string]string{
+		"alice get projects/web":                    "alice   p projects web",
+		"user:group:x get projects":                 "group:x   p projects ",
+		"serviceaccount:u-1 get twins.b.c/x":        " u-1  b.c twins x",
+		"group:oidc:staff get projects --group g":   "  g,oidc:staff p projects ",
+		"alice get projects/web --min-revision 7@x": "alice   p projects web",
+	} {
+		var a access
+		got := a.ask(t, append([]string{"can-i"}, strings.Fields(words)...)...)
+		text := fmt.Sprintf("%s %s %s %s %s %s", a.subject.GetUser(), a.subject.GetServiceAccountUid(), strings.Join(a.subject.GetGroups(), ","),
+			a.about.GetApiGroup(), a.about.GetResource(), a.about.GetName())
+		if text != want || strings.Contains(words, "7@x") != (a.least.GetRevision() == "7@x") || a.about.GetNamespace() != "" {
+			t.Errorf("%q asks %q, %v: %+v; want %q", words, text, a.least, got, want)
+		}
+	}
+	for words, want := range map[string]string{
+		"user: get projects": "nobody", "alice get projects/": "neither", "alice get twins": "twins.a, twins.b.c", "alice get nothings": "there are: projects.p",
+	} {
+		if got := (&access{}).ask(t, append([]string{"can-i"}, strings.Fields(words)...)...); got.code != 2 || !strings.Contains(got.err, want) {
+			t.Errorf("%q is refused with %+v", words, got)
+		}
+	}
+}
+
+func TestWhoCanFollowsPages(t *testing.T) {
+	var a access
+	if got := a.ask(t, "who-can", "get", "projects/web", "-n", "x"); got.code != 0 || a.pages != 3 || !strings.Contains(got.out, "user2") || a.about.GetNamespace() != "x" {
+		t.Errorf("%d pages: %+v", a.pages, got)
+	}
+}

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"cmp"
+	"strings"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+)
+
+// Access tells whether somebody may.
+func (p Page) Access(m *accessv1.CheckAccessResponse) {
+	if m.GetAllowed() {
+		p.linef("yes: %s", grantText(m.GetGrant()))
+		return
+	}
+	p.linef("no: %s", missing(m.GetPermission()))
+}
+
+func missing(permission string) string {
+	if permission == "" {
+		return "no ProtectedResource registers this"
+	}
+	return "it takes " + permission
+}
+
+// AccessTree tells why somebody may, or what is missing.
+func (p Page) AccessTree(m *accessv1.ExplainAccessResponse) {
+	if !m.GetAllowed() {
+		p.lacking(m)
+		return
+	}
+	p.linef("yes: it takes %s", m.GetPermission())
+	var levels []string
+	for _, place := range m.GetPath() {
+		levels = append(levels, placeText(place))
+	}
+	levels = append(levels, "PolicyBinding "+nameText(m.GetGrant().GetBinding()))
+	p.branches(append(levels, "for "+principalText(m.GetGrant().GetPrincipal())+by(m.GetMembership())))
+	var roles []string
+	for _, role := range m.GetInherits() {
+		roles = append(roles, "Role "+nameText(role))
+	}
+	p.branches(roles)
+}
+
+// branches draws each line below the one before.
+func (p Page) branches(lines []string) {
+	for i, line := range lines {
+		p.linef("%s└─ %s", strings.Repeat("   ", i), line)
+	}
+}
+
+func (p Page) lacking(m *accessv1.ExplainAccessResponse) {
+	p.linef("no: %s", missing(m.GetPermission()))
+	if m.GetUnregistered() && m.GetPermission() != "" {
+		p.linef("That cannot be held there.")
+	}
+	if m.GetNoSubject() {
+		p.linef("There is no such user or account who may act.")
+	}
+	if m.GetNoObject() {
+		p.linef("There is no such object, as far as objects of its kind are followed.")
+	}
+	for _, g := range m.GetLacking() {
+		p.linef("They have %s, which does not give it.", grantText(g))
+	}
+}
+
+// WhoCan lists who may.
+func (p Page) WhoCan(m *accessv1.WhoCanResponse) {
+	if len(m.GetHolders()) == 0 {
+		p.linef("Nobody: %s.", missing(m.GetPermission()))
+		return
+	}
+	rows := make([]row, len(m.GetHolders()))
+	for i, h := range m.GetHolders() {
+		rows[i] = row{cells: []string{
+			principalText(h.GetPrincipal()), nameText(h.GetGrant().GetRole()), placeText(h.GetGrant().GetAt()),
+			nameText(h.GetGrant().GetBinding()) + by(h.GetMembership()),
+		}}
+	}
+	p.table([]string{"SUBJECT", "ROLE", "ON", "BY BINDING"}, rows)
+	p.more(m.GetTruncated())
+}
+
+// WhatCan lists what somebody may.
+func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
+	if len(m.GetRights()) == 0 {
+		p.linef("Nothing.")
+		return
+	}
+	rows := make([]row, len(m.GetRights()))
+	for i, r := range m.GetRights() {
+		rows[i] = row{cells: []string{
+			placeText(r.GetGrant().GetAt()), nameText(r.GetGrant().GetRole()), nameText(r.GetGrant().GetBinding()) + by(r.GetMembership()),
+			strings.Join(r.GetPermissions(), ", "),
+		}}
+	}
+	p.table([]string{"ON", "ROLE", "BY BINDING", "PERMISSIONS"}, rows)
+}
+
+func by(membership *accessv1.Name) string {
+	if membership == nil {
+		return ""
+	}
+	return " (GroupMembership " + nameText(membership) + ")"
+}
+
+func grantText(g *accessv1.Grant) string {
+	return "Role " + nameText(g.GetRole()) + " on " + placeText(g.GetAt()) + " by PolicyBinding " + nameText(g.GetBinding())
+}
+
+func nameText(n *accessv1.Name) string {
+	if n.GetNamespace() == "" {
+		return n.GetName()
+	}
+	return n.GetNamespace() + "/" + n.GetName()
+}
+
+func placeText(p *accessv1.Place) string {
+	_, kind, _ := strings.Cut(p.GetType(), "/")
+	switch {
+	case p.GetAll():
+		return "every " + kind
+	case p.GetObject() == nil:
+		return kind
+	}
+	return kind + " " + nameText(p.GetObject())
+}
+
+func principalText(p *accessv1.Principal) string {
+	kinds := map[accessv1.Principal_Kind]string{
+		accessv1.Principal_KIND_USER: "User", accessv1.Principal_KIND_GROUP: "Group", accessv1.Principal_KIND_TOKEN_GROUP: "group of the token",
+		accessv1.Principal_KIND_SERVICE_ACCOUNT: "ServiceAccount", accessv1.Principal_KIND_CORE_SERVICE_ACCOUNT: "core ServiceAccount",
+	}
+	return kinds[p.GetKind()] + " " + cmp.Or(nameText(p.GetName()), p.GetUid())
+}
