@@ -35,7 +35,7 @@ const (
 // anyPorts keeps tests off each other and off whatever runs on this machine.
 func anyPorts() []string {
 	var flags []string
-	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync", "implied-role", "admission"} {
+	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync", "implied-role", "admission", "webhook"} {
 		flags = append(flags, "--"+server+"-port=0")
 	}
 	return flags
@@ -59,7 +59,7 @@ type machine struct {
 	words   *words
 	exited  chan error
 
-	Kubernetes, Kubeconfig, SyncService, StoreService, TupleService, InferenceService, OpenFGAHTTP string
+	Kubernetes, Kubeconfig, SyncService, StoreService, TupleService, InferenceService, AccessService, OpenFGAHTTP string
 
 	Seconds float64
 }
@@ -147,7 +147,8 @@ func (m *machine) tuples() tuplev1connect.TupleServiceClient {
 func (m *machine) ask(t *testing.T, args ...string) (out []byte, code int) {
 	t.Helper()
 	cmd := entail(t, args...)
-	cmd.Env = append(os.Environ(), "ENTAIL_SERVER="+m.SyncService, "ENTAIL_INFERENCE_SERVER="+m.InferenceService, "ENTAIL_STORE_SERVER="+m.StoreService)
+	cmd.Env = append(os.Environ(), "ENTAIL_SERVER="+m.SyncService, "ENTAIL_INFERENCE_SERVER="+m.InferenceService, "ENTAIL_STORE_SERVER="+m.StoreService,
+		"ENTAIL_ACCESS_SERVER="+m.AccessService)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -5,6 +5,7 @@ package webhook_test
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -35,6 +36,30 @@ func TestWhatWasJustWrittenCountsAtOnce(t *testing.T) {
 	b.Delete(kinds.Users(), "alice")
 	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.mayGet(false, after(kinds.Users(), "alice"))
+}
+
+func TestNobodyIsToldYesByWhatIsKnownToBeOld(t *testing.T) {
+	b := newBed(t)
+	reflector := b.Reflector()
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.bind("old", "Project", "web", web, subject("User", "alice", alice))
+	b.awaitReady()
+	b.mayGet(true, nil)
+	release := sync.OnceFunc(reflector.Hold())
+	defer release()
+	b.remove(kinds.PolicyBindings(), "old")
+	b.bind("new", "Project", "web", web, subject("User", "alice", alice))
+	for _, name := range []string{"old", "new"} {
+		if answer, err := b.get("alice", "web", after(kinds.PolicyBindings(), name)); connect.CodeOf(err) != connect.CodeUnavailable {
+			t.Errorf("what is not known of %s yet is answered by %v, %v", name, answer, err)
+		}
+	}
+	release()
+	b.mayGet(true, after(kinds.PolicyBindings(), "new"))
+	b.remove(kinds.PolicyBindings(), "new")
+	b.mayGet(false, after(kinds.PolicyBindings(), "new"))
 }
 
 func TestAnswersSayWhy(t *testing.T) {

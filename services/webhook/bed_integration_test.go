@@ -155,12 +155,16 @@ func projectNamed(name string) *accessv1.Resource {
 	return &accessv1.Resource{ApiGroup: projects, Resource: "projects", Name: name}
 }
 
-// mayGet wants an answer about alice and the project web, at once.
+// mayGet wants the first answer about alice and the project web to be this.
 func (b *bed) mayGet(want bool, least *accessv1.AtLeast) {
 	b.T.Helper()
-	answer, err := b.get("alice", "web", least)
-	if err != nil || answer.GetAllowed() != want {
-		b.T.Fatalf("alice may get web: %v, %v; want %v", answer, err, want)
+	var answer *accessv1.CheckAccessResponse
+	testbed.Eventually(b.T, soon, func() (err error) {
+		answer, err = b.get("alice", "web", least)
+		return err
+	})
+	if answer.GetAllowed() != want {
+		b.T.Fatalf("alice may get web: %v, want %v", answer, want)
 	}
 }
 

@@ -61,7 +61,8 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.SetErr(around.Err)
 	root.AddCommand(
 		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
-		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newCanI(around), newWhoCan(around), newWhatCan(around), newPreview(around), newModel(around), newTuples(around),
+		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newPreview(around), newModel(around), newTuples(around),
+		newCanI(around), newWhoCan(around), newWhatCan(around),
 		newManifests(), policycommand.New(policyServer(around)), newVersion(),
 	)
 	return root

@@ -1,0 +1,81 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+const resourceManager = "resourcemanager.miloapis.com"
+
+// declare makes an object of the first version of its kind, and gives its UID.
+func declare(t *testing.T, objects dynamic.Interface, group, kind, name string, spec map[string]any) (uid string) {
+	t.Helper()
+	gv := schema.GroupVersion{Group: group, Version: "v1alpha1"}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": gv.String(), "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
+	}}
+	if kind == "Role" || kind == "PolicyBinding" {
+		u.SetNamespace("default")
+	}
+	made, err := objects.Resource(gv.WithResource(strings.ToLower(kind)+"s")).Namespace(u.GetNamespace()).Create(t.Context(), u, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("%s %s: %v", kind, name, err)
+	}
+	return string(made.GetUID())
+}
+
+// TestWhoMayDoWhatFollowsFromBindings is the story of a role on an organization.
+func TestWhoMayDoWhatFollowsFromBindings(t *testing.T) {
+	m := up(t, t.TempDir())
+	objects := m.objects(t)
+	const iam = "iam.miloapis.com"
+	for _, kind := range []string{"Organization", "Project"} {
+		spec := map[string]any{
+			"serviceRef": map[string]any{"name": resourceManager}, "kind": kind, "singular": strings.ToLower(kind), "plural": strings.ToLower(kind) + "s",
+			"permissions": []any{"get", "list"},
+		}
+		if kind == "Project" {
+			spec["parentResources"] = []any{map[string]any{"apiGroup": resourceManager, "kind": "Organization"}}
+		}
+		declare(t, objects, iam, "ProtectedResource", strings.ToLower(kind), spec)
+	}
+	acme := declare(t, objects, resourceManager, "Organization", "acme", map[string]any{"type": "Standard"})
+	declare(t, objects, resourceManager, "Project", "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := declare(t, objects, iam, "User", "alice", map[string]any{"email": "alice@example.com"})
+	declare(t, objects, iam, "Role", "reader", map[string]any{"launchStage": "Beta", "includedPermissions": []any{resourceManager + "/projects.get"}})
+	declare(t, objects, iam, "PolicyBinding", "on-acme", map[string]any{
+		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{map[string]any{"kind": "User", "name": "alice", "uid": alice}},
+		"resourceSelector": map[string]any{"resourceRef": map[string]any{
+			"apiGroup": resourceManager, "kind": "Organization", "name": "acme", "uid": acme,
+		}},
+	})
+	says := func(code int, want string, args ...string) func(context.Context) error {
+		return func(context.Context) error {
+			if out, got := m.ask(t, args...); got != code || !bytes.Contains(out, []byte(want)) {
+				return fmt.Errorf("exit code %d, want %d and %q: %s", got, code, want, out)
+			}
+			return nil
+		}
+	}
+	eventually(t, soon, "alice may", says(0, "yes: Role default/reader on Organization acme", "can-i", "alice", "get", "projects/web"))
+	eventually(t, soon, "it is explained", says(0, "└─ Organization acme", "explain", "access", "alice", "get", "projects/web"))
+	eventually(t, soon, "she is listed", says(0, "User alice", "who-can", "get", "projects/web"))
+	eventually(t, soon, "what she may is listed", says(0, resourceManager+"/projects.get", "what-can", "alice"))
+	bindings := objects.Resource(schema.GroupVersionResource{Group: iam, Version: "v1alpha1", Resource: "policybindings"}).Namespace("default")
+	if err := bindings.Delete(t.Context(), "on-acme", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, soon, "alice may no more", says(1, "no: it takes", "can-i", "alice", "get", "projects/web"))
+	m.stop(t, syscall.SIGTERM)
+}
