@@ -19,11 +19,13 @@ type Config struct {
 	// AllowMemberTuples makes every authenticated user a member of accounts of AccountType.
 	AllowMemberTuples bool
 	AccountType       string
+	// IAMStore is the name of the Store for IAM.
+	IAMStore string
 }
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: controller.Defaults(), AccountType: corev1alpha1.AccountType}
+	return Config{Config: controller.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam"}
 }
 
 // BindFlags makes every setting a flag.
@@ -32,6 +34,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.OpenFGA.BindFlags(fs)
 	fs.BoolVar(&c.AllowMemberTuples, "allow-member-tuples-enabled", c.AllowMemberTuples,
 		"make every authenticated user a member of the account in a Store's label "+corev1alpha1.AccountNameLabel+", and of kcp organizations")
+	fs.StringVar(&c.IAMStore, "iam-store", c.IAMStore, "Store that has the tuples of roles, bindings, groups and users")
 	fs.StringVar(&c.AccountType, "account-type", c.AccountType, "`type` of accounts in models")
 }
 
