@@ -234,6 +234,28 @@ func (b *iamBed) ready(kind kinds.Kind, name, reason string) []metav1.Condition 
 	return conditions
 }
 
+// awaitAsked waits until the API server was asked more often than so.
+func (b *iamBed) awaitAsked(op string, before int) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if n := b.Kube.CallsByOp()[op]; n <= before {
+			return fmt.Errorf("%s was asked %d times", op, n)
+		}
+		return nil
+	})
+}
+
+func (b *iamBed) awaitNone(kind kinds.Kind, name string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		_, err := b.Resource(kind).Namespace(namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s is still there: %w", name, err)
+		}
+		return nil
+	})
+}
+
 const (
 	bound     = iamv1alpha1.ReconciliationSuccessful
 	belonging = iamv1alpha1.Reconciled
