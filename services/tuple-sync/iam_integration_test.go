@@ -5,6 +5,7 @@ package tuplesync_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
 
 const (
@@ -299,4 +301,41 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 	}
 	b.Settled()
 	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+}
+
+func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
+	b := newIAMBed(t)
+	b.register("widget", "a.example/Widget", "widgets")
+	b.remodel()
+	b.Reflector()
+	r := b.serve()
+	alice := b.user("alice")
+	b.role("viewer", nil, "a.example/widgets.get")
+	b.bind("one", "viewer", on("a.example/Widget", metav1.ObjectMeta{Name: "w", UID: "1"}), user(alice))
+	b.ready(kinds.PolicyBindings(), "one", iamv1alpha1.ResourceSelectorValidationFailed)
+	b.observed("widget", iamv1alpha1.NotFollowed)
+	b.observed("project", iamv1alpha1.Followed)
+	r.Stop()
+	b.serve(func(c *tuplesync.Config) { c.UnobservedTargets = "trust" })
+	b.ready(kinds.PolicyBindings(), "one", bound)
+	b.observed("widget", iamv1alpha1.Trusted)
+	if held := b.holds(b.id); !slices.ContainsFunc(held, func(t string) bool { return strings.HasPrefix(t, "a.example/Widget:w#b@") }) {
+		t.Errorf("the store holds %v", held)
+	}
+}
+
+// observed waits until a ProtectedResource says whether its objects are followed.
+func (b *iamBed) observed(name, reason string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		u, err := b.Resource(kinds.ProtectedResources()).Get(b.T.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		p := decode[iamv1alpha1.ProtectedResource](b.bed, *u)
+		if c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Observed); c == nil || c.Reason != reason {
+			return fmt.Errorf("%s says %+v, want %s", name, c, reason)
+		}
+		return nil
+	})
 }

@@ -41,7 +41,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		accountType = cfg.AccountType
 	}
 	state, models := ledger.NewState(parts.View, accountType), newModelCache(parts.OpenFGA)
-	iam := mirror.NewState(parts.View, state.Stores, cfg.Cluster, cfg.IAMStore)
+	iam := mirror.NewState(parts.View, state.Stores, mirror.IAM{Cluster: cfg.Cluster, Store: cfg.IAMStore, Trust: cfg.UnobservedTargets == trust})
 	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)}
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,

@@ -72,7 +72,7 @@ func tupleSync() Account {
 			may("Whom software holds that is gone is let go.", verbs("patch"), iam.Group,
 				iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.Users().Resource, kinds.IAMServiceAccounts().Resource),
 			may("The same of what belongs to an organization.", verbs("patch"), kinds.Projects().Group, kinds.Projects().Resource),
-			statuses(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource),
+			statuses(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource),
 		}),
 	}
 }

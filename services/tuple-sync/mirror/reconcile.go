@@ -92,7 +92,7 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 	case k.Cluster != r.State.store.Cluster || r.State.kinds[k.GroupResource] == nil:
 		return nil
 	case k.GroupResource == kinds.ProtectedResources().GroupResource:
-		return []Key{{sort: tail}, {sort: spread, owner: k}}
+		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
 	}
 	keys := []Key{{sort: spread, owner: k}, {sort: status, owner: k}}
 	for _, object := range r.State.own(k) {

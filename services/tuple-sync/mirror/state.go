@@ -48,6 +48,8 @@ type State struct {
 	projects      *table[resourcemanagerv1alpha1.Project, *resourcemanagerv1alpha1.Project]
 	// kinds are all of them.
 	kinds map[event.GroupResource]followed
+	// trust lets bindings on objects of kinds that nobody follows act.
+	trust bool
 
 	// revision counts changes of ProtectedResources.
 	revision atomic.Uint64
@@ -67,9 +69,18 @@ type basis struct {
 	revision         uint64
 }
 
-// NewState declares the tables in v, for the IAM store of a name.
-func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], cluster, store string) *State {
-	s := &State{stores: stores, store: event.Key{Cluster: cluster, GroupResource: kinds.Stores().GroupResource, Name: store}}
+// IAM says whose IAM is kept.
+type IAM struct {
+	// Store is the name of the IAM store in Cluster.
+	Cluster, Store string
+	// Trust lets bindings act whose target nobody can look for, because objects of its kind are not followed.
+	Trust bool
+}
+
+// NewState declares the tables in v.
+func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], of IAM) *State {
+	cluster := of.Cluster
+	s := &State{trust: of.Trust, stores: stores, store: event.Key{Cluster: cluster, GroupResource: kinds.Stores().GroupResource, Name: of.Store}}
 	s.resources = register(v, config[iamv1alpha1.ProtectedResource]{
 		kind: kinds.ProtectedResources(), cluster: cluster, matters: func(p *iamv1alpha1.ProtectedResource) (_, _ any) { return p.Spec, nil },
 	})
@@ -183,6 +194,7 @@ func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
 			f, ok := s.at(object)
 			return f.target, ok && f.alive
 		},
+		Trusted:    func(typ string) bool { return s.trust && !s.follows(typ) },
 		RoleOf:     func(object string) *iamv1alpha1.Role { return first(s.roles.values(itself, object)) },
 		GroupOf:    func(object string) *iamv1alpha1.Group { return first(s.groups.values(itself, object)) },
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.values(byTarget, target) },
@@ -198,6 +210,16 @@ func first[T any](all []*T) *T {
 		return nil
 	}
 	return all[0]
+}
+
+// follows says whether objects of a type are known.
+func (s *State) follows(typ string) bool {
+	for _, kind := range kinds.IAM() {
+		if iam.Type(kind.Group, kind.Kind) == typ {
+			return true
+		}
+	}
+	return false
 }
 
 // at finds what an object of OpenFGA is as a target.

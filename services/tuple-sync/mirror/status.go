@@ -12,6 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
@@ -27,6 +28,9 @@ type (
 	bindingStatus struct {
 		ObservedGeneration int64              `json:"observedGeneration"`
 		Conditions         []metav1.Condition `json:"conditions"`
+	}
+	resourceStatus struct {
+		Conditions []metav1.Condition `json:"conditions"`
 	}
 	membershipStatus struct {
 		User       *iamv1alpha1.Member `json:"user,omitempty"`
@@ -82,6 +86,16 @@ func (r *Reconciler) inStep(n *snapshot, p Pass) bool {
 // say finds out what is to be said; nil of a kind whose status is others'.
 func (r *Reconciler) say(n *snapshot, k event.Key) *said {
 	switch k.GroupResource {
+	case kinds.ProtectedResources().GroupResource:
+		o, _ := r.State.resources.rows.Get(k)
+		if o.Value == nil {
+			return nil
+		}
+		followed := r.State.follows(iam.Type(o.Value.Spec.ServiceRef.Name, o.Value.Spec.Kind))
+		s := newSaid(o.Generation, o.Value.Status.Conditions, []condition.Condition{plan.Observed(followed, r.State.trust)})
+		s.says = r.State.resources.statement(o)
+		s.has, s.fields = resourceStatus{s.before}, resourceStatus{s.after}
+		return s
 	case kinds.IAMRoles().GroupResource:
 		o, _ := r.State.roles.rows.Get(k)
 		if o.Value == nil {
@@ -135,7 +149,7 @@ func (r *Reconciler) write(ctx context.Context, p Pass, f found, s *said) error 
 			ready = c
 		}
 	}
-	if ready.Status != metav1.ConditionTrue {
+	if ready.Type == iamv1alpha1.Ready && ready.Status != metav1.ConditionTrue {
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, ready.Message
 		if c, ok := condition.Changed(s.before, s.after, iamv1alpha1.Ready); ok {
 			status.Notes = []condition.Note{{Warning: true, Reason: c.Reason, Message: c.Message}}

@@ -121,6 +121,19 @@ func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition
 	return []condition.Condition{user, group, ready}
 }
 
+// Observed is what is to be said of a ProtectedResource by who looks for targets.
+func Observed(followed, trusted bool) condition.Condition {
+	switch {
+	case followed:
+		return condition.New(iamv1alpha1.Observed, true, iamv1alpha1.Followed, "bindings on single objects are checked against these")
+	case trusted:
+		return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.Trusted,
+			"objects of this kind are not followed: bindings on single objects act whether or not these are there (--unobserved-targets=trust)")
+	}
+	return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.NotFollowed,
+		"objects of this kind are not followed: bindings on single ones give nothing, those on the kind or a parent do")
+}
+
 // Types are those of conditions.
 func Types(conditions []condition.Condition) (types []string) {
 	for _, c := range conditions {
