@@ -4,6 +4,7 @@ package storesync_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
@@ -111,6 +114,11 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.awaitProtected("gadget", "Ready=False/StoreDeleting")
 	b.release("gadget")
 	b.release("odd")
+	b.await("iam", "Deleting=True/WaitingForTuples") // As tuple-sync would remove them.
+	gone := fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, corev1alpha1.StoreFinalizer)
+	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, gone, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	testbed.Eventually(t, soon, func() error {
 		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "iam", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Store is still there: %w", err)
@@ -172,5 +180,34 @@ func TestNoModuleTouchesProtectedKindsAndAPreviewSaysSo(t *testing.T) {
 	}
 	if !slices.ContainsFunc(live.GetDefinitions(), func(d *storev1.Definition) bool { return d.GetType() == "a.example/Widget" && d.GetSource() == "iam" }) {
 		t.Errorf("the definitions are %v", live.GetDefinitions())
+	}
+}
+
+// Whoever has stolen the watcher's rights on the bus tells of a kind that nobody registered.
+func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
+	b := newBed(t)
+	b.serve()
+	b.Reflector()
+	b.protect("widget", "a.example/Widget", "widgets")
+	b.awaitProtected("widget", configured)
+	b.Settled()
+	f := forgery{kinds.ProtectedResources(), "", "widget", "", func(c *event.Change, o map[string]any) {
+		c.Generation++
+		field(o, "spec")["permissions"] = []any{"get", "list", "steal"}
+	}}
+	before := b.answers(f)
+	f.publish(b, 1000)
+	testbed.Eventually(t, soon, func() error {
+		if b.answers(f) == before {
+			return errors.New("the API server was not asked")
+		}
+		return nil
+	})
+	m, err := b.hand.LatestModel(t.Context(), b.store("iam").Status.StoreID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(m.String(), iam.Relation("a.example/widgets.steal")) {
+		t.Error("a permission is in the model that nobody declared")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
@@ -44,7 +45,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, err
 	}
 	shared := module.NewState(parts.View, cfg.Cluster)
-	confirmer := module.NewConfirmer(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
+	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	applier := &module.Applier{State: shared, Kube: parts.Kube, Confirmer: confirmer, Log: rt.Log}
 	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
 	protected := iammodule.New(parts.View, cfg.IAMStore, applier)

@@ -19,11 +19,21 @@ type Config struct {
 	// AllowMemberTuples makes every authenticated user a member of accounts of AccountType.
 	AllowMemberTuples bool
 	AccountType       string
+	// IAMStore is the name of the Store for IAM.
+	IAMStore string
+	// UnobservedTargets is what becomes of bindings on objects of kinds that nobody follows: refuse or trust.
+	UnobservedTargets string
 }
+
+// What becomes of bindings on what cannot be looked for.
+const (
+	refuse = "refuse"
+	trust  = "trust"
+)
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: controller.Defaults(), AccountType: corev1alpha1.AccountType}
+	return Config{Config: controller.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse}
 }
 
 // BindFlags makes every setting a flag.
@@ -32,6 +42,9 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.OpenFGA.BindFlags(fs)
 	fs.BoolVar(&c.AllowMemberTuples, "allow-member-tuples-enabled", c.AllowMemberTuples,
 		"make every authenticated user a member of the account in a Store's label "+corev1alpha1.AccountNameLabel+", and of kcp organizations")
+	fs.StringVar(&c.IAMStore, "iam-store", c.IAMStore, "Store that has the tuples of roles, bindings, groups and users")
+	fs.StringVar(&c.UnobservedTargets, "unobserved-targets", c.UnobservedTargets,
+		"refuse or trust: whether bindings on single objects of kinds that are not followed act, though nobody can tell if there is such an object")
 	fs.StringVar(&c.AccountType, "account-type", c.AccountType, "`type` of accounts in models")
 }
 
@@ -41,5 +54,13 @@ func (c *Config) Validate() error {
 	if c.AllowMemberTuples && !tuple.IsValidObject(c.AccountType+":x") {
 		accountType = fmt.Errorf("--account-type %.100q: use the name of a type, such as %s", c.AccountType, corev1alpha1.AccountType)
 	}
-	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), accountType)
+	var targets error
+	if c.UnobservedTargets != refuse && c.UnobservedTargets != trust {
+		targets = fmt.Errorf("--unobserved-targets %.100q: use %s or %s", c.UnobservedTargets, refuse, trust)
+	}
+	iamStore := fga.ValidateStoreName(c.IAMStore)
+	if iamStore != nil {
+		iamStore = fmt.Errorf("--iam-store: %w", iamStore)
+	}
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), accountType, iamStore, targets)
 }

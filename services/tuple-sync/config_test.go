@@ -26,9 +26,11 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	cfg := Defaults()
 	cfg.OpenFGA.Target, cfg.Workers = "nowhere", 0
 	cfg.AllowMemberTuples, cfg.AccountType = true, "an account"
+	cfg.IAMStore, cfg.UnobservedTargets = "?", "guess"
 	err := Run(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "--openfga-target") || !strings.Contains(err.Error(), "--workers") ||
-		!strings.Contains(err.Error(), "--account-type") {
+		!strings.Contains(err.Error(), "--account-type") || !strings.Contains(err.Error(), "--iam-store") ||
+		!strings.Contains(err.Error(), "--unobserved-targets") {
 		t.Errorf("refused with %v", err)
 	}
 }

@@ -7,11 +7,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger"
+	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
 // reconciler leads objects and keys to who keeps tuples for them.
 type reconciler struct {
-	ledger  *ledger.Reconciler
+	ledger *ledger.Reconciler
+	// mirror is nil where nobody keeps those of IAM.
+	mirror  *mirror.Reconciler
 	outages *controller.Outages[Key]
 }
 
@@ -21,10 +24,31 @@ func (r *reconciler) Keys(object event.Key) []Key {
 	for _, k := range r.ledger.Keys(object) {
 		keys = append(keys, Key{Ledger: k})
 	}
+	if r.mirror == nil {
+		return keys
+	}
+	for _, k := range r.mirror.Keys(object) {
+		keys = append(keys, Key{Mirror: k})
+	}
 	return keys
+}
+
+// Priority implements [consume.Prioritizer].
+func (r *reconciler) Priority(k Key) int {
+	if k.Mirror != (mirror.Key{}) {
+		return r.mirror.Priority(k.Mirror)
+	}
+	return 0
 }
 
 // Reconcile implements [consume.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
+	if p.Key.Mirror != (mirror.Key{}) {
+		return r.mirror.Reconcile(ctx, mirror.Pass{Key: p.Key.Mirror, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...mirror.Key) {
+			for _, k := range keys {
+				p.Enqueue(priority, Key{Mirror: k})
+			}
+		}})
+	}
 	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.ledger.Reconcile(ctx, p, p.Key.Ledger, p.Resync) })
 }

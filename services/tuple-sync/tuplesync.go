@@ -1,8 +1,9 @@
 // Package tuplesync keeps the relationship tuples in OpenFGA stores in step with what Stores
 // and AuthorizationModels declare, and with nothing else: tuples that other software writes
-// stay as they are.
+// stay as they are. In the IAM store it also keeps those that follow from roles, bindings, groups and
+// users; of their types there are no others.
 //
-// Package ledger does that; this package puts the service together, and has what all who keep
+// Packages ledger and mirror do that; this package puts the service together, and has what all who keep
 // tuples share: the one writer, and the models by which tuples are judged.
 package tuplesync
 
@@ -11,11 +12,13 @@ import (
 	"fmt"
 
 	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/query"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger"
+	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
 // Run runs tuple-sync until ctx ends or a part of it fails.
@@ -38,10 +41,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		accountType = cfg.AccountType
 	}
 	state, models := ledger.NewState(parts.View, accountType), newModelCache(parts.OpenFGA)
+	iam := mirror.NewState(parts.View, state.Stores, mirror.IAM{Cluster: cfg.Cluster, Store: cfg.IAMStore, Trust: cfg.UnobservedTargets == trust})
+	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)}
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
-		Replica: parts.Replica, Now: bootclock.Now,
-		Writer: &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)},
+		Replica: parts.Replica, Now: bootclock.Now, Writer: writer,
+	}), mirror: mirror.New(mirror.Config{
+		State: iam, Confirmer: confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics), Cluster: parts.Kube, Status: parts.Status,
+		OpenFGA: parts.OpenFGA, Writer: writer, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
 	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {
 		return r.ledger.TellOutage(ctx, key.Ledger, why)

@@ -52,7 +52,8 @@ func Object(typ, namespace, name string) string {
 	return object(typ, name)
 }
 
-func typeOf(object string) string {
+// TypeOf is the type of an object.
+func TypeOf(object string) string {
 	typ, _, _ := strings.Cut(object, ":")
 	return typ
 }

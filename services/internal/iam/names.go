@@ -48,6 +48,9 @@ func ownTypes() []string {
 // Owns says whether a type of OpenFGA is IAM's. No module in DSL can spell such a name.
 func Owns(typ string) bool { return strings.Contains(typ, "/") }
 
+// OwnsObject says so of an object's.
+func OwnsObject(object string) bool { return Owns(TypeOf(object)) }
+
 // misnamed says why there can be no such kind, or nothing.
 func misnamed(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	typ := Type(spec.ServiceRef.Name, spec.Kind)

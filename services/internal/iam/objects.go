@@ -21,6 +21,8 @@ type Objects struct {
 	ServiceAccount func(name string) *iamv1alpha1.ServiceAccount
 	// Target finds an object of a registered kind by the name that [Object] gives it.
 	Target func(object string) (Target, bool)
+	// Trusted says of a kind that nobody follows whether bindings on its objects act all the same; nil if none do.
+	Trusted func(typ string) bool
 
 	// RoleOf and GroupOf find what [RoleObject] and [GroupObject] stand for.
 	RoleOf  func(object string) *iamv1alpha1.Role

@@ -71,7 +71,7 @@ func (o *Objects) link(c *Check, k *Kind, object, namespace string) {
 		}
 	}
 	for _, above := range o.parents(k, found) {
-		if parent, ok := o.Registry.Kind(typeOf(above)); ok {
+		if parent, ok := o.Registry.Kind(TypeOf(above)); ok {
 			o.link(c, parent, above, "")
 		}
 	}

@@ -33,6 +33,13 @@ func GrantIndex(b *iamv1alpha1.PolicyBinding) string {
 	return grantIndex(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashed(TargetOf(b)))
 }
 
+// IndexOfGrant is the same of a grant of the role.
+func IndexOfGrant(r *iamv1alpha1.Role, grant string) string {
+	_, target, _ := strings.Cut(grant, "/RoleBinding:")
+	_, target, _ = strings.Cut(target, "/")
+	return grantIndex(r.Namespace, r.Name, target)
+}
+
 func grantIndex(namespace, role, target string) string { return namespace + "/" + role + "/" + target }
 
 // RoleOfBinding finds the role of a binding.
@@ -46,11 +53,16 @@ func (o *Objects) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 	target := TargetOf(b)
 	switch {
 	case selector.ResourceRef != nil:
-		if _, ok := o.Registry.Kind(Type(selector.ResourceRef.APIGroup, selector.ResourceRef.Kind)); !ok {
+		typ := Type(selector.ResourceRef.APIGroup, selector.ResourceRef.Kind)
+		if _, ok := o.Registry.Kind(typ); !ok {
 			return iamv1alpha1.ValidationFailed
 		}
 		found, ok := o.Target(target)
-		if !ok {
+		switch {
+		case ok:
+		case o.Trusted != nil && o.Trusted(typ):
+			return ""
+		default:
 			return iamv1alpha1.TargetNotFound
 		}
 		if found.UID != selector.ResourceRef.UID {

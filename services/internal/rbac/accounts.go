@@ -62,11 +62,17 @@ func storeSync() Account {
 
 func tupleSync() Account {
 	group, owners := corev1alpha1.GroupVersion.Group, []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels}
+	iam := kinds.IAMRoles().GroupResource
 	return Account{
 		Service: topology.TupleSync,
 		Everywhere: slices.Concat(common(), consumed(topology.TupleSync), []Right{
+			events(),
 			may("Who declares tuples is held by a finalizer while they are there.", verbs("patch"), group, owners...),
 			statuses(group, owners...),
+			may("Whom software holds that is gone is let go.", verbs("patch"), iam.Group,
+				iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.Users().Resource, kinds.IAMServiceAccounts().Resource),
+			may("The same of what belongs to an organization.", verbs("patch"), kinds.Projects().Group, kinds.Projects().Resource),
+			statuses(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource),
 		}),
 	}
 }

@@ -42,13 +42,16 @@ func Roles() []Role {
 			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam))},
 		{"entail-edit", "edit", each("A service registers its part of a policy, which gives nobody anything.", write,
 			[]event.GroupResource{documents})},
-		{"entail-admin", "admin", each("Whoever binds roles also says which imply which, and binds those of IAM; admission asks whether they could give what follows.", write,
-			append(bindings, rules))},
+		{"entail-admin", "admin", each(
+			"Whoever binds roles also says which imply which, and binds those of IAM; admission asks whether they could give what follows.",
+			write, append(bindings, rules))},
 		{"entail-stores", "", append(each("Tuples give whatever a store is asked about: this is for whom you trust with every store.", all,
 			[]event.GroupResource{stores, models}), extend)},
 		{"entail-store-extender", "", append(each("A part of a model says what follows from tuples: this is for whom you trust with every model.", all,
 			[]event.GroupResource{models, documents}), extend)},
-		{"entail-iam", "", each("Kinds, people and roles are for whom you trust with all of IAM; bind and escalate on roles, groups and organizations are theirs to give.", all, iam)},
+		{"entail-iam", "", each(
+			"Kinds, people and roles are for whom you trust with all of IAM; bind and escalate on roles, groups and organizations are given beside it.",
+			all, iam)},
 		{"entail-policy", "", []Right{
 			path("A policy that one brings along is checked and compiled; it says nothing of this cluster.", "get", "/entail/policy"),
 		}},

@@ -50,6 +50,11 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 		topology.TupleSync: {
 			"patch " + models, "patch " + stores,
 			"patch authorizationmodels/status.core.platform-mesh.io", "patch stores/status.core.platform-mesh.io",
+			"patch groupmemberships.iam.miloapis.com", "patch groupmemberships/status.iam.miloapis.com",
+			"patch policybindings.iam.miloapis.com", "patch policybindings/status.iam.miloapis.com",
+			"patch projects.resourcemanager.miloapis.com", "patch protectedresources/status.iam.miloapis.com",
+			"patch roles.iam.miloapis.com", "patch roles/status.iam.miloapis.com",
+			"patch serviceaccounts.iam.miloapis.com", "patch users.iam.miloapis.com",
 		},
 		topology.ImpliedRole: {
 			"bind clusterroles.rbac.authorization.k8s.io", "bind roles.rbac.authorization.k8s.io",

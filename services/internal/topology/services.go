@@ -31,13 +31,17 @@ func Services() []Service {
 	}
 	policies := []event.GroupResource{kinds.PolicyDocuments().GroupResource}
 	protected := []event.GroupResource{kinds.ProtectedResources().GroupResource}
+	var iam []event.GroupResource
+	for _, kind := range kinds.IAM() {
+		iam = append(iam, kind.GroupResource)
+	}
 	accounts := []event.GroupResource{kinds.AccountInfos().GroupResource}
 	apis := []event.GroupResource{
 		kinds.Definitions().GroupResource, kinds.Bindings().GroupResource, kinds.Exports().GroupResource, kinds.ResourceSchemas().GroupResource,
 	}
 	return []Service{
 		{Name: StoreSync, Kinds: slices.Concat(core, policies, protected, accounts, apis)},
-		{Name: TupleSync, Kinds: slices.Concat(core, accounts)},
+		{Name: TupleSync, Kinds: slices.Concat(core, accounts, iam)},
 		{Name: ImpliedRole, Kinds: roles},
 	}
 }

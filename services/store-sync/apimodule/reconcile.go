@@ -10,6 +10,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -127,7 +128,7 @@ func (p *Provider) discover(ctx context.Context, store event.Key) error {
 }
 
 // Modules are those of the API server's own resources, for a Store here that wants them. The API server itself told of these.
-func (p *Provider) Modules(store event.Key) ([]model.Module, []module.Statement, bool) {
+func (p *Provider) Modules(store event.Key) ([]model.Module, []confirm.Statement, bool) {
 	s, ok := p.discoverer(store)
 	if !ok {
 		return nil, nil, true

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -152,7 +153,7 @@ func (s *state) snapshot(store event.Key, template plan.Template) *snapshot {
 }
 
 // declared notes what the plan will be made from.
-func (f *snapshot) declared(statements ...module.Statement) {
+func (f *snapshot) declared(statements ...confirm.Statement) {
 	f.carriers.Statements = append(f.carriers.Statements, statements...)
 }
 
@@ -180,7 +181,7 @@ func (s *state) addBindings(found *snapshot, store event.Key, export string) {
 
 // elsewhere reports whether a statement is about another cluster: its API server is not ours to ask, so the word of
 // its watcher counts.
-func (s *state) elsewhere(of module.Statement) bool {
+func (s *state) elsewhere(of confirm.Statement) bool {
 	return of.Change().Key.Cluster != s.shared.Cluster
 }
 
@@ -195,11 +196,11 @@ func (f *snapshot) want(cause event.Change, wanted ...plan.Wanted) {
 type bound struct {
 	plan.Bound
 
-	statements []module.Statement
+	statements []confirm.Statement
 }
 
 func (s *state) bound(b view.Object[plan.Binding]) bound {
-	found := bound{Bound: plan.Bound{Binding: b.Value, Schemas: map[string]*plan.Schema{}}, statements: []module.Statement{bindingStatement(b)}}
+	found := bound{Bound: plan.Bound{Binding: b.Value, Schemas: map[string]*plan.Schema{}}, statements: []confirm.Statement{bindingStatement(b)}}
 	if i, known := s.accounts.Get(accountOf(b.Key.Cluster)); known {
 		found.Account, found.statements = i.Value, append(found.statements, accountStatement(i))
 	}

@@ -2,33 +2,33 @@ package apimodule
 
 import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
-	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
-// What modules are made from of each kind, in the words of [module.NewStatement].
+// What modules are made from of each kind, in the words of [confirm.NewStatement].
 
-func definitionStatement(o view.Object[plan.Definition]) module.Statement {
-	return module.NewStatement(o, func(d *plan.Definition) (declared, recorded any) {
+func definitionStatement(o view.Object[plan.Definition]) confirm.Statement {
+	return confirm.NewStatement(o, func(d *plan.Definition) (declared, recorded any) {
 		return []any{d.Labels[corev1alpha1.StoreNameLabel], d.Spec.Spec}, nil
 	})
 }
 
-func bindingStatement(o view.Object[plan.Binding]) module.Statement {
-	return module.NewStatement(o, func(b *plan.Binding) (declared, recorded any) {
+func bindingStatement(o view.Object[plan.Binding]) confirm.Statement {
+	return confirm.NewStatement(o, func(b *plan.Binding) (declared, recorded any) {
 		return []any{b.Spec, b.Status, b.DeletionTimestamp}, nil
 	})
 }
 
-func exportStatement(o view.Object[plan.Export]) module.Statement {
-	return module.NewStatement(o, func(e *plan.Export) (declared, recorded any) { return e.Schemas(), nil })
+func exportStatement(o view.Object[plan.Export]) confirm.Statement {
+	return confirm.NewStatement(o, func(e *plan.Export) (declared, recorded any) { return e.Schemas(), nil })
 }
 
-func schemaStatement(o view.Object[plan.Schema]) module.Statement {
-	return module.NewStatement(o, func(s *plan.Schema) (declared, recorded any) { return s.Spec, nil })
+func schemaStatement(o view.Object[plan.Schema]) confirm.Statement {
+	return confirm.NewStatement(o, func(s *plan.Schema) (declared, recorded any) { return s.Spec, nil })
 }
 
-func accountStatement(o view.Object[corev1alpha1.AccountInfo]) module.Statement {
-	return module.NewStatement(o, func(i *corev1alpha1.AccountInfo) (declared, recorded any) { return i.Spec.Organization, nil })
+func accountStatement(o view.Object[corev1alpha1.AccountInfo]) confirm.Statement {
+	return confirm.NewStatement(o, func(i *corev1alpha1.AccountInfo) (declared, recorded any) { return i.Spec.Organization, nil })
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -138,7 +139,7 @@ func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 }
 
 // Modules is the one that has the types, as long as anything is registered.
-func (p *Provider) Modules(store event.Key) (modules []model.Module, made []module.Statement, ready bool) {
+func (p *Provider) Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool) {
 	if store != p.store {
 		return nil, nil, true
 	}

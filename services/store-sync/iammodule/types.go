@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
 // types are those that follow from ProtectedResources.
@@ -22,8 +22,8 @@ func (t types) Within(count, bytes int) []*openfgav1.TypeDefinition {
 }
 
 // statement says of a ProtectedResource what the model depends on.
-func statement(o resource) module.Statement {
-	return module.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
+func statement(o resource) confirm.Statement {
+	return confirm.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
 		b := bare(p)
 		return []any{b.ObjectMeta, b.Spec}, b.Status
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -18,7 +19,7 @@ import (
 type Applier struct {
 	State     *State
 	Kube      *kube.Client
-	Confirmer *Confirmer
+	Confirmer *confirm.Confirmer
 	Log       *slog.Logger
 }
 
@@ -29,7 +30,7 @@ type Carriers struct {
 	Causes    map[string]event.Change
 	Otherwise event.Change
 	// Statements are of all that a plan is made from: it is carried out once they are confirmed.
-	Statements []Statement
+	Statements []confirm.Statement
 
 	annotation string
 	made       map[string]event.Change

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -40,14 +40,15 @@ type hearsay struct {
 
 	state     *State
 	api       *truth
-	confirmer *Confirmer
+	confirmer *confirm.Confirmer
+	metrics   *prometheus.Registry
 }
 
 func newHearsay(t testing.TB) *hearsay {
 	t.Helper()
 	f := moduletest.NewFeed(t)
-	h := &hearsay{Feed: f, state: NewState(f.View, moduletest.Cluster), api: &truth{}}
-	h.confirmer = NewConfirmer(f.View, h.api, moduletest.Cluster, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	h := &hearsay{Feed: f, state: NewState(f.View, moduletest.Cluster), api: &truth{}, metrics: prometheus.NewRegistry()}
+	h.confirmer = confirm.New(f.View, h.api, moduletest.Cluster, slog.New(slog.DiscardHandler), h.metrics)
 	return h
 }
 
@@ -67,8 +68,18 @@ func (h *hearsay) confirm(t *testing.T) error {
 	return h.confirmer.Confirm(t.Context(), ModelStatement(o))
 }
 
-func (h *hearsay) contradicted() float64 {
-	return testutil.ToFloat64(h.confirmer.contradicted.WithLabelValues(kinds.AuthorizationModels().Resource))
+// contradicted is how often, by the metrics.
+func (h *hearsay) contradicted() (times float64) {
+	families, err := h.metrics.Gather()
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			times += m.GetCounter().GetValue()
+		}
+	}
+	return times
 }
 
 func TestNothingIsBelievedThatTheAPIServerDoesNotSay(t *testing.T) {
@@ -78,11 +89,11 @@ func TestNothingIsBelievedThatTheAPIServerDoesNotSay(t *testing.T) {
 		contradicted float64
 	}{
 		"as it is":        {func(h *hearsay) { h.api.is = h.say(1, "a") }, nil, 0},
-		"another text":    {func(h *hearsay) { h.api.is = h.say(1, "a"); h.say(2, "b") }, ErrContradicted, 1},
-		"of its version":  {func(h *hearsay) { h.say(1, "a"); h.api.is = h.other(1) }, ErrContradicted, 1},
+		"another text":    {func(h *hearsay) { h.api.is = h.say(1, "a"); h.say(2, "b") }, confirm.ErrContradicted, 1},
+		"of its version":  {func(h *hearsay) { h.say(1, "a"); h.api.is = h.other(1) }, confirm.ErrContradicted, 1},
 		"a late bus":      {func(h *hearsay) { h.say(1, "a"); h.api.is = h.other(2) }, reconcile.ErrStale, 0},
 		"never there":     {func(h *hearsay) { h.say(1, "a") }, reconcile.ErrStale, 0},
-		"a false end":     {func(h *hearsay) { h.api.is = h.say(1, "a"); h.say(2, "a", moduletest.Gone) }, ErrContradicted, 1},
+		"a false end":     {func(h *hearsay) { h.api.is = h.say(1, "a"); h.say(2, "a", moduletest.Gone) }, confirm.ErrContradicted, 1},
 		"an end":          {func(h *hearsay) { h.say(1, "a"); h.say(2, "a", moduletest.Gone) }, nil, 0},
 		"another's start": {func(h *hearsay) { h.say(1, "a", moduletest.Gone); h.api.is = h.other(2) }, reconcile.ErrStale, 0},
 	} {
@@ -93,7 +104,7 @@ func TestNothingIsBelievedThatTheAPIServerDoesNotSay(t *testing.T) {
 			if !errors.Is(err, test.want) {
 				t.Errorf("%v, want %v", err, test.want)
 			}
-			if errors.Is(err, ErrContradicted) && !fault.IsUnavailable(err) {
+			if errors.Is(err, confirm.ErrContradicted) && !fault.IsUnavailable(err) {
 				t.Errorf("%v is not waited for", err)
 			}
 			if h.contradicted() != test.contradicted {
@@ -129,7 +140,7 @@ func TestWhatTheAPIServerSaidOnceIsNotAskedAgain(t *testing.T) {
 		t.Errorf("after a write: %v, asked %d times", err, h.api.asked)
 	}
 	h.say(4, "b", moduletest.Gone)
-	if n := h.confirmer.known.Len(); n != 0 {
+	if n := h.confirmer.Known(); n != 0 {
 		t.Errorf("%d objects are remembered that are gone", n)
 	}
 }
@@ -147,7 +158,7 @@ func TestOfAnotherClusterNothingIsBelieved(t *testing.T) {
 	h := newHearsay(t)
 	key := h.Put(kinds.AuthorizationModels(), "east", "m", moduletest.Model("m", corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}))
 	o, _ := h.state.Models.Get(key)
-	if err := h.confirmer.Confirm(t.Context(), ModelStatement(o)); !errors.Is(err, ErrContradicted) || h.api.asked != 0 {
+	if err := h.confirmer.Confirm(t.Context(), ModelStatement(o)); !errors.Is(err, confirm.ErrContradicted) || h.api.asked != 0 {
 		t.Errorf("%v, asked %d times", err, h.api.asked)
 	}
 }
@@ -176,7 +187,7 @@ func TestAllThatAModelIsMadeOfIsConfirmedWhateverHasGoneFromIt(t *testing.T) {
 	store, _ := h.state.Stores.Get(StoreKey("demo", "local"))
 	var names []string
 	for _, s := range h.state.Parts(store, h.state.ModelsOf(store.Key)) {
-		names = append(names, s.change.Key.Name)
+		names = append(names, s.Change().Key.Name)
 	}
 	if want := []string{"demo", "here", "live-carrier", "gone", "moved", "left-carrier"}; !slices.Equal(names, want) {
 		t.Errorf("confirmed are %v, want %v", names, want)

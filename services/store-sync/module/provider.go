@@ -5,6 +5,7 @@ package module
 import (
 	"context"
 
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -21,7 +22,7 @@ type Provider interface {
 	Sync(ctx context.Context, p consume.Reporter, store event.Key) ([]Member, error)
 	// Modules are those that go into the Store's model as they are, with statements on the objects that they
 	// were made from. Until they are ready, there can be no model.
-	Modules(store event.Key) (modules []model.Module, made []Statement, ready bool)
+	Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool)
 }
 
 // Member is an object whose status tells what became of its module.
@@ -30,7 +31,7 @@ type Member struct {
 
 	Kind kinds.Kind
 	// Statement says what was decided from.
-	Statement Statement
+	Statement confirm.Statement
 	// Carrier is the AuthorizationModel that its module is in; zero if there is none.
 	Carrier event.Key
 	// Status is what its status must be after a verdict on the carrier.

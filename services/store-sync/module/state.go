@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -72,20 +73,20 @@ func (s *State) ModelsOf(store event.Key) []Model {
 }
 
 // Statement says what a Store or an AuthorizationModel is now; false if it is not there.
-func (s *State) Statement(k event.Key) (Statement, bool) {
+func (s *State) Statement(k event.Key) (confirm.Statement, bool) {
 	if o, ok := s.Stores.Get(k); ok {
 		return StoreStatement(o), true
 	}
 	if o, ok := s.Models.Get(k); ok {
 		return ModelStatement(o), true
 	}
-	return Statement{}, false
+	return confirm.Statement{}, false
 }
 
 // Parts are statements on all that a Store's model is made of here: the Store, the AuthorizationModels that refer to
 // it, and those that its status names as part of the model and that do so no longer.
-func (s *State) Parts(store Store, models []Model) []Statement {
-	statements, known := []Statement{StoreStatement(store)}, map[string]bool{}
+func (s *State) Parts(store Store, models []Model) []confirm.Statement {
+	statements, known := []confirm.Statement{StoreStatement(store)}, map[string]bool{}
 	for _, m := range models {
 		if m.Key.Cluster == store.Key.Cluster {
 			statements, known[m.Key.Name] = append(statements, ModelStatement(m)), true
@@ -100,7 +101,7 @@ func (s *State) Parts(store Store, models []Model) []Statement {
 			case known[o.Key.Name]:
 				continue
 			case o.UID != "" && !o.Deleted && StoreOf(o) == store.Key:
-				statements = append(statements, outdated(o.Change))
+				statements = append(statements, confirm.Outdated(o.Change))
 			default:
 				statements = append(statements, ModelStatement(o))
 			}

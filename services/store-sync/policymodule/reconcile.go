@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -94,7 +95,7 @@ func (p *Provider) member(d document, v plan.Validation) module.Member {
 }
 
 // Modules are none: AuthorizationModels carry them all.
-func (p *Provider) Modules(event.Key) ([]model.Module, []module.Statement, bool) {
+func (p *Provider) Modules(event.Key) ([]model.Module, []confirm.Statement, bool) {
 	return nil, nil, true
 }
 

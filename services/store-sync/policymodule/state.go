@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -128,14 +129,14 @@ func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 }
 
 // statement says of a document what a policy depends on.
-func statement(d document) module.Statement {
-	return module.NewStatement(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
+func statement(d document) confirm.Statement {
+	return confirm.NewStatement(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
 		return []any{d.CreationTimestamp, d.Spec}, nil
 	})
 }
 
 // gone says of a document that it does not refer to the Store that it is live in.
-func (s *state) gone(key event.Key) module.Statement {
+func (s *state) gone(key event.Key) confirm.Statement {
 	d, _ := s.documents.Last(key)
 	d.Key = key
 	return statement(d)

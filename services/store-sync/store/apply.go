@@ -11,13 +11,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
@@ -25,7 +25,7 @@ import (
 type applier struct {
 	kube      *kube.Client
 	fga       *fga.Client
-	confirmer *module.Confirmer
+	confirmer *confirm.Confirmer
 	log       *slog.Logger
 }
 

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/store-sync/module"
@@ -18,7 +19,7 @@ func (r *Reconciler) confirm(ctx context.Context, verb plan.Verb, in plan.Input,
 	if in.Store == nil {
 		return nil
 	}
-	var statements []module.Statement
+	var statements []confirm.Statement
 	switch verb {
 	case plan.CreateStore, plan.RenameStore, plan.DeleteStore:
 		statements = append(statements, ofStore(in))
@@ -42,7 +43,7 @@ func (r *Reconciler) confirm(ctx context.Context, verb plan.Verb, in plan.Input,
 }
 
 // of are statements on some objects.
-func of(in plan.Input, keys []event.Key) (statements []module.Statement) {
+func of(in plan.Input, keys []event.Key) (statements []confirm.Statement) {
 	if slices.Contains(keys, in.Key) {
 		statements = append(statements, ofStore(in))
 	}
@@ -54,8 +55,8 @@ func of(in plan.Input, keys []event.Key) (statements []module.Statement) {
 	return statements
 }
 
-func ofStore(in plan.Input) module.Statement {
+func ofStore(in plan.Input) confirm.Statement {
 	return module.StoreStatement(module.Store{Change: in.Change, Value: in.Store})
 }
 
-func ofModule(m plan.Module) module.Statement { return module.ModelStatement(module.Model(m)) }
+func ofModule(m plan.Module) confirm.Statement { return module.ModelStatement(module.Model(m)) }

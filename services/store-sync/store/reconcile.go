@@ -10,6 +10,7 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -26,13 +27,13 @@ type Reconciler struct {
 	state     *State
 	view      *view.View
 	merges    *MergeCache
-	confirmer *module.Confirmer
+	confirmer *confirm.Confirmer
 	applier   *applier
 	statuses  *statuses
 }
 
 // New makes one.
-func New(parts *controller.Parts, state *State, merges *MergeCache, confirmer *module.Confirmer, log *slog.Logger) *Reconciler {
+func New(parts *controller.Parts, state *State, merges *MergeCache, confirmer *confirm.Confirmer, log *slog.Logger) *Reconciler {
 	return &Reconciler{
 		state: state, view: parts.View, merges: merges, confirmer: confirmer,
 		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, confirmer: confirmer, log: log},

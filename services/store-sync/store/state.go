@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -106,7 +107,7 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 }
 
 // provided are the modules that providers give as they are, and what these were made from.
-func (s *State) provided(store event.Key) (modules []model.Module, made []module.Statement) {
+func (s *State) provided(store event.Key) (modules []model.Module, made []confirm.Statement) {
 	for _, p := range s.providers {
 		m, from, _ := p.Modules(store)
 		modules, made = append(modules, m...), append(made, from...)

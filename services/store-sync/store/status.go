@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -23,14 +24,14 @@ type statuses struct {
 	state   *module.State
 	writer  *controller.StatusWriter
 	// confirmer learns what the API server says of an object when it takes its status.
-	confirmer *module.Confirmer
+	confirmer *confirm.Confirmer
 	announce  func(*eventv1.StoreChanged)
 }
 
 // object is one whose status is written, with what was decided from.
 type object struct {
 	kind kinds.Kind
-	is   module.Statement
+	is   confirm.Statement
 }
 
 func storeObject(in plan.Input) object { return object{kinds.Stores(), ofStore(in)} }

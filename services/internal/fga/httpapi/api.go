@@ -136,6 +136,15 @@ func (a *API) send(ctx context.Context, request any) (answer, error) {
 		return with(r, a.calls.Write(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ReadRequest:
 		return with(r, a.calls.Read(ctx, r.GetStoreId()).Body)
+	case *openfgav1.ReadChangesRequest:
+		call := a.calls.ReadChanges(ctx, r.GetStoreId()).ContinuationToken(r.GetContinuationToken())
+		if r.GetPageSize() != nil {
+			call = call.PageSize(r.GetPageSize().GetValue())
+		}
+		if r.GetStartTime() != nil {
+			call = call.StartTime(r.GetStartTime().AsTime())
+		}
+		return answered(call.Execute())
 	case *openfgav1.CheckRequest:
 		return with(r, a.calls.Check(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ListObjectsRequest:

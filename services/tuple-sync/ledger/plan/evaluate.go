@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -55,6 +56,7 @@ var (
 	errTwice     = errors.New("the same tuple is declared above with another condition: keep one of them")
 	errTooLarge  = errors.New("the object would become too large with its record in status.managedTuples: move tuples to another AuthorizationModel")
 	errDeleting  = errors.New("the object is being deleted")
+	errReserved  = errors.New("ReservedType: tuples of this type follow from roles, bindings, groups and users alone; use a PolicyBinding")
 	errOtherSays = errors.New("the same tuple is declared with another condition")
 )
 
@@ -148,6 +150,8 @@ func (e *Evaluation) decide(model *Model, claims map[tuple.ID]claim) {
 		_, there := recorded[t]
 		other, taken := claims[t.ID]
 		switch err := t.Validate(); {
+		case iam.OwnsObject(t.Object):
+			v.refuse(errReserved)
 		case err != nil:
 			v.refuse(err)
 		case twice:

@@ -53,6 +53,14 @@ func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
 	}
 }
 
+func TestNobodyDeclaresTuplesOfIAM(t *testing.T) {
+	back := tuple.Tuple{ID: tuple.ID{Object: "iam.miloapis.com/RoleBinding:1", Relation: "u", User: "iam.miloapis.com/InternalUser:u/eve"}}
+	p := Make(Input{StoreID: "S", Owners: []Owner{owner("a", back, t1)}, Model: testModel(t)})
+	if c := p.Actions[0].NextCondition; !slices.Equal(p.Write, []tuple.Tuple{t1}) || c.Reason != Invalid || !strings.Contains(c.Message, "ReservedType") {
+		t.Errorf("writes %v and says %+v", p.Write, c)
+	}
+}
+
 func TestWhileAnEarlierTextIsLiveWhatTakesAwayActsAndWhatGivesWaits(t *testing.T) {
 	o := owner("a", t1, t2).recorded("S", t1, t3)
 	o.Generation, o.ModuleLive, o.Outdated = 2, false, true

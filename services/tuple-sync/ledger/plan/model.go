@@ -43,6 +43,12 @@ func (m *Model) Refusing(refused map[tuple.Tuple]error) *Model {
 	return &Model{types: m.types, refused: all}
 }
 
+// Has tells whether the model has a type.
+func (m *Model) Has(typ string) bool {
+	_, ok := m.types.GetTypeDefinition(typ)
+	return ok
+}
+
 // Validate tells why a well-formed tuple cannot be in a store with this model. It is
 // OpenFGA's own judgement of what may be written: the one part of its API that judges
 // tuples without writing them is the check of a ListUsers request, whose contextual

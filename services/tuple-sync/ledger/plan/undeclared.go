@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -53,7 +54,7 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 	}
 	var found []Undeclared
 	for _, t := range held {
-		if _, ok := declared[t]; !ok {
+		if _, ok := declared[t]; !ok && !iam.OwnsObject(t.Object) {
 			found = append(found, undeclared(t, claims, recorders[t.ID], in.Model))
 		}
 	}

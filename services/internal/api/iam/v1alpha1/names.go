@@ -79,6 +79,15 @@ const (
 	LimitExceeded = "LimitExceeded"
 )
 
+// Reasons of [Observed]. The first is good.
+const (
+	Followed = "Followed"
+	// NotFollowed: bindings on single objects of the kind give nothing.
+	NotFollowed = "NotFollowed"
+	// Trusted: they do, whether or not there is such an object.
+	Trusted = "Trusted"
+)
+
 // Reasons of a Role.
 const (
 	InvalidPermissions          = "InvalidPermissions"

@@ -1,4 +1,6 @@
-package module
+// Package confirm asks the API server whether objects are as the bus tells: whoever can write to the bus
+// could tell of objects that nobody declared, so nothing is given on its word alone.
+package confirm
 
 import (
 	"context"
@@ -40,8 +42,8 @@ type objects interface {
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 }
 
-// NewConfirmer makes one that has heard of nothing.
-func NewConfirmer(v *view.View, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
+// New makes one that has heard of nothing.
+func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
 	c := &Confirmer{
 		cluster: cluster, api: api, view: v, log: log, known: lru.New(maxConfirmed),
 		contradicted: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -133,6 +135,9 @@ func (c *Confirmer) Learn(ctx context.Context, s Statement, now event.Change) er
 	c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradict(s.change)))
 	return fmt.Errorf("%s: %w", s.change.Key, reconcile.ErrStale)
 }
+
+// Known is of how many objects it is remembered what the API server said.
+func (c *Confirmer) Known() int { return c.known.Len() }
 
 func (c *Confirmer) contradict(o event.Change) error {
 	c.contradicted.WithLabelValues(o.Key.Resource).Inc()

@@ -1,0 +1,44 @@
+package fga
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// ReadObject reads the tuples of one object.
+func (c *Client) ReadObject(ctx context.Context, storeID, object string) ([]*openfgav1.Tuple, error) {
+	var all []*openfgav1.Tuple
+	for token := ""; ; {
+		answer, err := c.api.Read(ctx, &openfgav1.ReadRequest{
+			StoreId: storeID, PageSize: wrapperspb.Int32(pageSize), ContinuationToken: token,
+			TupleKey: &openfgav1.ReadRequestTupleKey{Object: object},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading tuples of %s in OpenFGA store %s: %w", object, storeID, err)
+		}
+		all = append(all, answer.GetTuples()...)
+		if token = answer.GetContinuationToken(); token == "" {
+			return all, nil
+		}
+	}
+}
+
+// ReadChanges reads what was written and deleted after a token, or since a time if there is none yet, at most
+// 100 at a time, the oldest first. The token that it returns is for what comes next, and is never empty once
+// there was a change.
+func (c *Client) ReadChanges(ctx context.Context, storeID, token string, since time.Time) ([]*openfgav1.TupleChange, string, error) {
+	request := &openfgav1.ReadChangesRequest{StoreId: storeID, PageSize: wrapperspb.Int32(pageSize), ContinuationToken: token}
+	if token == "" && !since.IsZero() {
+		request.StartTime = timestamppb.New(since)
+	}
+	answer, err := c.api.ReadChanges(ctx, request)
+	if err != nil {
+		return nil, "", fmt.Errorf("reading changes of OpenFGA store %s: %w", storeID, err)
+	}
+	return answer.GetChanges(), answer.GetContinuationToken(), nil
+}

@@ -1,0 +1,341 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/language/pkg/go/transformer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
+)
+
+const (
+	ns          = "default"
+	projectType = "resourcemanager.miloapis.com/Project"
+	orgType     = "resourcemanager.miloapis.com/Organization"
+	getProject  = "resourcemanager.miloapis.com/projects.get"
+	editProject = "resourcemanager.miloapis.com/projects.update"
+)
+
+// iamBed has an IAM store whose model is that of projects in organizations.
+type iamBed struct {
+	*bed
+
+	id string
+}
+
+func newIAMBed(t *testing.T) *iamBed {
+	t.Helper()
+	b := &iamBed{bed: newBed(t)}
+	b.register("organization", orgType, "organizations")
+	b.register("project", projectType, "projects", orgType)
+	b.Kube.Apply(t, kinds.Stores(), "iam", corev1alpha1.StoreSpec{CoreModule: "module entail\n\ntype cluster\n"})
+	id, err := b.hand.CreateStore(t.Context(), "iam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.id = id
+	b.remodel()
+	return b
+}
+
+func (b *iamBed) register(name, typ, plural string, parents ...string) {
+	b.T.Helper()
+	spec := iamv1alpha1.ProtectedResourceSpec{Plural: plural, Singular: name, Permissions: []string{"get", "update"}}
+	spec.ServiceRef.Name, spec.Kind, _ = strings.Cut(typ, "/")
+	for _, parent := range parents {
+		group, kind, _ := strings.Cut(parent, "/")
+		spec.ParentResources = append(spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: group, Kind: kind})
+	}
+	b.Kube.Apply(b.T, kinds.ProtectedResources(), name, spec)
+}
+
+// remodel does what store-sync does when ProtectedResources change.
+func (b *iamBed) remodel() {
+	b.T.Helper()
+	var all []*iamv1alpha1.ProtectedResource
+	for _, u := range b.List(kinds.ProtectedResources()).Items {
+		all = append(all, decode[iamv1alpha1.ProtectedResource](b.bed, u))
+	}
+	m, err := transformer.TransformDSLToProto("model\n  schema 1.1\ntype cluster\ntype user\ntype store\n  relations\n    define owner: [cluster, user]\n")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	m.SchemaVersion = "1.2"
+	for _, t := range iam.Register(all).Types() {
+		t.Metadata.Module = ""
+		m.TypeDefinitions = append(m.TypeDefinitions, t)
+	}
+	modelID, err := b.hand.WriteModel(b.T.Context(), b.id, m)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	b.rule(kinds.Stores(), "iam", corev1alpha1.ModelSynced, map[string]any{"storeId": b.id, "authorizationModelId": modelID})
+}
+
+// apply makes an object, with a namespace if its kind has any, and returns its metadata.
+func (b *iamBed) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta {
+	b.T.Helper()
+	metadata := map[string]any{"name": name}
+	if !kind.Global {
+		metadata["namespace"] = ns
+	}
+	object := map[string]any{"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": metadata}
+	if spec != nil {
+		object["spec"] = spec
+	}
+	patch, err := json.Marshal(object)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	u, err := b.Resource(kind).Namespace(namespaceOf(kind)).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
+		metav1.PatchOptions{FieldManager: "person", Force: new(true)})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return metav1.ObjectMeta{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID()}
+}
+
+func namespaceOf(kind kinds.Kind) string {
+	if kind.Global {
+		return ""
+	}
+	return ns
+}
+
+func (b *iamBed) remove(kind kinds.Kind, name string) {
+	b.T.Helper()
+	err := b.Resource(kind).Namespace(namespaceOf(kind)).Delete(b.T.Context(), name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		b.T.Fatal(err)
+	}
+}
+
+func (b *iamBed) user(name string) metav1.ObjectMeta {
+	return b.apply(kinds.Users(), name, iamv1alpha1.UserSpec{Email: name + "@example.com"})
+}
+
+func (b *iamBed) role(name string, inherits []string, permissions ...string) {
+	spec := iamv1alpha1.RoleSpec{IncludedPermissions: permissions, LaunchStage: "Beta"}
+	for _, other := range inherits {
+		spec.InheritedRoles = append(spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Name: other})
+	}
+	b.apply(kinds.IAMRoles(), name, spec)
+}
+
+func (b *iamBed) org(name string) metav1.ObjectMeta {
+	return b.apply(kinds.Organizations(), name, resourcemanagerv1alpha1.OrganizationSpec{Type: "Standard"})
+}
+
+func (b *iamBed) project(name, org string) metav1.ObjectMeta {
+	return b.apply(kinds.Projects(), name, resourcemanagerv1alpha1.ProjectSpec{
+		OwnerRef: resourcemanagerv1alpha1.OwnerReference{Kind: "Organization", Name: org},
+	})
+}
+
+func user(m metav1.ObjectMeta) iamv1alpha1.Subject {
+	return iamv1alpha1.Subject{Kind: "User", Name: m.Name, UID: string(m.UID)}
+}
+
+func group(m metav1.ObjectMeta) iamv1alpha1.Subject {
+	return iamv1alpha1.Subject{Kind: "Group", Name: m.Name, Namespace: m.Namespace, UID: string(m.UID)}
+}
+
+// on is one object, or without an object the whole kind.
+func on(typ string, object ...metav1.ObjectMeta) iamv1alpha1.ResourceSelector {
+	apiGroup, kind, _ := strings.Cut(typ, "/")
+	if len(object) == 0 {
+		return iamv1alpha1.ResourceSelector{ResourceKind: &iamv1alpha1.ResourceKind{APIGroup: apiGroup, Kind: kind}}
+	}
+	return iamv1alpha1.ResourceSelector{ResourceRef: &iamv1alpha1.ResourceReference{
+		APIGroup: apiGroup, Kind: kind, Name: object[0].Name, UID: string(object[0].UID),
+	}}
+}
+
+func (b *iamBed) bind(name, role string, on iamv1alpha1.ResourceSelector, subjects ...iamv1alpha1.Subject) {
+	b.T.Helper()
+	b.apply(kinds.PolicyBindings(), name, iamv1alpha1.PolicyBindingSpec{
+		RoleRef: iamv1alpha1.RoleReference{Name: role}, Subjects: subjects, ResourceSelector: on,
+	})
+}
+
+func (b *iamBed) join(name, user string, group metav1.ObjectMeta) {
+	b.T.Helper()
+	spec := iamv1alpha1.GroupMembershipSpec{UserRef: iamv1alpha1.UserReference{Name: user}}
+	spec.GroupRef.Name, spec.GroupRef.Namespace = group.Name, group.Namespace
+	b.apply(kinds.GroupMemberships(), name, spec)
+}
+
+// may asks OpenFGA whether a user has a permission on a project.
+func (b *iamBed) may(user, permission, project string) bool {
+	b.T.Helper()
+	object := iam.Object(projectType, "", project)
+	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
+		StoreId: b.id, TupleKey: &openfgav1.CheckRequestTupleKey{User: iam.User(user), Relation: iam.Relation(permission), Object: object},
+		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{User: iam.Root(projectType), Relation: "k", Object: object}}},
+		Consistency:      openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
+	})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return answer.GetAllowed()
+}
+
+func (b *iamBed) awaits(allowed bool, user, permission, project string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if b.may(user, permission, project) != allowed {
+			return fmt.Errorf("%s may %s %s: %v", user, permission, project, !allowed)
+		}
+		return nil
+	})
+}
+
+// ready waits until an object says so, or why not.
+func (b *iamBed) ready(kind kinds.Kind, name, reason string) []metav1.Condition {
+	b.T.Helper()
+	var conditions []metav1.Condition
+	testbed.Eventually(b.T, soon, func() error {
+		u, err := b.Resource(kind).Namespace(namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		var o struct {
+			Status struct {
+				Conditions []metav1.Condition `json:"conditions"`
+			} `json:"status"`
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
+			return err
+		}
+		conditions = o.Status.Conditions
+		c := meta.FindStatusCondition(conditions, iamv1alpha1.Ready)
+		if c == nil || c.Reason != reason || c.ObservedGeneration != u.GetGeneration() {
+			return fmt.Errorf("%s %s says %+v, want %s", kind.Kind, name, c, reason)
+		}
+		return nil
+	})
+	return conditions
+}
+
+// awaitAsked waits until the API server was asked more often than so.
+func (b *iamBed) awaitAsked(op string, before int) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if n := b.Kube.CallsByOp()[op]; n <= before {
+			return fmt.Errorf("%s was asked %d times", op, n)
+		}
+		return nil
+	})
+}
+
+func (b *iamBed) awaitNone(kind kinds.Kind, name string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		_, err := b.Resource(kind).Namespace(namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s is still there: %w", name, err)
+		}
+		return nil
+	})
+}
+
+const (
+	bound     = iamv1alpha1.ReconciliationSuccessful
+	belonging = iamv1alpha1.Reconciled
+)
+
+func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
+	b := newIAMBed(t)
+	b.Reflector()
+	b.serve()
+	alice, bob := b.user("alice"), b.user("bob")
+	b.user("carol")
+	org := b.org("acme")
+	web := b.project("web", "acme")
+	b.role("viewer", nil, getProject)
+	b.role("editor", []string{"viewer"}, editProject)
+	staff := b.apply(kinds.Groups(), "staff", nil)
+	b.join("carol-staff", "carol", staff)
+	b.bind("one", "viewer", on(projectType, web), user(alice))
+	b.bind("kind", "viewer", on(projectType), user(bob))
+	b.bind("parent", "editor", on(orgType, org), group(staff))
+	for _, name := range []string{"one", "kind", "parent"} {
+		b.ready(kinds.PolicyBindings(), name, bound)
+	}
+	b.ready(kinds.GroupMemberships(), "carol-staff", belonging)
+	b.ready(kinds.IAMRoles(), "editor", bound)
+	for _, q := range []struct {
+		user, permission string
+		want             bool
+	}{
+		{"alice", getProject, true},
+		{"alice", editProject, false},
+		{"bob", getProject, true},
+		{"bob", editProject, false},
+		{"carol", getProject, true},
+		{"carol", editProject, true},
+		{"nobody", getProject, false},
+	} {
+		if got := b.may(q.user, q.permission, "web"); got != q.want {
+			t.Errorf("%s may %s: %v", q.user, q.permission, got)
+		}
+	}
+	b.Settled()
+	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+}
+
+func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
+	b := newIAMBed(t)
+	b.register("widget", "a.example/Widget", "widgets")
+	b.remodel()
+	b.Reflector()
+	r := b.serve()
+	alice := b.user("alice")
+	b.role("viewer", nil, "a.example/widgets.get")
+	b.bind("one", "viewer", on("a.example/Widget", metav1.ObjectMeta{Name: "w", UID: "1"}), user(alice))
+	b.ready(kinds.PolicyBindings(), "one", iamv1alpha1.ResourceSelectorValidationFailed)
+	b.observed("widget", iamv1alpha1.NotFollowed)
+	b.observed("project", iamv1alpha1.Followed)
+	r.Stop()
+	b.serve(func(c *tuplesync.Config) { c.UnobservedTargets = "trust" })
+	b.ready(kinds.PolicyBindings(), "one", bound)
+	b.observed("widget", iamv1alpha1.Trusted)
+	if held := b.holds(b.id); !slices.ContainsFunc(held, func(t string) bool { return strings.HasPrefix(t, "a.example/Widget:w#b@") }) {
+		t.Errorf("the store holds %v", held)
+	}
+}
+
+// observed waits until a ProtectedResource says whether its objects are followed.
+func (b *iamBed) observed(name, reason string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		u, err := b.Resource(kinds.ProtectedResources()).Get(b.T.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		p := decode[iamv1alpha1.ProtectedResource](b.bed, *u)
+		if c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Observed); c == nil || c.Reason != reason {
+			return fmt.Errorf("%s says %+v, want %s", name, c, reason)
+		}
+		return nil
+	})
+}

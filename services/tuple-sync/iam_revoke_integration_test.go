@@ -1,0 +1,204 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// peopled is a bed where alice may get and update the project web by way of staff, and bob by himself.
+type peopled struct {
+	*iamBed
+
+	alice, bob, web, staff metav1.ObjectMeta
+}
+
+func newPeopled(t *testing.T) *peopled {
+	t.Helper()
+	b := &peopled{iamBed: newIAMBed(t)}
+	b.Reflector()
+	b.serve()
+	b.fill()
+	return b
+}
+
+// fill makes, or makes again, all that is declared.
+func (b *peopled) fill() {
+	b.T.Helper()
+	b.alice, b.bob = b.user("alice"), b.user("bob")
+	b.org("acme")
+	b.web = b.project("web", "acme")
+	b.staff = b.apply(kinds.Groups(), "staff", nil)
+	b.role("viewer", nil, getProject)
+	b.role("editor", []string{"viewer"}, editProject)
+	b.join("alice-staff", "alice", b.staff)
+	b.bind("staff", "editor", on(projectType, b.web), group(b.staff))
+	b.bind("bob", "editor", on(projectType, b.web), user(b.bob))
+	b.awaits(true, "alice", editProject, "web")
+	b.awaits(true, "alice", getProject, "web")
+	b.awaits(true, "bob", editProject, "web")
+	b.awaits(true, "bob", getProject, "web")
+}
+
+func (b *peopled) mayBoth(want bool, user string) {
+	b.T.Helper()
+	b.awaits(want, user, getProject, "web")
+	b.awaits(want, user, editProject, "web")
+}
+
+func TestWhateverIsTakenAwayTakesTheAccessAway(t *testing.T) {
+	b := newPeopled(t)
+	for _, step := range []struct {
+		what string
+		take func()
+		lost []string
+		kept []string
+	}{
+		{"a membership", func() { b.remove(kinds.GroupMemberships(), "alice-staff") }, []string{"alice"}, []string{"bob"}},
+		{"a group", func() { b.remove(kinds.Groups(), "staff") }, []string{"alice"}, []string{"bob"}},
+		{"a subject", func() { b.bind("bob", "editor", on(projectType, b.web), user(b.alice)) }, []string{"bob"}, []string{"alice"}},
+		{"a user", func() { b.remove(kinds.Users(), "bob") }, []string{"bob"}, []string{"alice"}},
+		{"a role", func() { b.remove(kinds.IAMRoles(), "editor") }, []string{"alice", "bob"}, nil},
+		{"a binding", func() { b.remove(kinds.PolicyBindings(), "bob") }, []string{"bob"}, []string{"alice"}},
+		{"a target", func() { b.remove(kinds.Projects(), "web") }, []string{"alice", "bob"}, nil},
+	} {
+		step.take()
+		for _, who := range step.lost {
+			b.mayBoth(false, who)
+		}
+		for _, who := range step.kept {
+			b.mayBoth(true, who)
+		}
+		for name, kind := range map[string]kinds.Kind{
+			"bob": kinds.PolicyBindings(), "staff": kinds.PolicyBindings(), "alice-staff": kinds.GroupMemberships(),
+		} {
+			b.remove(kind, name)
+		}
+		b.fill()
+	}
+	b.role("viewer", nil) // A permission of an inherited role.
+	b.awaits(false, "alice", getProject, "web")
+	b.awaits(false, "bob", getProject, "web")
+	b.awaits(true, "bob", editProject, "web")
+	b.inactive("bob")
+	b.awaits(false, "bob", editProject, "web")
+}
+
+func (b *iamBed) inactive(name string) {
+	b.T.Helper()
+	b.ApplyStatus("identity", kinds.Users(), name, map[string]any{"state": iamv1alpha1.Inactive})
+}
+
+func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
+	b := newPeopled(t)
+	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
+	b.remove(kinds.Users(), "alice")
+	b.awaits(false, "alice", editProject, "web")
+	b.user("alice")
+	b.ready(kinds.GroupMemberships(), "alice-staff", iamv1alpha1.ReferenceInvalid)
+	b.remove(kinds.Projects(), "web")
+	b.awaits(false, "bob", editProject, "web")
+	b.project("web", "acme")
+	b.ready(kinds.PolicyBindings(), "bob", iamv1alpha1.ResourceSelectorValidationFailed)
+	b.Settled()
+	if b.may("alice", editProject, "web") || b.may("bob", editProject, "web") {
+		t.Error("what was given to others of the same names is theirs")
+	}
+}
+
+func TestOverlappingBindingsDoNotTakeEachOthersGrants(t *testing.T) {
+	b := newPeopled(t)
+	b.bind("again", "editor", on(projectType, b.web), user(b.bob))
+	b.bind("narrower", "viewer", on(projectType, b.web), user(b.bob))
+	b.ready(kinds.PolicyBindings(), "again", bound)
+	b.ready(kinds.PolicyBindings(), "narrower", bound)
+	b.remove(kinds.PolicyBindings(), "bob")
+	b.Settled()
+	b.mayBoth(true, "bob")
+	b.remove(kinds.PolicyBindings(), "again")
+	b.awaits(false, "bob", editProject, "web")
+	b.Settled()
+	if !b.may("bob", getProject, "web") {
+		t.Error("another binding's grant was taken")
+	}
+}
+
+func TestTuplesOfOthersGoFromIAMAndStayElsewhere(t *testing.T) {
+	b := newPeopled(t)
+	b.Settled()
+	before := b.holds(b.id)
+	door := iam.GrantType + ":" + string(b.web.UID) + "/door#u@" + iam.User("eve")
+	foreign := "store:other#owner@user:eve"
+	b.write(b.id, []string{door, foreign}, []string{before[0]})
+	want := append(slices.Clone(before), foreign)
+	b.awaitTuples(b.id, want...)
+}
+
+// A message that whoever has stolen the watcher's rights on the bus publishes: eve is in bob's binding.
+func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
+	b := newPeopled(t)
+	b.ready(kinds.PolicyBindings(), "bob", bound)
+	eve := b.user("eve")
+	b.Settled()
+	key := event.Key{Cluster: "local", GroupResource: kinds.PolicyBindings().GroupResource, Namespace: ns, Name: "bob"}
+	stream, err := b.JS.Stream(t.Context(), topology.Changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := stream.GetLastMsgForSubject(t.Context(), topology.ChangeSubject(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := event.Unmarshal(key, last.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var forged iamv1alpha1.PolicyBinding
+	if err := json.Unmarshal(c.Object, &forged); err != nil {
+		t.Fatal(err)
+	}
+	forged.Spec.Subjects = append(forged.Spec.Subjects, user(eve))
+	version, err := strconv.Atoi(c.ResourceVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.ResourceVersion = strconv.Itoa(version + 1000)
+	if c.Object, err = json.Marshal(forged); err != nil {
+		t.Fatal(err)
+	}
+	data, err := c.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := b.Kube.CallsByOp()["GET /apis/iam.miloapis.com/v1alpha1/namespaces/default/policybindings/bob"]
+	if _, err := b.JS.Publish(t.Context(), topology.ChangeSubject(key), data); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitAsked("GET /apis/iam.miloapis.com/v1alpha1/namespaces/default/policybindings/bob", asked)
+	if b.may("eve", editProject, "web") || !b.may("bob", editProject, "web") {
+		t.Error("the bus gave access, or took it")
+	}
+}
+
+func TestPublishedFinalizersAreTakenOff(t *testing.T) {
+	b := newPeopled(t)
+	patch := []byte(`{"metadata":{"finalizers":["` + iamv1alpha1.RoleFinalizer + `"]}}`)
+	if _, err := b.Resource(kinds.IAMRoles()).Namespace(ns).Patch(t.Context(), "editor", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.remove(kinds.IAMRoles(), "editor")
+	b.mayBoth(false, "bob")
+	b.awaitNone(kinds.IAMRoles(), "editor")
+}

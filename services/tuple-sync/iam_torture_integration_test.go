@@ -1,0 +1,223 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestWhateverHappensTheIAMStoreHoldsWhatIsDeclared(t *testing.T) {
+	b := newIAMBed(t)
+	foreign := "store:other#owner@user:eve"
+	b.write(b.id, []string{foreign}, nil)
+	m := b.Reflector()
+	var f trouble
+	f.sometimes.Store(true)
+	b.OpenFGA.FailBefore(f.fault)
+	b.OpenFGA.FailAfter(f.fault)
+	b.Kube.FailBefore(f.fault)
+	b.Kube.FailAfter(f.fault)
+	r := b.serve()
+	pace := time.NewTicker(torturePace)
+	defer pace.Stop()
+	for i := range tortures {
+		<-pace.C
+		b.anything()
+		switch i % 100 {
+		case 20: // A crash, as far as anybody else can see.
+			f.cut.Store(true)
+			r.Stop()
+			f.cut.Store(false)
+			r = b.serve()
+		case 40:
+			m.Replay()
+		case 50: // The kind goes, and comes back.
+			b.remove(kinds.ProtectedResources(), "project")
+			b.remodel()
+		case 55:
+			b.OpenFGA.Stop()
+			b.OpenFGA.Start(t)
+			b.register("project", projectType, "projects", orgType)
+			b.remodel()
+		case 70:
+			b.NATS.Stop()
+			b.NATS.Start(t)
+		case 85:
+			b.wipe(m)
+		}
+	}
+	f.sometimes.Store(false)
+	testbed.Eventually(t, 3*soon, func() error { return b.follows(foreign) })
+	b.Settled()
+	if err := b.follows(foreign); err != nil {
+		t.Error(err)
+	}
+	b.Quiet("a replay", m.Replay)
+	b.Quiet("a restart with everything anew", func() {
+		r.Stop()
+		if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
+			t.Fatal(err)
+		}
+		b.serve()
+		b.Settled()
+		b.Resync(topology.TupleSync)
+	})
+}
+
+// anything does one thing that people do.
+func (b *iamBed) anything() {
+	b.T.Helper()
+	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, rand.IntN(4)) }
+	switch rand.IntN(10) {
+	case 0:
+		b.user(some("user"))
+	case 1:
+		b.project(some("project"), some("org"))
+	case 2:
+		b.org(some("org"))
+	case 3:
+		b.role(some("role"), []string{some("role")}, []string{getProject, editProject, "a.example/nothings.get"}[:rand.IntN(4)]...)
+	case 4:
+		b.apply(kinds.Groups(), some("group"), nil)
+	case 5:
+		b.join(some("member")+fmt.Sprint(rand.IntN(1000)), some("user"), metav1.ObjectMeta{Namespace: ns, Name: some("group")})
+	case 6, 7:
+		b.bindAny(some)
+	default:
+		of := []kinds.Kind{kinds.Users(), kinds.Projects(), kinds.Organizations(), kinds.IAMRoles(), kinds.Groups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
+		all := b.List(of[rand.IntN(len(of))])
+		if n := len(all.Items); n > 0 {
+			kind := of[slices.IndexFunc(of, func(k kinds.Kind) bool { return k.Kind == all.Items[0].GetKind() })]
+			b.remove(kind, all.Items[rand.IntN(n)].GetName())
+		}
+	}
+}
+
+// bindAny binds a role to whom there is, or makes a binding of somebody who is not there.
+func (b *iamBed) bindAny(some func(string) string) {
+	b.T.Helper()
+	subject := iamv1alpha1.Subject{Kind: "User", Name: "nobody", UID: "1"}
+	for kind, of := range map[string]kinds.Kind{"User": kinds.Users(), "Group": kinds.Groups()} {
+		if all := b.List(of).Items; len(all) > 0 {
+			o := all[rand.IntN(len(all))]
+			subject = iamv1alpha1.Subject{Kind: kind, Name: o.GetName(), Namespace: o.GetNamespace(), UID: string(o.GetUID())}
+		}
+	}
+	target := on(projectType)
+	if all := b.List(kinds.Projects()).Items; len(all) > 0 && rand.IntN(4) > 0 {
+		o := all[rand.IntN(len(all))]
+		target = on(projectType, metav1.ObjectMeta{Name: o.GetName(), UID: o.GetUID()})
+	}
+	b.bind(fmt.Sprintf("binding-%d", rand.IntN(1_000_000)), some("role"), target, subject)
+}
+
+// follows compares the store with what the objects come to, and wants every status to be about the present.
+func (b *iamBed) follows(others ...string) error {
+	b.T.Helper()
+	want := others
+	for _, t := range b.wanted() {
+		want = append(want, t.Object+"#"+t.Relation+"@"+t.User)
+	}
+	slices.Sort(want)
+	want = slices.Compact(want)
+	if got := b.holds(b.id); !slices.Equal(got, want) {
+		return fmt.Errorf("the store holds %d tuples, want %d:\n%v\n%v", len(got), len(want), got, want)
+	}
+	for _, u := range b.List(kinds.PolicyBindings()).Items {
+		o := decode[iamv1alpha1.PolicyBinding](b.bed, u)
+		if c := meta.FindStatusCondition(o.Status.Conditions, iamv1alpha1.Ready); c == nil || c.ObservedGeneration != o.Generation || c.Reason == iamv1alpha1.Unknown {
+			return fmt.Errorf("%s says %+v", o.Name, c)
+		}
+	}
+	return nil
+}
+
+// listed are the objects of a kind.
+func listed[T any](b *iamBed, kind kinds.Kind) (all []*T) {
+	b.T.Helper()
+	for _, u := range b.List(kind).Items {
+		all = append(all, decode[T](b.bed, u))
+	}
+	return all
+}
+
+// wanted are all tuples, by the pure function of what the API server has.
+func (b *iamBed) wanted() (all []iam.Tuple) {
+	b.T.Helper()
+	roles, groups := listed[iamv1alpha1.Role](b, kinds.IAMRoles()), listed[iamv1alpha1.Group](b, kinds.Groups())
+	bindings, memberships := listed[iamv1alpha1.PolicyBinding](b, kinds.PolicyBindings()), listed[iamv1alpha1.GroupMembership](b, kinds.GroupMemberships())
+	users := listed[iamv1alpha1.User](b, kinds.Users())
+	targets := map[string]iam.Target{}
+	for _, p := range listed[resourcemanagerv1alpha1.Project](b, kinds.Projects()) {
+		targets[iam.Object(projectType, "", p.Name)], _ = iam.TargetOfProject(p)
+	}
+	for _, o := range listed[resourcemanagerv1alpha1.Organization](b, kinds.Organizations()) {
+		targets[iam.Object(orgType, "", o.Name)], _ = iam.TargetOfObject(&o.ObjectMeta)
+	}
+	o := &iam.Objects{
+		Registry: iam.Register(listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources())),
+		Role: func(_, name string) *iamv1alpha1.Role {
+			return one(roles, func(r *iamv1alpha1.Role) bool { return r.Name == name })
+		},
+		RoleOf: func(object string) *iamv1alpha1.Role {
+			return one(roles, func(r *iamv1alpha1.Role) bool { return iam.RoleObject(r) == object })
+		},
+		Group: func(_, name string) *iamv1alpha1.Group {
+			return one(groups, func(g *iamv1alpha1.Group) bool { return g.Name == name })
+		},
+		GroupOf: func(object string) *iamv1alpha1.Group {
+			return one(groups, func(g *iamv1alpha1.Group) bool { return iam.GroupObject(g) == object })
+		},
+		User: func(name string) *iamv1alpha1.User {
+			return one(users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+		},
+		ServiceAccount: func(string) *iamv1alpha1.ServiceAccount { return nil },
+		Target:         func(object string) (iam.Target, bool) { target, ok := targets[object]; return target, ok },
+		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding {
+			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOf(b) != target })
+		},
+		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding {
+			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.GrantIndex(b) != index })
+		},
+		MembershipsOf: func(_, name string) []*iamv1alpha1.GroupMembership {
+			return slices.DeleteFunc(slices.Clone(memberships), func(m *iamv1alpha1.GroupMembership) bool { return m.Spec.GroupRef.Name != name })
+		},
+	}
+	for _, r := range roles {
+		all = append(all, o.Wanted(iam.RoleObject(r))...)
+		for _, b := range bindings {
+			all = append(all, o.Wanted(iam.Grant(r, iam.TargetOf(b)))...)
+		}
+	}
+	for _, g := range groups {
+		all = append(all, o.Wanted(iam.GroupObject(g))...)
+	}
+	for _, b := range bindings {
+		all = append(all, o.Wanted(iam.TargetOf(b))...)
+	}
+	for object := range targets {
+		all = append(all, o.Wanted(object)...)
+	}
+	return all
+}
+
+func one[T any](all []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i]
+	}
+	return nil
+}

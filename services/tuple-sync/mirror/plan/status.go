@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// permissionFormat is what a permission looks like: group/resource.verb.
+var permissionFormat = regexp.MustCompile(`^[^/]+/[^.]+\.[^.]+$`)
+
+// Role is what is to be said of a Role, and what it gives.
+func Role(o *iam.Objects, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
+	gives := o.Effective(r)
+	valid := condition.New(iamv1alpha1.PermissionsValid, true, iamv1alpha1.ValidationSuccessful, "every permission is one that some ProtectedResource has")
+	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.ReconciliationSuccessful, "who is bound to it has its permissions")
+	if len(gives.Unknown) > 0 {
+		var unknown []string
+		for _, permission := range gives.Unknown {
+			if !permissionFormat.MatchString(permission) {
+				permission += " (invalid format)"
+			}
+			unknown = append(unknown, permission)
+		}
+		valid = condition.New(valid.Type, false, iamv1alpha1.InvalidPermissions,
+			"Role contains invalid/undefined permissions: "+strings.Join(unknown, ", "))
+		ready = condition.New(ready.Type, false, iamv1alpha1.InvalidPermissions, valid.Message+"; the others are given")
+	}
+	if len(gives.Missing) > 0 {
+		var missing []string
+		for _, name := range gives.Missing {
+			namespace, name, _ := strings.Cut(name, "/")
+			missing = append(missing, fmt.Sprintf("inherited role '%s' not found in namespace '%s'", name, namespace))
+		}
+		ready = condition.New(ready.Type, false, iamv1alpha1.EffectivePermissionsError, strings.Join(missing, "; "))
+	}
+	return gives.All, []condition.Condition{valid, ready}
+}
+
+// PolicyBinding is what is to be said of one. What is wrong first is why it is not ready.
+func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Condition {
+	target := condition.New(iamv1alpha1.TargetValid, true, iamv1alpha1.ValidationSuccessful, "the target is there")
+	if reason := o.TargetReason(b); reason != "" {
+		target = condition.New(target.Type, false, reason, targetMessage(reason))
+	}
+	subjects := condition.New(iamv1alpha1.SubjectValid, true, iamv1alpha1.ValidationSuccessful, "every subject is there, or needs no object")
+	var invalid []string
+	acting := false
+	for _, s := range b.Spec.Subjects {
+		is, reason := o.Subject(s)
+		if acting = acting || is != ""; reason != "" {
+			invalid = append(invalid, fmt.Sprintf("%s/%s (%s)", s.Kind, s.Name, reason))
+		}
+	}
+	if len(invalid) > 0 {
+		subjects = condition.New(subjects.Type, false, iamv1alpha1.ValidationFailed, strings.Join(invalid, "; "))
+	}
+	role := condition.New(iamv1alpha1.RoleValid, true, iamv1alpha1.ValidationSuccessful, "the role is there")
+	if o.RoleOfBinding(b) == nil {
+		role = condition.New(role.Type, false, iamv1alpha1.RoleNotFoundForBinding,
+			fmt.Sprintf("there is no Role %s in namespace %s", b.Spec.RoleRef.Name, cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)))
+	}
+	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.ReconciliationSuccessful, "the subjects have the role on the target")
+	for _, why := range []struct {
+		condition.Condition
+
+		reason string
+	}{
+		{target, iamv1alpha1.ResourceSelectorValidationFailed},
+		{subjects, iamv1alpha1.SubjectValidationFailed},
+		{role, iamv1alpha1.RoleNotFoundForBinding},
+	} {
+		if !why.Holds() {
+			ready = condition.New(ready.Type, false, why.reason, why.Message)
+			break
+		}
+	}
+	if !subjects.Holds() && target.Holds() && role.Holds() && acting {
+		ready.Message += "; the others have the role"
+	}
+	return []condition.Condition{target, subjects, role, ready}
+}
+
+func targetMessage(reason string) string {
+	switch reason {
+	case iamv1alpha1.TargetNotFound:
+		return "there is no such object, or objects of its kind are not followed: the binding acts once it is there"
+	case iamv1alpha1.TargetUIDMismatch:
+		return "the object of this name has another uid: it is not the one that was meant"
+	}
+	return "no ProtectedResource in force registers this kind"
+}
+
+// GroupMembership is what is to be said of one.
+func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition.Condition {
+	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user is there")
+	if _, reason := o.Member(m); reason != "" {
+		message := "Reference not found: there is no User " + m.Spec.UserRef.Name
+		if reason == iamv1alpha1.UIDMismatch {
+			message = "the User of this name is another than the membership was made for: make it anew"
+		}
+		user = condition.New(user.Type, false, iamv1alpha1.ValidationFailed, message)
+	}
+	group := condition.New(iamv1alpha1.GroupRefValid, true, iamv1alpha1.ValidationSuccessful, "the group is there")
+	if g := o.Group(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name); g == nil || g.DeletionTimestamp != nil {
+		group = condition.New(group.Type, false, iamv1alpha1.ValidationFailed,
+			"Reference not found: there is no Group "+m.Spec.GroupRef.Namespace+"/"+m.Spec.GroupRef.Name)
+	}
+	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the user is a member of the group")
+	for _, ref := range []condition.Condition{user, group} {
+		if !ref.Holds() && ready.Holds() {
+			ready = condition.New(ready.Type, false, iamv1alpha1.ReferenceInvalid, ref.Message)
+		}
+	}
+	return []condition.Condition{user, group, ready}
+}
+
+// Observed is what is to be said of a ProtectedResource by who looks for targets.
+func Observed(followed, trusted bool) condition.Condition {
+	switch {
+	case followed:
+		return condition.New(iamv1alpha1.Observed, true, iamv1alpha1.Followed, "bindings on single objects are checked against these")
+	case trusted:
+		return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.Trusted,
+			"objects of this kind are not followed: bindings on single objects act whether or not these are there (--unobserved-targets=trust)")
+	}
+	return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.NotFollowed,
+		"objects of this kind are not followed: bindings on single ones give nothing, those on the kind or a parent do")
+}
+
+// Types are those of conditions.
+func Types(conditions []condition.Condition) (types []string) {
+	for _, c := range conditions {
+		types = append(types, c.Type)
+	}
+	return slices.Clip(types)
+}

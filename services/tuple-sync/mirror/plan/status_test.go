@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+func named(name, uid string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid)}
+}
+
+// world has a user, a group, two roles and a widget.
+func world() *iam.Objects {
+	widget := &iamv1alpha1.ProtectedResource{}
+	widget.Spec.ServiceRef.Name, widget.Spec.Kind, widget.Spec.Plural, widget.Spec.Permissions = "a.example", "Widget", "widgets", []string{"get"}
+	roles := map[string]*iamv1alpha1.Role{"viewer": {ObjectMeta: named("viewer", "1")}}
+	roles["viewer"].Spec.IncludedPermissions = []string{"a.example/widgets.get"}
+	return &iam.Objects{
+		Registry: iam.Register([]*iamv1alpha1.ProtectedResource{widget}),
+		Role:     func(_, name string) *iamv1alpha1.Role { return roles[name] },
+		Group: func(_, name string) *iamv1alpha1.Group {
+			return map[string]*iamv1alpha1.Group{"staff": {ObjectMeta: named("staff", "2")}}[name]
+		},
+		User: func(name string) *iamv1alpha1.User {
+			return map[string]*iamv1alpha1.User{"alice": {ObjectMeta: named("alice", "3")}}[name]
+		},
+		Target: func(object string) (iam.Target, bool) { return iam.Target{UID: "4"}, object == "a.example/Widget:w" },
+	}
+}
+
+// texts are conditions as type=status/reason.
+func texts(conditions []condition.Condition) map[string]string {
+	all := map[string]string{}
+	for _, c := range conditions {
+		all[c.Type] = string(c.Status) + "/" + c.Reason
+	}
+	return all
+}
+
+func want(t *testing.T, got []condition.Condition, want map[string]string) {
+	t.Helper()
+	is := texts(got)
+	for typ, text := range want {
+		if is[typ] != text {
+			t.Errorf("%s is %s, want %s", typ, is[typ], text)
+		}
+	}
+}
+
+func TestABindingSaysWhatIsWrongWithItByThePublishedNames(t *testing.T) {
+	alice := iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "3"}
+	w := &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Widget", Name: "w", UID: "4"}
+	for name, test := range map[string]struct {
+		edit func(*iamv1alpha1.PolicyBindingSpec)
+		want map[string]string
+	}{
+		"nothing": {func(*iamv1alpha1.PolicyBindingSpec) {}, map[string]string{
+			"TargetValid": "True/ValidationSuccessful", "SubjectValid": "True/ValidationSuccessful",
+			"RoleValid": "True/ValidationSuccessful", "Ready": "True/ReconciliationSuccessful",
+		}},
+		"the kind is not registered": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Kind = "Gadget" }, map[string]string{
+			"TargetValid": "False/ValidationFailed", "Ready": "False/ResourceSelectorValidationFailed",
+		}},
+		"the target is not there": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Name = "x" }, map[string]string{
+			"TargetValid": "False/TargetNotFound", "Ready": "False/ResourceSelectorValidationFailed",
+		}},
+		"the target is another": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.UID = "5" }, map[string]string{
+			"TargetValid": "False/TargetUIDMismatch", "Ready": "False/ResourceSelectorValidationFailed",
+		}},
+		"a subject is another": {func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].UID = "6" }, map[string]string{
+			"SubjectValid": "False/ValidationFailed", "Ready": "False/SubjectValidationFailed",
+		}},
+		"the role is not there": {func(s *iamv1alpha1.PolicyBindingSpec) { s.RoleRef.Name = "nobody" }, map[string]string{
+			"RoleValid": "False/RoleNotFoundForBinding", "Ready": "False/RoleNotFoundForBinding",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &iamv1alpha1.PolicyBinding{ObjectMeta: named("b", "b")}
+			ref := *w
+			b.Spec = iamv1alpha1.PolicyBindingSpec{
+				RoleRef: iamv1alpha1.RoleReference{Name: "viewer"}, Subjects: []iamv1alpha1.Subject{alice},
+				ResourceSelector: iamv1alpha1.ResourceSelector{ResourceRef: &ref},
+			}
+			test.edit(&b.Spec)
+			want(t, PolicyBinding(world(), b), test.want)
+		})
+	}
+}
+
+func TestABindingOnWhatNobodyFollowsActsWhereThatIsTrusted(t *testing.T) {
+	b := &iamv1alpha1.PolicyBinding{ObjectMeta: named("b", "b")}
+	b.Spec.RoleRef.Name, b.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:all"}}
+	b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Widget", Name: "unknown", UID: "9"}
+	o := world()
+	want(t, PolicyBinding(o, b), map[string]string{"Ready": "False/ResourceSelectorValidationFailed"})
+	o.Trusted = func(typ string) bool { return typ == "a.example/Widget" }
+	want(t, PolicyBinding(o, b), map[string]string{"Ready": "True/ReconciliationSuccessful"})
+	want(t, []condition.Condition{Observed(true, false)}, map[string]string{"Observed": "True/Followed"})
+	want(t, []condition.Condition{Observed(false, true)}, map[string]string{"Observed": "False/Trusted"})
+	want(t, []condition.Condition{Observed(false, false)}, map[string]string{"Observed": "False/NotFollowed"})
+}
+
+func TestARoleSaysWhatItGivesAndWhatNobodyKnows(t *testing.T) {
+	r := &iamv1alpha1.Role{ObjectMeta: named("r", "r")}
+	r.Spec.IncludedPermissions = []string{"b.example/nothings.get", "odd"}
+	r.Spec.InheritedRoles = []iamv1alpha1.ScopedRoleReference{{Name: "viewer"}}
+	effective, conditions := Role(world(), r)
+	if len(effective) != 3 {
+		t.Errorf("it gives %v", effective)
+	}
+	want(t, conditions, map[string]string{"PermissionsValid": "False/InvalidPermissions", "Ready": "False/InvalidPermissions"})
+	if m := conditions[0].Message; m != "Role contains invalid/undefined permissions: b.example/nothings.get, odd (invalid format)" {
+		t.Errorf("it says %q", m)
+	}
+	r.Spec.IncludedPermissions, r.Spec.InheritedRoles = nil, append(r.Spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Name: "gone"})
+	_, conditions = Role(world(), r)
+	want(t, conditions, map[string]string{"PermissionsValid": "True/ValidationSuccessful", "Ready": "False/EffectivePermissionsError"})
+	if m := conditions[1].Message; m != "inherited role 'gone' not found in namespace 'ns'" {
+		t.Errorf("it says %q", m)
+	}
+}
+
+func TestAMembershipSaysWhoIsMissing(t *testing.T) {
+	m := &iamv1alpha1.GroupMembership{ObjectMeta: named("m", "m")}
+	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", "ns"
+	want(t, GroupMembership(world(), m), map[string]string{
+		"UserRefValid": "True/ValidationSuccessful", "GroupRefValid": "True/ValidationSuccessful", "Ready": "True/Reconciled",
+	})
+	m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "before"}
+	want(t, GroupMembership(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+	m.Spec.UserRef.Name, m.Spec.GroupRef.Name = "alice", "nobody"
+	m.Status.User = nil
+	want(t, GroupMembership(world(), m), map[string]string{"GroupRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+}

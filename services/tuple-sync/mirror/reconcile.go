@@ -1,0 +1,195 @@
+package mirror
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// interval is how often the changes that others make in the store are looked for.
+const interval = time.Second
+
+// Config of a [Reconciler]. All fields are required.
+type Config struct {
+	State     *State
+	Confirmer *confirm.Confirmer
+	Cluster   Cluster
+	Status    *controller.StatusWriter
+	OpenFGA   OpenFGA
+	Writer    Writer
+	Models    Models
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer
+}
+
+// Cluster is what is needed of the API server beside statuses.
+type Cluster interface {
+	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+}
+
+// OpenFGA is what is needed of the server beside writing.
+type OpenFGA interface {
+	Reader
+	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
+}
+
+// Writer changes OpenFGA stores, and tells which additions the server refuses.
+type Writer interface {
+	Write(ctx context.Context, w tuple.Write) (refused map[tuple.Tuple]error, err error)
+}
+
+// Models finds authorization models; nil when a store has no such.
+type Models interface {
+	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
+}
+
+// Reconciler keeps the tuples of IAM, one [Key] at a time.
+type Reconciler struct {
+	Config
+
+	copy *mirrored
+	// swept is what all objects were last asked for by. Only the pass of the tail uses it.
+	swept basis
+	// undeclared counts the tuples of others that were removed.
+	undeclared prometheus.Counter
+}
+
+// New makes one.
+func New(cfg Config) *Reconciler {
+	r := &Reconciler{Config: cfg, copy: newMirrored(cfg.OpenFGA), undeclared: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "entail_undeclared_tuples_removed_total", Help: "Tuples of IAM's types that nobody declares, and that were removed from the IAM store.",
+	})}
+	cfg.Metrics.MustRegister(r.undeclared)
+	return r
+}
+
+// Pass is one reconciliation.
+type Pass struct {
+	Key      Key
+	Resync   bool
+	Reporter consume.Reporter
+	// Enqueue asks for further keys.
+	Enqueue func(priority int, keys ...Key)
+}
+
+// Keys lists what an object touches.
+func (r *Reconciler) Keys(k event.Key) []Key {
+	switch {
+	case k == r.State.store:
+		return []Key{{sort: tail}}
+	case k.Cluster != r.State.store.Cluster || r.State.kinds[k.GroupResource] == nil:
+		return nil
+	case k.GroupResource == kinds.ProtectedResources().GroupResource:
+		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
+	}
+	keys := []Key{{sort: spread, owner: k}, {sort: status, owner: k}}
+	for _, object := range r.State.own(k) {
+		keys = append(keys, Key{sort: tuples, object: object})
+	}
+	return keys
+}
+
+// Priority is that of a key: of objects, whether they lose something.
+func (r *Reconciler) Priority(k Key) int {
+	switch k.sort {
+	case spread:
+		return spreads
+	case status:
+		return statuses
+	case tuples:
+		return changes
+	case tail, none:
+	}
+	return changes
+}
+
+// Reconcile makes what a key stands for be as it is declared.
+func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
+	switch p.Key.sort {
+	case tail:
+		return r.tail(ctx, p)
+	case spread:
+		return r.spread(ctx, p)
+	case tuples:
+		return r.sync(ctx, p)
+	case status:
+		return r.status(ctx, p)
+	case none:
+	}
+	return nil
+}
+
+// snapshot is what a pass decides from: the store, its model, and the objects by these.
+type snapshot struct {
+	of      basis
+	model   *plan.Model
+	objects *iam.Objects
+	says    confirm.Statement
+	store   event.Change
+}
+
+// snapshot is that of now, with a copy that is one of this store, and fresh.
+func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
+	n, err := r.declared(ctx)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	return n, r.copy.refresh(ctx, n.of.storeID)
+}
+
+// declared is what follows from objects, whatever the store holds; nil if there is no store or no model.
+func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
+	store, known := r.State.where()
+	if !known {
+		return nil, nil //nolint:nilnil // That there is none is an answer.
+	}
+	n := &snapshot{of: r.State.basis(store), says: storeSays(store), store: store.Change}
+	var err error
+	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); n.model == nil || err != nil {
+		return nil, err
+	}
+	n.objects = r.State.objects(n.of, n.model)
+	return n, nil
+}
+
+// difference is what an object lacks, as far as the model knows it, and what it has too much.
+func (r *Reconciler) difference(n *snapshot, object string, has edges) (add, remove []iam.Tuple) {
+	wanted := map[edge]bool{}
+	for _, t := range n.objects.Wanted(object) {
+		e := edge{t.Relation, t.User}
+		wanted[e] = true
+		if _, ok := has[e]; !ok && r.copy.takes(t, n.of.modelID) && n.model.Validate(convert(t)) == nil {
+			add = append(add, t)
+		}
+	}
+	for e := range has {
+		if !wanted[e] {
+			remove = append(remove, iam.Tuple{User: e.user, Relation: e.relation, Object: object})
+		}
+	}
+	return add, remove
+}
+
+func convert(t iam.Tuple) tuple.Tuple {
+	return tuple.Tuple{ID: tuple.ID{Object: t.Object, Relation: t.Relation, User: t.User}}
+}
+
+func convertAll(tuples []iam.Tuple) []tuple.Tuple {
+	all := make([]tuple.Tuple, len(tuples))
+	for i, t := range tuples {
+		all[i] = convert(t)
+	}
+	return all
+}

@@ -1,0 +1,151 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// own are the objects of OpenFGA that hold what a declared object says, living or not.
+func (s *State) own(k event.Key) []string {
+	var objects []string
+	switch k.GroupResource {
+	case kinds.PolicyBindings().GroupResource:
+		for _, b := range s.bindings.ever(k) {
+			objects = append(objects, s.ofBinding(b)...)
+		}
+	case kinds.IAMRoles().GroupResource:
+		for _, r := range s.roles.ever(k) {
+			objects = append(objects, iam.RoleObject(r))
+		}
+	case kinds.Groups().GroupResource:
+		for _, g := range s.groups.ever(k) {
+			objects = append(objects, iam.GroupObject(g))
+		}
+	case kinds.GroupMemberships().GroupResource:
+		for _, m := range s.memberships.ever(k) {
+			for _, g := range s.groups.ever(s.groups.key(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
+				objects = append(objects, iam.GroupObject(g))
+			}
+		}
+	}
+	if f, _ := s.kinds[k.GroupResource].last(k); f.object != "" {
+		objects = append(objects, f.object)
+	}
+	return objects
+}
+
+// ofBinding are its target, and its grants by all roles that have, or had, the name.
+func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
+	target := iam.TargetOf(b)
+	objects := []string{target}
+	for _, r := range s.roles.ever(s.roles.key(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
+		objects = append(objects, iam.Grant(r, target))
+	}
+	return objects
+}
+
+// dependents are the declared objects that depend on another one, beside itself.
+func (s *State) dependents(k event.Key) []event.Key {
+	f, _ := s.kinds[k.GroupResource].last(k)
+	if f.meta == nil {
+		return nil
+	}
+	keys := map[event.Key]bool{}
+	bindings := func(index, value string) {
+		for _, b := range s.bindings.by(index, value) {
+			keys[b.Key] = true
+		}
+	}
+	bindings(byTarget, f.object)
+	for _, kind := range s.kinds {
+		for _, owned := range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {
+			keys[owned.change.Key] = true
+		}
+	}
+	switch k.GroupResource {
+	case kinds.IAMRoles().GroupResource:
+		bindings(byRole, path(k.Namespace, k.Name))
+		s.heirs(path(k.Namespace, k.Name), keys)
+	case kinds.Users().GroupResource:
+		bindings(bySubject, subjectIndex(iamv1alpha1.UserKind, "", k.Name))
+		for _, m := range s.memberships.by(byUser, k.Name) {
+			keys[m.Key] = true
+		}
+	case kinds.IAMServiceAccounts().GroupResource:
+		bindings(bySubject, subjectIndex(iamv1alpha1.ServiceAccountKind, "", k.Name))
+	case kinds.Groups().GroupResource:
+		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))
+		for _, m := range s.memberships.by(byGroup, path(k.Namespace, k.Name)) {
+			keys[m.Key] = true
+		}
+	}
+	delete(keys, k)
+	all := make([]event.Key, 0, len(keys))
+	for key := range keys {
+		all = append(all, key)
+	}
+	return all
+}
+
+// heirs adds the roles that inherit one, directly or by others.
+func (s *State) heirs(role string, keys map[event.Key]bool) {
+	for _, heir := range s.roles.by(byRole, role) {
+		if !keys[heir.Key] {
+			keys[heir.Key] = true
+			s.heirs(path(heir.Key.Namespace, heir.Key.Name), keys)
+		}
+	}
+}
+
+// spread asks for all that depends on a declared object, and lets it go if other software holds it that is gone.
+func (r *Reconciler) spread(ctx context.Context, p Pass) error {
+	if err := r.letGo(ctx, p); err != nil {
+		return err
+	}
+	n, err := r.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range r.State.dependents(p.Key.owner) {
+		if n != nil {
+			r.enqueue(n, p, r.State.own(k))
+		}
+		p.Enqueue(statuses, Key{sort: status, owner: k})
+	}
+	if n != nil {
+		r.enqueue(n, p, r.State.own(p.Key.owner))
+	}
+	return nil
+}
+
+// finalizers are those of software that is gone, by kind.
+func finalizers() map[event.GroupResource]string {
+	return map[event.GroupResource]string{
+		kinds.IAMRoles().GroupResource: iamv1alpha1.RoleFinalizer, kinds.PolicyBindings().GroupResource: iamv1alpha1.PolicyBindingFinalizer,
+		kinds.GroupMemberships().GroupResource: iamv1alpha1.GroupMembershipFinalizer, kinds.Users().GroupResource: iamv1alpha1.SystemGroupFinalizer,
+		kinds.IAMServiceAccounts().GroupResource: iamv1alpha1.SystemGroupFinalizer, kinds.Projects().GroupResource: resourcemanagerv1alpha1.HierarchyFinalizer,
+	}
+}
+
+// letGo takes off the finalizer of an object that software holds which is gone. OpenFGA holds nothing for one in deletion.
+func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
+	k := p.Key.owner
+	kind, _ := kinds.Of(k.GroupResource)
+	finalizer := finalizers()[k.GroupResource]
+	f, live := r.State.kinds[k.GroupResource].last(k)
+	if !live || finalizer == "" || !slices.Contains(f.meta.Finalizers, finalizer) {
+		return nil
+	}
+	now, err := r.Cluster.RemoveFinalizer(ctx, kind, f.change, finalizer)
+	if err != nil {
+		return err
+	}
+	return p.Reporter.Wrote(ctx, f.change, now)
+}

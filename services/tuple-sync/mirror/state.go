@@ -1,0 +1,255 @@
+package mirror
+
+import (
+	"cmp"
+	"sync"
+	"sync/atomic"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// Indexes of single kinds.
+const (
+	// byRole finds bindings by their role, and roles by those that they inherit.
+	byRole = "role"
+	// bySubject finds bindings by a subject.
+	bySubject = "subject"
+	// byTarget and byGrant find bindings by what they are on, and by role and target.
+	byTarget = "target"
+	byGrant  = "grant"
+	// byGroup and byUser find memberships.
+	byGroup = "group"
+	byUser  = "user"
+	// itself finds roles and groups by what stands for them in OpenFGA.
+	itself = "itself"
+)
+
+// State is what the view says of IAM.
+type State struct {
+	store  event.Key
+	stores *view.Table[corev1alpha1.Store]
+
+	resources     *table[iamv1alpha1.ProtectedResource, *iamv1alpha1.ProtectedResource]
+	roles         *table[iamv1alpha1.Role, *iamv1alpha1.Role]
+	bindings      *table[iamv1alpha1.PolicyBinding, *iamv1alpha1.PolicyBinding]
+	groups        *table[iamv1alpha1.Group, *iamv1alpha1.Group]
+	memberships   *table[iamv1alpha1.GroupMembership, *iamv1alpha1.GroupMembership]
+	users         *table[iamv1alpha1.User, *iamv1alpha1.User]
+	accounts      *table[iamv1alpha1.ServiceAccount, *iamv1alpha1.ServiceAccount]
+	organizations *table[resourcemanagerv1alpha1.Organization, *resourcemanagerv1alpha1.Organization]
+	projects      *table[resourcemanagerv1alpha1.Project, *resourcemanagerv1alpha1.Project]
+	// kinds are all of them.
+	kinds map[event.GroupResource]followed
+	// trust lets bindings on objects of kinds that nobody follows act.
+	trust bool
+
+	// revision counts changes of ProtectedResources.
+	revision atomic.Uint64
+	registry cache
+}
+
+// cache keeps what follows from ProtectedResources.
+type cache struct {
+	mu       sync.Mutex
+	of       basis
+	registry *iam.Registry
+}
+
+// basis is what all tuples depend on.
+type basis struct {
+	storeID, modelID string
+	revision         uint64
+}
+
+// IAM says whose IAM is kept.
+type IAM struct {
+	// Store is the name of the IAM store in Cluster.
+	Cluster, Store string
+	// Trust lets bindings act whose target nobody can look for, because objects of its kind are not followed.
+	Trust bool
+}
+
+// NewState declares the tables in v.
+func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], of IAM) *State {
+	cluster := of.Cluster
+	s := &State{trust: of.Trust, stores: stores, store: event.Key{Cluster: cluster, GroupResource: kinds.Stores().GroupResource, Name: of.Store}}
+	s.resources = register(v, config[iamv1alpha1.ProtectedResource]{
+		kind: kinds.ProtectedResources(), cluster: cluster, matters: func(p *iamv1alpha1.ProtectedResource) (_, _ any) { return p.Spec, nil },
+	})
+	s.roles = register(v, config[iamv1alpha1.Role]{
+		kind: kinds.IAMRoles(), cluster: cluster, matters: func(r *iamv1alpha1.Role) (_, _ any) { return r.Spec, nil },
+		indexes: map[string]func(*iamv1alpha1.Role) []string{
+			itself: func(r *iamv1alpha1.Role) []string { return []string{iam.RoleObject(r)} },
+			byRole: func(r *iamv1alpha1.Role) (inherited []string) {
+				for _, ref := range r.Spec.InheritedRoles {
+					inherited = append(inherited, path(cmp.Or(ref.Namespace, r.Namespace), ref.Name))
+				}
+				return inherited
+			},
+		},
+	})
+	s.bindings = register(v, config[iamv1alpha1.PolicyBinding]{
+		kind: kinds.PolicyBindings(), cluster: cluster, matters: func(b *iamv1alpha1.PolicyBinding) (_, _ any) { return b.Spec, nil },
+		indexes: map[string]func(*iamv1alpha1.PolicyBinding) []string{
+			byTarget: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.TargetOf(b)} },
+			byGrant:  func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.GrantIndex(b)} },
+			byRole: func(b *iamv1alpha1.PolicyBinding) []string {
+				return []string{path(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)}
+			},
+			bySubject: func(b *iamv1alpha1.PolicyBinding) (subjects []string) {
+				for _, subject := range b.Spec.Subjects {
+					subjects = append(subjects, subjectIndex(subject.Kind, subject.Namespace, subject.Name))
+				}
+				return subjects
+			},
+		},
+	})
+	s.registerSubjects(v, cluster)
+	s.organizations = register(v, config[resourcemanagerv1alpha1.Organization]{
+		kind: kinds.Organizations(), cluster: cluster, matters: func(*resourcemanagerv1alpha1.Organization) (_, _ any) { return nil, nil },
+	})
+	s.projects = register(v, config[resourcemanagerv1alpha1.Project]{
+		kind: kinds.Projects(), cluster: cluster, target: iam.TargetOfProject,
+		matters: func(p *resourcemanagerv1alpha1.Project) (_, _ any) { return p.Spec, nil },
+	})
+	s.kinds = map[event.GroupResource]followed{
+		kinds.ProtectedResources().GroupResource: s.resources, kinds.IAMRoles().GroupResource: s.roles,
+		kinds.PolicyBindings().GroupResource: s.bindings, kinds.Groups().GroupResource: s.groups,
+		kinds.GroupMemberships().GroupResource: s.memberships, kinds.Users().GroupResource: s.users,
+		kinds.IAMServiceAccounts().GroupResource: s.accounts, kinds.Organizations().GroupResource: s.organizations,
+		kinds.Projects().GroupResource: s.projects,
+	}
+	v.OnReload(func() { s.revision.Add(1) })
+	v.OnChange(func(k event.Key) {
+		if k.GroupResource == kinds.ProtectedResources().GroupResource {
+			s.revision.Add(1)
+		}
+	})
+	return s
+}
+
+// registerSubjects declares who can be granted something.
+func (s *State) registerSubjects(v *view.View, cluster string) {
+	s.groups = register(v, config[iamv1alpha1.Group]{
+		kind: kinds.Groups(), cluster: cluster, matters: func(*iamv1alpha1.Group) (_, _ any) { return nil, nil },
+		indexes: map[string]func(*iamv1alpha1.Group) []string{
+			itself: func(g *iamv1alpha1.Group) []string { return []string{iam.GroupObject(g)} },
+		},
+	})
+	s.memberships = register(v, config[iamv1alpha1.GroupMembership]{
+		kind: kinds.GroupMemberships(), cluster: cluster,
+		matters: func(m *iamv1alpha1.GroupMembership) (_, _ any) { return m.Spec, m.Status.User },
+		indexes: map[string]func(*iamv1alpha1.GroupMembership) []string{
+			byGroup: func(m *iamv1alpha1.GroupMembership) []string {
+				return []string{path(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)}
+			},
+			byUser: func(m *iamv1alpha1.GroupMembership) []string { return []string{m.Spec.UserRef.Name} },
+		},
+	})
+	s.users = register(v, config[iamv1alpha1.User]{
+		kind: kinds.Users(), cluster: cluster, matters: func(u *iamv1alpha1.User) (_, _ any) { return u.Status.State, nil },
+	})
+	s.accounts = register(v, config[iamv1alpha1.ServiceAccount]{
+		kind: kinds.IAMServiceAccounts(), cluster: cluster, matters: func(a *iamv1alpha1.ServiceAccount) (_, _ any) { return a.Spec, nil },
+	})
+}
+
+func path(namespace, name string) string { return namespace + "/" + name }
+
+// subjectIndex is the same for all that name the same subject. Users and accounts of IAM have no namespace.
+func subjectIndex(kind, namespace, name string) string {
+	if kind == iamv1alpha1.UserKind {
+		namespace = ""
+	}
+	return kind + "/" + path(namespace, name)
+}
+
+// where is the IAM store with its model, as the Store says.
+func (s *State) where() (o view.Object[corev1alpha1.Store], known bool) {
+	o, ok := s.stores.Get(s.store)
+	return o, ok && o.Value.DeletionTimestamp == nil && o.Value.Status.StoreID != "" && o.Value.Status.AuthorizationModelID != ""
+}
+
+// basis is what tuples depend on now.
+func (s *State) basis(o view.Object[corev1alpha1.Store]) basis {
+	return basis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load()}
+}
+
+// objects are all that is declared, by what of it the model knows: a kind without a type there is not registered.
+func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
+	return &iam.Objects{
+		Registry: s.registered(of, model),
+		Role:     s.roles.get, Group: s.groups.get,
+		User:           func(name string) *iamv1alpha1.User { return s.users.get("", name) },
+		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.get("", name) },
+		Target: func(object string) (iam.Target, bool) {
+			f, ok := s.at(object)
+			return f.target, ok && f.alive
+		},
+		Trusted:    func(typ string) bool { return s.trust && !s.follows(typ) },
+		RoleOf:     func(object string) *iamv1alpha1.Role { return first(s.roles.values(itself, object)) },
+		GroupOf:    func(object string) *iamv1alpha1.Group { return first(s.groups.values(itself, object)) },
+		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.values(byTarget, target) },
+		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding { return s.bindings.values(byGrant, index) },
+		MembershipsOf: func(ns, name string) []*iamv1alpha1.GroupMembership {
+			return s.memberships.values(byGroup, path(ns, name))
+		},
+	}
+}
+
+func first[T any](all []*T) *T {
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
+}
+
+// follows says whether objects of a type are known.
+func (s *State) follows(typ string) bool {
+	for _, kind := range kinds.IAM() {
+		if iam.Type(kind.Group, kind.Kind) == typ {
+			return true
+		}
+	}
+	return false
+}
+
+// at finds what an object of OpenFGA is as a target.
+func (s *State) at(object string) (found, bool) {
+	for _, kind := range s.kinds {
+		if f, ok := kind.at(object); ok {
+			return f, true
+		}
+	}
+	return found{}, false
+}
+
+func (s *State) registered(of basis, model *plan.Model) *iam.Registry {
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	if s.registry.registry == nil || s.registry.of != of {
+		var known []*iamv1alpha1.ProtectedResource
+		for _, o := range s.resources.rows.All() {
+			if o.Key.Cluster == s.store.Cluster && model.Has(iam.Type(o.Value.Spec.ServiceRef.Name, o.Value.Spec.Kind)) {
+				known = append(known, o.Value)
+			}
+		}
+		s.registry.of, s.registry.registry = of, iam.Register(known)
+	}
+	return s.registry.registry
+}
+
+// storeSays states which OpenFGA store and model are the IAM store's.
+func storeSays(o view.Object[corev1alpha1.Store]) confirm.Statement {
+	return confirm.NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
+		return s.DeletionTimestamp, []any{s.Status.StoreID, s.Status.AuthorizationModelID}
+	})
+}

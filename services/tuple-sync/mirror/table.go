@@ -1,0 +1,193 @@
+package mirror
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// Indexes that the tables of all kinds have.
+const (
+	// byObject finds by the object of OpenFGA that one is as a target.
+	byObject = "object"
+	// byOwner finds what belongs to an owner.
+	byOwner = "owner"
+)
+
+// found is a declared object of whatever kind.
+type found struct {
+	change event.Change
+	// object is its name in OpenFGA as a target.
+	object string
+	meta   *metav1.ObjectMeta
+	target iam.Target
+	alive  bool
+	// says is what is decided from it.
+	says confirm.Statement
+}
+
+// followed are the objects of some kind.
+type followed interface {
+	last(k event.Key) (o found, live bool)
+	at(object string) (found, bool)
+	ownedBy(owner string) []found
+	all() []found
+}
+
+// object is what all kinds have in common.
+type object[T any] interface {
+	*T
+	metav1.ObjectMetaAccessor
+}
+
+// table has the objects of one kind that are of this cluster.
+type table[T any, P object[T]] struct {
+	cfg  config[T]
+	rows *view.Table[T]
+}
+
+// config says what matters of a kind.
+type config[T any] struct {
+	kind    kinds.Kind
+	cluster string
+	// target is what it is to those that have it as a target or a parent.
+	target func(*T) (iam.Target, bool)
+	// matters are the fields that decisions depend on; see [confirm.NewStatement].
+	matters func(*T) (declared, recorded any)
+	indexes map[string]func(*T) []string
+}
+
+func metaOf[T any, P object[T]](value *T) *metav1.ObjectMeta {
+	m, _ := P(value).GetObjectMeta().(*metav1.ObjectMeta)
+	return m
+}
+
+// register declares a table.
+func register[T any, P object[T]](v *view.View, c config[T]) *table[T, P] {
+	if c.target == nil {
+		c.target = func(value *T) (iam.Target, bool) { return iam.TargetOfObject(metaOf[T, P](value)) }
+	}
+	t := &table[T, P]{cfg: c}
+	indexes := map[string]func(*T) []string{
+		byObject: func(value *T) []string { return []string{t.object(value)} },
+		byOwner: func(value *T) (owners []string) {
+			target, _ := c.target(value)
+			for _, o := range target.Owners {
+				owners = append(owners, ownerIndex(o.Type, o.Name))
+			}
+			return owners
+		},
+	}
+	maps.Copy(indexes, c.indexes)
+	t.rows = view.Register(v, c.kind, indexes)
+	return t
+}
+
+func ownerIndex(typ, name string) string { return typ + ":" + name }
+
+func (t *table[T, P]) object(value *T) string {
+	m := metaOf[T, P](value)
+	return iam.Object(iam.Type(t.cfg.kind.Group, t.cfg.kind.Kind), m.Namespace, m.Name)
+}
+
+// by lists the living of this cluster, ordered by key.
+func (t *table[T, P]) by(index, value string) []view.Object[T] {
+	var mine []view.Object[T]
+	for _, o := range t.rows.By(index, value) {
+		if o.Key.Cluster == t.cfg.cluster {
+			mine = append(mine, o)
+		}
+	}
+	return mine
+}
+
+// values are what is found by an index.
+func (t *table[T, P]) values(index, value string) []*T {
+	var all []*T
+	for _, o := range t.by(index, value) {
+		all = append(all, o.Value)
+	}
+	return all
+}
+
+// get finds a living one by its name; nil if there is none.
+func (t *table[T, P]) get(namespace, name string) *T {
+	o, _ := t.rows.Get(t.key(namespace, name))
+	return o.Value
+}
+
+func (t *table[T, P]) key(namespace, name string) event.Key {
+	return event.Key{Cluster: t.cfg.cluster, GroupResource: t.cfg.kind.GroupResource, Namespace: namespace, Name: name}
+}
+
+// ever are the states of all that have, or had, a name, the living one first.
+func (t *table[T, P]) ever(k event.Key) (all []*T) {
+	if o, ok := t.rows.Get(k); ok {
+		all = append(all, o.Value)
+	}
+	for _, o := range t.rows.Gone(k) {
+		if o.Value != nil {
+			all = append(all, o.Value)
+		}
+	}
+	return all
+}
+
+func (t *table[T, P]) found(o view.Object[T]) found {
+	f := found{change: o.Change, object: t.object(o.Value), meta: metaOf[T, P](o.Value), says: t.statement(o)}
+	f.target, f.alive = t.cfg.target(o.Value)
+	return f
+}
+
+func (t *table[T, P]) statement(o view.Object[T]) confirm.Statement {
+	return confirm.NewStatement(o, func(value *T) (declared, recorded any) {
+		declared, recorded = t.cfg.matters(value)
+		m := metaOf[T, P](value)
+		return []any{m.CreationTimestamp, m.DeletionTimestamp, m.OwnerReferences, declared}, recorded
+	})
+}
+
+// stated says of a living one what is decided from it.
+func (t *table[T, P]) stated(namespace, name string) []confirm.Statement {
+	if o, ok := t.rows.Get(t.key(namespace, name)); ok {
+		return []confirm.Statement{t.statement(o)}
+	}
+	return nil
+}
+
+func (t *table[T, P]) last(k event.Key) (found, bool) {
+	o, live := t.rows.Last(k)
+	if o.Value == nil || k.Cluster != t.cfg.cluster {
+		return found{}, false
+	}
+	return t.found(o), live
+}
+
+func (t *table[T, P]) at(object string) (found, bool) {
+	for _, o := range t.by(byObject, object) {
+		return t.found(o), true
+	}
+	return found{}, false
+}
+
+func (t *table[T, P]) ownedBy(owner string) (all []found) {
+	for _, o := range t.by(byOwner, owner) {
+		all = append(all, t.found(o))
+	}
+	return all
+}
+
+func (t *table[T, P]) all() (all []found) {
+	for _, o := range t.rows.All() {
+		if o.Key.Cluster == t.cfg.cluster {
+			all = append(all, t.found(o))
+		}
+	}
+	return all
+}
