@@ -18,9 +18,10 @@ import (
 
 const resourceManager = "resourcemanager.miloapis.com"
 
-// declare makes an object of the first version of its kind, and gives its UID.
-func declare(t *testing.T, objects dynamic.Interface, group, kind, name string, spec map[string]any) (uid string) {
+// declare makes an object of the first version of its "group/Kind", and gives its UID.
+func declare(t *testing.T, objects dynamic.Interface, typ, name string, spec map[string]any) (uid string) {
 	t.Helper()
+	group, kind, _ := strings.Cut(typ, "/")
 	gv := schema.GroupVersion{Group: group, Version: "v1alpha1"}
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": gv.String(), "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
@@ -48,13 +49,13 @@ func TestWhoMayDoWhatFollowsFromBindings(t *testing.T) {
 		if kind == "Project" {
 			spec["parentResources"] = []any{map[string]any{"apiGroup": resourceManager, "kind": "Organization"}}
 		}
-		declare(t, objects, iam, "ProtectedResource", strings.ToLower(kind), spec)
+		declare(t, objects, iam+"/ProtectedResource", strings.ToLower(kind), spec)
 	}
-	acme := declare(t, objects, resourceManager, "Organization", "acme", map[string]any{"type": "Standard"})
-	declare(t, objects, resourceManager, "Project", "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := declare(t, objects, iam, "User", "alice", map[string]any{"email": "alice@example.com"})
-	declare(t, objects, iam, "Role", "reader", map[string]any{"launchStage": "Beta", "includedPermissions": []any{resourceManager + "/projects.get"}})
-	declare(t, objects, iam, "PolicyBinding", "on-acme", map[string]any{
+	acme := declare(t, objects, resourceManager+"/Organization", "acme", map[string]any{"type": "Standard"})
+	declare(t, objects, resourceManager+"/Project", "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := declare(t, objects, iam+"/User", "alice", map[string]any{"email": "alice@example.com"})
+	declare(t, objects, iam+"/Role", "reader", map[string]any{"launchStage": "Beta", "includedPermissions": []any{resourceManager + "/projects.get"}})
+	declare(t, objects, iam+"/PolicyBinding", "on-acme", map[string]any{
 		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{map[string]any{"kind": "User", "name": "alice", "uid": alice}},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{
 			"apiGroup": resourceManager, "kind": "Organization", "name": "acme", "uid": acme,

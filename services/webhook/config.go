@@ -15,17 +15,27 @@ type Config struct {
 	service.Config
 	// Store is the name of the Store that has the model of IAM.
 	Store string
+	// UnobservedTargets is what becomes of bindings on objects of kinds that nobody follows: refuse or trust.
+	UnobservedTargets string
 }
+
+// What becomes of bindings on what cannot be looked for.
+const (
+	refuse = "refuse"
+	trust  = "trust"
+)
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: service.Defaults(), Store: "iam"}
+	return Config{Config: service.Defaults(), Store: "iam", UnobservedTargets: refuse}
 }
 
 // BindFlags makes every setting a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringVar(&c.Store, "iam-store", c.Store, "`name` of the Store that has the model of IAM, as store-sync is told")
+	fs.StringVar(&c.UnobservedTargets, "unobserved-targets", c.UnobservedTargets,
+		"refuse or trust: whether bindings on single objects of kinds that are not followed act, as tuple-sync is told")
 }
 
 // Validate says what is wrong and what to do about it.
@@ -34,5 +44,9 @@ func (c *Config) Validate() error {
 	if wrong := validation.IsDNS1123Subdomain(c.Store); len(wrong) > 0 {
 		store = fmt.Errorf("--iam-store %.100q: %s", c.Store, wrong[0])
 	}
-	return errors.Join(c.Config.Validate(), store)
+	var targets error
+	if c.UnobservedTargets != refuse && c.UnobservedTargets != trust {
+		targets = fmt.Errorf("--unobserved-targets %.100q: use %s or %s", c.UnobservedTargets, refuse, trust)
+	}
+	return errors.Join(c.Config.Validate(), store, targets)
 }

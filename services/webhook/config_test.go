@@ -11,19 +11,19 @@ func TestFlagsSetWhatIsConfigured(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
-	if err := fs.Parse([]string{"--iam-store=access"}); err != nil {
+	if err := fs.Parse([]string{"--iam-store=access", "--unobserved-targets=trust"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := cfg.Validate(); err != nil || cfg.Store != "access" {
+	if err := cfg.Validate(); err != nil || cfg.Store != "access" || cfg.UnobservedTargets != trust {
 		t.Errorf("set were %+v, %v", cfg, err)
 	}
 }
 
 func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	cfg := Defaults()
-	cfg.Store, cfg.NATS.URL = "No Store", ""
+	cfg.Store, cfg.UnobservedTargets, cfg.NATS.URL = "No Store", "hope", ""
 	err := Run(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "--iam-store") || !strings.Contains(err.Error(), "--nats-url") {
+	if err == nil || !strings.Contains(err.Error(), "--iam-store") || !strings.Contains(err.Error(), "--unobserved-targets") || !strings.Contains(err.Error(), "--nats-url") {
 		t.Errorf("refused with %v", err)
 	}
 }

@@ -27,6 +27,8 @@ type state struct {
 	index  atomic.Pointer[decide.Index]
 	stores *view.Table[corev1alpha1.Store]
 	kinds  map[event.GroupResource]followed
+	// trust says whether bindings act on objects of kinds that are not followed.
+	trust bool
 }
 
 // followed is a kind that the index is told of.
@@ -39,9 +41,9 @@ type followed struct {
 }
 
 // newState declares the tables in v.
-func newState(v *view.View) *state {
-	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}}
-	s.index.Store(decide.New())
+func newState(v *view.View, trust bool) *state {
+	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
+	s.index.Store(s.newIndex())
 	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
 	})
@@ -74,6 +76,14 @@ func newState(v *view.View) *state {
 	return s
 }
 
+func (s *state) newIndex() *decide.Index {
+	return decide.New(func(typ string) bool {
+		return s.trust && typ != typeOf(kinds.Organizations()) && typ != typeOf(kinds.Projects())
+	})
+}
+
+func typeOf(kind kinds.Kind) string { return iam.Type(kind.Group, kind.Kind) }
+
 // follow declares the table of a kind, and how the index is told of it.
 func follow[T any](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) {
 	table := view.Register[T](s.view, kind, nil)
@@ -102,7 +112,7 @@ func setTarget(x *decide.Index, kind kinds.Kind, k event.Key, target iam.Target,
 	if !alive {
 		told = nil
 	}
-	x.SetTarget(iam.Type(kind.Group, kind.Kind), k.Namespace, k.Name, told)
+	x.SetTarget(typeOf(kind), k.Namespace, k.Name, told)
 }
 
 // changed tells the index of one object.
@@ -114,7 +124,7 @@ func (s *state) changed(key event.Key) {
 
 // loaded makes the index anew: objects may have vanished.
 func (s *state) loaded() {
-	x := decide.New()
+	x := s.newIndex()
 	for _, kind := range s.kinds {
 		kind.tellAll(x)
 	}

@@ -13,7 +13,7 @@ import (
 func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
 	t.Helper()
 	for seed := range uint64(60) {
-		w, x, before, r := world.New(seed), New(), told{}, rand.New(rand.NewPCG(seed, 1))
+		w, x, before, r := world.New(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 1))
 		for range 3 {
 			before = before.tell(r, x, w)
 			f(w, x)
@@ -190,7 +190,7 @@ func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Place) [][]string {
 }
 
 func TestADecisionAllocatesNothing(t *testing.T) {
-	w, x := world.New(3), New()
+	w, x := world.New(3), New(nil)
 	told{}.tell(w.Random, x, w)
 	allowed := 0
 	for range 200 {

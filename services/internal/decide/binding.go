@@ -97,6 +97,8 @@ func (x *Index) grant(r *role, at *place, uid string) *grant {
 }
 
 // counts says whether the object of a grant is there, and is the one that was meant.
-func (g *grant) counts() bool { return g.at.All || g.at.target != nil && g.at.target.UID == g.uid }
+func (g *grant) counts() bool {
+	return g.at.All || g.at.isThere(g.uid) || g.at.target == nil && g.at.trusted
+}
 
 func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) && g.counts() }

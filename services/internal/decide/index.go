@@ -22,7 +22,8 @@ func (r Ref) String() string {
 // Index holds what the declared objects say. Make one with [New]; it serves several at a time.
 // Objects are set under their names, nil when they are gone; those in deletion are gone, too.
 type Index struct {
-	mu sync.RWMutex
+	mu      sync.RWMutex
+	trusted func(typ string) bool
 
 	resources map[string]*iamv1alpha1.ProtectedResource
 	registry  *iam.Registry
@@ -48,9 +49,11 @@ type Index struct {
 	principals map[Principal]*principal
 }
 
-// New makes an index in which nobody may do anything.
-func New() *Index {
+// New makes an index in which nobody may do anything. Objects of trusted types nobody follows: bindings on
+// them act whether or not they are there. The function may be nil if there are none.
+func New(trusted func(typ string) bool) *Index {
 	return &Index{
+		trusted:   trusted,
 		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.Register(nil),
 		roles: map[Ref]*role{}, heirs: multimap[Ref, Ref]{},
 		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},

@@ -26,7 +26,9 @@ type place struct {
 
 	// target is the object, if there is one.
 	target *iam.Target
-	grants []*grant
+	// trusted says that it counts without.
+	trusted bool
+	grants  []*grant
 }
 
 // SetTarget tells of an object that roles can be had on.
@@ -41,10 +43,15 @@ func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 func (x *Index) place(at Place) *place {
 	p := x.places[at]
 	if p == nil {
-		p = &place{Place: at}
+		p = &place{Place: at, trusted: x.trusts(at)}
 		x.places[at] = p
 	}
 	return p
+}
+
+// trusts says whether there may be an object that nobody follows.
+func (x *Index) trusts(at Place) bool {
+	return !at.All && at.Name != "" && x.trusted != nil && x.trusted(at.Type)
 }
 
 func (x *Index) releasePlace(p *place) {
@@ -52,6 +59,9 @@ func (x *Index) releasePlace(p *place) {
 		delete(x.places, p.Place)
 	}
 }
+
+// isThere says whether the object is there that was meant.
+func (p *place) isThere(uid string) bool { return p != nil && p.target != nil && p.target.UID == uid }
 
 // placeOf is where a binding gives its role, and the UID that the object must have.
 func placeOf(s iamv1alpha1.ResourceSelector) (at Place, uid string, ok bool) {
@@ -116,10 +126,10 @@ func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
 	r.add(x.places[Place{Type: k.typ, All: true}])
 	p := x.places[at]
 	known := p != nil && p.target != nil
+	if (known || p != nil && p.trusted) && !r.add(p) {
+		return
+	}
 	if known {
-		if !r.add(p) {
-			return
-		}
 		namespace = p.target.Namespace
 	}
 	if within := k.parents[namespaceType]; within != nil && namespace != "" {

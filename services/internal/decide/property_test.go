@@ -30,7 +30,7 @@ func worlds(t *testing.T) uint64 {
 func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
 	asked, granted := 0, 0
 	for seed := range worlds(t) {
-		w, x, before, r := world.New(seed), New(), told{}, rand.New(rand.NewPCG(seed, 0))
+		w, x, before, r := world.New(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 0))
 		for state := range states {
 			before = before.tell(r, x, w)
 			n := world.NewNaive(w)

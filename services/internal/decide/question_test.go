@@ -11,8 +11,9 @@ import (
 )
 
 // trees is an index in which alice may get a/Tree one/oak.
-func trees() *Index {
-	x := New()
+func trees() *Index { return plant(New(nil)) }
+
+func plant(x *Index) *Index {
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
 	x.SetProtectedResource("trees", p)
@@ -41,6 +42,23 @@ func TestAnObjectWithoutANameIsNotAllOfItsKind(t *testing.T) {
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree"}))
 	if !x.gets("alice", "one", "oak") || x.gets("alice", "one", "elm") || x.gets("alice", "", "") || x.gets("bob", "one", "oak") || x.gets("", "one", "oak") {
 		t.Error("a binding is on what it does not name")
+	}
+}
+
+func TestATrustedObjectNeedNotBeThere(t *testing.T) {
+	x := plant(New(func(typ string) bool { return typ == "a/Tree" }))
+	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one"}))
+	elm := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
+	if preview := x.Preview("one", elm); preview.NoTarget || len(preview.Gains[0].Permissions) != 1 {
+		t.Errorf("a binding on it would give %+v", preview)
+	}
+	x.SetBinding("one", "c", elm)
+	if !x.gets("alice", "one", "elm") || x.gets("alice", "one", "ash") || x.gets("alice", "one", "") || x.gets("bob", "one", "elm") {
+		t.Error("a binding on a trusted object does not act, or on another")
+	}
+	x.SetTarget("a/Tree", "one", "elm", &iam.Target{Namespace: "one", UID: "4"})
+	if x.gets("alice", "one", "elm") || !x.Preview("one", elm).NoTarget {
+		t.Error("another object than the one that was meant is trusted")
 	}
 }
 

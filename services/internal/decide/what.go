@@ -62,7 +62,7 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding) Preview 
 	k, r, p := x.kinds[at.Type], x.roles[Ref{cmp.Or(b.Spec.RoleRef.Namespace, namespace), b.Spec.RoleRef.Name}], x.places[at]
 	preview := Preview{
 		NoRole:   r == nil || !r.declared,
-		NoTarget: k == nil || !at.All && (p == nil || p.target == nil || p.target.UID != uid),
+		NoTarget: k == nil || !at.All && !p.isThere(uid) && (p != nil && p.target != nil || !x.trusts(at)),
 	}
 	var above reach
 	if k != nil {

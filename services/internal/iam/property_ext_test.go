@@ -172,7 +172,7 @@ func asIndexed(q world.Request) decide.Question {
 
 // index is told of a world.
 func index(w *world.World) *decide.Index {
-	x := decide.New()
+	x := decide.New(nil)
 	for _, o := range w.Bindings {
 		x.SetBinding(o.Namespace, o.Name, o)
 	}
