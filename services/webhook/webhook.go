@@ -35,7 +35,10 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.", ConstLabels: prometheus.Labels{"service": rt.Name},
 	}, func() float64 { return v.Age().Seconds() }))
-	s := &server{state: newState(v, cfg.UnobservedTargets == trust), view: v, cluster: cfg.Cluster, store: cfg.Store, fetch: api.Fetch, turns: rpc.NewTurns(maxTurns)}
+	s := &server{
+		state: newState(v, cfg.UnobservedTargets == trust), view: v,
+		cluster: cfg.Cluster, store: cfg.Store, fetch: api.Fetch, turns: rpc.NewTurns(maxTurns),
+	}
 	return service.App{
 		Handlers: []rpc.Handler{s.handler()},
 		Ready:    []service.Check{{Name: "view", Err: v.Complete}},
