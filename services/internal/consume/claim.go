@@ -148,11 +148,12 @@ func (p *Place) leave(ctx context.Context) error {
 	return nil
 }
 
-// hold renews the claim until ctx ends.
+// hold renews the claim until ctx ends. While it has no turn, it sees to it that somebody has.
 func (p *Place) hold(ctx context.Context) {
 	_, _ = p.stream(ctx) // So that it is known should another take its place.
 	next := time.NewTicker(renewal)
 	defer next.Stop()
+	var seen sighting
 	for {
 		select {
 		case <-ctx.Done():
@@ -160,13 +161,52 @@ func (p *Place) hold(ctx context.Context) {
 		case <-next.C:
 		}
 		p.mu.Lock()
-		turn, claimed := p.turn, p.pin != "" && p.until > 0
+		turn, pinned, claimed := p.turn, p.pin != "", p.until > 0
 		p.mu.Unlock()
-		if !claimed {
-			continue
+		var err error
+		switch {
+		case !pinned:
+			err = p.standBy(ctx, &seen)
+		case claimed:
+			err = p.claim(ctx, turn)
 		}
-		if err := p.claim(ctx, turn); err != nil {
-			p.log.DebugContext(ctx, "turn not claimed again", slog.Any("error", err))
+		if err != nil {
+			p.log.DebugContext(ctx, "turn not seen to", slog.Any("error", err))
 		}
 	}
+}
+
+// vacant is for how long nobody may have renewed a claim before a standby asks for the turn.
+const vacant = 2 * topology.SurelyActive
+
+// sighting is the newest claim that a standby has seen, since when, and when it looked last, by
+// [bootclock.Now].
+type sighting struct {
+	claim         uint64
+	since, looked time.Duration
+}
+
+// standBy asks for the turn when nobody renews a claim. JetStream gives it away with a message only,
+// and of what a replica that died had still to do, there may be none: a key to be looked at again later.
+func (p *Place) standBy(ctx context.Context, seen *sighting) error {
+	now := bootclock.Now()
+	if now-seen.looked < topology.SurelyActive {
+		return nil
+	}
+	seen.looked = now
+	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
+	defer cancel()
+	claim, _, err := p.last(ctx)
+	switch {
+	case err != nil:
+		return err
+	case claim != seen.claim || seen.since == 0:
+		seen.claim, seen.since = claim, now
+		return nil
+	case now-seen.since < vacant:
+		return nil
+	}
+	seen.since = now
+	_, err = p.js.Publish(ctx, topology.WakeSubject(p.service), nil)
+	return err
 }
