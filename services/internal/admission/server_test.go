@@ -114,7 +114,7 @@ func TestWhatIsNoReviewIsNotAnswered(t *testing.T) {
 func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
 	s := newServer(t, Config{}, nil)
 	for i := range maxReviews {
-		if _, err := s.slots.take(t.Context(), fmt.Sprint(i/maxOfOne)); err != nil {
+		if _, err := s.slots.take(t.Context(), fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,8 +199,8 @@ func TestOneNamespaceKeepsOutNoOther(t *testing.T) {
 	for range 2 * maxReviews {
 		<-busy
 	}
-	if len(s.slots.of) > 0 {
-		t.Errorf("%d namespaces are not forgotten", len(s.slots.of))
+	if len(s.slots.held) > 0 || len(s.slots.waiting) > 0 || s.slots.free != maxReviews {
+		t.Errorf("%d namespaces are not forgotten", len(s.slots.held))
 	}
 }
 
