@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +115,37 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	tasks.Wait()
 	if err := app.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestNothingIsChangedWithoutTheTurn(t *testing.T) {
+	rt := runtime(t)
+	reached := atomic.Int32{}
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reached.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer backend.Close()
+	rt.Kube = &rest.Config{Host: backend.URL}
+	parts, err := controller.Open(rt, controller.Defaults(), controller.Needs{OpenFGA: &fga.Config{Target: backend.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := controller.App(parts, idle{})
+	defer func() {
+		if err := app.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	store := event.Change{Key: event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}, UID: "u", ResourceVersion: "1"}
+	_, created := parts.OpenFGA.CreateStore(t.Context(), "test")
+	for what, err := range map[string]error{"OpenFGA": created, "the API server": parts.Kube.Delete(t.Context(), kinds.Stores(), store)} {
+		if err == nil || !strings.Contains(err.Error(), consume.ErrNotActive.Error()) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n := reached.Load(); n > 0 {
+		t.Errorf("%d requests left", n)
 	}
 }
 
