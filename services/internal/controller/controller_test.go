@@ -171,7 +171,8 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	}
 	view.Register[struct{}](parts.View, kinds.Stores(), nil)
 	durable, _ := topology.ServiceNamed(topology.TupleSync)
-	if _, err := topology.EnsureConsumer(t.Context(), rt.JS, durable); err != nil {
+	consumer, err := topology.EnsureConsumer(t.Context(), rt.JS, durable)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -180,6 +181,14 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullPriorityGroup(topology.Group))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := messages.Next(); err != nil {
+		t.Fatal(err)
+	}
+	messages.Stop()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var tasks sync.WaitGroup
@@ -192,12 +201,15 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		got := map[string]float64{}
 		for _, family := range families {
-			if family.GetName() == "entail_messages_pending" && family.GetMetric()[0].GetGauge().GetValue() == 3 {
-				return nil
-			}
+			got[family.GetName()] = family.GetMetric()[0].GetGauge().GetValue()
 		}
-		return fmt.Errorf("metrics are %v", families)
+		pending, unsettled := got["entail_messages_pending"], got["entail_messages_unsettled"]
+		if _, told := got["entail_messages_redelivering"]; !told || unsettled < 1 || pending+unsettled != 3 {
+			return fmt.Errorf("metrics are %v", families)
+		}
+		return nil
 	})
 }
 

@@ -64,22 +64,27 @@ func (b *bus) reaches(sequence uint64) {
 // What a replica has not missed is not all there is: only its leader knows how much a stream holds.
 func TestAViewIsLoadedWhenItHoldsWhatTheLeaderDoes(t *testing.T) {
 	b := newBus(t)
-	marked := b.put(change("a", 1), change("b", 2))
+	large := func(c *event.Change) { c.Omitted, c.Object = true, nil }
+	marked := b.put(change("a", 1), change("b", 2, large))
 	b.mark(kinds.Stores(), 2, marked)
-	last := b.put(change("c", 3, func(c *event.Change) { c.Omitted, c.Object = true, nil }))
+	last := b.put(change("c", 3, large))
 	js := b.lagging()
 	b.reaches(marked)
 	reading, read := make(chan struct{}), make(chan struct{})
 	f := b.feed(func(c *view.Config) {
 		c.JS = js
-		c.Fetch = func(ctx context.Context, _ event.Key) ([]byte, error) {
+		c.Fetch = func(ctx context.Context, k event.Key) ([]byte, error) {
 			select {
 			case reading <- struct{}{}:
 			case <-read:
 			}
+			if k.Name == "b" {
+				return []byte(`{}`), nil
+			}
 			return []byte(`{}`), wait(ctx, read)
 		}
 	})
+	<-reading // All that there is, for all that the replica knows.
 	b.reaches(last)
 	<-reading // By now it has taken in all before.
 	if err := f.Complete(); !errors.Is(err, view.ErrIncomplete) {
