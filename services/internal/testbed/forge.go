@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -24,7 +25,7 @@ type Forgery struct {
 func (b *Bed) Forge(f Forgery, later int) {
 	b.T.Helper()
 	key := event.Key{Cluster: "local", GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
-	c := b.told(key, f.Like)
+	c := b.Told(f.Kind, f.Namespace, cmp.Or(f.Like, f.Name))
 	object, uid := map[string]any{}, c.UID
 	if err := json.Unmarshal(c.Object, &object); err != nil {
 		b.T.Fatal(err)
@@ -51,12 +52,10 @@ func (b *Bed) Forge(f Forgery, later int) {
 	}
 }
 
-// told is what the bus told last of an object, or of another that it is like.
-func (b *Bed) told(key event.Key, like string) event.Change {
+// Told is what the bus told last of an object.
+func (b *Bed) Told(kind kinds.Kind, namespace, name string) event.Change {
 	b.T.Helper()
-	if like != "" {
-		key.Name = like
-	}
+	key := event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: namespace, Name: name}
 	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
 	if err != nil {
 		b.T.Fatal(err)
