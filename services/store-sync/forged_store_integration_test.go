@@ -3,11 +3,14 @@
 package storesync_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -167,5 +170,46 @@ func TestAStoreIsLetGoOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	b.Settled()
 	if has := b.store("demo").Finalizers; !slices.Contains(has, corev1alpha1.StoreFinalizer) || b.Kube.Writes() != writes {
 		t.Errorf("the Store is held by %v, after %d writes", has, b.Kube.Writes()-writes)
+	}
+}
+
+func TestWhatTheBusTellsOfAStatusIsNotWrittenToItInAnOutage(t *testing.T) {
+	models := kinds.AuthorizationModels()
+	for what, f := range map[string]testbed.Forgery{
+		"of a Store": ofStore(func(_ *event.Change, o map[string]any) {
+			field(o, "status")["storeId"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+			field(field(o, "status"), "live")["coreModule"] = evil(coreV1)
+		}),
+		"of a module": {Kind: models, Name: "docs", Edit: func(_ *event.Change, o map[string]any) {
+			field(field(o, "status"), "live")["model"] = evil(dsl("folder"))
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBed(t)
+			b.Reflector()
+			r := b.serve()
+			b.applyStore("demo")
+			b.applyModule("docs", "demo", dsl("folder"))
+			b.awaitModule("docs", "Merged=True/Merged")
+			id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
+			b.Settled()
+			r.Stop()
+			b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.CoreModule += "type team\n" })
+			b.applyModule("docs", "demo", dsl("folder")+"    define writer: [user]\n")
+			b.awaitTold(kinds.Stores(), "demo")
+			b.awaitTold(models, "docs")
+			b.Forge(f, 0)
+			asked := b.Kube.CallsByOp()[get(f)]
+			b.OpenFGA.FailBefore(func(context.Context, string) error { return status.Error(codes.Unavailable, "away") })
+			b.serve()
+			b.awaitAsked(get(f), asked)
+			b.touch(f)
+			b.await("demo", "ModelSynced=Unknown/BackendUnavailable")
+			b.awaitModule("docs", "Merged=Unknown/BackendUnavailable")
+			b.expectNothingEvil()
+			if is := b.store("demo").Status.StoreID; is != id {
+				t.Errorf("the status names OpenFGA store %s, not %s", is, id)
+			}
+		})
 	}
 }
