@@ -31,8 +31,6 @@ const (
 	// maxChildren bounds the list of child roles in a status: a rule has the status of all that
 	// follows from it, and is written anew whenever that changes.
 	maxChildren = 100
-	// aFew is how many statuses may be written again and again.
-	aFew = 50
 	// untilInForce is how soon again it is looked whether the webhooks are in force.
 	untilInForce = time.Second
 	// maxCause bounds what is told of an error.
@@ -46,13 +44,13 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 	if n == nil {
 		return nil
 	}
-	ruleSet, rules := r.state.RuleSet(namespace)
-	obstacles, known := n.list(ruleSet)
-	if !known {
+	if wait := n.wait(); wait > 0 {
+		p.Again(wait)
 		return nil
 	}
-	if rest := n.resting(); rest > 0 {
-		p.Again(rest)
+	ruleSet, rules := r.state.RuleSetAndRules(namespace)
+	obstacles, known := n.list(ruleSet)
+	if !known {
 		return nil
 	}
 	var (
@@ -70,7 +68,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		}
 		return []condition.Condition{infer.Judged(rule.Value, since)}
 	}
-	started, written := time.Now(), 0
+	started := time.Now()
 	in, evaluated, errs := infer.StatusInput{Exists: r.state.Exists(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
 	for _, i := range byParent(evaluated) {
 		status := ruleSet.RuleStatus(evaluated[i], in)
@@ -86,7 +84,6 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 			p.Enqueue(statusesLast, p.Key)
 			break
 		}
-		written++
 		r.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-r.writers }()
@@ -94,9 +91,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		})
 	}
 	group.Wait()
-	if written > aFew {
-		n.told(time.Since(started))
-	}
+	n.told(time.Since(started))
 	return r.refused(ctx, p, rules, errs)
 }
 

@@ -27,7 +27,7 @@ func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRe
 	}
 	defer leave()
 	namespace := r.GetNamespace()
-	before, _ := s.cfg.State.RuleSet(namespace)
+	before := s.cfg.State.RuleSet(namespace)
 	rules, err := changedRules(before.Rules(), r.GetChanges())
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 		return nil, err
 	}
 	defer leave()
-	before, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	before := s.cfg.State.RuleSet(r.GetNamespace())
 	load := state.Load{}
 	load.Add(change.Before, -1)
 	load.Add(change.After, 1)
