@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -68,7 +69,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		}
 		return []condition.Condition{infer.Judged(rule.Value, since)}
 	}
-	started := time.Now()
+	started, warnings := time.Now(), maxWarnings
 	in, evaluated, errs := infer.StatusInput{Exists: r.state.Exists(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
 	for _, i := range byParent(evaluated) {
 		status := ruleSet.RuleStatus(evaluated[i], in)
@@ -83,6 +84,9 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		if p.Outranked() {
 			p.Enqueue(statusesLast, p.Key)
 			break
+		}
+		if warnings -= len(write.Notes); warnings < 0 {
+			write.Notes = nil
 		}
 		r.writers <- struct{}{}
 		group.Go(func() {
@@ -153,7 +157,7 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 	has.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now())
 	status := controller.Status{
 		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Same: equality.Semantic.DeepEqual(fields, has),
-		Outcome: eventv1.Outcome_OUTCOME_APPLIED,
+		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Notes: notesOf(has.Conditions, fields.Conditions),
 	}
 	switch {
 	case !s.Accepted.Holds():
@@ -162,6 +166,19 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, s.Synced.Message
 	}
 	return status
+}
+
+// notesOf are the Events that a status is worth beside the one before: that the rule has come to have a
+// fault which whoever wrote it is to mend. A cycle that becomes another is still one.
+func notesOf(before, after []metav1.Condition) (notes []condition.Note) {
+	for _, c := range after {
+		was := meta.FindStatusCondition(before, c.Type)
+		if (was == nil || was.Reason != c.Reason) && slices.Contains([]string{infer.InCycle, infer.ProhibitedRole, infer.TooManyBindings}, c.Reason) &&
+			c.Type != rolev1alpha1.Ready { // Which says what others do.
+			notes = append(notes, condition.Note{Warning: true, Reason: c.Reason, Message: c.Message})
+		}
+	}
+	return notes
 }
 
 // maxWarnings bounds the Events of one pass: whoever makes many bindings that stand in the
