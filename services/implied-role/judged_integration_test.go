@@ -56,3 +56,26 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard)
 	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
 }
+
+// TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged writes rules before anybody notices that.
+func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.do("early>rule")
+	b.serveGuard()
+	b.condition("early>rule", rolev1alpha1.Judged, infer.NotJudged) // By now everybody is judged.
+	b.do("a>b c>d")
+	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
+	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
+	if err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), guard.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.do("x>y")
+	b.rule(ruleName("c>d"), role("c"), role("z"), false)
+	b.condition("x>y", rolev1alpha1.Synced, infer.Synced) // It is told of, and not yet that it was judged.
+	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
+	b.condition("c>d", rolev1alpha1.Judged, infer.NotJudged)
+	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
+	b.Settled()
+	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
+}

@@ -54,8 +54,8 @@ type reconciler struct {
 	memory  *memory
 	applier *applier
 	status  statusWriter
-	// since is since when everybody is judged who writes rules; zero if nobody is.
-	since func() (time.Time, error)
+	// since is since when everybody is judged who writes rules, up to now; zero if nobody is.
+	since func(ctx context.Context) (time.Time, error)
 	// writers has room for the statuses that are written at a time.
 	writers chan struct{}
 	// projection is nil unless rules are to be in OpenFGA, too.

@@ -59,7 +59,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		parent   infer.Role
 		children childList
 	)
-	since, unknown := r.since()
+	since, unknown := r.since(ctx) // Now that it is known what was written.
 	if unknown != nil {
 		p.Again(untilInForce)
 	}
