@@ -54,7 +54,11 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	s, v := state.New(parts.View, cfg.Cluster, cfg.Policy), parts.View
 	memory, watchCache := newMemory(s), query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
 	r := &reconciler{
-		state: s, memory: memory, status: parts.Status, since: w.since, log: rt.Log, writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
+		state: s, memory: memory,
+		statuses: &statusReconciler{
+			state: s, memory: memory, writer: parts.Status, since: w.since, log: rt.Log,
+			writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
+		},
 		applier: &applier{
 			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
 			guard: w.cover,

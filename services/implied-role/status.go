@@ -38,9 +38,27 @@ const (
 	maxCause = 1024
 )
 
-// reconcileStatuses makes the status of every rule what it must be, unless bindings are being
+// statusWriter is what is needed to tell people.
+type statusWriter interface {
+	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
+	Note(ctx context.Context, about event.Change, notes ...condition.Note)
+}
+
+// statusReconciler brings the statuses of rules in step, and tells what became of bindings.
+type statusReconciler struct {
+	state  *state.State
+	memory *memory
+	writer statusWriter
+	// since is since when everybody is judged who writes rules, up to now; zero if nobody is.
+	since func(ctx context.Context) (time.Time, error)
+	// writers has room for the statuses that are written at a time.
+	writers chan struct{}
+	log     *slog.Logger
+}
+
+// reconcile makes the status of every rule what it must be, unless bindings are being
 // made: then whoever makes them asks for statuses in the end. It gives way to all else.
-func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]) error {
+func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.known(p.Key.Namespace)
 	if n == nil {
 		return nil
@@ -91,7 +109,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		r.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-r.writers }()
-			_, errs[i] = r.status.Write(ctx, p, write)
+			_, errs[i] = r.writer.Write(ctx, p, write)
 		})
 	}
 	group.Wait()
@@ -101,7 +119,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 
 // refused joins errors that waiting may cure. A refusal is the fault of one rule, and concerns no
 // other: it is noted, and the status is tried again at a resync, or sooner for want of a right.
-func (r *reconciler) refused(ctx context.Context, p *consume.Pass[Key], rules []state.Rule, errs []error) error {
+func (r *statusReconciler) refused(ctx context.Context, p *consume.Pass[Key], rules []state.Rule, errs []error) error {
 	for i, err := range errs {
 		forbidden := errors.Is(err, kube.ErrForbidden)
 		if err == nil || !forbidden && fault.IsUnavailable(err) || errors.Is(err, reconcile.ErrStale) {
@@ -187,7 +205,7 @@ const maxWarnings = 50
 
 // warn tells people of bindings that are not what they seem: those that have names which would
 // be those of what follows from a source, and a source that claims to be generated, or has the name.
-func (r *reconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
+func (r *statusReconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
 	for _, name := range taken {
 		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
 			Warning: true, Reason: infer.NameConflict,
@@ -214,17 +232,17 @@ func (r *reconciler) warn(ctx context.Context, namespace, source string, taken [
 	}
 }
 
-func (r *reconciler) warnOf(ctx context.Context, key event.Key, left *int, note condition.Note) {
+func (r *statusReconciler) warnOf(ctx context.Context, key event.Key, left *int, note condition.Note) {
 	b, live := r.state.Bindings.Get(key)
 	if *left--; !live || *left < 0 {
 		return
 	}
 	r.log.WarnContext(ctx, "a foreign RoleBinding stands in the way", slog.String("object", key.String()), slog.String("reason", note.Reason))
-	r.status.Note(ctx, b.Change, note)
+	r.writer.Note(ctx, b.Change, note)
 }
 
 // report tells what became of a source, if rules concern it.
-func (r *reconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
+func (r *statusReconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
 	b, live := r.state.Bindings.Last(r.state.BindingKey(p.Key.Namespace, source))
 	if !live || writes == 0 && len(ruleSet.Direct(b.Value.Role)) == 0 {
 		return
@@ -233,7 +251,7 @@ func (r *reconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source
 }
 
 // reportGone tells what became of an object that has been deleted.
-func (r *reconciler) reportGone(p *consume.Pass[Key], key event.Key, obstacles []infer.Obstacle) {
+func (r *statusReconciler) reportGone(p *consume.Pass[Key], key event.Key, obstacles []infer.Obstacle) {
 	if b, gone := r.state.Bindings.Tombstone(key); gone {
 		reportAs(p, b.Change, obstacles)
 	} else if rule, gone := r.state.Rules.Tombstone(key); gone {

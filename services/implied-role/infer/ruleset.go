@@ -95,9 +95,6 @@ func (rs *RuleSet) Same(other *RuleSet) bool {
 // Rules lists all rules by name.
 func (rs *RuleSet) Rules() []EvaluatedRule { return rs.rules }
 
-// Roles lists the roles that rules which hold speak of, in order.
-func (rs *RuleSet) Roles() []Role { return rs.graph.Nodes() }
-
 // Parents lists the roles that imply others, in order.
 func (rs *RuleSet) Parents() iter.Seq[Role] {
 	return func(yield func(Role) bool) {

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -48,6 +50,15 @@ func NewState(v *view.View, accountType string) *State {
 			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
 		}),
 	}
+}
+
+// snapshot is what a plan is made from, and the objects behind it by UID.
+type snapshot struct {
+	input   plan.Input
+	objects map[string]*object
+	// begun is when it was taken, by the clock of the configuration; wait is how long another
+	// replica may still write what somebody's record speaks of.
+	begun, wait time.Duration
 }
 
 // organization names the Store of the organization that a kcp workspace belongs to.
