@@ -101,7 +101,7 @@ func (b *bus) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
-		Metrics: NewMetrics(prometheus.NewRegistry()), Doubts: NewDoubts(), Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
+		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
 }
 

@@ -95,13 +95,13 @@ func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
 func TestAStreamThatCannotBeLookedAtIsNoAnswerEither(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _, _ := newTerm()
-		h.looked(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
+		h.streamChecked(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
 		<-time.After(time.Minute)
 		h.published(time.Now(), nil)
 		if got := h.Unanswered(); got != time.Minute {
 			t.Errorf("unanswered for %s", got)
 		}
-		h.looked(time.Now(), jetstream.ErrStreamNotFound)
+		h.streamChecked(time.Now(), jetstream.ErrStreamNotFound)
 		if got := h.Unanswered(); got != 0 {
 			t.Errorf("unanswered for %s", got)
 		}
