@@ -50,6 +50,7 @@ func storeSync() Account {
 			may("A Store is held by a finalizer while its OpenFGA store is there.", verbs("patch"), group, corev1alpha1.Stores),
 			may("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbs("extend"), group, corev1alpha1.Stores),
 			may("Modules of APIs and policies are AuthorizationModels.", verbs("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
+			may("Where a Store has more modules than its status lists, the others are found here.", verbs("list"), group, corev1alpha1.AuthorizationModels),
 			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statuses(documents.Group, documents.Resource),
 			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),

@@ -83,8 +83,8 @@ func (s *State) Statement(k event.Key) (Statement, bool) {
 }
 
 // Parts are statements on all that a Store's model is made of here: the Store, the AuthorizationModels that refer to
-// it, and those that its status names as part of the model and that do so no longer.
-func (s *State) Parts(store Store, models []Model) []Statement {
+// it, and those that its status, or somebody else, names as part of the model and that do so no longer.
+func (s *State) Parts(store Store, models []Model, named ...string) []Statement {
 	statements, known := []Statement{StoreStatement(store)}, map[string]bool{}
 	for _, m := range models {
 		if m.Key.Cluster == store.Key.Cluster {
@@ -95,7 +95,10 @@ func (s *State) Parts(store Store, models []Model) []Statement {
 		return statements
 	}
 	for _, was := range store.Value.Status.Modules {
-		for _, o := range s.from(was.Source) {
+		named = append(named, was.Source)
+	}
+	for _, source := range named {
+		for _, o := range s.from(source) {
 			switch {
 			case known[o.Key.Name]:
 				continue
