@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -227,8 +228,10 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	var log journal
 	standby := b.start(b.connect(), func(c *consume.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	eventually(t, func() error { return standby.view.Complete() })
-	resume := make(chan struct{})
-	standby.hold(resume)
+	resumed := make(chan struct{})
+	resume := sync.OnceFunc(func() { close(resumed) })
+	t.Cleanup(resume)
+	standby.hold(resumed)
 	b.publish("b", "b", 2) // It is held up by this one.
 	eventually(t, func() error { return active.ran("b", 1) })
 	b.publish("a", "new", 3)
@@ -249,7 +252,7 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 		}
 		return nil
 	})
-	close(resume)
+	resume()
 	eventually(t, func() error {
 		if got := standby.holds("new"); got != "a@3 " {
 			return fmt.Errorf("the standby holds %q", got)
