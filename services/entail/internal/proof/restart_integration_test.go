@@ -72,9 +72,7 @@ func newCrowd(b *testing.B) *crowdBed {
 	b.Helper()
 	c := &crowdBed{bus: testbed.NATS(b), openFGA: testbed.OpenFGA(b), kube: testbed.Kube(b)}
 	c.js = c.bus.JetStream(b)
-	if err := topology.Ensure(b.Context(), c.js, 1); err != nil {
-		b.Fatal(err)
-	}
+	testbed.Streams(b, c.js)
 	pattern := patternOf(b)
 	published := 0
 	for i := range crowdStores {
