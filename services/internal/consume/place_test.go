@@ -139,38 +139,6 @@ func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 	}
 }
 
-func TestATurnWaitsForWhoseClaimIsGone(t *testing.T) {
-	for name, lose := range map[string]func(b *bus) error{
-		"with the stream": func(b *bus) error {
-			return errors.Join(b.js.DeleteStream(b.t.Context(), topology.Changes), topology.Ensure(b.t.Context(), b.js, 1))
-		},
-		"from a stream that was emptied": func(b *bus) error {
-			stream, err := b.js.Stream(b.t.Context(), topology.Changes)
-			return errors.Join(err, stream.Purge(b.t.Context()), stream.UnpinConsumer(b.t.Context(), "test", topology.Group))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
-			b.snapshot(0)
-			js := b.connect()
-			b.start(js, func(c *consume.Config) { c.Grace = time.Second })
-			before := b.place
-			eventually(t, func() error { return held(before) })
-			js.Conn().Close() // It is sure of its turn, and hears of nothing more.
-			gone := time.Now()
-			if err := lose(b); err != nil {
-				t.Fatal(err)
-			}
-			b.snapshot(0)
-			_, next := b.placed()
-			eventually(t, func() error { return held(next) })
-			if waited := time.Since(gone); waited < topology.SurelyActive {
-				t.Errorf("it waited for %s only", waited)
-			}
-		})
-	}
-}
-
 func TestWhoLeavesBeforeItsTurnHasBegunLeavesTheWaitToTheNext(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)

@@ -42,21 +42,10 @@ func NewBed(t testing.TB) *Bed {
 	t.Helper()
 	b := &Bed{T: t, Kube: Kube(t), NATS: NATS(t), OpenFGA: OpenFGA(t)}
 	b.Objects, b.JS = b.Kube.Objects(t), b.NATS.JetStream(t)
-	Streams(t, b.JS)
-	return b
-}
-
-// Streams makes all streams, as services leave them that end in order: nobody waits for who was there before.
-func Streams(t testing.TB, js jetstream.JetStream) {
-	t.Helper()
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.Ensure(t.Context(), b.JS, 1); err != nil {
 		t.Fatal(err)
 	}
-	for _, service := range topology.Services() {
-		if _, err := js.Publish(t.Context(), topology.TurnSubject(service.Name), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return b
 }
 
 // Settled waits until nothing has been called for a while.

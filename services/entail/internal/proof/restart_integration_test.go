@@ -72,7 +72,9 @@ func newCrowd(b *testing.B) *crowdBed {
 	b.Helper()
 	c := &crowdBed{bus: testbed.NATS(b), openFGA: testbed.OpenFGA(b), kube: testbed.Kube(b)}
 	c.js = c.bus.JetStream(b)
-	testbed.Streams(b, c.js)
+	if err := topology.Ensure(b.Context(), c.js, 1); err != nil {
+		b.Fatal(err)
+	}
 	pattern := patternOf(b)
 	published := 0
 	for i := range crowdStores {
