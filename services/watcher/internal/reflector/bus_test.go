@@ -35,9 +35,11 @@ func TestMain(m *testing.M) {
 
 // bus is a real NATS server that can be stopped and started again.
 type bus struct {
-	t      testing.TB
-	dir    string
-	port   int
+	t    testing.TB
+	dir  string
+	port int
+	// room is how much a server takes that is started; without bounds if zero.
+	room   int64
 	server *server.Server
 	js     jetstream.JetStream
 	p      *publish.Publisher
@@ -65,7 +67,7 @@ func newBus(t testing.TB) *bus {
 
 func (b *bus) start() {
 	b.t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir, NoSigs: true})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir, JetStreamMaxStore: b.room, NoSigs: true})
 	if err != nil {
 		b.t.Fatal(err)
 	}
