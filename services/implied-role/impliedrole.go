@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
-	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/query"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
@@ -69,7 +68,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 		roles, _ := projection.ParseRoles(cfg.ProjectRoles)
 		r.projection = projection.New(projection.Config{
 			OpenFGA: parts.OpenFGA, Store: cfg.ProjectStore, Roles: roles, Log: rt.Log,
-			Rules: func(namespace string) *infer.RuleSet { ruleSet, _ := s.RuleSet(namespace); return ruleSet },
+			Rules: s.RuleSet,
 		})
 	}
 	v.OnChange(memory.Changed)

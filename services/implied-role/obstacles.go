@@ -38,8 +38,8 @@ type namespace struct {
 	foreign map[string]string
 	// busy means that what statuses tell may change at any moment, due that they are then to be written.
 	busy, due bool
-	// rest is until when statuses are not written.
-	rest time.Time
+	// pace is when statuses are written.
+	pace pace
 	// finished is when everything was last as it must be.
 	finished time.Time
 }
@@ -97,6 +97,9 @@ func (n *namespace) begin(ruleSet *infer.RuleSet) (before *infer.RuleSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, n.ruleSet, n.busy = n.ruleSet, ruleSet, true
+	if !ruleSet.Same(before) {
+		n.pace.change(time.Now())
+	}
 	return before
 }
 
@@ -119,22 +122,19 @@ func (n *namespace) end(e ending) (statuses bool) {
 	return statuses
 }
 
-// told notes that statuses were written for so long. They rest for as long, within bounds: whoever
-// changes much, rule by rule, is told what it comes to, not of each.
+// told notes that statuses were written for so long.
 func (n *namespace) told(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.rest = time.Now().Add(min(took, maxRest))
+	n.pace.told(time.Now(), took)
 }
 
-// resting is for how long statuses are still not to be written.
-func (n *namespace) resting() time.Duration {
+// wait is for how long statuses are still not to be written.
+func (n *namespace) wait() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return time.Until(n.rest)
+	return n.pace.wait(time.Now())
 }
-
-const maxRest = 5 * time.Second
 
 // list is the obstacles of all sources in order, one of each kind between two roles: there may
 // be one for every binding. While that may change, or if other rules have come, it is not known,

@@ -87,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error 
 // Whatever is not done stays to be done, even after a panic.
 func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.of(p.Key.Namespace)
-	ruleSet, rules := r.state.RuleSet(namespace)
+	ruleSet := r.state.RuleSet(namespace)
 	todo, before := n.take(), n.begin(ruleSet)
 	end := ending{news: p.Resync || !ruleSet.Same(before)}
 	defer func() {
@@ -98,8 +98,7 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 	}()
 	planned := r.plan(n, ruleSet, before, &todo)
 	done := r.applier.apply(ctx, p, n, planned.plans, func() bool {
-		now, _ := r.state.RuleSet(namespace)
-		return n.pending() || !now.Same(ruleSet)
+		return n.pending() || !r.state.RuleSet(namespace).Same(ruleSet)
 	})
 	end.news = r.conclude(ctx, p, planned, todo, done) || end.news
 	end.unfinished = done.stale || done.interrupted
@@ -113,7 +112,7 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 		return nil
 	case len(done.forbidden) > 0:
 		p.Later(errors.Join(slices.Collect(maps.Values(done.forbidden))...))
-	case len(rules) == 0 && r.state.Empty(namespace):
+	case len(ruleSet.Rules()) == 0 && r.state.BindingCount(namespace) == 0:
 		r.memory.forget(namespace)
 	}
 	end.finished = true

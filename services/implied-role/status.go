@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -31,8 +32,6 @@ const (
 	// maxChildren bounds the list of child roles in a status: a rule has the status of all that
 	// follows from it, and is written anew whenever that changes.
 	maxChildren = 100
-	// aFew is how many statuses may be written again and again.
-	aFew = 50
 	// untilInForce is how soon again it is looked whether the webhooks are in force.
 	untilInForce = time.Second
 	// maxCause bounds what is told of an error.
@@ -50,8 +49,8 @@ type statusReconciler struct {
 	state  *state.State
 	memory *memory
 	writer statusWriter
-	// since is since when everybody is judged who writes rules; zero if nobody is.
-	since func() (time.Time, error)
+	// since is since when everybody is judged who writes rules, up to now; zero if nobody is.
+	since func(ctx context.Context) (time.Time, error)
 	// writers has room for the statuses that are written at a time.
 	writers chan struct{}
 	log     *slog.Logger
@@ -64,13 +63,13 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 	if n == nil {
 		return nil
 	}
-	ruleSet, rules := r.state.RuleSet(namespace)
-	obstacles, known := n.list(ruleSet)
-	if !known {
+	if wait := n.wait(); wait > 0 {
+		p.Again(wait)
 		return nil
 	}
-	if rest := n.resting(); rest > 0 {
-		p.Again(rest)
+	ruleSet, rules := r.state.RuleSetAndRules(namespace)
+	obstacles, known := n.list(ruleSet)
+	if !known {
 		return nil
 	}
 	var (
@@ -78,7 +77,7 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 		parent   infer.Role
 		children childList
 	)
-	since, unknown := r.since()
+	since, unknown := r.since(ctx) // Now that it is known what was written.
 	if unknown != nil {
 		p.Again(untilInForce)
 	}
@@ -88,7 +87,7 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 		}
 		return []condition.Condition{infer.Judged(rule.Value, since)}
 	}
-	started, written := time.Now(), 0
+	started, warnings := time.Now(), maxWarnings
 	in, evaluated, errs := infer.StatusInput{Exists: r.state.Exists(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
 	for _, i := range byParent(evaluated) {
 		status := ruleSet.RuleStatus(evaluated[i], in)
@@ -104,7 +103,9 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 			p.Enqueue(statusesLast, p.Key)
 			break
 		}
-		written++
+		if warnings -= len(write.Notes); warnings < 0 {
+			write.Notes = nil
+		}
 		r.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-r.writers }()
@@ -112,9 +113,7 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 		})
 	}
 	group.Wait()
-	if written > aFew {
-		n.told(time.Since(started))
-	}
+	n.told(time.Since(started))
 	return r.refused(ctx, p, rules, errs)
 }
 
@@ -176,7 +175,7 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 	has.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now())
 	status := controller.Status{
 		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Same: equality.Semantic.DeepEqual(fields, has),
-		Outcome: eventv1.Outcome_OUTCOME_APPLIED,
+		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Notes: notesOf(has.Conditions, fields.Conditions),
 	}
 	switch {
 	case !s.Accepted.Holds():
@@ -185,6 +184,19 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, s.Synced.Message
 	}
 	return status
+}
+
+// notesOf are the Events that a status is worth beside the one before: that the rule has come to have a
+// fault which whoever wrote it is to mend. A cycle that becomes another is still one.
+func notesOf(before, after []metav1.Condition) (notes []condition.Note) {
+	for _, c := range after {
+		was := meta.FindStatusCondition(before, c.Type)
+		if (was == nil || was.Reason != c.Reason) && slices.Contains([]string{infer.InCycle, infer.ProhibitedRole, infer.TooManyBindings}, c.Reason) &&
+			c.Type != rolev1alpha1.Ready { // Which says what others do.
+			notes = append(notes, condition.Note{Warning: true, Reason: c.Reason, Message: c.Message})
+		}
+	}
+	return notes
 }
 
 // maxWarnings bounds the Events of one pass: whoever makes many bindings that stand in the

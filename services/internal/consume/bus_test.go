@@ -43,6 +43,9 @@ func newBus(t *testing.T) *bus {
 	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), nil); err != nil { // Whoever was there has left.
+		t.Fatal(err)
+	}
 	return b
 }
 

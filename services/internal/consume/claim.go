@@ -17,7 +17,7 @@ import (
 type predecessor int
 
 const (
-	// nobody: there is no claim, or who made it has left in order.
+	// nobody: whoever made it has left in order.
 	nobody predecessor = iota
 	ourselves
 	another
@@ -87,16 +87,17 @@ func (p *Place) publish(ctx context.Context, text string, last uint64) (*jetstre
 	return ack, nil
 }
 
-// last looks up the newest claim. What it finds may be old: then the next claim is refused.
+// last looks up the newest claim. What it finds may be old: then the next claim is refused. Where there is
+// none, it may have gone with a stream that was deleted or emptied, and whoever made it be sure of the turn.
 func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err error) {
-	stream, err := p.stream(ctx)
+	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {
-		return 0, nobody, err
+		return 0, nobody, fmt.Errorf("look up stream: %w", err)
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.TurnSubject(p.service))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, nobody, nil
+		return 0, another, nil
 	case err != nil:
 		return 0, nobody, fmt.Errorf("read the last claim: %w", err)
 	case string(msg.Data) == p.id:
@@ -107,40 +108,26 @@ func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err 
 	return msg.Sequence, by, nil
 }
 
-// stream looks up the stream of claims. When it was made anew, claims are gone with the old one, and
-// whoever made the last of them may still be sure of the turn.
-func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
-	stream, err := p.js.Stream(ctx, topology.Changes)
-	if err != nil {
-		return nil, fmt.Errorf("look up stream: %w", err)
-	}
-	life := topology.Incarnation(stream.CachedInfo())
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.life != "" && p.life != life {
-		p.clear = bootclock.Now() + topology.SurelyActive
-	}
-	p.life = life
-	return stream, nil
-}
-
-// leave gives up the place if it is ours, so that another replica need not wait for it to run out.
+// leave gives up the place if it is ours, so that another replica need not wait for it to run out; for whom
+// we still wait ourselves, that one has to wait, too.
 func (p *Place) leave(ctx context.Context) error {
 	p.claiming.Lock()
 	defer p.claiming.Unlock()
 	p.mu.Lock()
-	ours, claimed := p.pin != "" && p.until > 0, p.claimed
+	ours, claimed, alone := p.pin != "" && p.until > 0, p.claimed, bootclock.Now() >= p.clear
 	p.pin, p.open = "", false
 	p.mu.Unlock()
 	if !ours || !p.js.Conn().IsConnected() {
 		return nil
 	}
-	if _, err := p.publish(ctx, "", claimed); err != nil {
-		return err
+	if alone {
+		if _, err := p.publish(ctx, "", claimed); err != nil {
+			return err
+		}
 	}
-	stream, err := p.stream(ctx)
+	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {
-		return err
+		return fmt.Errorf("look up stream: %w", err)
 	}
 	if err := stream.UnpinConsumer(ctx, p.service, topology.Group); err != nil {
 		return fmt.Errorf("unpin: %w", err)
@@ -148,11 +135,11 @@ func (p *Place) leave(ctx context.Context) error {
 	return nil
 }
 
-// hold renews the claim until ctx ends.
+// hold renews the claim until ctx ends. While it has no turn, it sees to it that somebody has.
 func (p *Place) hold(ctx context.Context) {
-	_, _ = p.stream(ctx) // So that it is known should another take its place.
 	next := time.NewTicker(renewal)
 	defer next.Stop()
+	var seen sighting
 	for {
 		select {
 		case <-ctx.Done():
@@ -160,13 +147,52 @@ func (p *Place) hold(ctx context.Context) {
 		case <-next.C:
 		}
 		p.mu.Lock()
-		turn, claimed := p.turn, p.pin != "" && p.until > 0
+		turn, pinned, claimed := p.turn, p.pin != "", p.until > 0
 		p.mu.Unlock()
-		if !claimed {
-			continue
+		var err error
+		switch {
+		case !pinned:
+			err = p.standBy(ctx, &seen)
+		case claimed:
+			err = p.claim(ctx, turn)
 		}
-		if err := p.claim(ctx, turn); err != nil {
-			p.log.DebugContext(ctx, "turn not claimed again", slog.Any("error", err))
+		if err != nil {
+			p.log.DebugContext(ctx, "turn not seen to", slog.Any("error", err))
 		}
 	}
+}
+
+// vacant is for how long nobody may have renewed a claim before a standby asks for the turn.
+const vacant = 2 * topology.SurelyActive
+
+// sighting is the newest claim that a standby has seen, since when, and when it looked last, by
+// [bootclock.Now].
+type sighting struct {
+	claim         uint64
+	since, looked time.Duration
+}
+
+// standBy asks for the turn when nobody renews a claim. JetStream gives it away with a message only,
+// and of what a replica that died had still to do, there may be none: a key to be looked at again later.
+func (p *Place) standBy(ctx context.Context, seen *sighting) error {
+	now := bootclock.Now()
+	if now-seen.looked < topology.SurelyActive {
+		return nil
+	}
+	seen.looked = now
+	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
+	defer cancel()
+	claim, _, err := p.last(ctx)
+	switch {
+	case err != nil:
+		return err
+	case claim != seen.claim || seen.since == 0:
+		seen.claim, seen.since = claim, now
+		return nil
+	case now-seen.since < vacant:
+		return nil
+	}
+	seen.since = now
+	_, err = p.js.Publish(ctx, topology.WakeSubject(p.service), nil)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,62 @@ func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 	}
 }
 
+func TestATurnWaitsForWhoseClaimIsGone(t *testing.T) {
+	for name, lose := range map[string]func(b *bus) error{
+		"with the stream": func(b *bus) error {
+			return errors.Join(b.js.DeleteStream(b.t.Context(), topology.Changes), topology.Ensure(b.t.Context(), b.js, 1))
+		},
+		"from a stream that was emptied": func(b *bus) error {
+			stream, err := b.js.Stream(b.t.Context(), topology.Changes)
+			return errors.Join(err, stream.Purge(b.t.Context()), stream.UnpinConsumer(b.t.Context(), "test", topology.Group))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.snapshot(0)
+			js := b.connect()
+			b.start(js, func(c *consume.Config) { c.Grace = time.Second })
+			before := b.place
+			eventually(t, func() error { return held(before) })
+			js.Conn().Close() // It is sure of its turn, and hears of nothing more.
+			gone := time.Now()
+			if err := lose(b); err != nil {
+				t.Fatal(err)
+			}
+			b.snapshot(0)
+			_, next := b.placed()
+			eventually(t, func() error { return held(next) })
+			if waited := time.Since(gone); waited < topology.SurelyActive {
+				t.Errorf("it waited for %s only", waited)
+			}
+		})
+	}
+}
+
+func TestWhoLeavesBeforeItsTurnHasBegunLeavesTheWaitToTheNext(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	const killed = "one that was killed"
+	claimed := time.Now()
+	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte(killed)); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := b.placed()
+	eventually(t, func() error {
+		by, err := b.claim()
+		if err == nil && by == killed {
+			err = errors.New("not claimed yet")
+		}
+		return err
+	})
+	first.stop()
+	_, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	if waited := time.Since(claimed); waited < topology.SurelyActive {
+		t.Errorf("it waited for %s only", waited)
+	}
+}
+
 func TestAStandbyActsOnNothing(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1)
@@ -167,7 +224,8 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	b.snapshot(1)
 	active, place := b.placed()
 	eventually(t, func() error { return held(place) })
-	standby, _ := b.placed()
+	var log journal
+	standby := b.start(b.connect(), func(c *consume.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	eventually(t, func() error { return standby.view.Complete() })
 	resume := make(chan struct{})
 	standby.hold(resume)
@@ -183,15 +241,14 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	active.stop()
 	b.publish("c", "c", 4)
 	eventually(t, func() error {
-		info, err := b.js.Consumer(t.Context(), topology.Changes, "test")
-		if err == nil && info.CachedInfo().NumAckPending == 0 {
-			err = errors.New("the standby has not been sent anything")
+		if err := standby.ran("old", 1); err == nil {
+			t.Fatal("it decided from an old view")
 		}
-		return err
+		if !strings.Contains(log.String(), "turn not begun yet") {
+			return errors.New("it has not found out that its view is old")
+		}
+		return nil
 	})
-	if err := standby.ran("old", 1); err == nil {
-		t.Error("it decided from an old view")
-	}
 	close(resume)
 	eventually(t, func() error {
 		if got := standby.holds("new"); got != "a@3 " {

@@ -137,14 +137,18 @@ type publication struct{ deleted, again bool }
 
 // put publishes one state, however long the bus is away, and returns its place in the stream.
 func (r *Reflector) put(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publication) uint64 {
-	change, err := r.origin.Change(kind, u)
+	var o kube.Object
+	raw, err := u.MarshalJSON()
+	if err == nil {
+		o, err = r.origin.Read(kind, raw)
+	}
 	if err != nil {
 		r.bed.T.Error(err)
 		return 0
 	}
-	change.Deleted, change.ObservedAt = how.deleted, time.Now()
+	o.Deleted, o.ObservedAt = how.deleted, time.Now()
 	for ctx.Err() == nil {
-		ack, err := r.publisher.Publish(ctx, change, 0, publish.Options{Replay: how.again})
+		ack, err := r.publisher.Publish(ctx, o.Change, 0, publish.Options{Replay: how.again})
 		if err == nil {
 			return ack.Sequence
 		}

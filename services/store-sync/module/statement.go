@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,7 +25,7 @@ type Statement struct {
 
 // essence stands for an object as far as decisions depend on it; the zero value for one that is not there.
 type essence struct {
-	// declared is what others say in it, recorded what we have.
+	// declared is what others say in it, recorded what we have; zero where we record nothing.
 	declared, recorded [sha256.Size]byte
 }
 
@@ -33,7 +34,7 @@ type essence struct {
 func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded any)) Statement {
 	of := func(uid string, value *T) (e essence, err error) {
 		declared, recorded := matters(value)
-		if e.declared, err = sum([]any{uid, declared}); err == nil {
+		if e.declared, err = sum([]any{uid, declared}); err == nil && recorded != nil {
 			e.recorded, err = sum(recorded)
 		}
 		return e, err
@@ -82,12 +83,15 @@ func sum(of any) ([sha256.Size]byte, error) {
 	return sha256.Sum256(data), nil
 }
 
-// StoreStatement says of a Store what its model and its OpenFGA store depend on.
+// StoreStatement says of a Store what its model and its OpenFGA store depend on. Of its finalizers that is ours: by
+// tuple-sync's nothing is given.
 func StoreStatement(o Store) Statement {
 	return NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
-		return []any{
-			times(s.ObjectMeta), s.Annotations[iaplv1alpha1.RolesAnnotation], s.Spec.CoreModule, s.Spec.Discovery, s.Spec.DeletionPolicy,
-		}, []any{s.Status.StoreID, s.Status.Live}
+		declared = []any{
+			times(s.ObjectMeta), slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer), s.Annotations[iaplv1alpha1.RolesAnnotation],
+			s.Spec.CoreModule, s.Spec.Discovery, s.Spec.DeletionPolicy, s.Spec.Adoption,
+		}
+		return declared, []any{s.Status.StoreID, s.Status.Adopted, s.Status.AuthorizationModelID, s.Status.Live, s.Status.Modules}
 	})
 }
 

@@ -9,29 +9,39 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// confirm asks the API server about all that an action puts into OpenFGA, or into a status as a text that is live,
+// confirm asks the API server about all that an action puts into OpenFGA, takes from there, or has a status say of it,
 // unless it has said so: in the answer to a write of ours, as a rule.
-func (r *Reconciler) confirm(ctx context.Context, verb plan.Verb, in plan.Input, obs plan.Observed) error {
+func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	if in.Store == nil {
-		return nil
+		return r.confirmGone(ctx, action, in, obs)
 	}
 	var statements []module.Statement
-	switch verb {
-	case plan.CreateStore, plan.RenameStore, plan.DeleteStore:
+	switch action.Verb {
+	case plan.CreateStore, plan.RenameStore, plan.RemoveFinalizer:
 		statements = append(statements, ofStore(in))
-	case plan.WriteModel:
-		var models []module.Model
-		for _, m := range in.Modules {
-			models = append(models, module.Model(m))
-		}
-		statements = r.state.Shared.Parts(module.Store{Change: in.Change, Value: in.Store}, models)
+	case plan.WriteModel, plan.DeleteStore:
+		statements = r.parts(in)
 	case plan.RecordLive:
 		statements = of(in, plan.Taken(in))
-	case plan.Record, plan.WriteStatus:
+	case plan.Record:
+		if err := r.confirmLeft(ctx, action.StoreID, in); err != nil && !slices.Contains(obs.Foreign, action.StoreID) {
+			return err
+		}
+		statements = append(of(in, plan.Unrecorded(in, obs)), ofStore(in))
+	case plan.WriteStatus:
 		statements = of(in, plan.Unrecorded(in, obs))
 	default: // Nothing is given by it.
 	}
 	return r.confirmer.Confirm(ctx, statements...)
+}
+
+// parts are statements on all that the model of a Store is made of.
+func (r *Reconciler) parts(in plan.Input) []module.Statement {
+	models := make([]module.Model, len(in.Modules))
+	for i, m := range in.Modules {
+		models[i] = module.Model(m)
+	}
+	return r.state.Shared.Parts(module.Store{Change: in.Change, Value: in.Store}, models)
 }
 
 // of are statements on some objects.

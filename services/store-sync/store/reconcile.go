@@ -9,6 +9,7 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
@@ -35,7 +36,7 @@ type Reconciler struct {
 func New(parts *controller.Parts, state *State, merges *MergeCache, confirmer *module.Confirmer, log *slog.Logger) *Reconciler {
 	return &Reconciler{
 		state: state, view: parts.View, merges: merges, confirmer: confirmer,
-		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, confirmer: confirmer, log: log},
+		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, confirmer: confirmer, made: lru.New(maxMade), log: log},
 		statuses: &statuses{
 			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, confirmer: confirmer, announce: parts.Announcer.Announce,
 		},
@@ -72,16 +73,14 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 	}
 	for range maxActions {
 		action := plan.Next(in, *obs)
-		if err := r.confirm(ctx, action.Verb, in, *obs); err != nil {
-			return err
-		}
-		var err error
-		switch action.Verb {
-		case plan.Record:
+		err := r.confirm(ctx, action, in, *obs)
+		switch verb := action.Verb; {
+		case err != nil:
+		case verb == plan.Record:
 			err = r.statuses.writeStore(ctx, p, in, *obs)
-		case plan.RecordLive:
+		case verb == plan.RecordLive:
 			err = r.statuses.recordLive(ctx, p, in)
-		case plan.WriteStatus:
+		case verb == plan.WriteStatus:
 			err = r.statuses.writeStatuses(ctx, p, in, *obs, members)
 		default:
 			err = r.applier.apply(ctx, p, action, in, obs)
@@ -89,6 +88,8 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 		switch {
 		case errors.Is(err, errLives):
 			return nil // The event of that is on its way.
+		case errors.Is(err, errForeign):
+			obs.Foreign = append(obs.Foreign, action.StoreID)
 		case errors.Is(err, kube.ErrNotFound):
 			// Gone, or another of its name now: the event of that is on its way.
 			return r.applier.discard(ctx, in, *obs)

@@ -139,6 +139,9 @@ func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.
 // apply writes fields of an object that the pass goes on with; it is stale without it.
 func (w *statuses) apply(ctx context.Context, p consume.Reporter, o object, fields any) error {
 	o = w.newest(o)
+	if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
+		return err
+	}
 	now, err := w.writer.Apply(ctx, p, o.kind, o.is.Change(), fields)
 	switch {
 	case err == nil:
@@ -164,9 +167,14 @@ func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.I
 	return err
 }
 
-// write writes a status unless the object has it, or is gone.
+// write writes a status unless the object has it, or is gone. What we have recorded there is written with it: it must be true.
 func (w *statuses) write(ctx context.Context, p consume.Reporter, o object, s moduleplan.Status) (written bool, err error) {
 	o = w.newest(o)
+	if !s.Same {
+		if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
+			return false, err
+		}
+	}
 	now, err := w.writer.Write(ctx, p, controller.Status{
 		Kind: o.kind, Object: o.is.Change(), Fields: s.Fields, Same: s.Same, Outcome: s.Outcome, Message: s.Message, Notes: s.Notes,
 	})

@@ -19,7 +19,7 @@ func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Ou
 		if u == nil || o.unreadable != nil || o.Key.Cluster != r.home {
 			continue
 		}
-		fields, err := o.status(u)
+		fields, err := o.status(r.state.packs, u)
 		if err != nil {
 			return err
 		}

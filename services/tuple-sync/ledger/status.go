@@ -38,8 +38,8 @@ type modelStatus struct {
 }
 
 // status is u as part of the object's status.
-func (o *object) status(u *plan.StatusUpdate) (any, error) {
-	r, err := o.recorded.keep(u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
+func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
+	r, err := o.recorded.keep(p, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 		return nil
 	}
 	for range maxConflicts {
-		fields, err := o.status(u)
+		fields, err := o.status(a.state.packs, u)
 		if err != nil {
 			return err
 		}
