@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
@@ -47,7 +47,11 @@ type bus struct {
 
 func newBus(t testing.TB) *bus {
 	t.Helper()
-	b := &bus{t: t, dir: t.TempDir(), port: server.RANDOM_PORT}
+	port, err := devserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bus{t: t, dir: t.TempDir(), port: port}
 	b.start()
 	t.Cleanup(b.stop)
 	nc, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
@@ -75,7 +79,7 @@ func (b *bus) start() {
 	if !s.ReadyForConnections(10 * time.Second) {
 		b.t.Fatal("NATS did not start")
 	}
-	b.server, b.port = s, s.Addr().(*net.TCPAddr).Port
+	b.server = s
 	if b.js != nil {
 		eventually(b.t, func() error { return b.js.Conn().FlushTimeout(time.Second) })
 	}
