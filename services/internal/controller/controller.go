@@ -95,7 +95,6 @@ func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handle
 		Tasks: []func(context.Context) error{
 			p.View.Run,
 			p.Announcer.Run,
-			p.Status.Run,
 			func(ctx context.Context) error { return consume.Run(ctx, p.Engine, r) },
 			p.backlog.run,
 		},

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"go.opentelemetry.io/otel/trace"
-
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -38,12 +36,7 @@ type StatusWriter struct {
 	kube Objects
 	view *view.View
 	log  *slog.Logger
-	// notes are Events that wait for [StatusWriter.Run].
-	notes chan func(context.Context)
 }
-
-// maxNotes is how many Events may wait. They are a courtesy: the rest is dropped.
-const maxNotes = 64
 
 // Objects is what is needed of the API server.
 type Objects interface {
@@ -54,7 +47,7 @@ type Objects interface {
 
 // NewStatusWriter makes one.
 func NewStatusWriter(api Objects, v *view.View, log *slog.Logger) *StatusWriter {
-	return &StatusWriter{kube: api, view: v, log: log, notes: make(chan func(context.Context), maxNotes)}
+	return &StatusWriter{kube: api, view: v, log: log}
 }
 
 // Write writes a status, unless the object has it, and reports. It returns the object's new
@@ -103,32 +96,11 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)
 }
 
-// Note attaches Events to an object, soon: nobody waits for them.
+// Note attaches Events to an object.
 func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...condition.Note) {
 	for _, n := range notes {
-		select {
-		case w.notes <- func(running context.Context) {
-			w.attach(trace.ContextWithSpan(running, trace.SpanFromContext(ctx)), about, n)
-		}:
-		default:
-		}
-	}
-}
-
-func (w *StatusWriter) attach(ctx context.Context, about event.Change, note condition.Note) {
-	if err := w.kube.Event(ctx, about, note); err != nil {
-		w.log.DebugContext(ctx, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
-	}
-}
-
-// Run attaches Events until ctx ends.
-func (w *StatusWriter) Run(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case attach := <-w.notes:
-			attach(ctx)
+		if err := w.kube.Event(ctx, about, n); err != nil {
+			w.log.DebugContext(ctx, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
 		}
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
-	"testing/synctest"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
@@ -76,18 +74,9 @@ func TestAStatusIsWrittenToTheStateThatItIsAbout(t *testing.T) {
 			}
 			api := &objects{is: c.is, err: c.err}
 			pass := consume.NewPass(v, "key", false)
-			var err error
-			synctest.Test(t, func(t *testing.T) {
-				w := controller.NewStatusWriter(api, v, slog.New(slog.DiscardHandler))
-				_, err = w.Write(t.Context(), pass, controller.Status{
-					Kind: kinds.Stores(), Object: about, Fields: "ours", Same: c.same,
-					Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "waits", Notes: []condition.Note{{Reason: "Told"}},
-				})
-				if strings.Contains(fmt.Sprint(api.calls), "note") {
-					t.Error("the pass waited for an Event")
-				}
-				go func() { _ = w.Run(t.Context()) }()
-				synctest.Wait()
+			_, err := controller.NewStatusWriter(api, v, slog.New(slog.DiscardHandler)).Write(t.Context(), pass, controller.Status{
+				Kind: kinds.Stores(), Object: about, Fields: "ours", Same: c.same,
+				Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "waits", Notes: []condition.Note{{Reason: "Told"}},
 			})
 			if !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)
@@ -102,13 +91,5 @@ func TestAStatusIsWrittenToTheStateThatItIsAbout(t *testing.T) {
 				t.Errorf("results %+v", got)
 			}
 		})
-	}
-}
-
-func TestEventsThatNobodyCanAttachHoldUpNoPass(t *testing.T) {
-	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	w := controller.NewStatusWriter(&objects{}, v, slog.New(slog.DiscardHandler))
-	for range 1000 {
-		w.Note(t.Context(), event.Change{}, condition.Note{Reason: "Told"})
 	}
 }
