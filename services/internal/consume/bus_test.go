@@ -283,7 +283,7 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconcile
 // eventually polls until what is nil, or fails with its last error.
 func eventually(t *testing.T, what func() error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		err := what()
 		if err == nil {

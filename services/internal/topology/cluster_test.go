@@ -60,7 +60,7 @@ func TestTheCopiesOfAStreamAreRaisedButNeverLowered(t *testing.T) {
 	t.Parallel()
 	js := cluster(t)
 	for _, test := range []struct{ asked, want int }{{1, 1}, {3, 3}, {1, 3}} {
-		deadline := time.Now().Add(30 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for err := topology.Ensure(t.Context(), js, test.asked); err != nil; err = topology.Ensure(t.Context(), js, test.asked) {
 			if time.Now().After(deadline) {
 				t.Fatal(err)
