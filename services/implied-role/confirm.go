@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,7 +26,15 @@ const (
 	listed = 8
 	// readsAtATime is how many rules are read at a time.
 	readsAtATime = 8
+	// fresh is for how long a listing is of use.
+	fresh = 10 * time.Second
 )
+
+// listing is sources as the API server had them when they were listed; nothing if they were not.
+type listing struct {
+	at       time.Time
+	bindings map[string]*infer.Binding
+}
 
 // confirmer is what the API server itself says of a namespace, read before anything is given: nobody
 // gets a role on the word of the bus alone.
@@ -64,15 +73,31 @@ func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Pla
 	if w.err == nil {
 		w.err = w.confirmRules(ctx, n.ruleSet, gains)
 	}
-	if w.err == nil && costsLess(len(sources), a.state.BindingCount(n.name)) {
-		w.bindings = make(map[string]*infer.Binding, len(sources))
-		w.err = event.Each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) {
-			if _, gives := sources[b.Name]; gives {
-				w.bindings[b.Name] = b
-			}
-		})
+	if w.err == nil {
+		w.bindings, w.err = a.listing(ctx, n, len(sources))
 	}
 	return w
+}
+
+// listing is the sources of a namespace as they were listed: now, if so many are to be confirmed that it costs less
+// than to read them, or for a pass of which this one does the rest. Else it is nil.
+func (a *applier) listing(ctx context.Context, n *namespace, sources int) (map[string]*infer.Binding, error) {
+	if time.Since(n.listed.at) < fresh {
+		return n.listed.bindings, nil
+	}
+	if n.listed = (listing{}); !costsLess(sources, a.state.BindingCount(n.name)) {
+		return n.listed.bindings, nil
+	}
+	n.listed = listing{time.Now(), make(map[string]*infer.Binding, sources)}
+	err := event.Each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) {
+		if b.IsSource() {
+			n.listed.bindings[b.Name] = b
+		}
+	})
+	if err != nil {
+		n.listed = listing{}
+	}
+	return n.listed.bindings, err
 }
 
 // costsLess tells whether to list all of so many objects costs less than to read some of them one by one.

@@ -113,7 +113,7 @@ func bindingSays(name string, version int, deleting bool, users ...string) event
 // confirmed asks whether the role c may be given by sources as they were when that was planned, and what was
 // asked of the API server.
 func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, errs error) {
-	n, rules := newMemory(w.state).of("ns"), w.state.RuleSet("ns")
+	n, rules := w.memory.of("ns"), w.state.RuleSet("ns")
 	n.begin(rules)
 	var plans []infer.Plan
 	var actions []infer.Action
@@ -211,5 +211,32 @@ func TestManySourcesAreListed(t *testing.T) {
 				t.Errorf("%v by %s, want %s", err, got, c.want)
 			}
 		})
+	}
+}
+
+// TestWhatAPassLeavesNeedsNoListOfItsOwn has two passes do what one began, and another what came later.
+func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
+	w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+	for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false)} {
+		w.apply(c)
+		a.put(c)
+	}
+	var sources []*infer.Binding
+	for i := range 2 * few {
+		c := bindingSays(fmt.Sprint("B", i), 1, false, "u")
+		w.apply(c)
+		a.put(c)
+		sources = append(sources, w.state.Binding("ns", c.Key.Name))
+	}
+	a.was = maps.Clone(a.is)
+	for i, pass := range []struct {
+		ending ending
+		lists  int
+	}{{ending{unfinished: true}, 1}, {ending{unfinished: true}, 1}, {ending{finished: true}, 1}, {ending{finished: true}, 2}} {
+		calls, err := w.confirmed(a, sources[i:]...)
+		if got := strings.Count(calls, "list"); err != nil || got != pass.lists {
+			t.Errorf("after pass %d there were %d lists, want %d: %v", i, got, pass.lists, err)
+		}
+		w.memory.of("ns").end(pass.ending)
 	}
 }

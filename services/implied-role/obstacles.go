@@ -34,6 +34,8 @@ type namespace struct {
 	obstacles map[string][]infer.Obstacle
 	// waiting is which source would have the names that others have.
 	waiting map[string]string
+	// listed is what passes read together when one does what another left; only they touch it.
+	listed listing
 	// foreign bindings claim to be generated; the value is the UID of the one that was told of.
 	foreign map[string]string
 	// busy means that what statuses tell may change at any moment, due that they are then to be written.
@@ -116,7 +118,7 @@ func (n *namespace) end(e ending) (statuses bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.busy, n.due = e.unfinished, n.due || e.news; e.finished {
-		n.finished = time.Now()
+		n.finished, n.listed = time.Now(), listing{}
 	}
 	statuses, n.due = n.due && !n.busy, n.due && n.busy
 	return statuses

@@ -4,6 +4,7 @@ package storesync_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // ofStore is a forgery of the Store demo.
@@ -212,4 +214,36 @@ func TestWhatTheBusTellsOfAStatusIsNotWrittenToItInAnOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAModuleThatTheStatusDoesNotListGoesOnlyIfTheAPIServerSaysSo(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	r := b.serve()
+	b.applyStore("demo")
+	b.applyModule("docs", "demo", dsl("folder"))
+	b.awaitModule("docs", "Merged=True/Merged")
+	b.await("demo", "ModelSynced=True/Merged")
+	b.Settled()
+	r.Stop()
+	full := make([]corev1alpha1.ModuleStatus, plan.MaxModules)
+	for i := range full {
+		full[i] = corev1alpha1.ModuleStatus{Name: "others", Source: fmt.Sprintf("authorizationmodel/other-%d", i), State: "Merged"}
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"modules": full}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.patch(string(patch), "status")
+	b.applyModule("honest", "demo", dsl("honest"))
+	b.awaitTold(kinds.Stores(), "demo")
+	b.awaitTold(kinds.AuthorizationModels(), "honest")
+	end := testbed.Forgery{Kind: kinds.AuthorizationModels(), Name: "docs", Edit: ended}
+	b.Forge(end, 1)
+	asked := b.Kube.CallsByOp()[get(end)]
+	b.serve()
+	b.awaitAsked(get(end), asked)
+	b.expectTypes("user", "document", "folder")
+	b.touch(end)
+	b.awaitTypes("honest", "folder")
 }

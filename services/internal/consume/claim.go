@@ -17,7 +17,7 @@ import (
 type predecessor int
 
 const (
-	// nobody: whoever made it has left in order.
+	// nobody: there is no claim, or who made it has left in order.
 	nobody predecessor = iota
 	ourselves
 	another
@@ -87,17 +87,16 @@ func (p *Place) publish(ctx context.Context, text string, last uint64) (*jetstre
 	return ack, nil
 }
 
-// last looks up the newest claim. What it finds may be old: then the next claim is refused. Where there is
-// none, it may have gone with a stream that was deleted or emptied, and whoever made it be sure of the turn.
+// last looks up the newest claim. What it finds may be old: then the next claim is refused.
 func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err error) {
-	stream, err := p.js.Stream(ctx, topology.Changes)
+	stream, err := p.stream(ctx)
 	if err != nil {
-		return 0, nobody, fmt.Errorf("look up stream: %w", err)
+		return 0, nobody, err
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, topology.TurnSubject(p.service))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, another, nil
+		return 0, nobody, nil
 	case err != nil:
 		return 0, nobody, fmt.Errorf("read the last claim: %w", err)
 	case string(msg.Data) == p.id:
@@ -106,6 +105,23 @@ func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err 
 		by = another
 	}
 	return msg.Sequence, by, nil
+}
+
+// stream looks up the stream of claims. When it was made anew, claims are gone with the old one, and
+// whoever made the last of them may still be sure of the turn.
+func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
+	stream, err := p.js.Stream(ctx, topology.Changes)
+	if err != nil {
+		return nil, fmt.Errorf("look up stream: %w", err)
+	}
+	life := topology.Incarnation(stream.CachedInfo())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life != "" && p.life != life {
+		p.clear = bootclock.Now() + topology.SurelyActive
+	}
+	p.life = life
+	return stream, nil
 }
 
 // leave gives up the place if it is ours, so that another replica need not wait for it to run out; for whom
@@ -125,9 +141,9 @@ func (p *Place) leave(ctx context.Context) error {
 			return err
 		}
 	}
-	stream, err := p.js.Stream(ctx, topology.Changes)
+	stream, err := p.stream(ctx)
 	if err != nil {
-		return fmt.Errorf("look up stream: %w", err)
+		return err
 	}
 	if err := stream.UnpinConsumer(ctx, p.service, topology.Group); err != nil {
 		return fmt.Errorf("unpin: %w", err)
@@ -137,6 +153,7 @@ func (p *Place) leave(ctx context.Context) error {
 
 // hold renews the claim until ctx ends. While it has no turn, it sees to it that somebody has.
 func (p *Place) hold(ctx context.Context) {
+	_, _ = p.stream(ctx) // So that it is known should another take its place.
 	next := time.NewTicker(renewal)
 	defer next.Stop()
 	var seen sighting

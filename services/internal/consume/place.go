@@ -62,6 +62,8 @@ type Place struct {
 	until time.Duration
 	// claimed is the sequence of our last claim.
 	claimed uint64
+	// life is that of the stream that was seen last.
+	life string
 	// clear is when nobody whom we have claimed a turn after can be sure any more.
 	clear time.Duration
 }

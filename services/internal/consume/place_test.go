@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,38 +139,6 @@ func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 	}
 }
 
-func TestATurnWaitsForWhoseClaimIsGone(t *testing.T) {
-	for name, lose := range map[string]func(b *bus) error{
-		"with the stream": func(b *bus) error {
-			return errors.Join(b.js.DeleteStream(b.t.Context(), topology.Changes), topology.Ensure(b.t.Context(), b.js, 1))
-		},
-		"from a stream that was emptied": func(b *bus) error {
-			stream, err := b.js.Stream(b.t.Context(), topology.Changes)
-			return errors.Join(err, stream.Purge(b.t.Context()), stream.UnpinConsumer(b.t.Context(), "test", topology.Group))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
-			b.snapshot(0)
-			js := b.connect()
-			b.start(js, func(c *consume.Config) { c.Grace = time.Second })
-			before := b.place
-			eventually(t, func() error { return held(before) })
-			js.Conn().Close() // It is sure of its turn, and hears of nothing more.
-			gone := time.Now()
-			if err := lose(b); err != nil {
-				t.Fatal(err)
-			}
-			b.snapshot(0)
-			_, next := b.placed()
-			eventually(t, func() error { return held(next) })
-			if waited := time.Since(gone); waited < topology.SurelyActive {
-				t.Errorf("it waited for %s only", waited)
-			}
-		})
-	}
-}
-
 func TestWhoLeavesBeforeItsTurnHasBegunLeavesTheWaitToTheNext(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -227,8 +196,10 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	var log journal
 	standby := b.start(b.connect(), func(c *consume.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	eventually(t, func() error { return standby.view.Complete() })
-	resume := make(chan struct{})
-	standby.hold(resume)
+	resumed := make(chan struct{})
+	resume := sync.OnceFunc(func() { close(resumed) })
+	t.Cleanup(resume)
+	standby.hold(resumed)
 	b.publish("b", "b", 2) // It is held up by this one.
 	eventually(t, func() error { return active.ran("b", 1) })
 	b.publish("a", "new", 3)
@@ -249,7 +220,7 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 		}
 		return nil
 	})
-	close(resume)
+	resume()
 	eventually(t, func() error {
 		if got := standby.holds("new"); got != "a@3 " {
 			return fmt.Errorf("the standby holds %q", got)

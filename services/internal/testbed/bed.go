@@ -45,11 +45,6 @@ func NewBed(t testing.TB) *Bed {
 	if err := topology.Ensure(t.Context(), b.JS, 1); err != nil {
 		t.Fatal(err)
 	}
-	for _, service := range topology.Services() { // Or the first would wait for whose claim is gone.
-		if _, err := b.JS.Publish(t.Context(), topology.TurnSubject(service.Name), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return b
 }
 

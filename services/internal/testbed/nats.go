@@ -15,7 +15,7 @@ import (
 const password = "test"
 
 // startWithin is for a port that somebody else uses for a while.
-const startWithin = 20 * time.Second
+const startWithin = time.Minute
 
 // reconnectWait keeps tests of restarts short.
 const reconnectWait = 20 * time.Millisecond

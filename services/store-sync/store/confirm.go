@@ -6,9 +6,12 @@ import (
 	"reflect"
 	"slices"
 
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -20,6 +23,7 @@ func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.In
 		return r.confirmGone(ctx, action, in, obs)
 	}
 	var statements []confirm.Statement
+	var err error
 	switch action.Verb {
 	case plan.CreateStore, plan.RenameStore, plan.RemoveFinalizer:
 		statements = append(statements, ofStore(in))
@@ -28,28 +32,42 @@ func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.In
 		if action.Verb == plan.WriteModel && !reflect.DeepEqual(provided, in.Provided) {
 			return fmt.Errorf("what is provided for %s: %w", in.Key, reconcile.ErrStale)
 		}
-		statements = append(r.parts(in), made...)
+		statements, err = r.parts(ctx, in)
+		statements = append(statements, made...)
 	case plan.RecordLive:
 		statements = of(in, plan.Taken(in))
 	case plan.Record:
-		if err := r.confirmLeft(ctx, action.StoreID, in); err != nil && !slices.Contains(obs.Foreign, action.StoreID) {
-			return err
+		if !slices.Contains(obs.Foreign, action.StoreID) {
+			err = r.confirmLeft(ctx, action.StoreID, in)
 		}
 		statements = append(of(in, plan.Unrecorded(in, obs)), ofStore(in))
 	case plan.WriteStatus:
 		statements = of(in, plan.Unrecorded(in, obs))
 	default: // Nothing is given by it.
 	}
+	if err != nil {
+		return err
+	}
 	return r.confirmer.Confirm(ctx, statements...)
 }
 
-// parts are statements on all that the model of a Store is made of.
-func (r *Reconciler) parts(in plan.Input) []confirm.Statement {
+// parts are statements on all that the model of a Store is made of. What its status has no room for is found at the API server.
+func (r *Reconciler) parts(ctx context.Context, in plan.Input) ([]confirm.Statement, error) {
 	models := make([]module.Model, len(in.Modules))
 	for i, m := range in.Modules {
 		models[i] = module.Model(m)
 	}
-	return r.state.Shared.Parts(module.Store{Change: in.Change, Value: in.Store}, models)
+	var unlisted []string
+	var err error
+	if len(in.Store.Status.Modules) >= plan.MaxModules {
+		err = event.Each(r.applier.kube.List(ctx, kinds.AuthorizationModels(), ""), func(m *corev1alpha1.AuthorizationModel) {
+			is := module.Model{Change: event.Change{Key: r.state.Shared.ModelKey(m.Name)}, Value: m}
+			if module.StoreOf(is) == in.Key {
+				unlisted = append(unlisted, model.AuthorizationModel.String()+"/"+m.Name)
+			}
+		})
+	}
+	return r.state.Shared.Parts(module.Store{Change: in.Change, Value: in.Store}, models, unlisted...), err
 }
 
 // of are statements on some objects.

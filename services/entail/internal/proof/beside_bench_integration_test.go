@@ -75,14 +75,16 @@ func (s *together) measure(b *testing.B, on *side, c change) {
 	on.ready = append(on.ready, time.Since(begun))
 }
 
-// clear deletes all Stores of a side, and waits until they are gone.
-func (s *together) clear(b *testing.B, on *side) {
+// clear deletes Stores of a side, and waits until they are gone.
+func (s *together) clear(b *testing.B, on *side, names []string) {
 	b.Helper()
 	objects := s.objects.Resource(on.kind.Served())
-	if err := objects.DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		b.Fatal(err)
+	for _, name := range names {
+		if err := objects.Delete(b.Context(), on.name+"-"+name, metav1.DeleteOptions{}); err != nil {
+			b.Fatal(err)
+		}
 	}
-	testbed.Eventually(b, time.Minute, func() error {
+	testbed.Eventually(b, 3*time.Minute, func() error {
 		rest, err := objects.List(b.Context(), metav1.ListOptions{})
 		if err == nil && len(rest.Items) > 0 {
 			err = fmt.Errorf("%d are left", len(rest.Items))
@@ -124,7 +126,7 @@ func newStores(b *testing.B, perCall, stores, each int) {
 		for round := range 2 * turns {
 			on := sides[(round+round/2)%2]
 			s.measure(b, on, change{stores: names, tuples: tuples, last: tuples[each-1]})
-			s.clear(b, on)
+			s.clear(b, on, names)
 		}
 	}
 	compare(b, "", sides)

@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -106,4 +107,31 @@ func TestAStreamThatCannotBeLookedAtIsNoAnswerEither(t *testing.T) {
 			t.Errorf("unanswered for %s", got)
 		}
 	})
+}
+
+func TestABusThatIsFullIsToldOfAndLosesNothing(t *testing.T) {
+	const room, large = 1 << 20, 512 << 10
+	b, c := newBus(t), newCluster()
+	c.apply("small", "v1", "")
+	cfg := b.config(c)
+	b.run(cfg)
+	b.becomes(c)
+	b.stop()
+	b.room = room
+	b.start()
+	for i := range 2 * room / large {
+		c.apply(fmt.Sprint("large-", i), strings.Repeat("x", large), "")
+	}
+	eventually(t, func() error {
+		err := cfg.Health.Bus()
+		if refusal, ok := errors.AsType[*jetstream.APIError](err); !ok || refusal.ErrorCode == 10008 { // That is no leader yet.
+			return fmt.Errorf("it says %w", err)
+		}
+		return nil
+	})
+	b.stop()
+	b.room = 0
+	b.start()
+	b.becomes(c)
+	eventually(t, cfg.Health.Bus)
 }
