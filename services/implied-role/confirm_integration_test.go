@@ -3,7 +3,6 @@
 package impliedrole_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -12,53 +11,28 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// forge puts a newer state of an object on the bus that the API server knows nothing of.
-func (b *bed) forge(kind event.GroupResource, name string, change func(object map[string]any)) {
+// forge puts a newer state of an object on the bus, from far in the future, that the API server knows nothing of.
+func (b *bed) forge(kind kinds.Kind, name string, change func(object map[string]any)) {
 	b.T.Helper()
-	key := event.Key{Cluster: "local", GroupResource: kind, Namespace: b.namespace, Name: name}
-	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	last, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ChangeSubject(key))
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	c, err := event.Unmarshal(key, last.Data)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	object := map[string]any{}
-	if err := json.Unmarshal(c.Object, &object); err != nil {
-		b.T.Fatal(err)
-	}
-	change(object)
-	c.ResourceVersion += "0"
-	c.Generation++
-	if c.Object, err = json.Marshal(object); err != nil {
-		b.T.Fatal(err)
-	}
-	data, err := c.Marshal()
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	if _, err := b.JS.Publish(b.T.Context(), topology.ChangeSubject(key), data); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Forge(testbed.Forgery{Kind: kind, Namespace: b.namespace, Name: name, Edit: func(c *event.Change, object map[string]any) {
+		change(object)
+		c.ResourceVersion += "0"
+		c.Generation++
+	}}, 0)
 }
 
 func TestNobodyIsBoundOnTheWordOfTheBusAlone(t *testing.T) {
 	for what, forge := range map[string]func(b *bed){
 		"a binding": func(b *bed) {
-			b.forge(kinds.RoleBindings().GroupResource, "B1", func(o map[string]any) {
+			b.forge(kinds.RoleBindings(), "B1", func(o map[string]any) {
 				o["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": rbacv1.GroupName, "name": "mallory"}}
 			})
 		},
 		"a rule": func(b *bed) {
-			b.forge(kinds.ImpliedRoles().GroupResource, ruleName("x>y"), func(o map[string]any) {
+			b.forge(kinds.ImpliedRoles(), ruleName("x>y"), func(o map[string]any) {
 				o["spec"].(map[string]any)["inference_rule"].(map[string]any)["parent_role"] = "a"
 			})
 		},

@@ -15,10 +15,10 @@ import (
 
 func always(s *corev1alpha1.StoreSpec) { s.Adoption = corev1alpha1.AdoptionAlways }
 
-// theirs is an OpenFGA store of the name demo that others made, with their model.
-func (b *bed) theirs() (id, modelID string) {
+// theirs is an OpenFGA store that others made, with their model.
+func (b *bed) theirs(name string) (id, modelID string) {
 	b.T.Helper()
-	id, err := b.hand.CreateStore(b.T.Context(), "demo")
+	id, err := b.hand.CreateStore(b.T.Context(), name)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func (b *bed) theirs() (id, modelID string) {
 
 func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 	b := newBed(t)
-	id, modelID := b.theirs()
+	id, modelID := b.theirs("demo")
 	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
@@ -67,7 +67,7 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 
 func TestDeletingAStoreThatHasNoneSparesThoseOfOthers(t *testing.T) {
 	b := newBed(t)
-	id, modelID := b.theirs()
+	id, modelID := b.theirs("demo")
 	b.Reflector()
 	b.serve()
 	b.applyStore("demo")

@@ -3,11 +3,9 @@
 package storesync_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,81 +17,29 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// forgery is a message that whoever has stolen the watcher's rights on the bus publishes of an object.
-type forgery struct {
-	kind            kinds.Kind
-	namespace, name string
-	// like names the object that it is a copy of; empty if it is of that very object.
-	like string
-	edit func(c *event.Change, object map[string]any)
-}
-
-// publish publishes it, so many versions after what the bus told last.
-func (f forgery) publish(b *bed, later int) {
-	b.T.Helper()
-	key := event.Key{Cluster: "local", GroupResource: f.kind.GroupResource, Namespace: f.namespace, Name: f.name}
-	was := key
-	if f.like != "" {
-		was.Name = f.like
-	}
-	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	last, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ChangeSubject(was))
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	c, err := event.Unmarshal(was, last.Data)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	object := map[string]any{}
-	if err := json.Unmarshal(c.Object, &object); err != nil {
-		b.T.Fatal(err)
-	}
-	version, err := strconv.Atoi(c.ResourceVersion)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	c.Key, c.ResourceVersion = key, strconv.Itoa(version+later)
-	f.edit(&c, object)
-	if c.Object, err = json.Marshal(object); err != nil {
-		b.T.Fatal(err)
-	}
-	data, err := c.Marshal()
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	if _, err := b.JS.Publish(b.T.Context(), topology.ChangeSubject(key), data); err != nil {
-		b.T.Fatal(err)
-	}
-}
-
 // get is how the API server is asked about the object.
-func (f forgery) get() string {
-	path := "GET /apis/" + f.kind.Group + "/" + f.kind.Version + "/"
-	if f.namespace != "" {
-		path += "namespaces/" + f.namespace + "/"
+func get(f testbed.Forgery) string {
+	path := "GET /apis/" + f.Kind.Group + "/" + f.Kind.Version + "/"
+	if f.Namespace != "" {
+		path += "namespaces/" + f.Namespace + "/"
 	}
-	return path + f.kind.Resource + "/" + f.name
+	return path + f.Kind.Resource + "/" + f.Name
 }
 
 // answers is how often the API server has said how the object is.
-func (b *bed) answers(f forgery) int {
-	status := strings.Replace(f.get(), "GET", "PATCH", 1) + "/status"
-	return b.Kube.CallsByOp()[f.get()] + b.Kube.CallsByOp()[status]
+func (b *bed) answers(f testbed.Forgery) int {
+	status := strings.Replace(get(f), "GET", "PATCH", 1) + "/status"
+	return b.Kube.CallsByOp()[get(f)] + b.Kube.CallsByOp()[status]
 }
 
 // touch has the bus tell of the object as it is, twice: the first may be of the forged version.
-func (f forgery) touch(b *bed) {
+func (b *bed) touch(f testbed.Forgery) {
 	b.T.Helper()
 	for i := range 2 {
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"look":"%d"}}}`, i)
-		if _, err := b.Resource(f.kind).Namespace(f.namespace).Patch(b.T.Context(), f.name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := b.Resource(f.Kind).Namespace(f.Namespace).Patch(b.T.Context(), f.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			b.T.Fatal(err)
 		}
 	}
@@ -125,39 +71,39 @@ func relabelled(store string) func(*event.Change, map[string]any) {
 }
 
 // forgeries are of every kind that models are made of.
-func forgeries() map[string]forgery {
+func forgeries() map[string]testbed.Forgery {
 	stores, models, documents, definitions := kinds.Stores(), kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.Definitions()
-	return map[string]forgery{
-		"a core module": {stores, "", "demo", "", evilText("coreModule")},
-		"a core module that was live": {stores, "", "demo", "", func(_ *event.Change, o map[string]any) {
+	return map[string]testbed.Forgery{
+		"a core module": {Kind: stores, Name: "demo", Edit: evilText("coreModule")},
+		"a core module that was live": {Kind: stores, Name: "demo", Edit: func(_ *event.Change, o map[string]any) {
 			field(field(o, "status"), "live")["coreModule"] = evil(field(o, "spec")["coreModule"])
 			field(o, "spec")["coreModule"] = "module typo\n\ntype\n"
 		}},
-		"a module": {models, "", "docs", "", evilText("model")},
-		"a module that was live": {models, "", "docs", "", func(_ *event.Change, o map[string]any) {
+		"a module": {Kind: models, Name: "docs", Edit: evilText("model")},
+		"a module that was live": {Kind: models, Name: "docs", Edit: func(_ *event.Change, o map[string]any) {
 			field(field(o, "status"), "live")["model"] = evil(field(o, "spec")["model"])
 			field(o, "spec")["model"] = "module typo\n\ntype\n"
 		}},
-		"a module that never was": {models, "", "phantom", "docs", func(c *event.Change, o map[string]any) {
+		"a module that never was": {Kind: models, Name: "phantom", Like: "docs", Edit: func(c *event.Change, o map[string]any) {
 			c.UID = "phantom"
 			field(o, "metadata")["name"], field(o, "metadata")["uid"] = "phantom", "phantom"
 			field(o, "spec")["model"], o["status"] = evil("module phantom\n"), nil
 		}},
-		"the end of a module": {models, "", "docs", "", ended},
-		"a module of another Store": {models, "", "docs", "", func(_ *event.Change, o map[string]any) {
+		"the end of a module": {Kind: models, Name: "docs", Edit: ended},
+		"a module of another Store": {Kind: models, Name: "docs", Edit: func(_ *event.Change, o map[string]any) {
 			field(field(o, "spec"), "storeRef")["name"] = "other"
 		}},
-		"a document": {documents, "default", "tenant", "", func(c *event.Change, o map[string]any) {
+		"a document": {Kind: documents, Namespace: "default", Name: "tenant", Edit: func(c *event.Change, o map[string]any) {
 			c.Generation++
 			types, _ := field(o, "spec")["resourceTypes"].([]any)
 			field(o, "spec")["resourceTypes"] = append(types, map[string]any{"name": "evil", "idPrefix": "evilevl"})
 		}},
-		"the end of a document":         {documents, "default", "tenant", "", ended},
-		"a label of a definition":       {definitions, "", "gadgets.example.com", "", relabelled("demo")},
-		"no label of a definition":      {definitions, "", "widgets.example.com", "", relabelled("")},
-		"the end of a definition":       {definitions, "", "widgets.example.com", "", ended},
-		"what was generated":            {models, "", "widgets-demo", "", evilText("model")},
-		"the end of what was generated": {models, "", "widgets-demo", "", ended},
+		"the end of a document":         {Kind: documents, Namespace: "default", Name: "tenant", Edit: ended},
+		"a label of a definition":       {Kind: definitions, Name: "gadgets.example.com", Edit: relabelled("demo")},
+		"no label of a definition":      {Kind: definitions, Name: "widgets.example.com", Edit: relabelled("")},
+		"the end of a definition":       {Kind: definitions, Name: "widgets.example.com", Edit: ended},
+		"what was generated":            {Kind: models, Name: "widgets-demo", Edit: evilText("model")},
+		"the end of what was generated": {Kind: models, Name: "widgets-demo", Edit: ended},
 	}
 }
 
@@ -211,19 +157,19 @@ func TestNothingIsMadeLiveOnTheWordOfTheBusAlone(t *testing.T) {
 	for what, f := range forgeries() {
 		t.Run(what, func(t *testing.T) {
 			b, _ := declared(t)
-			before, asked := b.given(), b.Kube.CallsByOp()[f.get()]
-			f.publish(b, 1)
+			before, asked := b.given(), b.Kube.CallsByOp()[get(f)]
+			b.Forge(f, 1)
 			testbed.Eventually(t, soon, func() error {
 				if now := b.given(); now != before {
 					t.Fatalf("was\n%s\nis\n%s", before, now)
 				}
-				if n := b.Kube.CallsByOp()[f.get()] - asked; n == 0 || f.like == "" && n == 1 {
+				if n := b.Kube.CallsByOp()[get(f)] - asked; n == 0 || f.Like == "" && n == 1 {
 					return fmt.Errorf("the API server was asked %d times", n)
 				}
 				return nil
 			})
-			if f.like == "" {
-				f.touch(b)
+			if f.Like == "" {
+				b.touch(f)
 			}
 			b.applyModule("honest", "demo", dsl("honest"))
 			b.awaitModule("honest", "Merged=True/Merged")
@@ -238,14 +184,14 @@ func TestNothingIsMadeLiveOnTheWordOfTheBusAlone(t *testing.T) {
 // A service that starts takes the bus at its word: what it reads first may be of the very version that the API server has.
 func TestNothingIsMadeLiveOfWhatLooksLikeTheNewestVersion(t *testing.T) {
 	for what, f := range forgeries() {
-		if f.like != "" || f.kind == kinds.PolicyDocuments() || f.kind == kinds.Definitions() {
+		if f.Like != "" || f.Kind == kinds.PolicyDocuments() || f.Kind == kinds.Definitions() {
 			continue
 		}
 		t.Run(what, func(t *testing.T) {
 			b, r := declared(t)
 			before := b.given()
 			r.Stop()
-			f.publish(b, 0)
+			b.Forge(f, 0)
 			asked := b.answers(f)
 			b.serve(ordinary(), unprivileged)
 			testbed.Eventually(t, soon, func() error {
@@ -259,7 +205,7 @@ func TestNothingIsMadeLiveOfWhatLooksLikeTheNewestVersion(t *testing.T) {
 				t.Errorf("was\n%s\nis\n%s", before, now)
 			}
 			b.expectNothingEvil()
-			f.touch(b)
+			b.touch(f)
 			b.applyModule("honest", "demo", dsl("honest"))
 			b.awaitModule("honest", "Merged=True/Merged")
 			b.awaitTypes("honest", "folder", "tenant", "example_com_widget", "-evil")

@@ -191,12 +191,12 @@ func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
 	b.protect("widget", "a.example/Widget", "widgets")
 	b.awaitProtected("widget", configured)
 	b.Settled()
-	f := forgery{kinds.ProtectedResources(), "", "widget", "", func(c *event.Change, o map[string]any) {
+	f := testbed.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: func(c *event.Change, o map[string]any) {
 		c.Generation++
 		field(o, "spec")["permissions"] = []any{"get", "list", "steal"}
 	}}
 	before := b.answers(f)
-	f.publish(b, 1000)
+	b.Forge(f, 1000)
 	testbed.Eventually(t, soon, func() error {
 		if b.answers(f) == before {
 			return errors.New("the API server was not asked")

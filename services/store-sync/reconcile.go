@@ -8,6 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/store-sync/apimodule"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store"
@@ -34,15 +35,20 @@ func (r *reconciler) Keys(k event.Key) []event.Key {
 }
 
 // Reconcile has the AuthorizationModels made that APIs and PolicyDocuments ask for in a Store, and
-// then brings the Store in step. What fails for one of them holds up nothing else.
+// then brings the Store in step. Each plans again when objects change under it; what fails for one of
+// them holds up nothing else.
 func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key]) error {
 	if p.Key.GroupResource == kinds.Bindings().GroupResource {
-		return r.apis.Hold(ctx, p, p.Key)
+		return reconcile.Retry(p.Key, func() error { return r.apis.Hold(ctx, p, p.Key) })
 	}
 	var members []module.Member
 	var errs []error
 	for _, provider := range r.providers {
-		provided, err := provider.Sync(ctx, p, p.Key)
+		var provided []module.Member
+		err := reconcile.Retry(p.Key, func() (err error) {
+			provided, err = provider.Sync(ctx, p, p.Key)
+			return err
+		})
 		members, errs = append(members, provided...), append(errs, err)
 		if _, _, ready := provider.Modules(p.Key); !ready {
 			return errors.Join(errs...)

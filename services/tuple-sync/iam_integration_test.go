@@ -184,10 +184,10 @@ func (b *iamBed) join(name, user string, group metav1.ObjectMeta) {
 	b.apply(kinds.GroupMemberships(), name, spec)
 }
 
-// may asks OpenFGA whether a user has a permission on a project.
-func (b *iamBed) may(user, permission, project string) bool {
+// may asks OpenFGA whether a user has a permission on the project web.
+func (b *iamBed) may(user, permission string) bool {
 	b.T.Helper()
-	object := iam.Object(projectType, "", project)
+	object := iam.Object(projectType, "", "web")
 	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
 		StoreId: b.id, TupleKey: &openfgav1.CheckRequestTupleKey{User: iam.User(user), Relation: iam.Relation(permission), Object: object},
 		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{User: iam.Root(projectType), Relation: "k", Object: object}}},
@@ -199,20 +199,19 @@ func (b *iamBed) may(user, permission, project string) bool {
 	return answer.GetAllowed()
 }
 
-func (b *iamBed) awaits(allowed bool, user, permission, project string) {
+func (b *iamBed) awaits(allowed bool, user, permission string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		if b.may(user, permission, project) != allowed {
-			return fmt.Errorf("%s may %s %s: %v", user, permission, project, !allowed)
+		if b.may(user, permission) != allowed {
+			return fmt.Errorf("%s may %s: %v", user, permission, !allowed)
 		}
 		return nil
 	})
 }
 
 // ready waits until an object says so, or why not.
-func (b *iamBed) ready(kind kinds.Kind, name, reason string) []metav1.Condition {
+func (b *iamBed) ready(kind kinds.Kind, name, reason string) {
 	b.T.Helper()
-	var conditions []metav1.Condition
 	testbed.Eventually(b.T, soon, func() error {
 		u, err := b.Resource(kind).Namespace(namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
@@ -226,14 +225,12 @@ func (b *iamBed) ready(kind kinds.Kind, name, reason string) []metav1.Condition 
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
 			return err
 		}
-		conditions = o.Status.Conditions
-		c := meta.FindStatusCondition(conditions, iamv1alpha1.Ready)
+		c := meta.FindStatusCondition(o.Status.Conditions, iamv1alpha1.Ready)
 		if c == nil || c.Reason != reason || c.ObservedGeneration != u.GetGeneration() {
 			return fmt.Errorf("%s %s says %+v, want %s", kind.Kind, name, c, reason)
 		}
 		return nil
 	})
-	return conditions
 }
 
 // awaitAsked waits until the API server was asked more often than so.
@@ -295,7 +292,7 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 		{"carol", editProject, true},
 		{"nobody", getProject, false},
 	} {
-		if got := b.may(q.user, q.permission, "web"); got != q.want {
+		if got := b.may(q.user, q.permission); got != q.want {
 			t.Errorf("%s may %s: %v", q.user, q.permission, got)
 		}
 	}
@@ -338,4 +335,26 @@ func (b *iamBed) observed(name, reason string) {
 		}
 		return nil
 	})
+}
+
+func TestARoleIsNotReadyBeforeTheModelKnowsItsPermissions(t *testing.T) {
+	b := newIAMBed(t)
+	b.Reflector()
+	b.serve()
+	b.role("viewer", nil, getProject)
+	b.ready(kinds.IAMRoles(), "viewer", bound)
+	spec := iamv1alpha1.ProtectedResourceSpec{Plural: "projects", Singular: "project", Permissions: []string{"get", "update", "archive"}}
+	spec.ServiceRef.Name, spec.Kind, _ = strings.Cut(projectType, "/")
+	b.Kube.Apply(t, kinds.ProtectedResources(), "project", spec)
+	b.role("viewer", nil, getProject, "resourcemanager.miloapis.com/projects.archive")
+	b.Settled()
+	u, err := b.Resource(kinds.IAMRoles()).Namespace(ns).Get(t.Context(), "viewer", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := decode[iamv1alpha1.Role](b.bed, *u); meta.IsStatusConditionTrue(r.Status.Conditions, iamv1alpha1.Ready) && r.Status.ObservedGeneration == r.Generation {
+		t.Errorf("it says %+v", r.Status)
+	}
+	b.remodel()
+	b.ready(kinds.IAMRoles(), "viewer", bound)
 }

@@ -46,16 +46,16 @@ func (b *peopled) fill() {
 	b.join("alice-staff", "alice", b.staff)
 	b.bind("staff", "editor", on(projectType, b.web), group(b.staff))
 	b.bind("bob", "editor", on(projectType, b.web), user(b.bob))
-	b.awaits(true, "alice", editProject, "web")
-	b.awaits(true, "alice", getProject, "web")
-	b.awaits(true, "bob", editProject, "web")
-	b.awaits(true, "bob", getProject, "web")
+	b.awaits(true, "alice", editProject)
+	b.awaits(true, "alice", getProject)
+	b.awaits(true, "bob", editProject)
+	b.awaits(true, "bob", getProject)
 }
 
 func (b *peopled) mayBoth(want bool, user string) {
 	b.T.Helper()
-	b.awaits(want, user, getProject, "web")
-	b.awaits(want, user, editProject, "web")
+	b.awaits(want, user, getProject)
+	b.awaits(want, user, editProject)
 }
 
 func TestWhateverIsTakenAwayTakesTheAccessAway(t *testing.T) {
@@ -89,11 +89,11 @@ func TestWhateverIsTakenAwayTakesTheAccessAway(t *testing.T) {
 		b.fill()
 	}
 	b.role("viewer", nil) // A permission of an inherited role.
-	b.awaits(false, "alice", getProject, "web")
-	b.awaits(false, "bob", getProject, "web")
-	b.awaits(true, "bob", editProject, "web")
+	b.awaits(false, "alice", getProject)
+	b.awaits(false, "bob", getProject)
+	b.awaits(true, "bob", editProject)
 	b.inactive("bob")
-	b.awaits(false, "bob", editProject, "web")
+	b.awaits(false, "bob", editProject)
 }
 
 func (b *iamBed) inactive(name string) {
@@ -105,15 +105,15 @@ func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
 	b := newPeopled(t)
 	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
 	b.remove(kinds.Users(), "alice")
-	b.awaits(false, "alice", editProject, "web")
+	b.awaits(false, "alice", editProject)
 	b.user("alice")
 	b.ready(kinds.GroupMemberships(), "alice-staff", iamv1alpha1.ReferenceInvalid)
 	b.remove(kinds.Projects(), "web")
-	b.awaits(false, "bob", editProject, "web")
+	b.awaits(false, "bob", editProject)
 	b.project("web", "acme")
 	b.ready(kinds.PolicyBindings(), "bob", iamv1alpha1.ResourceSelectorValidationFailed)
 	b.Settled()
-	if b.may("alice", editProject, "web") || b.may("bob", editProject, "web") {
+	if b.may("alice", editProject) || b.may("bob", editProject) {
 		t.Error("what was given to others of the same names is theirs")
 	}
 }
@@ -128,9 +128,9 @@ func TestOverlappingBindingsDoNotTakeEachOthersGrants(t *testing.T) {
 	b.Settled()
 	b.mayBoth(true, "bob")
 	b.remove(kinds.PolicyBindings(), "again")
-	b.awaits(false, "bob", editProject, "web")
+	b.awaits(false, "bob", editProject)
 	b.Settled()
-	if !b.may("bob", getProject, "web") {
+	if !b.may("bob", getProject) {
 		t.Error("another binding's grant was taken")
 	}
 }
@@ -187,7 +187,7 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.awaitAsked("GET /apis/iam.miloapis.com/v1alpha1/namespaces/default/policybindings/bob", asked)
-	if b.may("eve", editProject, "web") || !b.may("bob", editProject, "web") {
+	if b.may("eve", editProject) || !b.may("bob", editProject) {
 		t.Error("the bus gave access, or took it")
 	}
 }

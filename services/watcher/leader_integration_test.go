@@ -41,8 +41,8 @@ func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	b.remove("s3")
 	took := b.leads("second leads")
 	t.Logf("the standby took over in %s", took)
-	if took > 8*time.Second {
-		t.Errorf("took %s, want at most 8 s", took)
+	if took > 20*time.Second { // 8 s on a machine that does nothing else; 30 s if the Lease were left to run out.
+		t.Errorf("took %s", took)
 	}
 	standby.signal(syscall.SIGTERM)
 	if err := standby.Wait(); err != nil {

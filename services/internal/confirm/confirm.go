@@ -70,6 +70,19 @@ func (c *Confirmer) Confirm(ctx context.Context, statements ...Statement) error 
 	return nil
 }
 
+// ConfirmRecord is [Confirmer.Confirm] for who goes on with what we have recorded in an object, whatever others declare.
+func (c *Confirmer) ConfirmRecord(ctx context.Context, s Statement) error {
+	stated, err := s.is()
+	if err != nil || stated.recorded == (essence{}).recorded {
+		return err
+	}
+	kept, _ := c.known.Get(s.change.Key)
+	if known, ok := kept.(essence); ok && known.recorded == stated.recorded {
+		return nil
+	}
+	return c.confirm(ctx, s)
+}
+
 func (c *Confirmer) confirm(ctx context.Context, s Statement) error {
 	stated, err := s.is()
 	if err != nil {

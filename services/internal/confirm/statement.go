@@ -20,7 +20,7 @@ type Statement struct {
 
 // essence stands for an object as far as decisions depend on it; the zero value for one that is not there.
 type essence struct {
-	// declared is what others say in it, recorded what we have.
+	// declared is what others say in it, recorded what we have; zero where we record nothing.
 	declared, recorded [sha256.Size]byte
 }
 
@@ -29,7 +29,7 @@ type essence struct {
 func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded any)) Statement {
 	of := func(uid string, value *T) (e essence, err error) {
 		declared, recorded := matters(value)
-		if e.declared, err = sum([]any{uid, declared}); err == nil {
+		if e.declared, err = sum([]any{uid, declared}); err == nil && recorded != nil {
 			e.recorded, err = sum(recorded)
 		}
 		return e, err

@@ -38,7 +38,7 @@ func watcher() User {
 	return User{
 		Service: topology.Watcher,
 		Publish: []Right{
-			look(),
+			inspect(),
 			may("The watcher alone makes streams, and gives them their configuration back.", slices.Concat(
 				each(streamAPI+"CREATE.", topology.Streams()...), each(streamAPI+"UPDATE.", topology.Streams()...))...),
 			may("What is published: changes, and markers.", "entail.changes.>", "entail.sync.>"),
@@ -63,7 +63,7 @@ func reader(service string) User {
 func fed(service string) []Right {
 	changes, sync := topology.Changes, topology.Sync
 	return []Right{
-		look(),
+		inspect(),
 		may("A view is fed from changes and markers.", append(read(changes, "entail.changes.>"), read(sync, "entail.sync.>")...)...),
 		may("Of several kinds at once; also how a durable is made.", each(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
 		may("How far a view has to read.", topology.BarrierSubject(service)),
@@ -89,7 +89,7 @@ func consumer(service string) User {
 	return u
 }
 
-func look() Right {
+func inspect() Right {
 	return may("Streams are looked at before anything is done with them.", each(streamAPI+"INFO.", topology.Streams()...)...)
 }
 

@@ -51,6 +51,7 @@ func storeSync() Account {
 			may("The Store of IAM is made for want of one.", verbs("create"), group, corev1alpha1.Stores),
 			may("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbs("extend"), group, corev1alpha1.Stores),
 			may("Modules of APIs and policies are AuthorizationModels.", verbs("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
+			may("Where a Store has more modules than its status lists, the others are found here.", verbs("list"), group, corev1alpha1.AuthorizationModels),
 			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statuses(documents.Group, documents.Resource),
 			statuses(protected.Group, protected.Resource),

@@ -49,7 +49,11 @@ func TestWhatIsWrittenByARoleOfKubernetes(t *testing.T) {
 		for _, tc := range []struct {
 			has  []string
 			want string
-		}{{[]string{"view"}, ""}, {[]string{"view", "edit"}, "policydocuments"}, {[]string{"view", "edit", "admin"}, "groupmemberships groups impliedroles policybindings policydocuments roles"}} {
+		}{
+			{[]string{"view"}, ""},
+			{[]string{"view", "edit"}, "policydocuments"},
+			{[]string{"view", "edit", "admin"}, "groupmemberships groups impliedroles policybindings policydocuments roles"},
+		} {
 			if got := strings.Join(mayBy(verb, tc.has...), " "); got != tc.want {
 				t.Errorf("who has %v may %s %q, want %q", tc.has, verb, got, tc.want)
 			}

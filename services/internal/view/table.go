@@ -205,7 +205,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 		c.replace(was, o)
 	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.NewerThan(was.Change):
 		if c.live.remove(o.Key); was.UID != o.UID { // It went before the one that is deleted came.
-			c.gone.bury(was, o.Change)
+			c.gone.displace(was, o.Change)
 		}
 		fallthrough
 	default:
@@ -217,7 +217,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 // replace makes o the living object of its name. What had the name is gone.
 func (c *content[T]) replace(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
-		c.gone.bury(was, o.Change)
+		c.gone.displace(was, o.Change)
 	}
 	if gone := c.gone.get(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
 		c.gone.remove(o.Key, o.UID)
@@ -241,13 +241,13 @@ func (t *Table[T]) finish() {
 		case was.Epoch == is.Epoch && was.NewerThan(is.Change):
 			t.put(was)
 		case was.UID != is.UID || was.Epoch != is.Epoch:
-			loaded.gone.bury(was, is.Change)
+			loaded.gone.displace(was, is.Change)
 		}
 	}
 	for at, gone := range before.gone.shelf.objects {
 		is := loaded.live.objects[at.Key]
 		if is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch {
-			loaded.gone.bury(gone, gone.Change)
+			loaded.gone.displace(gone, gone.Change)
 		} else {
 			t.put(gone)
 		}

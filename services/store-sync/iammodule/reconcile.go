@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
@@ -22,49 +21,34 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-type resource = view.Object[iamv1alpha1.ProtectedResource]
-
 // Provider gives the types of ProtectedResources. Make one with [New].
 type Provider struct {
-	store     event.Key
-	resources *view.Table[iamv1alpha1.ProtectedResource]
-	applier   *module.Applier
+	state   *state
+	applier *module.Applier
 }
 
 var _ module.Provider = (*Provider)(nil)
 
 // New makes one that reads the view, for the IAM store of a name.
 func New(v *view.View, store string, applier *module.Applier) *Provider {
-	return &Provider{
-		store: module.StoreKey(store, applier.State.Cluster), applier: applier,
-		resources: view.Register(v, kinds.ProtectedResources(), map[string]func(*iamv1alpha1.ProtectedResource) []string{}),
-	}
+	return &Provider{state: newState(v, module.StoreKey(store, applier.State.Cluster)), applier: applier}
 }
 
 // Keys is the IAM store, which every ProtectedResource here has a part in.
 func (p *Provider) Keys(k event.Key) []event.Key {
-	if k.GroupResource != kinds.ProtectedResources().GroupResource || k.Cluster != p.store.Cluster {
+	if k.GroupResource != kinds.ProtectedResources().GroupResource || k.Cluster != p.state.store.Cluster {
 		return nil
 	}
-	return []event.Key{p.store}
-}
-
-// registered are the ProtectedResources here that are not in deletion, by name.
-func (p *Provider) registered() []resource {
-	found := slices.DeleteFunc(slices.Clone(p.resources.All()), func(o resource) bool {
-		return o.Key.Cluster != p.store.Cluster || o.Value.DeletionTimestamp != nil
-	})
-	slices.SortFunc(found, func(a, b resource) int { return strings.Compare(a.Key.Name, b.Key.Name) })
-	return found
+	return []event.Key{p.state.store}
 }
 
 // Sync makes the IAM store if there is none though something is registered. Nothing carries the types.
 func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
-	if store != p.store {
+	if store != p.state.store {
 		return nil, nil
 	}
 	errs := []error{p.release(ctx, r)}
-	found := p.registered()
+	found := p.state.registered()
 	var all types
 	for _, o := range found {
 		all = append(all, o.Value)
@@ -104,7 +88,7 @@ func judged(all types) func(model.Limits) *iam.Registry {
 
 // make makes the Store, for want of one.
 func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource) error {
-	if _, there := p.applier.State.Stores.Get(p.store); there {
+	if _, there := p.applier.State.Stores.Get(p.state.store); there {
 		return nil
 	}
 	if err := p.applier.Confirmer.Confirm(ctx, statement(cause)); err != nil {
@@ -114,7 +98,7 @@ func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource)
 	if err != nil {
 		return err
 	}
-	now, err := p.applier.Kube.Apply(ctx, kinds.Stores(), event.Change{Key: p.store}, map[string]any{"spec": plan.Store(p.store.Name, cluster)})
+	now, err := p.applier.Kube.Apply(ctx, kinds.Stores(), event.Change{Key: p.state.store}, map[string]any{"spec": plan.Store(p.state.store.Name, cluster)})
 	if err != nil {
 		return err
 	}
@@ -125,8 +109,8 @@ func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource)
 // release takes off finalizers of other software, which nothing else would.
 func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 	var errs []error
-	for _, o := range p.resources.All() {
-		if o.Key.Cluster != p.store.Cluster || !slices.Contains(o.Value.Finalizers, iamv1alpha1.ProtectedResourceFinalizer) {
+	for _, o := range p.state.resources.All() {
+		if o.Key.Cluster != p.state.store.Cluster || !slices.Contains(o.Value.Finalizers, iamv1alpha1.ProtectedResourceFinalizer) {
 			continue
 		}
 		now, err := p.applier.Kube.RemoveFinalizer(ctx, kinds.ProtectedResources(), o.Change, iamv1alpha1.ProtectedResourceFinalizer)
@@ -140,11 +124,11 @@ func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 
 // Modules is the one that has the types, as long as anything is registered.
 func (p *Provider) Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool) {
-	if store != p.store {
+	if store != p.state.store {
 		return nil, nil, true
 	}
 	var all types
-	for _, o := range p.registered() {
+	for _, o := range p.state.registered() {
 		all, made = append(all, bare(o.Value)), append(made, statement(o))
 	}
 	if len(all) > 0 {

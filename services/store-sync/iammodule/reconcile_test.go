@@ -67,7 +67,7 @@ func TestAProtectedResourceIsPartOfTheIAMStoreAlone(t *testing.T) {
 	for k, want := range map[event.Key]int{
 		key: 1, {Cluster: "elsewhere", GroupResource: key.GroupResource, Name: "E"}: 0, module.StoreKey("iam", moduletest.Cluster): 0,
 	} {
-		if got := f.provider.Keys(k); len(got) != want || want > 0 && got[0] != f.provider.store {
+		if got := f.provider.Keys(k); len(got) != want || want > 0 && got[0] != f.provider.state.store {
 			t.Errorf("%s touches %v", k, got)
 		}
 	}
@@ -81,8 +81,8 @@ func TestTheAnswerIsTheSameUntilSomethingMatters(t *testing.T) {
 	asked := 0
 	cache := module.NewCache(func([]model.Module) (int, error) { asked++; return asked, nil })
 	ask := func() int {
-		modules, _, _ := f.provider.Modules(f.provider.store)
-		answer, _ := cache.Get(f.provider.store, modules)
+		modules, _, _ := f.provider.Modules(f.provider.state.store)
+		answer, _ := cache.Get(f.provider.state.store, modules)
 		return answer
 	}
 	f.put(moduletest.Cluster, "K")

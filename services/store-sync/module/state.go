@@ -84,8 +84,8 @@ func (s *State) Statement(k event.Key) (confirm.Statement, bool) {
 }
 
 // Parts are statements on all that a Store's model is made of here: the Store, the AuthorizationModels that refer to
-// it, and those that its status names as part of the model and that do so no longer.
-func (s *State) Parts(store Store, models []Model) []confirm.Statement {
+// it, and those that its status, or somebody else, names as part of the model and that do so no longer.
+func (s *State) Parts(store Store, models []Model, named ...string) []confirm.Statement {
 	statements, known := []confirm.Statement{StoreStatement(store)}, map[string]bool{}
 	for _, m := range models {
 		if m.Key.Cluster == store.Key.Cluster {
@@ -96,7 +96,10 @@ func (s *State) Parts(store Store, models []Model) []confirm.Statement {
 		return statements
 	}
 	for _, was := range store.Value.Status.Modules {
-		for _, o := range s.from(was.Source) {
+		named = append(named, was.Source)
+	}
+	for _, source := range named {
+		for _, o := range s.from(source) {
 			switch {
 			case known[o.Key.Name]:
 				continue

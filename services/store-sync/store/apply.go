@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"google.golang.org/protobuf/proto"
+	"k8s.io/utils/lru"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
@@ -26,8 +27,13 @@ type applier struct {
 	kube      *kube.Client
 	fga       *fga.Client
 	confirmer *confirm.Confirmer
-	log       *slog.Logger
+	// made are OpenFGA stores that were made here.
+	made *lru.Cache
+	log  *slog.Logger
 }
+
+// maxMade bounds how many of them are remembered.
+const maxMade = 65536
 
 // apply carries out one action, and adds to what is observed.
 func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
@@ -79,7 +85,9 @@ func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input
 func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
 	switch action.Verb {
 	case plan.CreateStore:
-		obs.Created, err = a.fga.CreateStore(ctx, in.Key.Name)
+		if obs.Created, err = a.fga.CreateStore(ctx, in.Key.Name); err == nil {
+			a.made.Add(obs.Created, nil)
+		}
 	case plan.RenameStore:
 		if err = a.fga.RenameStore(ctx, action.StoreID, in.Key.Name); refused(err) {
 			obs.RenameErr = err
@@ -98,13 +106,7 @@ func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Act
 		}
 		err = writeErr
 	default:
-		if in.Store == nil {
-			err = a.confirmGone(ctx, in)
-		}
-		if err == nil {
-			err = a.fga.DeleteStore(ctx, action.StoreID)
-		}
-		if err == nil {
+		if err = a.fga.DeleteStore(ctx, action.StoreID); err == nil {
 			obs.Deleted, obs.Absent = action.StoreID, append(obs.Absent, action.StoreID)
 		}
 	}
@@ -115,21 +117,6 @@ func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Act
 	a.log.InfoContext(ctx, "OpenFGA changed", slog.String("step", string(action.Verb)), slog.String("store", in.Key.Name),
 		slog.String("store_id", cmp.Or(action.StoreID, obs.Created)), slog.String("model_id", obs.Latest.GetId()))
 	return nil
-}
-
-// errLives spares an OpenFGA store: the API server has a Store of the name, whose it may be.
-var errLives = errors.New("there is a Store of this name")
-
-// confirmGone asks the API server before anything is deleted because of what the bus tells.
-func (a *applier) confirmGone(ctx context.Context, in plan.Input) error {
-	_, err := a.kube.Get(ctx, kinds.Stores(), "", in.Key.Name)
-	if errors.Is(err, kube.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errLives
 }
 
 // refused tells a refusal from an outage.

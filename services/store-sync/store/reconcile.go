@@ -9,6 +9,7 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -36,7 +37,7 @@ type Reconciler struct {
 func New(parts *controller.Parts, state *State, merges *MergeCache, confirmer *confirm.Confirmer, log *slog.Logger) *Reconciler {
 	return &Reconciler{
 		state: state, view: parts.View, merges: merges, confirmer: confirmer,
-		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, confirmer: confirmer, log: log},
+		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, confirmer: confirmer, made: lru.New(maxMade), log: log},
 		statuses: &statuses{
 			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, confirmer: confirmer, announce: parts.Announcer.Announce,
 		},
@@ -55,11 +56,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], 
 	return reconcile.Retry(p.Key, func() error { return r.try(ctx, p, members, &obs) })
 }
 
-// TellOutage has a Store, and what refers to it, say that OpenFGA gives no answer, unless they are in step.
-func (r *Reconciler) TellOutage(ctx context.Context, key event.Key, why controller.Outage) error {
+// WriteOutage has a Store, and what refers to it, say that OpenFGA gives no answer, unless they are in step.
+func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why controller.Outage) error {
 	in := r.state.Snapshot(key, plan.Observed{})
 	in.Now = metav1.Now().Rfc3339Copy()
-	return r.statuses.tellOutage(ctx, consume.NewPass(r.view, key, false), in, why)
+	return r.statuses.writeOutage(ctx, consume.NewPass(r.view, key, false), in, why)
 }
 
 // try asks package plan what to do, and does it until there is nothing left.
@@ -73,16 +74,14 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 	}
 	for range maxActions {
 		action := plan.Next(in, *obs)
-		if err := r.confirm(ctx, action.Verb, in, *obs); err != nil {
-			return err
-		}
-		var err error
-		switch action.Verb {
-		case plan.Record:
+		err := r.confirm(ctx, action, in, *obs)
+		switch verb := action.Verb; {
+		case err != nil:
+		case verb == plan.Record:
 			err = r.statuses.writeStore(ctx, p, in, *obs)
-		case plan.RecordLive:
+		case verb == plan.RecordLive:
 			err = r.statuses.recordLive(ctx, p, in)
-		case plan.WriteStatus:
+		case verb == plan.WriteStatus:
 			err = r.statuses.writeStatuses(ctx, p, in, *obs, members)
 		default:
 			err = r.applier.apply(ctx, p, action, in, obs)
@@ -90,6 +89,8 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 		switch {
 		case errors.Is(err, errLives):
 			return nil // The event of that is on its way.
+		case errors.Is(err, errForeign):
+			obs.Foreign = append(obs.Foreign, action.StoreID)
 		case errors.Is(err, kube.ErrNotFound):
 			// Gone, or another of its name now: the event of that is on its way.
 			return r.applier.discard(ctx, in, *obs)

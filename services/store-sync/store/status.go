@@ -111,10 +111,10 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 	return w.apply(ctx, p, storeObject(in), store)
 }
 
-// tellOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.
-func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage) error {
+// writeOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.
+func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage) error {
 	var errs []error
-	tell := func(o object, fields any) {
+	write := func(o object, fields any) {
 		err := why.Pace(ctx)
 		if err == nil {
 			err = w.apply(ctx, p, o, fields)
@@ -123,7 +123,7 @@ func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.I
 	}
 	if in.Store != nil {
 		if fields, waits := plan.StoreOutage(in, why.Message()); waits {
-			tell(storeObject(in), fields)
+			write(storeObject(in), fields)
 		}
 	}
 	for _, m := range in.Modules {
@@ -131,7 +131,7 @@ func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.I
 			continue
 		}
 		if fields, waits := plan.ModuleOutage(in, m, why.Message()); waits {
-			tell(moduleObject(m), fields)
+			write(moduleObject(m), fields)
 		}
 	}
 	return errors.Join(errs...)
@@ -140,6 +140,9 @@ func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.I
 // apply writes fields of an object that the pass goes on with; it is stale without it.
 func (w *statuses) apply(ctx context.Context, p consume.Reporter, o object, fields any) error {
 	o = w.newest(o)
+	if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
+		return err
+	}
 	now, err := w.writer.Apply(ctx, p, o.kind, o.is.Change(), fields)
 	switch {
 	case err == nil:
@@ -165,9 +168,14 @@ func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.I
 	return err
 }
 
-// write writes a status unless the object has it, or is gone.
+// write writes a status unless the object has it, or is gone. What we have recorded there is written with it: it must be true.
 func (w *statuses) write(ctx context.Context, p consume.Reporter, o object, s moduleplan.Status) (written bool, err error) {
 	o = w.newest(o)
+	if !s.Same {
+		if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
+			return false, err
+		}
+	}
 	now, err := w.writer.Write(ctx, p, controller.Status{
 		Kind: o.kind, Object: o.is.Change(), Fields: s.Fields, Same: s.Same, Outcome: s.Outcome, Message: s.Message, Notes: s.Notes,
 	})

@@ -193,7 +193,7 @@ func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := c.js.PublishAsync(topology.ChangeSubject(change.Key), data); err != nil {
+			if _, err := c.js.PublishAsync(topology.ChangeSubject(change.Key), data, jetstream.WithStallWait(time.Minute)); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -12,7 +12,8 @@ import (
 // taken with all that is in it. OpenFGA takes no tuple before there is a model: without one it is empty.
 func (in Input) adopt(obs Observed, free []Store) storeChoice {
 	for _, s := range free {
-		if i := slices.IndexFunc(in.Earlier, func(o *corev1alpha1.Store) bool { return o.Status.StoreID == s.ID }); i >= 0 {
+		i := slices.IndexFunc(in.Earlier, func(o *corev1alpha1.Store) bool { return o.Status.StoreID == s.ID })
+		if i >= 0 && !obs.foreign(s.ID) {
 			return storeChoice{id: s.ID, adopted: in.Earlier[i].Status.Adopted}
 		}
 	}

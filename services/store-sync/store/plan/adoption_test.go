@@ -27,6 +27,9 @@ func successor(id string, adopted bool) func(*world) {
 	}
 }
 
+// impostor is a Store whose predecessor is not known to have had what it is said to have had.
+func impostor(w *world) { w.foreign = []string{"id1"} }
+
 func TestWhoseAnOpenFGAStoreOfTheNameIs(t *testing.T) {
 	foreign := foreignModel()
 	for name, test := range map[string]struct {
@@ -47,6 +50,9 @@ func TestWhoseAnOpenFGAStoreOfTheNameIs(t *testing.T) {
 		},
 		"one that an earlier Store adopted": {
 			given: []func(*world){late, exists("demo", foreign), successor("id1", true)}, want: "True/Adopted", id: "id1", outlives: true,
+		},
+		"one that an earlier Store is said to have recorded, and did not": {
+			given: []func(*world){late, exists("demo", foreign), successor("id1", false), impostor}, want: "False/NameTaken", outlives: true,
 		},
 		"one that was made for an earlier Store in a pass that was cut off": {
 			given: []func(*world){exists("demo"), successor("", false), late}, want: "True/Adopted", id: "id1",

@@ -99,7 +99,7 @@ func cleanUp(in Input, obs Observed) Action {
 	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
 	for _, gone := range append([]*corev1alpha1.Store{in.Gone}, in.Earlier...) {
 		switch id := gone.Status.StoreID; {
-		case id == "", obs.absent(id), namesake, in.wanted(id),
+		case id == "", obs.absent(id), obs.foreign(id), namesake, in.wanted(id),
 			!finalized(gone, corev1alpha1.StoreFinalizer), stays(gone):
 		case obs.Found.ID != id:
 			return Action{Verb: GetStore, StoreID: id}
@@ -108,4 +108,11 @@ func cleanUp(in Input, obs Observed) Action {
 		}
 	}
 	return Action{Verb: WriteStatus}
+}
+
+// Left are the Stores of the name that are gone and recorded an OpenFGA store.
+func (in Input) Left(id string) []*corev1alpha1.Store {
+	return slices.DeleteFunc(append([]*corev1alpha1.Store{in.Gone}, in.Earlier...), func(o *corev1alpha1.Store) bool {
+		return o == nil || o.Status.StoreID != id
+	})
 }

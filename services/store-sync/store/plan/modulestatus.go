@@ -50,7 +50,7 @@ func modules(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
 	if c.problem != nil {
 		return nil
 	}
-	reports := in.Merged.Reports[:min(len(in.Merged.Reports), maxModules)]
+	reports := in.Merged.Reports[:min(len(in.Merged.Reports), MaxModules)]
 	list := make([]corev1alpha1.ModuleStatus, len(reports))
 	for i, r := range reports {
 		list[i] = corev1alpha1.ModuleStatus{

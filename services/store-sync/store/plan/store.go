@@ -24,8 +24,11 @@ const (
 	ReasonForbidden       = "Forbidden"
 )
 
-// maxModules bounds the modules that a Store's status lists, maxMessage what it says of each, in bytes.
-const maxModules, maxMessage = 200, 1024
+// MaxModules bounds the modules that a Store's status lists.
+const MaxModules = 200
+
+// maxMessage bounds what it says of each, in bytes.
+const maxMessage = 1024
 
 // storeConditions are the types that store-sync writes to a Store.
 func storeConditions() []string {

@@ -62,6 +62,8 @@ type world struct {
 
 	fga  []*fgaStore
 	made int
+	// foreign are OpenFGA stores that turn out to be others'.
+	foreign []string
 	// verbs are the steps taken, writes the number of those that changed anything.
 	verbs  []plan.Verb
 	writes int
@@ -176,7 +178,7 @@ func (w *world) input() plan.Input {
 
 // pass takes at most so many steps; a pass cut off forgets its facts, as a crash does.
 func (w *world) pass(steps int) {
-	var obs plan.Observed
+	obs := plan.Observed{Foreign: w.foreign}
 	w.notes = nil
 	for range steps {
 		a := plan.Next(w.input(), obs)

@@ -101,7 +101,7 @@ func TestASearchForLettersIsBoundedAndGoesOn(t *testing.T) {
 	for i := range others {
 		msg := nats.NewMsg(topology.DeadLetterSubject("other", fmt.Sprint(i)))
 		msg.Header.Set(topology.ServiceHeader, "other")
-		if _, err := js.PublishMsgAsync(msg); err != nil {
+		if _, err := js.PublishMsgAsync(msg, jetstream.WithStallWait(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 	}

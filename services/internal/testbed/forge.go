@@ -1,0 +1,72 @@
+package testbed
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Forgery is a message that whoever has stolen the watcher's rights on the bus publishes of an object.
+type Forgery struct {
+	Kind            kinds.Kind
+	Namespace, Name string
+	// Like names the object that it is a copy of; empty if it is of that very object.
+	Like string
+	// Edit makes it say what is not so.
+	Edit func(c *event.Change, object map[string]any)
+}
+
+// Forge publishes a message, so many versions after what the bus told last. The deletion of another
+// object of the name goes where the watcher says of such.
+func (b *Bed) Forge(f Forgery, later int) {
+	b.T.Helper()
+	key := event.Key{Cluster: "local", GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
+	c := b.Told(f.Kind, f.Namespace, cmp.Or(f.Like, f.Name))
+	object, uid := map[string]any{}, c.UID
+	if err := json.Unmarshal(c.Object, &object); err != nil {
+		b.T.Fatal(err)
+	}
+	version, err := strconv.Atoi(c.ResourceVersion)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	c.Key, c.ResourceVersion = key, strconv.Itoa(version+later)
+	f.Edit(&c, object)
+	if c.Object, err = json.Marshal(object); err != nil {
+		b.T.Fatal(err)
+	}
+	data, err := c.Marshal()
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	subject := topology.ChangeSubject(key)
+	if c.Deleted && c.UID != uid {
+		subject = topology.TombstoneSubject(key, c.UID)
+	}
+	if _, err := b.JS.Publish(b.T.Context(), subject, data); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// Told is what the bus told last of an object.
+func (b *Bed) Told(kind kinds.Kind, namespace, name string) event.Change {
+	b.T.Helper()
+	key := event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: namespace, Name: name}
+	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	last, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ChangeSubject(key))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	c, err := event.Unmarshal(key, last.Data)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,56 @@
+package iammodule
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+type resource = view.Object[iamv1alpha1.ProtectedResource]
+
+// state is what the types of IAM are made from.
+type state struct {
+	// store is the key of the IAM store. The ProtectedResources of its cluster count.
+	store     event.Key
+	resources *view.Table[iamv1alpha1.ProtectedResource]
+}
+
+func newState(v *view.View, store event.Key) *state {
+	return &state{store: store, resources: view.Register[iamv1alpha1.ProtectedResource](v, kinds.ProtectedResources(), nil)}
+}
+
+// registered are the ProtectedResources here that are not in deletion, by name.
+func (s *state) registered() []resource {
+	found := slices.DeleteFunc(slices.Clone(s.resources.All()), func(o resource) bool {
+		return o.Key.Cluster != s.store.Cluster || o.Value.DeletionTimestamp != nil
+	})
+	slices.SortFunc(found, func(a, b resource) int { return strings.Compare(a.Key.Name, b.Key.Name) })
+	return found
+}
+
+// statement says of a ProtectedResource what the model depends on.
+func statement(o resource) confirm.Statement {
+	return confirm.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
+		b := bare(p)
+		return []any{b.ObjectMeta, b.Spec}, b.Status
+	})
+}
+
+// bare is a ProtectedResource without what has no influence on the model, such as the dates of its status.
+func bare(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+	b := &iamv1alpha1.ProtectedResource{Spec: p.Spec, ObjectMeta: metav1.ObjectMeta{
+		Name: p.Name, Generation: p.Generation, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
+	}}
+	if ready := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Ready); ready != nil {
+		b.Status.Conditions = []metav1.Condition{{Type: ready.Type, Status: ready.Status, Reason: ready.Reason, ObservedGeneration: ready.ObservedGeneration}}
+	}
+	return b
+}
