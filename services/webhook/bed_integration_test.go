@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { testbed.Main(m) }
 
 const (
-	soon      = 30 * time.Second
+	soon      = 60 * time.Second
 	namespace = metav1.NamespaceDefault
 	projects  = "resourcemanager.miloapis.com"
 )
