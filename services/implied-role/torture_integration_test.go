@@ -181,6 +181,7 @@ func TestW2WhateverHappensWhatFollowsIsThere(t *testing.T) {
 		w.close()
 	}
 	percent.Store(0)
+	b.CaughtUp(topology.ImpliedRole)
 	b.Settled()
 	if err := b.consistent(); err != nil {
 		t.Error(err)

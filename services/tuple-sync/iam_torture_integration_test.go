@@ -62,6 +62,7 @@ func TestWhateverHappensTheIAMStoreHoldsWhatIsDeclared(t *testing.T) {
 	}
 	f.sometimes.Store(false)
 	testbed.Eventually(t, 3*soon, func() error { return b.follows(foreign) })
+	b.CaughtUp(topology.TupleSync)
 	b.Settled()
 	if err := b.follows(foreign); err != nil {
 		t.Error(err)

@@ -80,6 +80,7 @@ func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
 	}
 	f.sometimes.Store(false)
 	testbed.Eventually(t, 3*soon, func() error { return b.asDeclared(ids) })
+	b.CaughtUp(topology.TupleSync)
 	b.Settled()
 	if err := b.asDeclared(ids); err != nil {
 		t.Error(err)

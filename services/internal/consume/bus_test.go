@@ -59,7 +59,7 @@ func (b *bus) boot() {
 		b.t.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		b.t.Fatal("server does not start")
 	}
 	b.server = s

@@ -58,7 +58,7 @@ func runtime(t *testing.T) *service.Runtime {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("server does not start")
 	}
 	conn, err := nats.Connect(s.ClientURL())
@@ -196,7 +196,7 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	defer cancel()
 	app := controller.App(parts, idle{})
 	tasks.Go(func() { _ = app.Tasks[len(app.Tasks)-1](ctx) })
-	testbed.Eventually(t, 20*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		families, err := rt.Metrics.Gather()
 		if err != nil {
 			return err

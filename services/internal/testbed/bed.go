@@ -64,6 +64,22 @@ func (b *Bed) Settled() {
 	})
 }
 
+// CaughtUp waits until a service has settled every message: what failed is tried again after up to half a
+// minute, and until then nothing happens.
+func (b *Bed) CaughtUp(service string) {
+	b.T.Helper()
+	Eventually(b.T, settleWithin, func() error {
+		c, err := b.JS.Consumer(b.T.Context(), topology.Changes, service)
+		if err != nil {
+			return err
+		}
+		if i := c.CachedInfo(); i.NumPending+uint64(i.NumAckPending) > 0 {
+			return fmt.Errorf("%s: pending %d, unacknowledged %d", service, i.NumPending, i.NumAckPending)
+		}
+		return nil
+	})
+}
+
 // Quiet runs what should change nothing, waits, and wants no write to have happened.
 func (b *Bed) Quiet(what string, do func()) {
 	b.T.Helper()

@@ -41,7 +41,7 @@ func cluster(t *testing.T) jetstream.JetStream {
 		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 		last = s
 	}
-	if !last.ReadyForConnections(10 * time.Second) {
+	if !last.ReadyForConnections(time.Minute) {
 		t.Fatal("server does not start")
 	}
 	conn, err := nats.Connect(last.ClientURL())

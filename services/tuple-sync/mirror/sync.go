@@ -32,7 +32,7 @@ func (r *Reconciler) sync(ctx context.Context, p Pass) error {
 		if err := r.remove(ctx, p, n, remove); err != nil {
 			return err
 		}
-		r.tell(ctx, n, strange, remove)
+		r.announce(ctx, n, strange, remove)
 		return r.add(ctx, p, n, add)
 	})
 	if err == nil {
@@ -130,8 +130,8 @@ func (r *Reconciler) record(ctx context.Context, p Pass, n *snapshot, m view.Obj
 	return r.Confirmer.Learn(ctx, r.State.memberships.statement(m), now)
 }
 
-// tell says that somebody wrote tuples that nobody declares.
-func (r *Reconciler) tell(ctx context.Context, n *snapshot, strange, removed []iam.Tuple) {
+// announce says that somebody wrote tuples that nobody declares.
+func (r *Reconciler) announce(ctx context.Context, n *snapshot, strange, removed []iam.Tuple) {
 	for _, t := range strange {
 		for _, gone := range removed {
 			if t != gone {

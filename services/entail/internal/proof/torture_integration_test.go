@@ -58,6 +58,8 @@ func TestWhateverGoesWrongOpenFGAEndsUpAsDeclared(t *testing.T) {
 		<-time.After(time.Duration(random.IntN(120)) * time.Millisecond)
 	}
 	testbed.Eventually(t, settleTime, w.settled)
+	caughtUp(t, c.js, topology.StoreSync)
+	caughtUp(t, c.js, topology.TupleSync)
 	testbed.Eventually(t, settleTime, w.quiet)
 	for _, p := range c.processes {
 		p.stop()

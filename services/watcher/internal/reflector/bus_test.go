@@ -76,7 +76,7 @@ func (b *bus) start() {
 		b.t.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		b.t.Fatal("NATS did not start")
 	}
 	b.server = s

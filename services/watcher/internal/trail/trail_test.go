@@ -81,7 +81,7 @@ func TestProgressFollowsTheDurable(t *testing.T) {
 	if err := msg.DoubleAck(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, 10*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		all, err := New(js).Progress(t.Context())
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 )
 
 // soon is time enough for a policy or a role to take effect.
-const soon = 30 * time.Second
+const soon = 60 * time.Second
 
 // right is a verb on resources of the two groups, or on one of them.
 func right(verb, resource string, names ...string) rbacv1.PolicyRule {
