@@ -13,6 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -32,7 +33,8 @@ const (
 
 // listing is sources as the API server had them when they were listed; nothing if they were not.
 type listing struct {
-	at       time.Time
+	// at is when, by [bootclock.Now].
+	at       time.Duration
 	bindings map[string]*infer.Binding
 }
 
@@ -82,13 +84,13 @@ func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Pla
 // listing is the sources of a namespace as they were listed: now, if so many are to be confirmed that it costs less
 // than to read them, or for a pass of which this one does the rest. Else it is nil.
 func (a *applier) listing(ctx context.Context, n *namespace, sources int) (map[string]*infer.Binding, error) {
-	if time.Since(n.listed.at) < fresh {
+	if bootclock.Since(n.listed.at) < fresh {
 		return n.listed.bindings, nil
 	}
 	if n.listed = (listing{}); !costsLess(sources, a.state.BindingCount(n.name)) {
 		return n.listed.bindings, nil
 	}
-	n.listed = listing{time.Now(), make(map[string]*infer.Binding, sources)}
+	n.listed = listing{bootclock.Now(), make(map[string]*infer.Binding, sources)}
 	err := event.Each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) {
 		if b.IsSource() {
 			n.listed.bindings[b.Name] = b

@@ -240,3 +240,34 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 		w.memory.of("ns").end(pass.ending)
 	}
 }
+
+// A source that is gone by the word of the API server is not confirmed by how it was listed before, if the bus tells
+// of it anew.
+func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
+	w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+	for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false)} {
+		w.apply(c)
+		a.put(c)
+	}
+	var sources []*infer.Binding
+	for i := range 2 * few {
+		c := bindingSays(fmt.Sprint("B", i), 1, false, "u")
+		w.apply(c)
+		a.put(c)
+		sources = append(sources, w.state.Binding("ns", c.Key.Name))
+	}
+	a.was = maps.Clone(a.is)
+	n := w.memory.of("ns")
+	n.take()
+	if _, err := w.confirmed(a, sources...); err != nil {
+		t.Fatal(err)
+	}
+	n.end(ending{unfinished: true})
+	again := bindingSays("B7", 2, false, "u")
+	delete(a.is, again.Key)
+	w.apply(again)
+	n.take()
+	if _, err := w.confirmed(a, w.state.Binding("ns", "B7")); err == nil {
+		t.Error("it is confirmed by how it was listed before it went")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -68,15 +69,24 @@ func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 	b.do("a>b c>d")
 	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
 	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
-	b.takeGuardAway()
-	b.do("x>y")
-	b.rule(ruleName("c>d"), role("c"), role("z"), false)
-	b.condition("x>y", rolev1alpha1.Synced, infer.Synced) // It is told of, and not yet that it was judged.
-	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
+	var unjudged string
+	testbed.Eventually(t, soon, func() error {
+		unjudged += "x"
+		b.takeGuardAway()
+		b.rule(ruleName("c>d"), role("c"), role("z-"+unjudged), false)
+		b.do(unjudged + ">y")
+		_, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), guard.Name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the guard is back before all is written: %v", err)
+		}
+		return nil
+	})
+	b.condition(unjudged+">y", rolev1alpha1.Synced, infer.Synced) // It is told of, and not yet that it was judged.
+	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
 	b.condition("c>d", rolev1alpha1.Judged, infer.NotJudged)
 	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
 	b.Settled()
-	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
+	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
 }
 
 // takeGuardAway is the way round the guard.

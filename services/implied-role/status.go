@@ -49,8 +49,8 @@ type statusReconciler struct {
 	state  *state.State
 	memory *memory
 	writer statusWriter
-	// since is since when everybody is judged who writes rules, up to now; zero if nobody is.
-	since func(ctx context.Context) (time.Time, error)
+	// since is since when everybody is judged who writes rules, up to now if it is to look; zero if nobody is.
+	since func(ctx context.Context, look bool) (time.Time, error)
 	// writers has room for the statuses that are written at a time.
 	writers chan struct{}
 	log     *slog.Logger
@@ -77,7 +77,7 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 		parent   infer.Role
 		children childList
 	)
-	since, unknown := r.since(ctx) // Now that it is known what was written.
+	since, unknown := r.since(ctx, slices.ContainsFunc(rules, unjudged)) // Now that it is known what was written.
 	if unknown != nil {
 		p.Again(untilInForce)
 	}
@@ -115,6 +115,12 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 	group.Wait()
 	n.told(time.Since(started))
 	return r.refused(ctx, p, rules, errs)
+}
+
+// unjudged reports whether it is still to be said of a rule, as it is, whether who wrote it was judged.
+func unjudged(rule state.Rule) bool {
+	said := meta.FindStatusCondition(rule.Value.Status.Conditions, rolev1alpha1.Judged)
+	return said == nil || said.ObservedGeneration != rule.Value.Generation
 }
 
 // refused joins errors that waiting may cure. A refusal is the fault of one rule, and concerns no

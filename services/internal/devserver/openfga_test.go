@@ -58,7 +58,7 @@ func TestAStoreIsDeletedOnceOthersHaveWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	database, err := sql.Open("sqlite", file)
+	database, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
