@@ -214,8 +214,9 @@ func TestManySourcesAreListed(t *testing.T) {
 	}
 }
 
-// TestWhatAPassLeavesNeedsNoListOfItsOwn has two passes do what one began, and another what came later.
-func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
+// manySources are so many that to list them costs less than to read them, as the API server has them, too.
+func manySources(t *testing.T) (*tracked, *truth, []*infer.Binding) {
+	t.Helper()
 	w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
 	for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false)} {
 		w.apply(c)
@@ -229,6 +230,12 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 		sources = append(sources, w.state.Binding("ns", c.Key.Name))
 	}
 	a.was = maps.Clone(a.is)
+	return w, a, sources
+}
+
+// TestWhatAPassLeavesNeedsNoListOfItsOwn has two passes do what one began, and another what came later.
+func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
+	w, a, sources := manySources(t)
 	for i, pass := range []struct {
 		ending ending
 		lists  int
@@ -244,19 +251,7 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 // A source that is gone by the word of the API server is not confirmed by how it was listed before, if the bus tells
 // of it anew.
 func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
-	w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
-	for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false)} {
-		w.apply(c)
-		a.put(c)
-	}
-	var sources []*infer.Binding
-	for i := range 2 * few {
-		c := bindingSays(fmt.Sprint("B", i), 1, false, "u")
-		w.apply(c)
-		a.put(c)
-		sources = append(sources, w.state.Binding("ns", c.Key.Name))
-	}
-	a.was = maps.Clone(a.is)
+	w, a, sources := manySources(t)
 	n := w.memory.of("ns")
 	n.take()
 	if _, err := w.confirmed(a, sources...); err != nil {

@@ -68,12 +68,18 @@ func (b *Bed) Settled() {
 // minute, and until then nothing happens.
 func (b *Bed) CaughtUp(service string) {
 	b.T.Helper()
-	Eventually(b.T, settleWithin, func() error {
-		c, err := b.JS.Consumer(b.T.Context(), topology.Changes, service)
+	CaughtUp(b.T, b.JS, service)
+}
+
+// CaughtUp is [Bed.CaughtUp] where there is no bed.
+func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
+	t.Helper()
+	Eventually(t, settleWithin, func() error {
+		c, err := js.Consumer(t.Context(), topology.Changes, service)
 		if err != nil {
 			return err
 		}
-		if i := c.CachedInfo(); i.NumPending+uint64(i.NumAckPending) > 0 {
+		if i := c.CachedInfo(); i.AckFloor.Consumer == 0 || i.NumPending+uint64(i.NumAckPending) > 0 {
 			return fmt.Errorf("%s: pending %d, unacknowledged %d", service, i.NumPending, i.NumAckPending)
 		}
 		return nil

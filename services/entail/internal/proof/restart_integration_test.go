@@ -232,7 +232,7 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 		}
 		return nil
 	})
-	caughtUp(b, c.js, name)
+	testbed.CaughtUp(b, c.js, name)
 	took := time.Since(begun)
 	stop()
 	return took
