@@ -63,6 +63,9 @@ func (n *naive) allows(q request) bool {
 	if kind, known := n.owner[q.permission]; !known || !n.kinds[q.typ] || !n.atOrAbove(q.typ, kind) {
 		return false
 	}
+	if n.inactive(q) {
+		return false
+	}
 	places := n.places(place{q.typ, q.namespace, q.name})
 	return slices.ContainsFunc(n.bindings, func(b *iamv1alpha1.PolicyBinding) bool {
 		return b.DeletionTimestamp == nil && n.gives(b, q.permission) && n.isOn(b, places) &&
@@ -157,6 +160,13 @@ func (n *naive) is(q request, s iamv1alpha1.Subject) bool {
 		u := find(n.users, func(u *iamv1alpha1.User) bool { return u.Name == q.user })
 		return u != nil && n.active(q.user, string(u.UID))
 	})
+}
+
+// inactive says whether who asks is known and may not act: then he has nothing by his groups either.
+func (n *naive) inactive(q request) bool {
+	u := find(n.users, func(u *iamv1alpha1.User) bool { return u.Name == q.user && q.user != "" })
+	a := find(n.accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.account })
+	return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
 }
 
 func (n *naive) active(name, uid string) bool {

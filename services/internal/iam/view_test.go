@@ -41,6 +41,11 @@ func (w *world) objects() *Objects {
 			}
 			return Target{}, false
 		},
+		Inactive: func(subject string) bool {
+			u := find(w.users, func(u *iamv1alpha1.User) bool { return User(u.Name) == subject })
+			a := find(w.accounts, func(a *iamv1alpha1.ServiceAccount) bool { return ServiceAccount(string(a.UID)) == subject })
+			return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
+		},
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding {
 			return slices.DeleteFunc(slices.Clone(w.bindings), func(b *iamv1alpha1.PolicyBinding) bool { return TargetOf(b) != target })
 		},
