@@ -211,3 +211,41 @@ func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
 		t.Error("a permission is in the model that nobody declared")
 	}
 }
+
+// Whoever has stolen the watcher's rights says that a kind is gone, or to go: all that is granted on it would be, too.
+func TestNoKindGoesOnTheWordOfTheBus(t *testing.T) {
+	for name, edit := range map[string]func(c *event.Change, o map[string]any){
+		"it is gone":  func(c *event.Change, _ map[string]any) { c.Deleted = true },
+		"it is to go": func(_ *event.Change, o map[string]any) { field(o, "metadata")["deletionTimestamp"] = "2026-01-02T03:04:05Z" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.serve()
+			b.Reflector()
+			b.protect("widget", "a.example/Widget", "widgets")
+			b.protect("gadget", "a.example/Gadget", "gadgets")
+			b.awaitProtected("widget", configured)
+			b.awaitProtected("gadget", configured)
+			b.Settled()
+			model := b.store("iam").Status.AuthorizationModelID
+			const list = "GET /apis/iam.miloapis.com/v1alpha1/protectedresources"
+			before := b.Kube.CallsByOp()[list]
+			b.Forge(testbed.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: edit}, 1000)
+			testbed.Eventually(t, soon, func() error {
+				if b.Kube.CallsByOp()[list] < before+2 { // The second comes after all that followed from the first.
+					return errors.New("the API server was not asked")
+				}
+				return nil
+			})
+			latest, err := b.hand.LatestModel(t.Context(), b.store("iam").Status.StoreID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if latest.GetId() != model {
+				t.Errorf("there is another model: %v", latest.GetTypeDefinitions())
+			}
+			b.Delete(kinds.ProtectedResources(), "widget") // Its true end is believed.
+			b.awaitKinds("a.example/Gadget")
+		})
+	}
+}

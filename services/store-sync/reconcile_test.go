@@ -26,6 +26,8 @@ func (r *restless) Sync(context.Context, consume.Reporter, event.Key) ([]module.
 	return nil, nil
 }
 
+func (r *restless) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
+
 func (r *restless) Modules(event.Key) ([]model.Module, []confirm.Statement, bool) {
 	return nil, nil, false
 }

@@ -133,7 +133,7 @@ func TestWhatCanListsAllThatSomebodyMay(t *testing.T) {
 				for _, permission := range right.Permissions {
 					listed++
 					at := right.Why.At
-					if _, ok := x.Decide(Question{q.Subject, permission, at.Type, at.Namespace, at.Name}); !ok {
+					if _, ok := x.Decide(Question{Subject: q.Subject, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}); !ok {
 						t.Fatalf("%s is listed at %+v, and is not allowed there", permission, at)
 					}
 				}

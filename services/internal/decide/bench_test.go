@@ -47,7 +47,7 @@ func BenchmarkDecide(b *testing.B) {
 			x := forest(bindings)
 			questions := make([]Question, 1<<16)
 			for i := range questions {
-				questions[i] = Question{Subject{User: user(rand.IntN(bindings / 10))}, "a/trees.get", "a/Tree", "one", tree(rand.IntN(objects(bindings)))}
+				questions[i] = get(user(rand.IntN(bindings/10)), "one", tree(rand.IntN(objects(bindings))))
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -66,7 +66,7 @@ func BenchmarkDecideOnOneTarget(b *testing.B) {
 				x.SetBinding("one", fmt.Sprint("b", i), bind(i, 1))
 			}
 			x.SetTarget("a/Tree", "one", tree(0), &iam.Target{Namespace: "one", UID: "2"})
-			q := Question{Subject{User: user(0)}, "a/trees.get", "a/Tree", "one", tree(0)}
+			q := get(user(0), "one", tree(0))
 			for b.Loop() {
 				x.Decide(q)
 			}

@@ -10,6 +10,8 @@ type Question struct {
 	Namespace string
 	// Name is that of the object; empty if the request names none.
 	Name string
+	// There says that nobody may do anything to an object that is not there: a role on all of its kind does not count.
+	There bool
 }
 
 // Proof is why somebody may: a binding gives a principal a role at a place.
@@ -29,7 +31,7 @@ func (x *Index) Decide(q Question) (why Proof, allowed bool) {
 }
 
 func (x *Index) decide(q Question, r *reach) (why Proof, allowed bool) {
-	k, permission, ok := x.asked(q.Type, q.Permission)
+	k, permission, ok := x.asked(&q)
 	if !ok {
 		return why, false
 	}
@@ -48,10 +50,16 @@ func (x *Index) decide(q Question, r *reach) (why Proof, allowed bool) {
 }
 
 // asked finds a kind, and a permission that can be held on its objects.
-func (x *Index) asked(typ, permission string) (k *kind, number int, ok bool) {
-	k = x.kinds[typ]
-	number, known := x.permissions[permission]
-	return k, number, known && k != nil && k.held.has(number)
+func (x *Index) asked(q *Question) (k *kind, number int, ok bool) {
+	k = x.kinds[q.Type]
+	number, known := x.permissions[q.Permission]
+	return k, number, known && k != nil && k.held.has(number) && !(q.There && x.isAbsent(q))
+}
+
+// isAbsent says whether there is no object that has the name.
+func (x *Index) isAbsent(q *Question) bool {
+	p := x.places[q.place()]
+	return p == nil || p.target == nil
 }
 
 func (q *Question) place() Place { return Place{Type: q.Type, Ref: Ref{q.Namespace, q.Name}} }

@@ -38,21 +38,15 @@ func (x *Index) Explain(q Question) Explanation {
 		e.Path = r.path(q.place(), why.At)
 		return e
 	}
-	k, _, registered := x.asked(q.Type, q.Permission)
+	e.NoObject = q.Name != "" && x.isAbsent(&q)
+	q.There = false
+	k, _, registered := x.asked(&q)
 	e.Unregistered = !registered
-	e.NoSubject = q.User != "" && !x.users[q.User].acts() || q.Account != "" && x.inactive(q.Account)
-	target := x.places[q.place()]
-	e.NoObject = q.Name != "" && (target == nil || target.target == nil)
+	e.NoSubject = q.User != "" && !x.users[q.User].acts() || q.Account != "" && x.isInactive(q.Account)
 	if registered {
 		e.Lacking = x.lacking(q, k)
 	}
 	return e
-}
-
-// inactive says whether a UID is that of an account of IAM that may not act.
-func (x *Index) inactive(uid string) bool {
-	name, known := x.accountNames[uid]
-	return known && !x.accounts[name].acts()
 }
 
 // membership is one that makes a user a member of a group.

@@ -32,6 +32,8 @@ func mutants() map[string]mutant.Mutant {
 		"old memberships stay":                            {"subject.go", "		x.membershipsOf.remove(was.user, ref)\n", ""},
 		"accounts are mistaken for each other":            {"subject.go", "return Principal{ServiceAccount, Ref{Name: s.Name}, s.UID}, true", "return Principal{CoreServiceAccount, Ref{}, s.UID}, true"},
 		"groups of the token do not count":                {"subject.go", "	for _, name := range s.Groups {", "	for _, name := range s.Groups[:0] {"},
+		"who is inactive has what his groups have":        {"subject.go", "x.users[s.User].inactive || x.isInactive(s.Account)", "false"},
+		"who is inactive acts when he is deleted":         {"subject.go", "		x.users[name] = account{inactive: true} // Who may not act does not act because he is being deleted.\n", "		delete(x.users, name)\n"},
 		"a Group is believed to be of the token":          {"subject.go", `strings.Contains(s.Name, ":")`, `strings.Contains(s.Name, "")`},
 		"nameless objects are all of their kind":          {"place.go", "s.ResourceRef.Name}}, s.ResourceRef.UID, true", `s.ResourceRef.Name}, All: s.ResourceRef.Name == ""}, s.ResourceRef.UID, true`},
 		"bindings on a kind give nothing":                 {"place.go", "	r.add(x.places[Place{Type: k.typ, All: true}])\n", ""},
@@ -52,6 +54,7 @@ func mutants() map[string]mutant.Mutant {
 		"any role has what one has":                       {"binding.go", "return g.role.effective.has(permission) && g.counts()", "return g.counts()"},
 		"groups are listed without their members":         {"who.go", "for ref := range x.membershipsIn[p.Ref] {", "for ref := range x.membershipsIn[Ref{}] {"},
 		"absent subjects are listed":                      {"who.go", "			if !x.exists(p.Principal) {\n", "			if false {\n"},
+		"a role on all of a kind is on what is not there": {"decide.go", " && !(q.There && x.isAbsent(q))", ""},
 		"absent targets are listed":                       {"what.go", "k == nil || !g.counts()", "k == nil"},
 		"what somebody has is gained":                     {"what.go", "x.namesOf(r.effective, k.held, x.had(id, &above))", "x.namesOf(r.effective, k.held, nil)"},
 	}

@@ -32,8 +32,12 @@ func binds(to *iamv1alpha1.ResourceReference) *iamv1alpha1.PolicyBinding {
 	return b
 }
 
+func get(user, namespace, name string) Question {
+	return Question{Subject: Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Namespace: namespace, Name: name}
+}
+
 func (x *Index) gets(user, namespace, name string) bool {
-	_, ok := x.Decide(Question{Subject{User: user}, "a/trees.get", "a/Tree", namespace, name})
+	_, ok := x.Decide(get(user, namespace, name))
 	return ok
 }
 
@@ -42,6 +46,26 @@ func TestAnObjectWithoutANameIsNotAllOfItsKind(t *testing.T) {
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree"}))
 	if !x.gets("alice", "one", "oak") || x.gets("alice", "one", "elm") || x.gets("alice", "", "") || x.gets("bob", "one", "oak") || x.gets("", "one", "oak") {
 		t.Error("a binding is on what it does not name")
+	}
+}
+
+func TestARoleOnAllOfAKindIsNotOnWhatIsNotThere(t *testing.T) {
+	x := trees()
+	all := binds(nil)
+	all.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: "a", Kind: "Tree"}
+	x.SetBinding("one", "all", all)
+	for name, there := range map[string]bool{"oak": true, "elm": false, "": false} {
+		q := get("alice", "one", name)
+		q.There = true
+		_, ok := x.Decide(q)
+		holders, _ := x.WhoCan(q, 10)
+		e := x.Explain(q)
+		if ok != there || (len(holders) == 1) != there || e.Allowed != there || e.NoObject != (name == "elm") || e.Unregistered {
+			t.Errorf("%q: %v, %v, %+v", name, ok, holders, e)
+		}
+		if !x.gets("alice", "one", name) {
+			t.Errorf("%q, there or not, is not allowed", name)
+		}
 	}
 }
 
@@ -89,7 +113,8 @@ func TestThereMayBeMoreThanAWordOfPermissions(t *testing.T) {
 	p.Spec.Permissions = all
 	x.SetProtectedResource("trees", p)
 	for _, verb := range all {
-		q := Question{Subject{User: "alice"}, "a/trees." + verb, "a/Tree", "one", "oak"}
+		q := get("alice", "one", "oak")
+		q.Permission = "a/trees." + verb
 		if _, ok := x.Decide(q); ok != (verb == "get") {
 			t.Errorf("alice may %s: %v", verb, ok)
 		}
@@ -125,7 +150,7 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 	if !x.gets("alice", "one", "oak") {
 		t.Error("a role on the last of many hills does not count")
 	}
-	if path := x.Explain(Question{Subject{User: "alice"}, "a/trees.get", "a/Tree", "one", "oak"}).Path; len(path) != 3 {
+	if path := x.Explain(get("alice", "one", "oak")).Path; len(path) != 3 {
 		t.Errorf("the way up is %v", path)
 	}
 }

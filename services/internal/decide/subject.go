@@ -28,9 +28,12 @@ type membership struct {
 func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if alive(u) {
+	switch {
+	case alive(u):
 		x.users[name] = account{string(u.UID), u.Status.State == iamv1alpha1.Inactive}
-	} else {
+	case u != nil && u.Status.State == iamv1alpha1.Inactive:
+		x.users[name] = account{inactive: true} // Who may not act does not act because he is being deleted.
+	default:
 		delete(x.users, name)
 	}
 }
@@ -42,11 +45,10 @@ func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 	if was := x.accounts[name]; x.accountNames[was.uid] == name {
 		delete(x.accountNames, was.uid)
 	}
-	if alive(a) {
+	delete(x.accounts, name)
+	if a != nil && (alive(a) || a.Spec.State == iamv1alpha1.Inactive) { // As of a User.
 		x.accounts[name] = account{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
 		x.accountNames[string(a.UID)] = name
-	} else {
-		delete(x.accounts, name)
 	}
 }
 
@@ -133,6 +135,12 @@ func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
 }
 
+// isInactive says whether a UID is that of an account of IAM that may not act.
+func (x *Index) isInactive(uid string) bool {
+	name, known := x.accountNames[uid]
+	return known && x.accounts[name].inactive
+}
+
 // exists says whether a principal is there, is the one that was meant, and may act.
 func (x *Index) exists(p Principal) bool {
 	switch p.Sort {
@@ -142,7 +150,9 @@ func (x *Index) exists(p Principal) bool {
 		return x.accounts[p.Name].is(p.UID)
 	case Group:
 		return x.groups[p.Ref] == p.UID
-	case CoreServiceAccount, TokenGroup:
+	case CoreServiceAccount:
+		return !x.isInactive(p.UID)
+	case TokenGroup:
 	}
 	return true
 }
@@ -155,8 +165,11 @@ type Subject struct {
 	Groups []string
 }
 
-// are appends whom a subject is: by himself, and by his groups.
+// are appends whom a subject is: by himself, and by his groups. Who is inactive is nobody, whatever his groups.
 func (x *Index) are(s Subject, who []*principal) []*principal {
+	if x.users[s.User].inactive || x.isInactive(s.Account) {
+		return who
+	}
 	if u := x.users[s.User]; u.acts() {
 		who = x.appendPrincipal(who, Principal{User, Ref{Name: s.User}, u.uid})
 		for ref := range x.membershipsOf[s.User] {

@@ -40,7 +40,7 @@ func (p Place) Compare(other Place) int {
 func (x *Index) WhoCan(q Question, most int) (holders []Holder, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	k, permission, ok := x.asked(q.Type, q.Permission)
+	k, permission, ok := x.asked(&q)
 	if !ok {
 		return nil, false
 	}

@@ -20,6 +20,7 @@ func mutants() map[string]mutant.Mutant {
 		"a membership of another user counts for this one": {"subject.go", "first != nil && first.Name == u.Name", "first != nil"},
 		"who is inactive acts":                             {"subject.go", "u.Status.State == iamv1alpha1.Inactive", "false"},
 		"an account that is inactive acts":                 {"subject.go", "a.Spec.State == iamv1alpha1.Inactive", "false"},
+		"who is inactive has what his groups have":         {"question.go", " || o.Inactive(q.Subject)", ""},
 		"a binding in deletion acts":                       {"tuple.go", "return b.DeletionTimestamp == nil && o.TargetReason", "return o.TargetReason"},
 		"a role in deletion acts":                          {"objects.go", "r != nil && r.DeletionTimestamp == nil", "r != nil"},
 		"a user in deletion acts":                          {"subject.go", "	case u == nil || u.DeletionTimestamp != nil:\n", "	case u == nil:\n"},

@@ -24,6 +24,9 @@ type Objects struct {
 	// Trusted says of a kind that nobody follows whether bindings on its objects act all the same; nil if none do.
 	Trusted func(typ string) bool
 
+	// Inactive says of a [User] or a [ServiceAccount] that asks whether it is one that may not act. Only [Objects.Check] asks.
+	Inactive func(subject string) bool
+
 	// RoleOf and GroupOf find what [RoleObject] and [GroupObject] stand for.
 	RoleOf  func(object string) *iamv1alpha1.Role
 	GroupOf func(object string) *iamv1alpha1.Group

@@ -31,11 +31,12 @@ type Check struct {
 	Context []Tuple
 }
 
-// Check puts a question in OpenFGA's words; there are none for what can be allowed to nobody. Of
+// Check puts a question in OpenFGA's words; there are none for what can be allowed to nobody, nor for who may not act, whatever
+// his groups. Of
 // the groups it asks for those that are known to be in a grant.
 func (o *Objects) Check(q Question, granted func(group string) bool) (c Check, ok bool) {
 	relation, known := o.Registry.Relation(q.Permission)
-	if !known || !slices.Contains(q.Kind.AtAndBelow(), q.Permission) {
+	if !known || !slices.Contains(q.Kind.AtAndBelow(), q.Permission) || o.Inactive(q.Subject) {
 		return Check{}, false
 	}
 	c.Tuple = Tuple{q.Subject, relation, q.Object}

@@ -36,6 +36,11 @@ func objects(w *world.World) *iam.Objects {
 			}
 			return iam.Target{}, false
 		},
+		Inactive: func(subject string) bool {
+			u := world.Find(w.Users, func(u *iamv1alpha1.User) bool { return iam.User(u.Name) == subject })
+			a := world.Find(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return iam.ServiceAccount(string(a.UID)) == subject })
+			return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
+		},
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding {
 			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOf(b) != target })
 		},

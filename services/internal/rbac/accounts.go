@@ -55,6 +55,7 @@ func storeSync() Account {
 			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statuses(documents.Group, documents.Resource),
 			statuses(protected.Group, protected.Resource),
+			may("No message takes a kind away which the API server still has.", verbs("list"), protected.Group, protected.Resource),
 			may("A ProtectedResource is let go that software which is gone holds.", verbs("patch"), protected.Group, protected.Resource),
 			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),
 		}),

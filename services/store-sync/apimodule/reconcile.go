@@ -137,6 +137,9 @@ func (p *Provider) Modules(store event.Key) ([]model.Module, []confirm.Statement
 	return modules, nil, ready || s.Value.DeletionTimestamp != nil
 }
 
+// Missing are none: what is discovered, the API server itself has told.
+func (p *Provider) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
+
 // discoverer finds a Store here whose model knows the API server's own resources.
 func (p *Provider) discoverer(store event.Key) (module.Store, bool) {
 	s, ok := p.state.shared.Stores.Get(store)

@@ -14,6 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/iammodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -120,6 +121,27 @@ func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// Missing are the ProtectedResources that the API server has in force, and of which the bus tells that they are gone or to
+// go, or nothing: each takes a kind away, with all that is granted on it.
+func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.Statement, err error) {
+	if store != p.state.store {
+		return nil, nil
+	}
+	known := map[string]bool{}
+	for _, o := range p.state.registered() {
+		known[o.Key.Name] = true
+	}
+	err = event.Each(p.applier.Kube.List(ctx, kinds.ProtectedResources(), ""), func(r *iamv1alpha1.ProtectedResource) {
+		if !known[r.Name] && r.DeletionTimestamp == nil {
+			out = append(out, statement(p.state.last(r.Name)))
+		}
+	})
+	if errors.Is(err, kube.ErrNotServed) {
+		return nil, nil
+	}
+	return out, err
 }
 
 // Modules is the one that has the types, as long as anything is registered.

@@ -36,6 +36,14 @@ func (s *state) registered() []resource {
 	return found
 }
 
+// last is what the bus said last of a ProtectedResource here, if it ever did.
+func (s *state) last(name string) resource {
+	key := event.Key{Cluster: s.store.Cluster, GroupResource: kinds.ProtectedResources().GroupResource, Name: name}
+	o, _ := s.resources.Last(key)
+	o.Key = key
+	return o
+}
+
 // statement says of a ProtectedResource what the model depends on.
 func statement(o resource) confirm.Statement {
 	return confirm.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {

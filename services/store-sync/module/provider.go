@@ -23,6 +23,9 @@ type Provider interface {
 	// Modules are those that go into the Store's model as they are, with statements on the objects that they
 	// were made from. Until they are ready, there can be no model.
 	Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool)
+	// Missing states of what Modules leaves out that it is not there, or is to go: it asks the API server for what else has a
+	// part in the model, so that no message, and none that never came, takes anything from it.
+	Missing(ctx context.Context, store event.Key) ([]confirm.Statement, error)
 }
 
 // Member is an object whose status tells what became of its module.

@@ -99,6 +99,9 @@ func (p *Provider) Modules(event.Key) ([]model.Module, []confirm.Statement, bool
 	return nil, nil, true
 }
 
+// Missing are none: the Store knows the AuthorizationModels that it was made of.
+func (p *Provider) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
+
 // Documents are those that are registered with a Store, valid or not, or what is accepted of them;
 // and the options of its policy.
 func (p *Provider) Documents(store event.Key, accepted bool) ([]*syntax.Document, policy.Options, error) {

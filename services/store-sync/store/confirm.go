@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -25,15 +26,19 @@ func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.In
 	var statements []confirm.Statement
 	var err error
 	switch action.Verb {
-	case plan.CreateStore, plan.RenameStore, plan.RemoveFinalizer:
+	case plan.CreateStore, plan.RenameStore:
+		statements = append(statements, ofStore(in))
+	case plan.RemoveFinalizer:
+		statements, err = r.state.missing(ctx, in.Key)
 		statements = append(statements, ofStore(in))
 	case plan.WriteModel, plan.DeleteStore:
 		provided, made := r.state.provided(in.Key)
 		if action.Verb == plan.WriteModel && !reflect.DeepEqual(provided, in.Provided) {
 			return fmt.Errorf("what is provided for %s: %w", in.Key, reconcile.ErrStale)
 		}
-		statements, err = r.parts(ctx, in)
-		statements = append(statements, made...)
+		parts, partsErr := r.parts(ctx, in)
+		missing, missingErr := r.state.missing(ctx, in.Key)
+		statements, err = slices.Concat(parts, made, missing), errors.Join(partsErr, missingErr)
 	case plan.RecordLive:
 		statements = of(in, plan.Taken(in))
 	case plan.Record:

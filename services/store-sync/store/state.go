@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -113,6 +114,18 @@ func (s *State) provided(store event.Key) (modules []model.Module, made []confir
 		modules, made = append(modules, m...), append(made, from...)
 	}
 	return modules, made
+}
+
+// missing are statements on what providers leave out of the model.
+func (s *State) missing(ctx context.Context, store event.Key) (statements []confirm.Statement, err error) {
+	for _, p := range s.providers {
+		out, err := p.Missing(ctx, store)
+		if err != nil {
+			return nil, err
+		}
+		statements = append(statements, out...)
+	}
+	return statements, nil
 }
 
 // RoomIn tells how much the model of a live Store has left beside what is not of PolicyDocuments.

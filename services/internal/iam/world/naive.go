@@ -65,6 +65,9 @@ func (n *Naive) Allows(q Request) bool {
 	if kind, known := n.owner[q.Permission]; !known || !n.kinds[q.Type] || !n.atOrAbove(q.Type, kind) {
 		return false
 	}
+	if n.inactive(q) {
+		return false
+	}
 	places := n.places(place{q.Type, q.Namespace, q.Name})
 	return slices.ContainsFunc(n.world.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
 		return b.DeletionTimestamp == nil && n.gives(b, q.Permission) && n.isOn(b, places) &&
@@ -163,6 +166,13 @@ func (n *Naive) is(q Request, s iamv1alpha1.Subject) bool {
 		u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User })
 		return u != nil && n.active(q.User, string(u.UID))
 	})
+}
+
+// inactive says whether who asks is known and may not act: then he has nothing by his groups either.
+func (n *Naive) inactive(q Request) bool {
+	u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User && q.User != "" })
+	a := Find(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.Account })
+	return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
 }
 
 func (n *Naive) active(name, uid string) bool {
