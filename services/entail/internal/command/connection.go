@@ -20,7 +20,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
@@ -44,6 +46,8 @@ func accessQuestion(cmd *cobra.Command, around Surroundings) *question[accessv1c
 	of := api{"AccessService", "ENTAIL_ACCESS_SERVER", allinone.Defaults().Ports.Webhook}
 	q := newQuestion(cmd, around, of, accessv1connect.NewAccessServiceClient)
 	bindMinRevision(cmd, &q.connection)
+	cmd.Flags().StringVar(&q.connection.after, "after", "",
+		"wait until an object counts as it is at the API server now, or is gone there: `KIND/[NAMESPACE/]NAME`, such as policybinding/default/on-acme")
 	return q
 }
 
@@ -98,8 +102,10 @@ const (
 type connection struct {
 	api                              api
 	server, token, tokenFile, caFile string
-	minRevision                      string
-	timeout                          time.Duration
+	minRevision, after               string
+	// object is what after names.
+	object  *eventv1.ObjectRef
+	timeout time.Duration
 }
 
 func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
@@ -125,14 +131,14 @@ func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...
 // fresh asks for an answer that is no older than the revision that is known, where a question can.
 func (c *connection) fresh(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
-		if m, ok := request.Any().(proto.Message); ok && c.minRevision != "" {
-			fields, revision := m.ProtoReflect().Descriptor().Fields(), protoreflect.ValueOfString(c.minRevision)
+		if m, ok := request.Any().(proto.Message); ok && (c.minRevision != "" || c.object != nil) {
+			fields := m.ProtoReflect().Descriptor().Fields()
 			if field := fields.ByName("min_revision"); field != nil {
-				m.ProtoReflect().Set(field, revision)
+				m.ProtoReflect().Set(field, protoreflect.ValueOfString(c.minRevision))
 			}
 			if field := fields.ByName("at_least"); field != nil {
-				least := m.ProtoReflect().Mutable(field).Message()
-				least.Set(least.Descriptor().Fields().ByName("revision"), revision)
+				least := &accessv1.AtLeast{Revision: c.minRevision, Object: c.object}
+				m.ProtoReflect().Set(field, protoreflect.ValueOfMessage(least.ProtoReflect()))
 			}
 		}
 		return next(ctx, request)
@@ -144,6 +150,9 @@ func (c *connection) open() (http.RoundTripper, error) {
 	server, err := url.Parse(c.server)
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
 		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", exit.ErrUsage, c.server, c.api.defaultServer())
+	}
+	if c.object, err = parseFollowed(c.after); err != nil {
+		return nil, err
 	}
 	token, err := c.readToken()
 	if err != nil {

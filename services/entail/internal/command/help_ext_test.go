@@ -55,7 +55,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	env := everything(t)
 	t.Chdir(t.TempDir())
 	first, _, _ := strings.Cut(ruleFile, "---")
-	for file, text := range map[string]string{"rules.yaml": first, "documents.fga": "module documents", "policy.yaml": "actions: [{name: read_it}]"} {
+	for file, text := range map[string]string{"rules.yaml": first, "documents.fga": "module documents", "policy.yaml": "actions: [{name: read_it}]", "binding.yaml": bindingFile} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

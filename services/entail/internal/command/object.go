@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // object is an argument KIND/NAME.
@@ -18,4 +20,28 @@ func parseObject(argument, namespace string) (object, error) {
 		return object{}, fmt.Errorf("%w: %q is not KIND/NAME, such as store/demo", exit.ErrUsage, argument)
 	}
 	return object{kind: kind, namespace: namespace, name: name}, nil
+}
+
+// parseFollowed reads KIND/NAME or KIND/NAMESPACE/NAME of an object that IAM follows. Nothing names none.
+func parseFollowed(argument string) (*eventv1.ObjectRef, error) {
+	if argument == "" {
+		return nil, nil
+	}
+	kind, name, _ := strings.Cut(argument, "/")
+	var names []string
+	for _, k := range kinds.IAM() {
+		names = append(names, strings.ToLower(k.Kind))
+		if !strings.EqualFold(kind, k.Kind) && !strings.EqualFold(kind, k.Resource) {
+			continue
+		}
+		ref := &eventv1.ObjectRef{Group: k.Group, Resource: k.Resource, Name: name}
+		if !k.Global {
+			ref.Namespace, ref.Name, _ = strings.Cut(name, "/")
+		}
+		if ref.GetName() == "" || strings.Contains(ref.GetName(), "/") || !k.Global && ref.GetNamespace() == "" {
+			return nil, fmt.Errorf("%w: %q names no %s: give KIND/NAME of what has no namespace, KIND/NAMESPACE/NAME of what has one", exit.ErrUsage, argument, k.Kind)
+		}
+		return ref, nil
+	}
+	return nil, fmt.Errorf("%w: %q is of none of %s", exit.ErrUsage, argument, strings.Join(names, ", "))
 }

@@ -2,10 +2,12 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
@@ -17,7 +19,9 @@ import (
 // resourceHelp says how a resource is named.
 const resourceHelp = `A resource is named in the plural as some ProtectedResource does, with its API group where
 several have it, and the name of an object: projects/web, projects.resourcemanager.miloapis.com.
-WHO is the name of a User, serviceaccount:UID, or group:NAME for a group of the authenticator.`
+WHO is the name of a User, serviceaccount:UID, or group:NAME for a group of the authenticator;
+without it, whoever the token belongs to: to ask about others takes the right to create
+subjectaccessreviews, to ask about oneself none.`
 
 // whose is a question about a resource.
 type whose struct {
@@ -40,22 +44,22 @@ func (w *whose) bindGroups(cmd *cobra.Command) {
 func newCanI(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
-		Use:     "can-i WHO VERB RESOURCE[/NAME]",
+		Use:     "can-i [WHO] VERB RESOURCE[/NAME]",
 		Short:   "Tell whether somebody may do something, by the declared objects of IAM",
 		Long:    "Tell whether somebody may do something, by the declared objects of IAM. The exit code is 1 if not.\n\n" + resourceHelp,
-		Example: "  entail can-i alice get projects/web\n  entail can-i alice list projects --group oidc:staff",
-		Args:    cobra.ExactArgs(3),
+		Example: "  entail can-i alice get projects/web\n  entail can-i alice list projects --group oidc:staff\n  entail can-i get projects/web",
+		Args:    cobra.RangeArgs(2, 3),
 	}
 	q := accessQuestion(cmd, around)
 	w.bind(cmd, around)
 	w.bindGroups(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, resource, err := w.about(cmd.Context(), q, args[0], args[2])
+		subject, resource, err := w.about(cmd.Context(), q, args)
 		if err != nil {
 			return err
 		}
 		answer, err := ask(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
-			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[1], Resource: resource}, report.Page.Access)
+			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.Access)
 		if err == nil && !answer.GetAllowed() {
 			return exit.ErrTold
 		}
@@ -67,22 +71,22 @@ func newCanI(around Surroundings) *cobra.Command {
 func newExplainAccess(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
-		Use:     "access WHO VERB RESOURCE[/NAME]",
+		Use:     "access [WHO] VERB RESOURCE[/NAME]",
 		Short:   "Tell why somebody may do something, or what is missing",
 		Long:    "Tell why somebody may do something, or what is missing.\n\n" + resourceHelp,
 		Example: "  entail explain access alice get projects/web",
-		Args:    cobra.ExactArgs(3),
+		Args:    cobra.RangeArgs(2, 3),
 	}
 	q := accessQuestion(cmd, around)
 	w.bind(cmd, around)
 	w.bindGroups(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, resource, err := w.about(cmd.Context(), q, args[0], args[2])
+		subject, resource, err := w.about(cmd.Context(), q, args)
 		if err != nil {
 			return err
 		}
 		_, err = ask(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
-			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[1], Resource: resource}, report.Page.AccessTree)
+			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.AccessTree)
 		return err
 	}
 	return cmd
@@ -126,16 +130,16 @@ func newWhoCan(around Surroundings) *cobra.Command {
 func newWhatCan(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
-		Use:     "what-can WHO",
+		Use:     "what-can [WHO]",
 		Short:   "List what somebody may do, role by role",
 		Long:    "List what somebody may do, role by role: on what, and on all that belongs to it.\n\n" + resourceHelp,
 		Example: "  entail what-can alice\n  entail what-can alice --group oidc:staff -o json",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MaximumNArgs(1),
 	}
 	q := accessQuestion(cmd, around)
 	w.bindGroups(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, err := w.subject(args[0])
+		subject, err := w.subject(args)
 		if err != nil {
 			return err
 		}
@@ -158,10 +162,11 @@ func newWhatCan(around Surroundings) *cobra.Command {
 	return cmd
 }
 
+// about reads [WHO] VERB RESOURCE[/NAME].
 func (w *whose) about(
-	ctx context.Context, q *question[accessv1connect.AccessServiceClient], who, what string,
+	ctx context.Context, q *question[accessv1connect.AccessServiceClient], args []string,
 ) (*accessv1.Subject, *accessv1.Resource, error) {
-	subject, err := w.subject(who)
+	subject, err := w.subject(args[:len(args)-2])
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,12 +174,19 @@ func (w *whose) about(
 	if err != nil {
 		return nil, nil, err
 	}
-	resource, err := w.resource(ctx, client, what)
+	resource, err := w.resource(ctx, client, args[len(args)-1])
 	return subject, resource, err
 }
 
-// subject reads NAME, user:NAME, serviceaccount:UID or group:NAME.
-func (w *whose) subject(argument string) (*accessv1.Subject, error) {
+// subject reads NAME, user:NAME, serviceaccount:UID or group:NAME. Without an argument it is whoever asks.
+func (w *whose) subject(args []string) (*accessv1.Subject, error) {
+	if len(args) == 0 && len(w.groups) == 0 {
+		return &accessv1.Subject{}, nil
+	}
+	if len(args) == 0 {
+		return nil, fmt.Errorf("%w: --group without WHO: name who is in it, or group:NAME for whoever is", exit.ErrUsage)
+	}
+	argument := args[0]
 	kind, name, ok := strings.Cut(argument, ":")
 	if name == "" && ok || argument == "" {
 		return nil, fmt.Errorf("%w: %q names nobody", exit.ErrUsage, argument)
@@ -210,25 +222,38 @@ func (w *whose) resource(ctx context.Context, client accessv1connect.AccessServi
 
 // groupOf finds the API group of a resource among those that are protected.
 func groupOf(ctx context.Context, client accessv1connect.AccessServiceClient, plural string) (string, error) {
+	all, err := protectedResources(ctx, client)
+	if answer := new(connect.Error); errors.As(err, &answer) && answer.Code() == connect.CodePermissionDenied {
+		return "", connect.NewError(answer.Code(), fmt.Errorf("%s; name the API group, then nobody looks for it: %s.GROUP", answer.Message(), plural))
+	}
+	if err != nil {
+		return "", err
+	}
 	var groups, plurals []string
+	for _, r := range all.GetResources() {
+		group, _, _ := strings.Cut(r.GetType(), "/")
+		plurals = append(plurals, r.GetPlural()+"."+group)
+		if r.GetPlural() == plural {
+			groups = append(groups, group)
+		}
+	}
+	switch len(groups) {
+	case 0:
+		return "", fmt.Errorf("%w: no ProtectedResource registers %q; there are: %s", exit.ErrUsage, plural, strings.Join(plurals, ", "))
+	case 1:
+		return groups[0], nil
+	}
+	return "", fmt.Errorf("%w: several API groups have %q, name one: %s", exit.ErrUsage, plural, plural+"."+strings.Join(groups, ", "+plural+"."))
+}
+
+// protectedResources lists all.
+func protectedResources(ctx context.Context, client accessv1connect.AccessServiceClient) (*accessv1.ListProtectedResourcesResponse, error) {
+	all := &accessv1.ListProtectedResourcesResponse{}
 	err := everyPage(func(token string) (next string, have int, err error) {
 		page, err := client.ListProtectedResources(ctx, &accessv1.ListProtectedResourcesRequest{PageSize: maxPage, PageToken: token})
-		for _, r := range page.GetResources() {
-			group, _, _ := strings.Cut(r.GetType(), "/")
-			plurals = append(plurals, r.GetPlural()+"."+group)
-			if r.GetPlural() == plural {
-				groups = append(groups, group)
-			}
-		}
-		return page.GetNextPageToken(), len(plurals), err
+		all.Resources = append(all.GetResources(), page.GetResources()...)
+		all.Revision = page.GetRevision()
+		return page.GetNextPageToken(), len(all.GetResources()), err
 	})
-	switch {
-	case err != nil:
-		return "", err
-	case len(groups) == 0:
-		return "", fmt.Errorf("%w: no ProtectedResource registers %q; there are: %s", exit.ErrUsage, plural, strings.Join(plurals, ", "))
-	case len(groups) > 1:
-		return "", fmt.Errorf("%w: several API groups have %q, name one: %s", exit.ErrUsage, plural, plural+"."+strings.Join(groups, ", "+plural+"."))
-	}
-	return groups[0], nil
+	return all, err
 }

@@ -2,10 +2,13 @@ package command_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"connectrpc.com/connect"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
@@ -20,6 +23,9 @@ type access struct {
 	subject *accessv1.Subject
 	about   *accessv1.Resource
 	least   *accessv1.AtLeast
+	preview *accessv1.PreviewBindingRequest
+	// listing is what who lists kinds is refused with.
+	listing error
 }
 
 func (a *access) CheckAccess(_ context.Context, r *accessv1.CheckAccessRequest) (*accessv1.CheckAccessResponse, error) {
@@ -47,6 +53,9 @@ func (a *access) WhatCan(_ context.Context, r *accessv1.WhatCanRequest) (*access
 }
 
 func (a *access) ListProtectedResources(context.Context, *accessv1.ListProtectedResourcesRequest) (*accessv1.ListProtectedResourcesResponse, error) {
+	if a.listing != nil {
+		return nil, a.listing
+	}
 	return &accessv1.ListProtectedResourcesResponse{Resources: []*accessv1.ProtectedResource{
 		{Plural: "projects", Type: "p/Project"}, {Plural: "twins", Type: "a/Twin"}, {Plural: "twins", Type: "b.c/Twin"},
 	}}, nil
@@ -91,6 +100,28 @@ func TestWhoAndWhatAreReadAsTheyAreWritten(t *testing.T) {
 		if got := (&access{}).ask(t, append([]string{"can-i"}, strings.Fields(words)...)...); got.code != 2 || !strings.Contains(got.err, want) {
 			t.Errorf("%q is refused with %+v", words, got)
 		}
+	}
+}
+
+func TestWhoAsksAboutNobodyAsksAboutThemselves(t *testing.T) {
+	for _, line := range []string{"can-i get projects/web", "explain access get projects/web", "what-can"} {
+		a := access{allowed: true}
+		if got := a.ask(t, strings.Fields(line)...); got.code != 0 || a.subject == nil || a.subject.GetUser() != "" || len(a.subject.GetGroups()) > 0 {
+			t.Errorf("%s asks about %v: %+v", line, a.subject, got)
+		}
+		if got := new(access).ask(t, append(strings.Fields(line), "--group", "g")...); got.code != 2 || !strings.Contains(got.err, "--group without WHO") {
+			t.Errorf("%s with a group: %+v", line, got)
+		}
+	}
+}
+
+func TestWhoMayNotListKindsNamesTheAPIGroup(t *testing.T) {
+	a := access{allowed: true, listing: connect.NewError(connect.CodePermissionDenied, errors.New("user may not list"))}
+	if got := a.ask(t, "can-i", "get", "projects/web"); got.code != 1 || !strings.Contains(got.err, "user may not list; name the API group, then nobody looks for it: projects.GROUP") {
+		t.Errorf("without a group: %+v", got)
+	}
+	if got := a.ask(t, "can-i", "get", "projects.p/web"); got.code != 0 {
+		t.Errorf("with a group: %+v", got)
 	}
 }
 

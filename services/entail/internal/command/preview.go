@@ -1,36 +1,27 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
-	"github.com/entail-dev/entail/services/entail/internal/input"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
-
-// maxManifest bounds a file of rules.
-const maxManifest = 4 << 20
 
 // errRefused tells scripts that a preview found something that would not count.
 var errRefused = errors.New("some rules would not be accepted")
 
 func newPreview(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "preview", Short: "Tell what a change would do; nothing is written"}
-	cmd.AddCommand(newPreviewRules(around), newPreviewBinding(around))
+	cmd.AddCommand(newPreviewRules(around), newPreviewBinding(around), newPreviewPolicyBinding(around))
 	return cmd
 }
 
@@ -77,7 +68,7 @@ func previewRequest(in io.Reader, file, namespace string, only bool) (*inference
 	if only {
 		request.Namespace = namespace
 	}
-	rules, err := readRules(in, file)
+	rules, err := readObjects[rolev1alpha1.ImpliedRoles](in, file, kinds.ImpliedRoles(), "rules")
 	if err != nil {
 		return nil, err
 	}
@@ -95,75 +86,4 @@ func previewRequest(in io.Reader, file, namespace string, only bool) (*inference
 	}
 	request.Namespace = cmp.Or(request.GetNamespace(), namespace)
 	return request, nil
-}
-
-func readRules(in io.Reader, file string) ([]rolev1alpha1.ImpliedRoles, error) {
-	if file == "" {
-		return nil, nil
-	}
-	data, err := input.Read(in, file, maxManifest+1)
-	if err != nil {
-		return nil, fmt.Errorf("read rules: %w", err)
-	}
-	if len(data) > maxManifest {
-		return nil, fmt.Errorf("read rules: more than %d bytes", maxManifest)
-	}
-	return parseRules(data)
-}
-
-// parseRules reads the rules of all documents.
-func parseRules(data []byte) ([]rolev1alpha1.ImpliedRoles, error) {
-	var rules []rolev1alpha1.ImpliedRoles
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data))
-	for n := 1; ; n++ {
-		var document runtime.RawExtension
-		if err := documents.Decode(&document); errors.Is(err, io.EOF) {
-			return rules, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("document %d of the rules: %w", n, err)
-		}
-		if len(document.Raw) == 0 {
-			continue // What stands between two lines of ---.
-		}
-		some, err := parseDocument(document.Raw)
-		if err != nil {
-			return nil, fmt.Errorf("document %d of the rules: %w", n, err)
-		}
-		rules = append(rules, some...)
-	}
-}
-
-// parseDocument reads a rule, or the rules of a list.
-func parseDocument(data []byte) ([]rolev1alpha1.ImpliedRoles, error) {
-	var object struct {
-		Kind  string            `json:"kind"`
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, err
-	}
-	if object.Kind != "List" && object.Kind != "ImpliedRolesList" {
-		rule, err := parseRule(data, "")
-		return []rolev1alpha1.ImpliedRoles{rule}, err
-	}
-	rules := make([]rolev1alpha1.ImpliedRoles, len(object.Items))
-	for i, item := range object.Items {
-		var err error
-		if rules[i], err = parseRule(item, strings.TrimSuffix(object.Kind, "List")); err != nil {
-			return nil, fmt.Errorf("item %d: %w", i+1, err)
-		}
-	}
-	return rules, nil
-}
-
-// parseRule reads a rule, which need not say its kind if it is of a list of that kind.
-func parseRule(data []byte, kind string) (rolev1alpha1.ImpliedRoles, error) {
-	var rule rolev1alpha1.ImpliedRoles
-	if err := json.Unmarshal(data, &rule); err != nil {
-		return rule, err
-	}
-	if cmp.Or(rule.Kind, kind) != "ImpliedRoles" || rule.Name == "" {
-		return rule, fmt.Errorf("a %q named %q is not a named ImpliedRoles", rule.Kind, rule.Name)
-	}
-	return rule, nil
 }

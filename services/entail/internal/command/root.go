@@ -62,7 +62,7 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.AddCommand(
 		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
 		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newPreview(around), newModel(around), newTuples(around),
-		newCanI(around), newWhoCan(around), newWhatCan(around),
+		newCanI(around), newWhoCan(around), newWhatCan(around), newIAM(around),
 		newManifests(), policycommand.New(policyServer(around)), newVersion(),
 	)
 	return root

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 )
@@ -97,6 +98,58 @@ func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 		}}
 	}
 	p.table([]string{"ON", "ROLE", "BY BINDING", "PERMISSIONS"}, rows)
+}
+
+// Gains tells what a PolicyBinding would give.
+func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
+	if m.GetNoRole() {
+		p.linef("There is no such Role: nobody would gain anything for now.")
+	}
+	if m.GetNoTarget() {
+		p.linef("There is no such target: nobody would gain anything for now.")
+	}
+	rows := make([]row, len(m.GetGains()))
+	for i, g := range m.GetGains() {
+		gains := strings.Join(g.GetPermissions(), ", ")
+		switch {
+		case g.GetAbsent():
+			gains = "nothing for now: there is nobody of this name and uid who may act"
+		case gains == "":
+			gains = "nothing"
+		}
+		rows[i] = row{cells: []string{g.GetSubject().GetKind() + " " + nameText(&accessv1.Name{Namespace: g.GetSubject().GetNamespace(), Name: g.GetSubject().GetName()}), gains}}
+	}
+	p.table([]string{"SUBJECT", "GAINS"}, rows)
+}
+
+// ProtectedResources lists the kinds that are protected.
+func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
+	if len(m.GetResources()) == 0 {
+		p.linef("No kind is protected.")
+		return
+	}
+	rows := make([]row, len(m.GetResources()))
+	for i, r := range m.GetResources() {
+		state, ink := "ok", good
+		if r.GetReason() != "" {
+			state, ink = r.GetReason()+": "+r.GetMessage(), bad
+		}
+		rows[i] = row{cells: []string{r.GetType(), r.GetPlural(), strings.Join(r.GetPermissions(), ", "), strings.Join(r.GetParents(), ", "), state}, ink: ink}
+	}
+	p.table([]string{"TYPE", "PLURAL", "PERMISSIONS", "BELOW", "STATE"}, rows)
+}
+
+// ModelStatus tells how large the model of IAM is, and whether OpenFGA has it.
+func (p Page) ModelStatus(m *accessv1.GetModelStatusResponse) {
+	p.linef("%s, %s: %s, %s in the model of Store %s.", count(m.GetKinds(), "kind"), count(m.GetPermissions(), "permission"),
+		count(m.GetTypes(), "type"), count(m.GetBytes(), "byte"), m.GetStore())
+	switch {
+	case m.GetSynced():
+		p.linef("OpenFGA has it: store %s, model %s.", m.GetStoreId(), m.GetAuthorizationModelId())
+	default:
+		p.linef("OpenFGA does not have it as asked for: %s", m.GetMessage())
+	}
+	p.linef("Answers are from a state that is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
 }
 
 func by(membership *accessv1.Name) string {

@@ -2,6 +2,9 @@ package report_test
 
 import (
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/services/entail/internal/report"
@@ -80,5 +83,51 @@ Nobody: it takes r/projects.get.
 `)
 	same(t, write(t, func(p report.Page) { p.WhatCan(&accessv1.WhatCanResponse{}) }), `
 Nothing.
+`)
+}
+
+func TestWhatABindingWouldGiveIsATable(t *testing.T) {
+	subject := func(kind, namespace, name string) *accessv1.BindingSubject {
+		return &accessv1.BindingSubject{Kind: kind, Namespace: namespace, Name: name}
+	}
+	same(t, write(t, func(p report.Page) {
+		p.Gains(&accessv1.PreviewBindingResponse{NoRole: true, NoTarget: true, Gains: []*accessv1.Gain{
+			{Subject: subject("User", "", "alice"), Permissions: []string{"r/projects.get", "r/projects.list"}},
+			{Subject: subject("Group", "team-a", "staff")},
+			{Subject: subject("User", "", "bob"), Absent: true},
+		}})
+	}), `
+There is no such Role: nobody would gain anything for now.
+There is no such target: nobody would gain anything for now.
+SUBJECT              GAINS
+User alice           r/projects.get, r/projects.list
+Group team-a/staff   nothing
+User bob             nothing for now: there is nobody of this name and uid who may act
+`)
+}
+
+func TestKindsAndTheirModelAreTold(t *testing.T) {
+	same(t, write(t, func(p report.Page) {
+		p.ProtectedResources(&accessv1.ListProtectedResourcesResponse{Resources: []*accessv1.ProtectedResource{
+			{Type: "r/Organization", Plural: "organizations", Permissions: []string{"r/organizations.get"}},
+			{Type: "r/Project", Plural: "projects", Parents: []string{"r/Organization"}, Reason: "ParentCycle", Message: "remove one"},
+		}})
+	}), `
+TYPE             PLURAL          PERMISSIONS           BELOW            STATE
+r/Organization   organizations   r/organizations.get                    ok
+r/Project        projects                              r/Organization   ParentCycle: remove one
+`)
+	same(t, write(t, func(p report.Page) { p.ProtectedResources(&accessv1.ListProtectedResourcesResponse{}) }), "No kind is protected.\n")
+	status := &accessv1.GetModelStatusResponse{Store: "iam", Kinds: 1, Permissions: 2, Types: 7, Bytes: 900, Message: "Pending: soon", Age: durationpb.New(time.Second)}
+	same(t, write(t, func(p report.Page) { p.ModelStatus(status) }), `
+1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
+OpenFGA does not have it as asked for: Pending: soon
+Answers are from a state that is at most 1s old.
+`)
+	status.Synced, status.StoreId, status.AuthorizationModelId = true, "S", "M"
+	same(t, write(t, func(p report.Page) { p.ModelStatus(status) }), `
+1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
+OpenFGA has it: store S, model M.
+Answers are from a state that is at most 1s old.
 `)
 }

@@ -72,7 +72,7 @@ func harmless(s string) string {
 }
 
 // count is "1 write", "2 writes".
-func count[N ~int | ~int64 | ~uint64](n N, noun string) string {
+func count[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/entail-dev/entail/services/entail/internal/input"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// maxManifest bounds a file of objects.
+const maxManifest = 4 << 20
+
+// declared is an object of a kind.
+type declared[T any] interface {
+	*T
+	metav1.Object
+	runtime.Object
+}
+
+// readObjects reads the objects of one kind in all documents of a file, which errors call as is said.
+func readObjects[T any, P declared[T]](in io.Reader, file string, kind kinds.Kind, what string) ([]T, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := input.Read(in, file, maxManifest+1)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("read %s: more than %d bytes", what, maxManifest)
+	}
+	var objects []T
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data))
+	for n := 1; ; n++ {
+		var document runtime.RawExtension
+		if err := documents.Decode(&document); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("document %d of the %s: %w", n, what, err)
+		}
+		if len(document.Raw) == 0 {
+			continue // What stands between two lines of ---.
+		}
+		some, err := parseDocument[T, P](document.Raw, kind.Kind)
+		if err != nil {
+			return nil, fmt.Errorf("document %d of the %s: %w", n, what, err)
+		}
+		objects = append(objects, some...)
+	}
+}
+
+// parseDocument reads an object, or the objects of a list.
+func parseDocument[T any, P declared[T]](data []byte, want string) ([]T, error) {
+	var list struct {
+		Kind  string            `json:"kind"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, err
+	}
+	if list.Kind != "List" && list.Kind != want+"List" {
+		one, err := parseOne[T, P](data, "", want)
+		return []T{one}, err
+	}
+	objects := make([]T, len(list.Items))
+	for i, item := range list.Items {
+		var err error
+		if objects[i], err = parseOne[T, P](item, strings.TrimSuffix(list.Kind, "List"), want); err != nil {
+			return nil, fmt.Errorf("item %d: %w", i+1, err)
+		}
+	}
+	return objects, nil
+}
+
+// parseOne reads an object, which need not say its kind if it is of a list of that kind.
+func parseOne[T any, P declared[T]](data []byte, kind, want string) (T, error) {
+	var object T
+	if err := json.Unmarshal(data, &object); err != nil {
+		return object, err
+	}
+	own := P(&object).GetObjectKind().GroupVersionKind().Kind
+	if cmp.Or(own, kind) != want || P(&object).GetName() == "" {
+		return object, fmt.Errorf("a %q named %q is not a named %s", own, P(&object).GetName(), want)
+	}
+	return object, nil
+}
