@@ -58,6 +58,12 @@ type digest [sha256.Size]byte
 
 type callerKey struct{}
 
+// CallerOf is who calls; nobody is known where everybody may.
+func CallerOf(ctx context.Context) (user authenticationv1.UserInfo, known bool) {
+	who, known := ctx.Value(callerKey{}).(caller)
+	return who.user, known
+}
+
 // authenticate adds the caller to the context.
 func (r *reviewer) authenticate(ctx context.Context, header http.Header) (context.Context, error) {
 	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")

@@ -60,7 +60,7 @@ func (c *chain) options(h Handler) []connect.HandlerOption {
 	}
 	options = append(options, connect.WithInterceptors(c.edge, c.validate))
 	if c.reviewer != nil {
-		options = append(options, connect.WithRequestGate(c.authenticate), connect.WithInterceptors(authorize{c.reviewer, h.access}))
+		options = append(options, connect.WithRequestGate(c.authenticate), connect.WithInterceptors(authorize{c.reviewer, h.access, h.own}))
 	}
 	return options
 }

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
 // Handler is one Connect service of a [Server].
@@ -17,6 +18,7 @@ type Handler struct {
 	service string
 	mount   func(...connect.HandlerOption) (string, http.Handler)
 	access  map[string]Access
+	own     func(caller authenticationv1.UserInfo, request any) bool
 }
 
 // NewHandler couples an implementation with its generated constructor, and says for each
@@ -34,6 +36,12 @@ func NewHandler[S any](
 		return construct(implementation, options...)
 	}
 	return Handler{service: service, mount: mount, access: access}
+}
+
+// Own makes h ask no right of a caller for requests that are about themselves alone.
+func (h Handler) Own(own func(caller authenticationv1.UserInfo, request any) bool) Handler {
+	h.own = own
+	return h
 }
 
 // validate makes sure that no procedure lacks its right: that would show only at the first call.
