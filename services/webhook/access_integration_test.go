@@ -5,14 +5,18 @@ package webhook_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/webhook"
 )
 
 func TestWhatWasJustWrittenCountsAtOnce(t *testing.T) {
@@ -54,6 +58,8 @@ func TestNobodyIsToldYesByWhatIsKnownToBeOld(t *testing.T) {
 	for _, name := range []string{"old", "new"} {
 		if answer, err := b.get("alice", "web", after(kinds.PolicyBindings(), name)); connect.CodeOf(err) != connect.CodeUnavailable {
 			t.Errorf("what is not known of %s yet is answered by %v, %v", name, answer, err)
+		} else if !strings.Contains(err.Error(), "as the API server has it") {
+			t.Errorf("of %s: %v", name, err)
 		}
 	}
 	release()
@@ -79,10 +85,7 @@ func TestAnswersSayWhy(t *testing.T) {
 	b.awaitReady()
 	b.mayGet(true, after(kinds.PolicyBindings(), "on-acme"))
 
-	e, err := b.client.ExplainAccess(t.Context(), &accessv1.ExplainAccessRequest{Subject: &accessv1.Subject{User: "alice"}, Verb: "get", Resource: projectNamed("web")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: &accessv1.Subject{User: "alice"}, Verb: "get", Resource: projectNamed("web")})
 	var path, inherits []string
 	for _, p := range e.GetPath() {
 		path = append(path, p.GetType()+" "+p.GetObject().GetName())
@@ -94,9 +97,9 @@ func TestAnswersSayWhy(t *testing.T) {
 		!slices.Equal(path, []string{projects + "/Project web", projects + "/Organization acme"}) || !slices.Equal(inherits, []string{"reader", "viewer"}) {
 		t.Errorf("it is explained as %v", e)
 	}
-	e, err = b.client.ExplainAccess(t.Context(), &accessv1.ExplainAccessRequest{Subject: &accessv1.Subject{User: "alice"}, Verb: "create", Resource: projectNamed("")})
-	if err != nil || e.GetAllowed() || e.GetPermission() != projects+"/projects.create" || e.GetUnregistered() {
-		t.Errorf("what is missing is explained as %v, %v", e, err)
+	e = answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: &accessv1.Subject{User: "alice"}, Verb: "create", Resource: projectNamed("")})
+	if e.GetAllowed() || e.GetPermission() != projects+"/projects.create" || e.GetUnregistered() {
+		t.Errorf("what is missing is explained as %v", e)
 	}
 	b.lists(t)
 	b.previews(t, acme)
@@ -106,10 +109,7 @@ func (b *bed) lists(t *testing.T) {
 	t.Helper()
 	var holders []string
 	for token := ""; ; {
-		page, err := b.client.WhoCan(t.Context(), &accessv1.WhoCanRequest{Verb: "get", Resource: projectNamed("web"), PageSize: 1, PageToken: token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := answered(b, b.client.WhoCan, &accessv1.WhoCanRequest{Verb: "get", Resource: projectNamed("web"), PageSize: 1, PageToken: token})
 		for _, h := range page.GetHolders() {
 			holders = append(holders, h.GetPrincipal().GetKind().String()+" "+h.GetPrincipal().GetName().GetName())
 		}
@@ -120,31 +120,31 @@ func (b *bed) lists(t *testing.T) {
 	if !slices.Equal(holders, []string{"KIND_USER alice", "KIND_GROUP staff"}) {
 		t.Errorf("who may get the project are %v", holders)
 	}
-	what, err := b.client.WhatCan(t.Context(), &accessv1.WhatCanRequest{Subject: &accessv1.Subject{User: "alice"}})
-	if err != nil || len(what.GetRights()) != 1 || !slices.Equal(what.GetRights()[0].GetPermissions(), []string{projects + "/projects.get", projects + "/projects.list"}) {
-		t.Errorf("alice has %v, %v", what, err)
+	what := answered(b, b.client.WhatCan, &accessv1.WhatCanRequest{Subject: &accessv1.Subject{User: "alice"}})
+	if len(what.GetRights()) != 1 || !slices.Equal(what.GetRights()[0].GetPermissions(), []string{projects + "/projects.get", projects + "/projects.list"}) {
+		t.Errorf("alice has %v", what)
 	}
-	resources, err := b.client.ListProtectedResources(t.Context(), &accessv1.ListProtectedResourcesRequest{})
-	if err != nil || len(resources.GetResources()) != 2 || !slices.Equal(resources.GetResources()[1].GetParents(), []string{projects + "/Organization"}) {
-		t.Errorf("protected are %v, %v", resources, err)
+	resources := answered(b, b.client.ListProtectedResources, &accessv1.ListProtectedResourcesRequest{})
+	if len(resources.GetResources()) != 2 || !slices.Equal(resources.GetResources()[1].GetParents(), []string{projects + "/Organization"}) {
+		t.Errorf("protected are %v", resources)
 	}
-	model, err := b.client.GetModelStatus(t.Context(), &accessv1.GetModelStatusRequest{})
-	if err != nil || model.GetKinds() != 2 || model.GetPermissions() != 6 || model.GetBytes() == 0 || model.GetSynced() {
-		t.Errorf("the model is %v, %v", model, err)
+	model := answered(b, b.client.GetModelStatus, &accessv1.GetModelStatusRequest{})
+	if model.GetKinds() != 2 || model.GetPermissions() != 6 || model.GetBytes() == 0 || model.GetSynced() {
+		t.Errorf("the model is %v", model)
 	}
 }
 
 func (b *bed) previews(t *testing.T, acme string) {
 	t.Helper()
 	bob := b.create(kinds.Users(), "bob", map[string]any{"email": "bob@example.com"})
-	preview, err := b.client.PreviewBinding(t.Context(), &accessv1.PreviewBindingRequest{
+	preview := answered(b, b.client.PreviewBinding, &accessv1.PreviewBindingRequest{
 		Namespace: namespace, Role: &accessv1.Name{Name: "reader"}, AtLeast: after(kinds.Users(), "bob"),
 		Target:   &accessv1.Target{ApiGroup: projects, Kind: "Organization", Name: "acme", Uid: acme},
 		Subjects: []*accessv1.BindingSubject{{Kind: "User", Name: "bob", Uid: bob}, {Kind: "User", Name: "carol", Uid: "x"}},
 	})
-	if err != nil || preview.GetNoRole() || preview.GetNoTarget() || len(preview.GetGains()) != 2 ||
+	if preview.GetNoRole() || preview.GetNoTarget() || len(preview.GetGains()) != 2 ||
 		len(preview.GetGains()[0].GetPermissions()) != 2 || preview.GetGains()[0].GetAbsent() || !preview.GetGains()[1].GetAbsent() {
-		t.Errorf("the binding would give %v, %v", preview, err)
+		t.Errorf("the binding would give %v", preview)
 	}
 }
 
@@ -177,10 +177,9 @@ func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.awaitReady()
-	answer, err := b.get("alice", "web", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := answered(b, b.client.CheckAccess, &accessv1.CheckAccessRequest{
+		Subject: &accessv1.Subject{User: "alice"}, Verb: "get", Resource: projectNamed("web"),
+	})
 	b.mayGet(false, &accessv1.AtLeast{Revision: answer.GetRevision()})
 	_, began, err := topology.ParseRevision(answer.GetRevision())
 	if err != nil {
@@ -196,5 +195,87 @@ func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
 	}
 	if _, err := b.get("alice", "web", after(kinds.RoleBindings(), "x")); connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("an object that is not followed: %v", err)
+	}
+}
+
+func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
+	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness = 5 * time.Second })
+	reflector := b.Reflector()
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.bind("old", "Project", "web", web, subject("User", "alice", alice))
+	b.awaitReady()
+	b.mayGet(true, nil)
+	release := sync.OnceFunc(reflector.Hold())
+	defer release()
+	testbed.Eventually(t, soon, func() error {
+		_, err := b.get("alice", "web", nil)
+		if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "--max-staleness") {
+			return fmt.Errorf("without heartbeats there is still an answer, or another error: %w", err)
+		}
+		return nil
+	})
+	b.remove(kinds.PolicyBindings(), "old")
+	if answer, err := b.get("alice", "web", nil); connect.CodeOf(err) != connect.CodeUnavailable {
+		t.Errorf("after a revocation that nobody publishes the answer is %v, %v", answer, err)
+	}
+	release()
+	b.mayGet(false, after(kinds.PolicyBindings(), "old"))
+}
+
+func TestObjectsOfIAMAreTargetsAsOthersAre(t *testing.T) {
+	b := newBedWith(t, func(c *webhook.Config) { c.UnobservedTargets = "trust" })
+	b.Reflector()
+	b.protect()
+	b.create(kinds.ProtectedResources(), "group", map[string]any{
+		"serviceRef": map[string]any{"name": "iam.miloapis.com"}, "kind": "Group", "singular": "group", "plural": "groups", "permissions": []any{"get"},
+	})
+	b.create(kinds.IAMRoles(), "joiner", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"iam.miloapis.com/groups.get"}})
+	staff := b.create(kinds.Groups(), "staff", nil)
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	for name, uid := range map[string]string{"one": staff, "two": "another"} {
+		group := map[string]any{"apiGroup": "iam.miloapis.com", "kind": "Group", "namespace": namespace, "name": "staff", "uid": uid}
+		b.create(kinds.PolicyBindings(), name, map[string]any{
+			"roleRef": map[string]any{"name": "joiner"}, "subjects": []any{subject("User", "alice", alice)},
+			"resourceSelector": map[string]any{"resourceRef": group},
+		})
+	}
+	b.awaitReady()
+	may := func(want bool, least *accessv1.AtLeast) {
+		t.Helper()
+		answer := answered(b, b.client.CheckAccess, &accessv1.CheckAccessRequest{
+			Subject: &accessv1.Subject{User: "alice"}, Verb: "get", AtLeast: least,
+			Resource: &accessv1.Resource{ApiGroup: "iam.miloapis.com", Resource: "groups", Namespace: namespace, Name: "staff"},
+		})
+		if answer.GetAllowed() != want {
+			t.Errorf("alice may get the group: %v, want %v", answer, want)
+		}
+	}
+	may(true, nil)
+	b.remove(kinds.PolicyBindings(), "one")
+	may(false, after(kinds.PolicyBindings(), "one")) // The other binding is on another group of the name.
+	b.remove(kinds.Groups(), "staff")
+	may(false, after(kinds.Groups(), "staff"))
+}
+
+func TestAtTheEndpointOfAProjectThatIsNotThereNobodyMay(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.protect()
+	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.create(kinds.PolicyBindings(), "on-all", map[string]any{
+		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subject("User", "alice", alice)},
+		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": projects, "kind": "Project"}},
+	})
+	b.awaitReady()
+	for project, want := range map[string]bool{"web": true, "typo": false} {
+		answer := answered(b, b.client.CheckAccess, &accessv1.CheckAccessRequest{
+			Subject: &accessv1.Subject{User: "alice"}, Verb: "list", Resource: &accessv1.Resource{ApiGroup: projects, Resource: "projects", Project: project},
+		})
+		if answer.GetAllowed() != want {
+			t.Errorf("at the endpoint of %s: %v", project, answer)
+		}
 	}
 }

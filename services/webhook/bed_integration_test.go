@@ -34,6 +34,8 @@ const (
 type bed struct {
 	*testbed.Bed
 
+	// set changes the settings of the service.
+	set     func(*webhook.Config)
 	running *testbed.Running
 	client  accessv1connect.AccessServiceClient
 	// made are the objects that the service must know of.
@@ -42,7 +44,12 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{Bed: testbed.NewBed(t)}
+	return newBedWith(t, func(*webhook.Config) {})
+}
+
+func newBedWith(t *testing.T, set func(*webhook.Config)) *bed {
+	t.Helper()
+	b := &bed{Bed: testbed.NewBed(t), set: set}
 	b.serve()
 	return b
 }
@@ -52,6 +59,7 @@ func (b *bed) serve() {
 	b.T.Helper()
 	cfg := webhook.Defaults()
 	listener := b.Lead(topology.Webhook, &cfg.Config)
+	b.set(&cfg)
 	b.running = b.Serve(listener, func(ctx context.Context) error { return webhook.Run(ctx, cfg) })
 	b.client = accessv1connect.NewAccessServiceClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, b.running.URL)
 }
@@ -153,6 +161,17 @@ func (b *bed) get(user, project string, least *accessv1.AtLeast) (*accessv1.Chec
 
 func projectNamed(name string) *accessv1.Resource {
 	return &accessv1.Resource{ApiGroup: projects, Resource: "projects", Name: name}
+}
+
+// answered asks until the service answers: on a slow machine it may not have heard of the bus for a while.
+func answered[Q, A any](b *bed, ask func(context.Context, Q) (A, error), question Q) A {
+	b.T.Helper()
+	var answer A
+	testbed.Eventually(b.T, soon, func() (err error) {
+		answer, err = ask(b.T.Context(), question)
+		return err
+	})
+	return answer
 }
 
 // mayGet wants the first answer about alice and the project web to be this.

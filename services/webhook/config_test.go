@@ -3,6 +3,7 @@ package webhook
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -11,19 +12,21 @@ func TestFlagsSetWhatIsConfigured(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
-	if err := fs.Parse([]string{"--iam-store=access", "--unobserved-targets=trust"}); err != nil {
+	if err := fs.Parse([]string{"--iam-store=access", "--unobserved-targets=trust", "--subject=uid-or-name", "--max-staleness=7s"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := cfg.Validate(); err != nil || cfg.Store != "access" || cfg.UnobservedTargets != trust {
+	if err := cfg.Validate(); err != nil || cfg.Store != "access" || cfg.UnobservedTargets != trust || cfg.Subject != byUIDOrName || cfg.MaxStaleness != 7*time.Second {
 		t.Errorf("set were %+v, %v", cfg, err)
 	}
 }
 
 func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	cfg := Defaults()
-	cfg.Store, cfg.UnobservedTargets, cfg.NATS.URL = "No Store", "hope", ""
+	cfg.Store, cfg.UnobservedTargets, cfg.Subject, cfg.MaxStaleness, cfg.NATS.URL = "No Store", "hope", "name", time.Second, ""
 	err := Run(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "--iam-store") || !strings.Contains(err.Error(), "--unobserved-targets") || !strings.Contains(err.Error(), "--nats-url") {
-		t.Errorf("refused with %v", err)
+	for _, flag := range []string{"--iam-store", "--unobserved-targets", "--subject", "--max-staleness", "--nats-url"} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s is refused with %v", flag, err)
+		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // question puts a request in the words of the index. What nobody registers has no permission.
-func question(x *decide.Index, who *accessv1.Subject, verb string, on *accessv1.Resource) decide.Question {
-	q := decide.Question{Subject: subject(who), Namespace: on.GetNamespace(), Name: on.GetName()}
+func question(x *decide.Index, who decide.Subject, verb string, on *accessv1.Resource) decide.Question {
+	q := decide.Question{Subject: who, Namespace: on.GetNamespace(), Name: on.GetName()}
 	k, permission, ok := x.Registry().Requested(on.GetApiGroup(), on.GetResource(), on.GetSubresource(), verb)
 	if !ok {
 		return q
@@ -24,7 +24,7 @@ func question(x *decide.Index, who *accessv1.Subject, verb string, on *accessv1.
 	}
 	if on.GetProject() != "" {
 		q.Type = iam.Type(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.ProjectKind)
-		q.Namespace, q.Name = "", on.GetProject()
+		q.Namespace, q.Name, q.There = "", on.GetProject(), true
 	}
 	return q
 }
@@ -64,8 +64,8 @@ func holderMessage(h decide.Holder) *accessv1.Holder {
 	return &accessv1.Holder{Principal: principalMessage(h.Principal), Grant: grantMessage(h.Why), Membership: optional(h.Membership)}
 }
 
-func rightMessage(r decide.Right) *accessv1.Right {
-	return &accessv1.Right{Grant: grantMessage(r.Why), Membership: optional(r.Membership), Permissions: r.Permissions}
+func rightMessage(x *decide.Index, r decide.Right) *accessv1.Right {
+	return &accessv1.Right{Grant: grantMessage(r.Why), Membership: optional(r.Membership), Permissions: x.Permissions(r.Why.Role, r.Why.At)}
 }
 
 func gainMessage(g decide.Gain) *accessv1.Gain {

@@ -2,18 +2,14 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 	"slices"
-
-	"google.golang.org/protobuf/types/known/durationpb"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"time"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
-	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -25,6 +21,8 @@ const (
 	maxTurns = 4
 	// maxHolders is how many are looked for who may do something.
 	maxHolders = 100_000
+	// maxPermissions is how many an answer lists, unless one row has more.
+	maxPermissions = 20_000
 )
 
 // server answers AccessService.
@@ -33,6 +31,10 @@ type server struct {
 	view  *view.View
 	// cluster is the one whose objects are asked about, store the name of its Store of IAM.
 	cluster, store string
+	// staleness is how old the state may be that is answered from.
+	staleness time.Duration
+	// subject says what names a User.
+	subject string
 	// fetch reads an object at the API server, nil if there is none.
 	fetch func(context.Context, event.Key) ([]byte, error)
 	turns rpc.Turns
@@ -40,7 +42,8 @@ type server struct {
 
 var _ accessv1connect.AccessServiceHandler = (*server)(nil)
 
-// handler mounts s. It asks of a caller what the API server would: the right to ask what others may.
+// handler mounts s. It asks of a caller what the API server would: the right to ask what others may,
+// and none to ask about themselves.
 func (s *server) handler() rpc.Handler {
 	others := rpc.Can("create", event.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"})
 	list := rpc.Can("list", kinds.ProtectedResources().GroupResource)
@@ -53,7 +56,7 @@ func (s *server) handler() rpc.Handler {
 			accessv1connect.AccessServicePreviewBindingProcedure:         others,
 			accessv1connect.AccessServiceListProtectedResourcesProcedure: list,
 			accessv1connect.AccessServiceGetModelStatusProcedure:         list,
-		})
+		}).Own(s.isOwn)
 }
 
 // ready is the index, and the revision that it holds at least: it is taken before the answer.
@@ -73,7 +76,18 @@ func (s *server) ready(ctx context.Context, least *accessv1.AtLeast) (x *decide.
 		}
 	}
 	revision = s.view.Revision()
-	return s.state.index.Load(), revision, rpc.Incomplete(s.view.Complete())
+	return s.state.index.Load(), revision, rpc.Incomplete(s.fresh())
+}
+
+// fresh says what the state lacks, or that it may be too old: the stream can be read to its end while nobody writes to it.
+func (s *server) fresh() error {
+	if err := s.view.Complete(); err != nil {
+		return err
+	}
+	if age := s.view.Age(); age > s.staleness {
+		return fmt.Errorf("%w: it may be older than %s (--max-staleness), by the heartbeats of the watcher", view.ErrIncomplete, s.staleness)
+	}
+	return nil
 }
 
 func (s *server) awaitObject(ctx context.Context, key event.Key) error {
@@ -85,8 +99,8 @@ func (s *server) awaitObject(ctx context.Context, key event.Key) error {
 	if err != nil {
 		return err
 	}
-	defer giveBack()
 	object, err := s.fetch(ctx, key)
+	giveBack()
 	if err != nil {
 		return err
 	}
@@ -99,7 +113,11 @@ func (s *server) CheckAccess(ctx context.Context, r *accessv1.CheckAccessRequest
 	if err != nil {
 		return nil, err
 	}
-	q := question(x, r.GetSubject(), r.GetVerb(), r.GetResource())
+	who, err := s.asked(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	q := question(x, who, r.GetVerb(), r.GetResource())
 	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision}
 	why, allowed := x.Decide(q)
 	if allowed {
@@ -114,8 +132,20 @@ func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessReq
 	if err != nil {
 		return nil, err
 	}
-	q := question(x, r.GetSubject(), r.GetVerb(), r.GetResource())
+	who, err := s.asked(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	q := question(x, who, r.GetVerb(), r.GetResource())
 	e := x.Explain(q)
+	if caller, known := rpc.CallerOf(ctx); known && s.isOwn(caller, r) {
+		e.NoObject = false // Else everybody could find out what there is.
+	}
 	answer := &accessv1.ExplainAccessResponse{
 		Allowed: e.Allowed, Permission: q.Permission, Unregistered: e.Unregistered, NoSubject: e.NoSubject, NoObject: e.NoObject,
 		Inherits: messages(e.Inherits, nameMessage), Path: messages(e.Path, placeMessage), Lacking: messages(e.Lacking, grantMessage), Revision: revision,
@@ -124,125 +154,6 @@ func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessReq
 		answer.Grant, answer.Membership = grantMessage(e.Proof), optional(e.Membership)
 	}
 	return answer, nil
-}
-
-// WhoCan implements AccessService.
-func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*accessv1.WhoCanResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
-	if err != nil {
-		return nil, err
-	}
-	giveBack, err := s.turns.Take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer giveBack()
-	q := question(x, nil, r.GetVerb(), r.GetResource())
-	all, more := x.WhoCan(q, maxHolders)
-	page, next, err := rpc.Page(all, holderKey, r)
-	if err != nil {
-		return nil, err
-	}
-	return &accessv1.WhoCanResponse{
-		Holders: messages(page, holderMessage), NextPageToken: next, Truncated: more, Permission: q.Permission, Revision: revision,
-	}, nil
-}
-
-// WhatCan implements AccessService.
-func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*accessv1.WhatCanResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
-	if err != nil {
-		return nil, err
-	}
-	giveBack, err := s.turns.Take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer giveBack()
-	page, next, err := rpc.Page(x.WhatCan(subject(r.GetSubject())), rightKey, r)
-	if err != nil {
-		return nil, err
-	}
-	return &accessv1.WhatCanResponse{Rights: messages(page, rightMessage), NextPageToken: next, Revision: revision}, nil
-}
-
-// ListProtectedResources implements AccessService.
-func (s *server) ListProtectedResources(
-	ctx context.Context, r *accessv1.ListProtectedResourcesRequest,
-) (*accessv1.ListProtectedResourcesResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
-	if err != nil {
-		return nil, err
-	}
-	registry := x.Registry()
-	page, next, err := rpc.Page(registry.Kinds(), func(k *iam.Kind) string { return k.Type }, r)
-	if err != nil {
-		return nil, err
-	}
-	resources := messages(page, func(k *iam.Kind) *accessv1.ProtectedResource { return resourceMessage(registry, k) })
-	return &accessv1.ListProtectedResourcesResponse{Resources: resources, NextPageToken: next, Revision: revision}, nil
-}
-
-// GetModelStatus implements AccessService.
-func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusRequest) (*accessv1.GetModelStatusResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
-	if err != nil {
-		return nil, err
-	}
-	registry := x.Registry()
-	types := registry.Types()
-	answer := &accessv1.GetModelStatusResponse{
-		Store: s.store, Kinds: int32(len(registry.Kinds())), Types: int32(len(types)), Bytes: int32(iam.Size(types)),
-		Age: durationpb.New(s.view.Age()), Revision: revision,
-	}
-	for _, k := range registry.Kinds() {
-		answer.Permissions += int32(len(k.Permissions))
-	}
-	store, live := s.state.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: s.store})
-	if !live {
-		answer.Message = "there is no such Store: store-sync makes it"
-		return answer, nil
-	}
-	answer.StoreId, answer.AuthorizationModelId = store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID
-	if c := meta.FindStatusCondition(store.Value.Status.Conditions, corev1alpha1.ModelSynced); c != nil {
-		answer.Synced = c.Status == "True" && c.ObservedGeneration == store.Value.Generation
-		answer.Message = c.Reason + ": " + c.Message
-	}
-	return answer, nil
-}
-
-// PreviewBinding implements AccessService.
-func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingRequest) (*accessv1.PreviewBindingResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
-	if err != nil {
-		return nil, err
-	}
-	giveBack, err := s.turns.Take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer giveBack()
-	preview := x.Preview(r.GetNamespace(), binding(r))
-	return &accessv1.PreviewBindingResponse{
-		NoRole: preview.NoRole, NoTarget: preview.NoTarget, Gains: messages(preview.Gains, gainMessage), Revision: revision,
-	}, nil
-}
-
-// binding is the one that a preview is about.
-func binding(r *accessv1.PreviewBindingRequest) *iamv1alpha1.PolicyBinding {
-	b := &iamv1alpha1.PolicyBinding{}
-	b.Spec.RoleRef = iamv1alpha1.RoleReference{Namespace: r.GetRole().GetNamespace(), Name: r.GetRole().GetName()}
-	for _, s := range r.GetSubjects() {
-		b.Spec.Subjects = append(b.Spec.Subjects, iamv1alpha1.Subject{Kind: s.GetKind(), Name: s.GetName(), Namespace: s.GetNamespace(), UID: s.GetUid()})
-	}
-	if t := r.GetTarget(); t.GetName() == "" {
-		b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: t.GetApiGroup(), Kind: t.GetKind()}
-	} else {
-		b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
-			APIGroup: t.GetApiGroup(), Kind: t.GetKind(), Namespace: t.GetNamespace(), Name: t.GetName(), UID: t.GetUid(),
-		}
-	}
-	return b
 }
 
 func messages[T, M any](all []T, message func(T) M) []M {

@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -26,7 +30,9 @@ type state struct {
 	view   *view.View
 	index  atomic.Pointer[decide.Index]
 	stores *view.Table[corev1alpha1.Store]
-	kinds  map[event.GroupResource]followed
+	// resources are those from which the model follows.
+	resources *view.Table[iamv1alpha1.ProtectedResource]
+	kinds     map[event.GroupResource]followed
 	// trust says whether bindings act on objects of kinds that are not followed.
 	trust bool
 }
@@ -44,7 +50,10 @@ type followed struct {
 func newState(v *view.View, trust bool) *state {
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
 	s.index.Store(s.newIndex())
-	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
+	s.resources = follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
+		if o != nil && judged(o).Reason == iamv1alpha1.LimitExceeded {
+			o = nil // OpenFGA does not know it either.
+		}
 		x.SetProtectedResource(k.Name, o)
 	})
 	follow(s, kinds.IAMRoles(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
@@ -55,22 +64,8 @@ func newState(v *view.View, trust bool) *state {
 	})
 	follow(s, kinds.Users(), func(x *decide.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) })
 	follow(s, kinds.IAMServiceAccounts(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
-	follow(s, kinds.Organizations(), func(x *decide.Index, k event.Key, o *resourcemanagerv1alpha1.Organization) {
-		var target iam.Target
-		alive := o != nil
-		if alive {
-			target, alive = iam.TargetOfObject(&o.ObjectMeta)
-		}
-		setTarget(x, kinds.Organizations(), k, target, alive)
-	})
-	follow(s, kinds.Projects(), func(x *decide.Index, k event.Key, o *resourcemanagerv1alpha1.Project) {
-		var target iam.Target
-		alive := o != nil
-		if alive {
-			target, alive = iam.TargetOfProject(o)
-		}
-		setTarget(x, kinds.Projects(), k, target, alive)
-	})
+	follow(s, kinds.Organizations(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
+	follow(s, kinds.Projects(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
 	v.OnChange(s.changed)
 	v.OnLoad(s.loaded)
 	return s
@@ -78,23 +73,34 @@ func newState(v *view.View, trust bool) *state {
 
 func (s *state) newIndex() *decide.Index {
 	return decide.New(func(typ string) bool {
-		return s.trust && typ != typeOf(kinds.Organizations()) && typ != typeOf(kinds.Projects())
+		return s.trust && !slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
 	})
 }
 
 func typeOf(kind kinds.Kind) string { return iam.Type(kind.Group, kind.Kind) }
 
-// follow declares the table of a kind, and how the index is told of it.
-func follow[T any](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) {
+// declared is an object of a kind.
+type declared[T any] interface {
+	*T
+	metav1.Object
+}
+
+// follow declares the table of a kind, and how the index is told of it: as what its objects say, and
+// as what roles can be had on.
+func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) *view.Table[T] {
 	table := view.Register[T](s.view, kind, nil)
+	tell := func(x *decide.Index, key event.Key, o *T) {
+		set(x, key, o)
+		x.SetTarget(typeOf(kind), key.Namespace, key.Name, targetOf[T, P](o))
+	}
 	s.kinds[kind.GroupResource] = followed{
 		tell: func(x *decide.Index, key event.Key) {
 			o, _ := table.Get(key)
-			set(x, key, o.Value)
+			tell(x, key, o.Value)
 		},
 		tellAll: func(x *decide.Index) {
 			for _, o := range table.All() {
-				set(x, o.Key, o.Value)
+				tell(x, o.Key, o.Value)
 			}
 		},
 		has: func(key event.Key, object []byte) (bool, error) {
@@ -102,17 +108,49 @@ func follow[T any](s *state, kind kinds.Kind, set func(*decide.Index, event.Key,
 			if object == nil || !live {
 				return !live && object == nil, nil
 			}
-			return sameOrNewer(o, object)
+			return sameOrNewer(kind, o, object)
 		},
 	}
+	return table
 }
 
-func setTarget(x *decide.Index, kind kinds.Kind, k event.Key, target iam.Target, alive bool) {
-	told := &target
-	if !alive {
-		told = nil
+// judged is what store-sync said of a ProtectedResource as it is, if it did.
+func judged(p *iamv1alpha1.ProtectedResource) metav1.Condition {
+	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Ready)
+	if c == nil || c.ObservedGeneration != p.Generation || c.Status == metav1.ConditionUnknown {
+		return metav1.Condition{}
 	}
-	x.SetTarget(typeOf(kind), k.Namespace, k.Name, told)
+	return *c
+}
+
+// waiting is a ProtectedResource of which store-sync has said nothing yet, as it is.
+func (s *state) waiting() string {
+	for _, o := range s.resources.All() {
+		if o.Value.DeletionTimestamp == nil && judged(o.Value).Reason == "" {
+			return o.Key.Name
+		}
+	}
+	return ""
+}
+
+// targetOf is nothing for an object that is not there, or in deletion.
+func targetOf[T any, P declared[T]](o *T) *iam.Target {
+	if o == nil {
+		return nil
+	}
+	var target iam.Target
+	var alive bool
+	if p, ok := any(o).(*resourcemanagerv1alpha1.Project); ok {
+		target, alive = iam.TargetOfProject(p)
+	} else {
+		target, alive = iam.TargetOfObject(&metav1.ObjectMeta{
+			Namespace: P(o).GetNamespace(), UID: P(o).GetUID(), OwnerReferences: P(o).GetOwnerReferences(), DeletionTimestamp: P(o).GetDeletionTimestamp(),
+		})
+	}
+	if !alive {
+		return nil
+	}
+	return &target
 }
 
 // changed tells the index of one object.
@@ -133,40 +171,42 @@ func (s *state) loaded() {
 
 // sameOrNewer compares what the view holds with what the API server has. The watcher leaves out
 // changes without a meaning, so that another version may say the same.
-func sameOrNewer[T any](held view.Object[T], object []byte) (bool, error) {
-	var meta metav1.PartialObjectMetadata
+func sameOrNewer[T any](kind kinds.Kind, held view.Object[T], object []byte) (bool, error) {
+	var shown metav1.PartialObjectMetadata
 	now := new(T)
-	if err := json.Unmarshal(object, &meta); err != nil {
+	if err := json.Unmarshal(object, &shown); err != nil {
 		return false, fmt.Errorf("decode metadata of %s: %w", held.Key, err)
 	}
-	if string(meta.UID) != held.UID {
+	if string(shown.UID) != held.UID {
 		return false, nil
 	}
-	if !(event.Change{Epoch: held.Epoch, ResourceVersion: meta.ResourceVersion}).NewerThan(held.Change) {
+	if !(event.Change{Epoch: held.Epoch, ResourceVersion: shown.ResourceVersion}).NewerThan(held.Change) {
 		return true, nil
 	}
 	if err := json.Unmarshal(object, now); err != nil {
 		return false, fmt.Errorf("decode %s: %w", held.Key, err)
 	}
-	return equality.Semantic.DeepEqual(said(now), said(held.Value)), nil
+	want, err := said(kind, now)
+	if err != nil {
+		return false, err
+	}
+	has, err := said(kind, held.Value)
+	return equality.Semantic.DeepEqual(want, has), err
 }
 
-// said is an object without what changes with every write.
-func said[T any](object *T) any {
-	o, ok := any(object).(interface {
-		DeepCopy() *T
-	})
-	if !ok {
-		return object
+// said is an object without what changes with every write, and without a status that nobody reads.
+func said(kind kinds.Kind, object any) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("compare a %s: %w", kind.Kind, err)
 	}
-	copied := o.DeepCopy()
-	if m, ok := any(copied).(metav1.Object); ok {
-		m.SetResourceVersion("")
-		m.SetManagedFields(nil)
-		m.SetAnnotations(nil)
-		m.SetLabels(nil)
+	if !kind.Status {
+		delete(fields, "status")
 	}
-	return copied
+	for _, field := range []string{"resourceVersion", "managedFields", "annotations", "labels"} {
+		unstructured.RemoveNestedField(fields, "metadata", field)
+	}
+	return fields, nil
 }
 
 const (

@@ -37,11 +37,11 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}, func() float64 { return v.Age().Seconds() }))
 	s := &server{
 		state: newState(v, cfg.UnobservedTargets == trust), view: v,
-		cluster: cfg.Cluster, store: cfg.Store, fetch: api.Fetch, turns: rpc.NewTurns(maxTurns),
+		cluster: cfg.Cluster, store: cfg.Store, subject: cfg.Subject, fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), staleness: cfg.MaxStaleness,
 	}
 	return service.App{
 		Handlers: []rpc.Handler{s.handler()},
-		Ready:    []service.Check{{Name: "view", Err: v.Complete}},
+		Ready:    []service.Check{{Name: "view", Err: s.fresh}},
 		Tasks:    []func(context.Context) error{v.Run},
 	}, nil
 }

@@ -125,14 +125,18 @@ func TestWhatCanListsAllThatSomebodyMay(t *testing.T) {
 			rights := x.WhatCan(q.Subject)
 			why, allowed := x.Decide(q)
 			if allowed && !slices.ContainsFunc(rights, func(r Right) bool {
-				return r.Why.At == why.At && r.Why.Role == why.Role && slices.Contains(r.Permissions, q.Permission)
+				return r.Why.At == why.At && r.Why.Role == why.Role && slices.Contains(x.Permissions(r.Why.Role, r.Why.At), q.Permission)
 			}) {
 				t.Fatalf("%+v, and the list has not %+v", q, why)
 			}
 			for _, right := range rights {
-				for _, permission := range right.Permissions {
+				at := right.Why.At
+				permissions := x.Permissions(right.Why.Role, at)
+				if len(permissions) != right.Gives {
+					t.Fatalf("%+v gives %v", right, permissions)
+				}
+				for _, permission := range permissions {
 					listed++
-					at := right.Why.At
 					if _, ok := x.Decide(Question{Subject: q.Subject, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}); !ok {
 						t.Fatalf("%s is listed at %+v, and is not allowed there", permission, at)
 					}
@@ -153,7 +157,7 @@ func TestAPreviewSaysWhatABindingGives(t *testing.T) {
 			b.DeletionTimestamp = nil
 			x.SetBinding(b.Namespace, b.Name, nil)
 			at, _, _ := placeOf(b.Spec.ResourceSelector)
-			before, preview := x.all(b, at), x.Preview(b.Namespace, b)
+			before, preview := x.all(b, at), x.Preview(b.Namespace, b, 1000)
 			x.SetBinding(b.Namespace, b.Name, b)
 			after := x.all(b, at)
 			for i, gain := range preview.Gains {

@@ -53,7 +53,7 @@ func (x *Index) decide(q Question, r *reach) (why Proof, allowed bool) {
 func (x *Index) asked(q *Question) (k *kind, number int, ok bool) {
 	k = x.kinds[q.Type]
 	number, known := x.permissions[q.Permission]
-	return k, number, known && k != nil && k.held.has(number) && !(q.There && x.isAbsent(q))
+	return k, number, known && k != nil && k.held.has(number) && (!q.There || !x.isAbsent(q))
 }
 
 // isAbsent says whether there is no object that has the name.

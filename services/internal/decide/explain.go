@@ -112,15 +112,14 @@ func back[T comparable](links map[T]T, to T) []T {
 func (x *Index) lacking(q Question, k *kind) []Proof {
 	var r reach
 	x.walk(&r, k, q.place(), q.Namespace)
-	who := x.are(q.Subject, nil)
+	grants := r.grants()
 	var had []Proof
-	for at := range r.all {
-		for _, g := range at.grants {
-			for _, p := range who {
-				if bindings := p.grants[g]; len(bindings) > 0 && g.counts() && len(had) < mostLacking {
-					had = append(had, Proof{bindings[0].Ref, g.role.Ref, p.Principal, at.Place})
-				}
+	for _, p := range x.are(q.Subject, nil) {
+		for g := range p.among(grants) {
+			if len(had) == mostLacking {
+				return had
 			}
+			had = append(had, Proof{p.grants[g][0].Ref, g.role.Ref, p.Principal, g.at.Place})
 		}
 	}
 	return had

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"maps"
+	mathbits "math/bits"
 	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -75,6 +76,14 @@ func (b bits) add(other bits) (grew bool) {
 		b[i] |= w
 	}
 	return grew
+}
+
+// common is how many two sets have in common.
+func (b bits) common(other bits) (n int) {
+	for i, w := range b[:min(len(b), len(other))] {
+		n += mathbits.OnesCount64(w & other[i])
+	}
+	return n
 }
 
 // namesOf are the permissions of one set that another has, too, but not a third.

@@ -52,11 +52,11 @@ func mutants() map[string]mutant.Mutant {
 		"a binding's own namespace is not its role's":     {"binding.go", "Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace)", "Ref{cmp.Or(declared.Spec.RoleRef.Namespace, \"n1\")"},
 		"bindings are taken from others of their grant":   {"binding.go", "g.bindings[b.index], last.index = last, b.index", "_ = last"},
 		"any role has what one has":                       {"binding.go", "return g.role.effective.has(permission) && g.counts()", "return g.counts()"},
-		"groups are listed without their members":         {"who.go", "for ref := range x.membershipsIn[p.Ref] {", "for ref := range x.membershipsIn[Ref{}] {"},
+		"groups are listed without their members":         {"who.go", "maps.Keys(x.membershipsIn[p.Ref])", "maps.Keys(x.membershipsIn[Ref{}])"},
 		"absent subjects are listed":                      {"who.go", "			if !x.exists(p.Principal) {\n", "			if false {\n"},
-		"a role on all of a kind is on what is not there": {"decide.go", " && !(q.There && x.isAbsent(q))", ""},
-		"absent targets are listed":                       {"what.go", "k == nil || !g.counts()", "k == nil"},
-		"what somebody has is gained":                     {"what.go", "x.namesOf(r.effective, k.held, x.had(id, &above))", "x.namesOf(r.effective, k.held, nil)"},
+		"a role on all of a kind is on what is not there": {"decide.go", " && (!q.There || !x.isAbsent(q))", ""},
+		"absent targets are listed":                       {"what.go", "k != nil && g.counts()", "k != nil"},
+		"what somebody has is gained":                     {"what.go", "x.namesOf(r.effective, k.held, x.had(id, grants))", "x.namesOf(r.effective, k.held, nil)"},
 	}
 }
 

@@ -73,7 +73,7 @@ func TestATrustedObjectNeedNotBeThere(t *testing.T) {
 	x := plant(New(func(typ string) bool { return typ == "a/Tree" }))
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one"}))
 	elm := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
-	if preview := x.Preview("one", elm); preview.NoTarget || len(preview.Gains[0].Permissions) != 1 {
+	if preview := x.Preview("one", elm, 1); preview.NoTarget || len(preview.Gains[0].Permissions) != 1 {
 		t.Errorf("a binding on it would give %+v", preview)
 	}
 	x.SetBinding("one", "c", elm)
@@ -81,7 +81,7 @@ func TestATrustedObjectNeedNotBeThere(t *testing.T) {
 		t.Error("a binding on a trusted object does not act, or on another")
 	}
 	x.SetTarget("a/Tree", "one", "elm", &iam.Target{Namespace: "one", UID: "4"})
-	if x.gets("alice", "one", "elm") || !x.Preview("one", elm).NoTarget {
+	if x.gets("alice", "one", "elm") || !x.Preview("one", elm, 1).NoTarget {
 		t.Error("another object than the one that was meant is trusted")
 	}
 }

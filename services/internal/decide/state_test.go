@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -28,17 +29,17 @@ func (before told) tell(r *rand.Rand, x *Index, w *world.World) told {
 	note(now, w.Memberships, func(o *iamv1alpha1.GroupMembership) any { return o.DeepCopy() })
 	note(now, w.Things, func(o *world.Thing) any { return &world.Thing{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type} })
 	var changes []func()
-	for name, o := range now {
-		if !reflect.DeepEqual(o, before[name]) {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if o := now[name]; !reflect.DeepEqual(o, before[name]) {
 			changes = append(changes, func() { set(x, o, o) })
 		}
 	}
-	for name, o := range before {
-		if now[name] == nil {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if o := before[name]; now[name] == nil {
 			changes = append(changes, func() { set(x, o, nil) })
 		}
 	}
-	slices.SortFunc(changes, func(_, _ func()) int { return r.IntN(3) - 1 })
+	r.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 	for _, change := range changes {
 		change()
 	}

@@ -2,40 +2,52 @@ package decide
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Right is a role that somebody has at a place, and what it gives there and below.
+// Right is a role that somebody has at a place.
 type Right struct {
 	Why Proof
 	// Membership is the one by which a user is in the group that has the role.
-	Membership  Ref
-	Permissions []string
+	Membership Ref
+	// Gives is how many permissions there are by it, see [Index.Permissions].
+	Gives int
 }
 
-// WhatCan lists what somebody may do, role by role, in order of the places.
+// WhatCan lists what somebody may, role by role, in order of the places.
 func (x *Index) WhatCan(s Subject) []Right {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var rights []Right
 	for _, p := range x.are(s, nil) {
+		membership := x.membership(s.User, p.Principal)
 		for g, bindings := range p.grants {
-			k := x.kinds[g.at.Type]
-			if k == nil || !g.counts() {
-				continue
-			}
-			if permissions := x.namesOf(g.role.effective, k.held, nil); len(permissions) > 0 {
-				why := Proof{bindings[0].Ref, g.role.Ref, p.Principal, g.at.Place}
-				rights = append(rights, Right{why, x.membership(s.User, p.Principal), permissions})
+			if k := x.kinds[g.at.Type]; k != nil && g.counts() {
+				if n := g.role.effective.common(k.held); n > 0 {
+					rights = append(rights, Right{Proof{bindings[0].Ref, g.role.Ref, p.Principal, g.at.Place}, membership, n})
+				}
 			}
 		}
 	}
-	slices.SortFunc(rights, func(a, b Right) int {
+	compare := func(a, b Right) int {
 		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
-	})
-	return rights
+	}
+	slices.SortFunc(rights, compare)
+	return slices.CompactFunc(rights, func(a, b Right) bool { return compare(a, b) == 0 }) // Two memberships in one group are one right.
+}
+
+// Permissions are those that a role gives at a place and below, sorted.
+func (x *Index) Permissions(role Ref, at Place) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	r, k := x.roles[role], x.kinds[at.Type]
+	if r == nil || k == nil {
+		return nil
+	}
+	return x.namesOf(r.effective, k.held, nil)
 }
 
 // Gain is what a binding would give to one of its subjects.
@@ -52,10 +64,13 @@ type Preview struct {
 	// NoRole and NoTarget say that these are not there: nobody would gain anything for now.
 	NoRole, NoTarget bool
 	Gains            []Gain
+	// More says that there are more gains than were asked for.
+	More bool
 }
 
 // Preview says what a binding would do. Members of a group gain what the group does, but for what they have.
-func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding) Preview {
+// It ends when it has found as many permissions as wanted, and says so.
+func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int) Preview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	at, uid, _ := placeOf(b.Spec.ResourceSelector)
@@ -68,30 +83,65 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding) Preview 
 	if k != nil {
 		x.walk(&above, k, at, at.Namespace)
 	}
+	grants := above.grants()
 	for _, s := range b.Spec.Subjects {
 		id, ok := principalOf(s)
 		gain := Gain{Subject: s, Absent: !ok || !x.exists(id)}
 		if !gain.Absent && !preview.NoRole && !preview.NoTarget {
-			gain.Permissions = x.namesOf(r.effective, k.held, x.had(id, &above))
+			gain.Permissions = x.namesOf(r.effective, k.held, x.had(id, grants))
+		}
+		if most -= len(gain.Permissions); most < 0 {
+			preview.More = true
+			break
 		}
 		preview.Gains = append(preview.Gains, gain)
 	}
 	return preview
 }
 
-// had are the permissions that a principal has at some places already.
-func (x *Index) had(id Principal, above *reach) bits {
+// had are the permissions that a principal has by some grants already.
+func (x *Index) had(id Principal, grants map[*grant]struct{}) bits {
 	who := x.appendPrincipal(nil, id)
 	if id.Sort == User {
 		who = x.are(Subject{User: id.Name}, nil)
 	}
 	all := x.bitsOf(nil)
-	for at := range above.all {
+	for _, p := range who {
+		for g := range p.among(grants) {
+			all.add(g.role.effective)
+		}
+	}
+	return all
+}
+
+// grants are those that count at some places.
+func (r *reach) grants() map[*grant]struct{} {
+	all := map[*grant]struct{}{}
+	for at := range r.all {
 		for _, g := range at.grants {
-			if g.counts() && slices.ContainsFunc(who, func(p *principal) bool { return len(p.grants[g]) > 0 }) {
-				all.add(g.role.effective)
+			if g.counts() {
+				all[g] = struct{}{}
 			}
 		}
 	}
 	return all
+}
+
+// among yields which of some grants somebody has. Of both lists it goes through the shorter one.
+func (p *principal) among(grants map[*grant]struct{}) iter.Seq[*grant] {
+	return func(yield func(*grant) bool) {
+		if len(p.grants) <= len(grants) {
+			for g := range p.grants {
+				if _, ok := grants[g]; ok && !yield(g) {
+					return
+				}
+			}
+			return
+		}
+		for g := range grants {
+			if len(p.grants[g]) > 0 && !yield(g) {
+				return
+			}
+		}
+	}
 }

@@ -71,7 +71,7 @@ func (x *Index) holders(g *grant, found map[Principal]Holder, most int) (all boo
 			if p.Sort != Group {
 				continue
 			}
-			for ref := range x.membershipsIn[p.Ref] {
+			for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[p.Ref]), Ref.Compare) { // Pages of a part fit together.
 				m := x.memberships[ref]
 				if x.counts(m) && !hold(found, Holder{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
 					return false

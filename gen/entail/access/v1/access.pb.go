@@ -87,7 +87,8 @@ func (Principal_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_entail_access_v1_access_proto_rawDescGZIP(), []int{5, 0}
 }
 
-// Subject is who asks, or is asked about.
+// Subject is who asks, or is asked about. With nothing set it is whoever calls, with their groups;
+// to ask about oneself, or one's groups, takes no right.
 type Subject struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of a User. At most one of this and the account is set.
@@ -245,7 +246,8 @@ type AtLeast struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// That another answer named.
 	Revision string `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// An object as it is at the API server now, also if it is there no more.
+	// An object as it is at the API server now, also if it is there no more. Who names one needs the right
+	// to ask about others.
 	Object        *v1.ObjectRef `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -765,7 +767,7 @@ type ExplainAccessResponse struct {
 	Unregistered bool `protobuf:"varint,7,opt,name=unregistered,proto3" json:"unregistered,omitempty"`
 	// There is no such user or account who may act.
 	NoSubject bool `protobuf:"varint,8,opt,name=no_subject,json=noSubject,proto3" json:"no_subject,omitempty"`
-	// There is no such object, as far as objects of its kind are followed.
+	// There is no such object, as far as objects of its kind are followed. Not told to who asks about themselves.
 	NoObject bool `protobuf:"varint,9,opt,name=no_object,json=noObject,proto3" json:"no_object,omitempty"`
 	// Roles that the subject has where they would count, but without the permission: some, if there are many.
 	Lacking       []*Grant `protobuf:"bytes,10,rep,name=lacking,proto3" json:"lacking,omitempty"`
@@ -2080,9 +2082,9 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"\abinding\x18\x01 \x01(\v2\x16.entail.access.v1.NameR\abinding\x12*\n" +
 	"\x04role\x18\x02 \x01(\v2\x16.entail.access.v1.NameR\x04role\x129\n" +
 	"\tprincipal\x18\x03 \x01(\v2\x1b.entail.access.v1.PrincipalR\tprincipal\x12'\n" +
-	"\x02at\x18\x04 \x01(\v2\x17.entail.access.v1.PlaceR\x02at\"\xe6\x01\n" +
-	"\x12CheckAccessRequest\x12;\n" +
-	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12\x1d\n" +
+	"\x02at\x18\x04 \x01(\v2\x17.entail.access.v1.PlaceR\x02at\"\xde\x01\n" +
+	"\x12CheckAccessRequest\x123\n" +
+	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectR\asubject\x12\x1d\n" +
 	"\x04verb\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04verb\x12>\n" +
 	"\bresource\x18\x03 \x01(\v2\x1a.entail.access.v1.ResourceB\x06\xbaH\x03\xc8\x01\x01R\bresource\x124\n" +
 	"\bat_least\x18\x04 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\x9a\x01\n" +
@@ -2092,9 +2094,9 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"permission\x18\x02 \x01(\tR\n" +
 	"permission\x12-\n" +
 	"\x05grant\x18\x03 \x01(\v2\x17.entail.access.v1.GrantR\x05grant\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\tR\brevision\"\xe8\x01\n" +
-	"\x14ExplainAccessRequest\x12;\n" +
-	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12\x1d\n" +
+	"\brevision\x18\x04 \x01(\tR\brevision\"\xe0\x01\n" +
+	"\x14ExplainAccessRequest\x123\n" +
+	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectR\asubject\x12\x1d\n" +
 	"\x04verb\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04verb\x12>\n" +
 	"\bresource\x18\x03 \x01(\v2\x1a.entail.access.v1.ResourceB\x06\xbaH\x03\xc8\x01\x01R\bresource\x124\n" +
 	"\bat_least\x18\x04 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\xc8\x03\n" +
@@ -2136,9 +2138,9 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"\x05grant\x18\x02 \x01(\v2\x17.entail.access.v1.GrantR\x05grant\x126\n" +
 	"\n" +
 	"membership\x18\x03 \x01(\v2\x16.entail.access.v1.NameR\n" +
-	"membership\"\xd2\x01\n" +
-	"\x0eWhatCanRequest\x12;\n" +
-	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12$\n" +
+	"membership\"\xca\x01\n" +
+	"\x0eWhatCanRequest\x123\n" +
+	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectR\asubject\x12$\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\tpageToken\x124\n" +

@@ -151,8 +151,10 @@ func (c *connection) open() (http.RoundTripper, error) {
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
 		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", exit.ErrUsage, c.server, c.api.defaultServer())
 	}
-	if c.object, err = parseFollowed(c.after); err != nil {
-		return nil, err
+	if c.after != "" {
+		if c.object, err = parseFollowed(c.after); err != nil {
+			return nil, err
+		}
 	}
 	token, err := c.readToken()
 	if err != nil {

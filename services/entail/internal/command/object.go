@@ -22,11 +22,8 @@ func parseObject(argument, namespace string) (object, error) {
 	return object{kind: kind, namespace: namespace, name: name}, nil
 }
 
-// parseFollowed reads KIND/NAME or KIND/NAMESPACE/NAME of an object that IAM follows. Nothing names none.
+// parseFollowed reads KIND/NAME or KIND/NAMESPACE/NAME of an object that IAM follows.
 func parseFollowed(argument string) (*eventv1.ObjectRef, error) {
-	if argument == "" {
-		return nil, nil
-	}
 	kind, name, _ := strings.Cut(argument, "/")
 	var names []string
 	for _, k := range kinds.IAM() {
@@ -39,7 +36,8 @@ func parseFollowed(argument string) (*eventv1.ObjectRef, error) {
 			ref.Namespace, ref.Name, _ = strings.Cut(name, "/")
 		}
 		if ref.GetName() == "" || strings.Contains(ref.GetName(), "/") || !k.Global && ref.GetNamespace() == "" {
-			return nil, fmt.Errorf("%w: %q names no %s: give KIND/NAME of what has no namespace, KIND/NAMESPACE/NAME of what has one", exit.ErrUsage, argument, k.Kind)
+			return nil, fmt.Errorf("%w: %q names no %s: give KIND/NAME of what has no namespace, KIND/NAMESPACE/NAME of what has one",
+				exit.ErrUsage, argument, k.Kind)
 		}
 		return ref, nil
 	}

@@ -36,8 +36,8 @@ func TestAPolicyBindingIsPreviewedAsItIsWritten(t *testing.T) {
 		r.GetRole().GetName() != "reader" || len(r.GetSubjects()) != 2 || r.GetSubjects()[1].GetUid() != "u2" || r.GetTarget().GetName() != "acme" || r.GetTarget().GetUid() != "u3" {
 		t.Errorf("asked %v, got %+v", r, got)
 	}
-	all := strings.ReplaceAll(bindingFile[:strings.Index(bindingFile, "    resourceRef")], ", namespace: team-a}\nspec", "}\nspec") +
-		"    resourceKind: {apiGroup: r.example.com, kind: Organization}"
+	head, _, _ := strings.Cut(bindingFile, "    resourceRef")
+	all := strings.ReplaceAll(head, ", namespace: team-a}\nspec", "}\nspec") + "    resourceKind: {apiGroup: r.example.com, kind: Organization}"
 	got = a.ask(t, "preview", "policybinding", "-n", "team-c", "-f", written(t, all))
 	if r = a.preview; got.code != 0 || r.GetNamespace() != "team-c" || r.GetTarget().GetKind() != "Organization" || r.GetTarget().GetName() != "" {
 		t.Errorf("of all of a kind: asked %v, got %+v", r, got)

@@ -117,7 +117,8 @@ func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 		case gains == "":
 			gains = "nothing"
 		}
-		rows[i] = row{cells: []string{g.GetSubject().GetKind() + " " + nameText(&accessv1.Name{Namespace: g.GetSubject().GetNamespace(), Name: g.GetSubject().GetName()}), gains}}
+		name := nameText(&accessv1.Name{Namespace: g.GetSubject().GetNamespace(), Name: g.GetSubject().GetName()})
+		rows[i] = row{cells: []string{g.GetSubject().GetKind() + " " + name, gains}}
 	}
 	p.table([]string{"SUBJECT", "GAINS"}, rows)
 }

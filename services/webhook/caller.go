@@ -1,0 +1,65 @@
+package webhook
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/rpc"
+)
+
+// What names a User: the UID that the authenticator gives, or the name of who has none.
+const (
+	byUID       = "uid"
+	byUIDOrName = "uid-or-name"
+)
+
+const system = "system:"
+
+// identity is whom an authenticated user is. Of who is neither a User nor an account, only groups of the system count.
+func identity(u authenticationv1.UserInfo, subject string) decide.Subject {
+	switch own := strings.HasPrefix(u.Username, system); {
+	case u.UID != "" && strings.HasPrefix(u.Username, system+"serviceaccount:"):
+		return decide.Subject{Account: u.UID, Groups: u.Groups}
+	case u.UID != "" && !own:
+		return decide.Subject{User: u.UID, Groups: u.Groups}
+	case u.UID == "" && !own && subject == byUIDOrName && u.Username != "":
+		return decide.Subject{User: u.Username, Groups: u.Groups}
+	}
+	return decide.Subject{Groups: slices.DeleteFunc(slices.Clone(u.Groups), func(g string) bool { return !strings.HasPrefix(g, system) })}
+}
+
+// asks is a question about somebody.
+type asks interface {
+	GetSubject() *accessv1.Subject
+	GetAtLeast() *accessv1.AtLeast
+}
+
+// isOwn says whether a caller asks about themselves, or about some of what they are. To have an object
+// looked up at the API server takes the right to ask about others.
+func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
+	question, ok := request.(asks)
+	if !ok || question.GetAtLeast().GetObject() != nil {
+		return false
+	}
+	asked, own := subject(question.GetSubject()), identity(caller, s.subject)
+	return (asked.User == "" || asked.User == own.User) && (asked.Account == "" || asked.Account == own.Account) &&
+		!slices.ContainsFunc(asked.Groups, func(g string) bool { return !slices.Contains(own.Groups, g) })
+}
+
+// asked is whom a question is about: who calls, if it names nobody.
+func (s *server) asked(ctx context.Context, question asks) (decide.Subject, error) {
+	who := subject(question.GetSubject())
+	if who.User != "" || who.Account != "" || len(who.Groups) > 0 {
+		return who, nil
+	}
+	caller, known := rpc.CallerOf(ctx)
+	if !known {
+		return who, rpc.Invalid("name a subject: this server asks nobody who they are (--auth=none)")
+	}
+	return identity(caller, s.subject), nil
+}

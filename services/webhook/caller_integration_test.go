@@ -1,0 +1,167 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"connectrpc.com/connect"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/webhook"
+)
+
+// bearer sends a token with each request.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// account makes a ServiceAccount of Kubernetes, and a client with its token.
+func (b *bed) account(name string) (uid string, client accessv1connect.AccessServiceClient) {
+	b.T.Helper()
+	api := b.api()
+	account, err := api.CoreV1().ServiceAccounts(namespace).Create(b.T.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	b.T.Cleanup(func() {
+		if err := api.CoreV1().ServiceAccounts(namespace).Delete(context.WithoutCancel(b.T.Context()), name, metav1.DeleteOptions{}); err != nil {
+			b.T.Error(err)
+		}
+	})
+	token, err := api.CoreV1().ServiceAccounts(namespace).CreateToken(b.T.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return string(account.UID), accessv1connect.NewAccessServiceClient(&http.Client{Transport: bearer(token.Status.Token)}, b.running.URL)
+}
+
+func (b *bed) api() *kubernetes.Clientset {
+	b.T.Helper()
+	api, err := kubernetes.NewForConfig(b.Kube.Admin())
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return api
+}
+
+// mayReview lets an account ask what others may, and list what is protected.
+func (b *bed) mayReview(account string) {
+	b.T.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"create"}, APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}},
+		{Verbs: []string{"list"}, APIGroups: []string{kinds.ProtectedResources().Group}, Resources: []string{kinds.ProtectedResources().Resource}},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+	}
+	roles, bindings := b.api().RbacV1().ClusterRoles(), b.api().RbacV1().ClusterRoleBindings()
+	_, err := roles.Create(b.T.Context(), role, metav1.CreateOptions{})
+	if err == nil {
+		_, err = bindings.Create(b.T.Context(), binding, metav1.CreateOptions{})
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	b.T.Cleanup(func() {
+		ctx := context.WithoutCancel(b.T.Context())
+		if err := errors.Join(roles.Delete(ctx, account, metav1.DeleteOptions{}), bindings.Delete(ctx, account, metav1.DeleteOptions{})); err != nil {
+			b.T.Error(err)
+		}
+	})
+}
+
+func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
+	b := newBedWith(t, func(c *webhook.Config) { c.RPC.Auth = rpc.Kubernetes })
+	b.Reflector()
+	uid, bot := b.account("bot")
+	_, b.client = b.account("reviewer")
+	b.mayReview("reviewer")
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	account := subject("ServiceAccount", "bot", uid)
+	account["namespace"] = namespace
+	b.bind("bot-web", "Project", "web", web, account)
+	b.awaitReady()
+
+	for what, c := range map[string]struct {
+		subject *accessv1.Subject
+		project string
+		allowed bool
+	}{
+		"themselves": {nil, "web", true}, "by the UID": {&accessv1.Subject{ServiceAccountUid: uid}, "web", true},
+		"another project": {nil, "other", false}, "a group of theirs": {&accessv1.Subject{Groups: []string{"system:authenticated"}}, "web", false},
+	} {
+		e := answered(b, bot.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: c.subject, Verb: "get", Resource: projectNamed(c.project)})
+		if e.GetAllowed() != c.allowed || e.GetNoObject() {
+			t.Errorf("about %s: %v", what, e)
+		}
+	}
+	if what := answered(b, bot.WhatCan, &accessv1.WhatCanRequest{}); len(what.GetRights()) != 1 {
+		t.Errorf("they may %v", what)
+	}
+	get := func(s *accessv1.Subject, least *accessv1.AtLeast) error {
+		_, err := bot.CheckAccess(t.Context(), &accessv1.CheckAccessRequest{Subject: s, Verb: "get", Resource: projectNamed("web"), AtLeast: least})
+		return err
+	}
+	for what, ask := range map[string]func() error{
+		"another": func() error { return get(&accessv1.Subject{User: "alice"}, nil) },
+		"a group that is not": func() error {
+			return get(&accessv1.Subject{ServiceAccountUid: uid, Groups: []string{"oidc:staff"}}, nil)
+		},
+		"what is there": func() error { return get(nil, after(kinds.Projects(), "web")) },
+		"everybody": func() error {
+			_, err := bot.WhoCan(t.Context(), &accessv1.WhoCanRequest{Verb: "get", Resource: projectNamed("web")})
+			return err
+		},
+		"a binding": func() error {
+			_, err := bot.PreviewBinding(t.Context(), &accessv1.PreviewBindingRequest{
+				Role: &accessv1.Name{Name: "reader"}, Subjects: []*accessv1.BindingSubject{{}}, Target: &accessv1.Target{Kind: "Project"},
+			})
+			return err
+		},
+		"kinds": func() error {
+			_, err := bot.ListProtectedResources(t.Context(), &accessv1.ListProtectedResourcesRequest{})
+			return err
+		},
+		"the model": func() error {
+			_, err := bot.GetModelStatus(t.Context(), &accessv1.GetModelStatusRequest{})
+			return err
+		},
+	} {
+		testbed.Eventually(t, soon, func() error {
+			if err := ask(); connect.CodeOf(err) == connect.CodePermissionDenied {
+				return nil
+			} else if err != nil && connect.CodeOf(err) != connect.CodeUnavailable {
+				t.Fatalf("about %s: %v", what, err)
+			} else if err == nil {
+				t.Fatalf("about %s is answered", what)
+			}
+			return fmt.Errorf("about %s is not answered yet", what)
+		})
+	}
+	e := answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{
+		Subject: &accessv1.Subject{ServiceAccountUid: uid}, Verb: "get", Resource: projectNamed("other"),
+	})
+	if e.GetAllowed() || !e.GetNoObject() {
+		t.Errorf("who may review is told %v", e)
+	}
+}

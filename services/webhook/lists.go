@@ -1,0 +1,136 @@
+package webhook
+
+import (
+	"context"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/rpc"
+)
+
+// WhoCan implements AccessService.
+func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*accessv1.WhoCanResponse, error) {
+	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	if err != nil {
+		return nil, err
+	}
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	q := question(x, decide.Subject{}, r.GetVerb(), r.GetResource())
+	all, more := x.WhoCan(q, maxHolders)
+	page, next, err := rpc.Page(all, holderKey, r)
+	if err != nil {
+		return nil, err
+	}
+	return &accessv1.WhoCanResponse{
+		Holders: messages(page, holderMessage), NextPageToken: next, Truncated: more, Permission: q.Permission, Revision: revision,
+	}, nil
+}
+
+// WhatCan implements AccessService.
+func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*accessv1.WhatCanResponse, error) {
+	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	if err != nil {
+		return nil, err
+	}
+	who, err := s.asked(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	all := x.WhatCan(who)
+	page, next, err := rpc.Page(all, rightKey, r)
+	if err != nil {
+		return nil, err
+	}
+	if n := fitting(page); n < len(page) {
+		if page, next, err = rpc.Page(all, rightKey, shorter{r, int32(n)}); err != nil {
+			return nil, err
+		}
+	}
+	rights := messages(page, func(right decide.Right) *accessv1.Right { return rightMessage(x, right) })
+	return &accessv1.WhatCanResponse{Rights: rights, NextPageToken: next, Revision: revision}, nil
+}
+
+// fitting is how many rights of a page an answer has room for.
+func fitting(page []decide.Right) int {
+	listed := 0
+	for i, right := range page {
+		if listed += right.Gives; i > 0 && listed > maxPermissions {
+			return i
+		}
+	}
+	return len(page)
+}
+
+// shorter asks for a page of another size.
+type shorter struct {
+	rpc.PageRequest
+	size int32
+}
+
+// GetPageSize is how many rows are wanted.
+func (s shorter) GetPageSize() int32 { return s.size }
+
+// ListProtectedResources implements AccessService.
+func (s *server) ListProtectedResources(
+	ctx context.Context, r *accessv1.ListProtectedResourcesRequest,
+) (*accessv1.ListProtectedResourcesResponse, error) {
+	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	if err != nil {
+		return nil, err
+	}
+	registry := x.Registry()
+	page, next, err := rpc.Page(registry.Kinds(), func(k *iam.Kind) string { return k.Type }, r)
+	if err != nil {
+		return nil, err
+	}
+	resources := messages(page, func(k *iam.Kind) *accessv1.ProtectedResource { return resourceMessage(registry, k) })
+	return &accessv1.ListProtectedResourcesResponse{Resources: resources, NextPageToken: next, Revision: revision}, nil
+}
+
+// PreviewBinding implements AccessService.
+func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingRequest) (*accessv1.PreviewBindingResponse, error) {
+	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	if err != nil {
+		return nil, err
+	}
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	preview := x.Preview(r.GetNamespace(), binding(r), maxPermissions)
+	if preview.More {
+		return nil, rpc.Invalid("the subjects would gain more than %d permissions, each counted for each: ask about fewer subjects at a time", maxPermissions)
+	}
+	return &accessv1.PreviewBindingResponse{
+		NoRole: preview.NoRole, NoTarget: preview.NoTarget, Gains: messages(preview.Gains, gainMessage), Revision: revision,
+	}, nil
+}
+
+// binding is the one that a preview is about.
+func binding(r *accessv1.PreviewBindingRequest) *iamv1alpha1.PolicyBinding {
+	b := &iamv1alpha1.PolicyBinding{}
+	b.Spec.RoleRef = iamv1alpha1.RoleReference{Namespace: r.GetRole().GetNamespace(), Name: r.GetRole().GetName()}
+	for _, s := range r.GetSubjects() {
+		b.Spec.Subjects = append(b.Spec.Subjects, iamv1alpha1.Subject{Kind: s.GetKind(), Name: s.GetName(), Namespace: s.GetNamespace(), UID: s.GetUid()})
+	}
+	if t := r.GetTarget(); t.GetName() == "" {
+		b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: t.GetApiGroup(), Kind: t.GetKind()}
+	} else {
+		b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
+			APIGroup: t.GetApiGroup(), Kind: t.GetKind(), Namespace: t.GetNamespace(), Name: t.GetName(), UID: t.GetUid(),
+		}
+	}
+	return b
+}

@@ -1,0 +1,50 @@
+package webhook
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// GetModelStatus implements AccessService.
+func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusRequest) (*accessv1.GetModelStatusResponse, error) {
+	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	if err != nil {
+		return nil, err
+	}
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
+	registry := x.Registry()
+	types := registry.Types()
+	answer := &accessv1.GetModelStatusResponse{
+		Store: s.store, Kinds: int32(len(registry.Kinds())), Types: int32(len(types)), Bytes: int32(iam.Size(types)),
+		Age: durationpb.New(s.view.Age()), Revision: revision,
+	}
+	for _, k := range registry.Kinds() {
+		answer.Permissions += int32(len(k.Permissions))
+	}
+	store, live := s.state.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: s.store})
+	if !live {
+		answer.Message = "there is no such Store: store-sync makes it"
+		return answer, nil
+	}
+	answer.StoreId, answer.AuthorizationModelId = store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID
+	if c := meta.FindStatusCondition(store.Value.Status.Conditions, corev1alpha1.ModelSynced); c != nil {
+		answer.Synced = c.Status == "True" && c.ObservedGeneration == store.Value.Generation
+		answer.Message = c.Reason + ": " + c.Message
+	}
+	if waiting := s.state.waiting(); waiting != "" && answer.GetSynced() {
+		answer.Synced, answer.Message = false, "ProtectedResource "+waiting+" was not looked at yet as it is"
+	}
+	return answer, nil
+}
