@@ -22,12 +22,12 @@ const system = "system:"
 
 // identity is whom an authenticated user is. Of who is neither a User nor an account, only groups of the system count.
 func identity(u authenticationv1.UserInfo, subject string) decide.Subject {
-	switch own := strings.HasPrefix(u.Username, system); {
+	switch ofSystem := strings.HasPrefix(u.Username, system); {
 	case u.UID != "" && strings.HasPrefix(u.Username, system+"serviceaccount:"):
 		return decide.Subject{Account: u.UID, Groups: u.Groups}
-	case u.UID != "" && !own:
+	case u.UID != "" && !ofSystem:
 		return decide.Subject{User: u.UID, Groups: u.Groups}
-	case u.UID == "" && !own && subject == byUIDOrName && u.Username != "":
+	case u.UID == "" && !ofSystem && subject == byUIDOrName && u.Username != "":
 		return decide.Subject{User: u.Username, Groups: u.Groups}
 	}
 	return decide.Subject{Groups: slices.DeleteFunc(slices.Clone(u.Groups), func(g string) bool { return !strings.HasPrefix(g, system) })}

@@ -19,6 +19,8 @@ import (
 const (
 	// maxTurns is how many lists and previews are made at a time.
 	maxTurns = 4
+	// maxWaits is how many wait for an object at a time.
+	maxWaits = 32
 	// maxHolders is how many are looked for who may do something.
 	maxHolders = 100_000
 	// maxPermissions is how many an answer lists, unless one row has more.
@@ -38,6 +40,8 @@ type server struct {
 	// fetch reads an object at the API server, nil if there is none.
 	fetch func(context.Context, event.Key) ([]byte, error)
 	turns rpc.Turns
+	// waits are the turns of who waits for an object.
+	waits rpc.Turns
 }
 
 var _ accessv1connect.AccessServiceHandler = (*server)(nil)
@@ -95,12 +99,12 @@ func (s *server) awaitObject(ctx context.Context, key event.Key) error {
 	if _, ok := s.state.kinds[key.GroupResource]; !ok {
 		return rpc.Invalid("at_least: objects of %s are not followed", key.GroupResource)
 	}
-	giveBack, err := s.turns.Take(ctx)
+	giveBack, err := s.waits.Take(ctx)
 	if err != nil {
 		return err
 	}
+	defer giveBack()
 	object, err := s.fetch(ctx, key)
-	giveBack()
 	if err != nil {
 		return err
 	}

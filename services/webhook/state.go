@@ -1,23 +1,15 @@
 package webhook
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -42,8 +34,8 @@ type followed struct {
 	// tell tells of one object as it is, tellAll of all.
 	tell    func(x *decide.Index, key event.Key)
 	tellAll func(x *decide.Index)
-	// has says whether the table holds an object as the API server has it, or newer; nil if there is none.
-	has func(key event.Key, object []byte) (bool, error)
+	// expect gives what looks whether the table holds an object as the API server has it, or newer; nil if there is none.
+	expect func(key event.Key, object []byte) (look func() (bool, error), err error)
 }
 
 // newState declares the tables in v.
@@ -51,7 +43,7 @@ func newState(v *view.View, trust bool) *state {
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
 	s.index.Store(s.newIndex())
 	s.resources = follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
-		if o != nil && judged(o).Reason == iamv1alpha1.LimitExceeded {
+		if o != nil && hasNoRoom(o) {
 			o = nil // OpenFGA does not know it either.
 		}
 		x.SetProtectedResource(k.Name, o)
@@ -103,12 +95,18 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 				tell(x, o.Key, o.Value)
 			}
 		},
-		has: func(key event.Key, object []byte) (bool, error) {
-			o, live := table.Get(key)
-			if object == nil || !live {
-				return !live && object == nil, nil
+		expect: func(key event.Key, object []byte) (func() (bool, error), error) {
+			if object == nil {
+				return func() (bool, error) {
+					_, live := held(s, table, key)
+					return !live, nil
+				}, nil
 			}
-			return sameOrNewer(kind, o, object)
+			want, err := newExpectation[T](kind, object)
+			return func() (bool, error) {
+				o, live := held(s, table, key)
+				return live && want.isMetBy(o.Change, o.Value), nil
+			}, err
 		},
 	}
 	return table
@@ -121,6 +119,12 @@ func judged(p *iamv1alpha1.ProtectedResource) metav1.Condition {
 		return metav1.Condition{}
 	}
 	return *c
+}
+
+// hasNoRoom says whether the model had no room for a ProtectedResource, when it was looked at last.
+func hasNoRoom(p *iamv1alpha1.ProtectedResource) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Ready)
+	return c != nil && c.Reason == iamv1alpha1.LimitExceeded
 }
 
 // waiting is a ProtectedResource of which store-sync has said nothing yet, as it is.
@@ -167,68 +171,4 @@ func (s *state) loaded() {
 		kind.tellAll(x)
 	}
 	s.index.Store(x)
-}
-
-// sameOrNewer compares what the view holds with what the API server has. The watcher leaves out
-// changes without a meaning, so that another version may say the same.
-func sameOrNewer[T any](kind kinds.Kind, held view.Object[T], object []byte) (bool, error) {
-	var shown metav1.PartialObjectMetadata
-	now := new(T)
-	if err := json.Unmarshal(object, &shown); err != nil {
-		return false, fmt.Errorf("decode metadata of %s: %w", held.Key, err)
-	}
-	if string(shown.UID) != held.UID {
-		return false, nil
-	}
-	if !(event.Change{Epoch: held.Epoch, ResourceVersion: shown.ResourceVersion}).NewerThan(held.Change) {
-		return true, nil
-	}
-	if err := json.Unmarshal(object, now); err != nil {
-		return false, fmt.Errorf("decode %s: %w", held.Key, err)
-	}
-	want, err := said(kind, now)
-	if err != nil {
-		return false, err
-	}
-	has, err := said(kind, held.Value)
-	return equality.Semantic.DeepEqual(want, has), err
-}
-
-// said is an object without what changes with every write, and without a status that nobody reads.
-func said(kind kinds.Kind, object any) (map[string]any, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("compare a %s: %w", kind.Kind, err)
-	}
-	if !kind.Status {
-		delete(fields, "status")
-	}
-	for _, field := range []string{"resourceVersion", "managedFields", "annotations", "labels"} {
-		unstructured.RemoveNestedField(fields, "metadata", field)
-	}
-	return fields, nil
-}
-
-const (
-	// patience is how long an object is waited for that the API server has.
-	patience = 2 * time.Second
-	// attention is how often it is looked for.
-	attention = 5 * time.Millisecond
-)
-
-// await waits until the index was told of an object as the API server has it; nil if there is none.
-func (s *state) await(ctx context.Context, key event.Key, object []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		var has bool
-		var err error
-		s.view.Between(func() { has, err = s.kinds[key.GroupResource].has(key, object) })
-		if has || err != nil {
-			return err
-		}
-		if !backoff.Sleep(ctx, attention) {
-			return fmt.Errorf("%w: it does not hold %s as the API server has it", view.ErrIncomplete, key)
-		}
-	}
 }

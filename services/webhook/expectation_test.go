@@ -6,13 +6,12 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
 )
 
 func TestAChangeWithoutAMeaningIsNotWaitedFor(t *testing.T) {
 	p := &resourcemanagerv1alpha1.Project{}
 	p.Name, p.UID, p.Generation, p.Spec.OwnerRef.Name = "web", "1", 2, "acme"
-	held := view.Object[resourcemanagerv1alpha1.Project]{Value: p, Change: event.Change{UID: "1", ResourceVersion: "7"}}
+	held := event.Change{UID: "1", ResourceVersion: "7"}
 	for what, c := range map[string]struct {
 		object string
 		has    bool
@@ -26,8 +25,14 @@ func TestAChangeWithoutAMeaningIsNotWaitedFor(t *testing.T) {
 		"a deletion":  {`{"metadata":{"name":"web","uid":"1","generation":3,"resourceVersion":"8","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"ownerRef":{"name":"acme"}}}`, false},
 		"another UID": {`{"metadata":{"name":"web","uid":"2","generation":2,"resourceVersion":"6"},"spec":{"ownerRef":{"name":"acme"}}}`, false},
 	} {
-		if has, err := sameOrNewer(kinds.Projects(), held, []byte(c.object)); err != nil || has != c.has {
-			t.Errorf("%s: %v, %v; want %v", what, has, err, c.has)
+		want, err := newExpectation[resourcemanagerv1alpha1.Project](kinds.Projects(), []byte(c.object))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if has := want.isMetBy(held, p); has != c.has {
+				t.Errorf("%s: %v, want %v", what, has, c.has)
+			}
 		}
 	}
 }
