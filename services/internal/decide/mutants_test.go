@@ -61,5 +61,6 @@ func mutants() map[string]mutant.Mutant {
 }
 
 func TestEveryMutantDies(t *testing.T) {
+	t.Setenv("WORLDS", "200")
 	mutant.Kill(t, ".", mutants(), []string{"."})
 }

@@ -16,12 +16,12 @@ const (
 	questions = 80
 )
 
-// worlds are more in a long run: 2,100 of them make a million questions.
+// worlds make a million questions, or fewer where mutants are looked for.
 func worlds(t *testing.T) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(os.Getenv("WORLDS"), 10, 64)
 	if err != nil {
-		return 200
+		return 2100
 	}
 	return n
 }

@@ -32,7 +32,7 @@ func TestAPolicyBindingIsPreviewedAsItIsWritten(t *testing.T) {
 	var a access
 	got := a.ask(t, "preview", "policybinding", "-f", written(t, bindingFile))
 	r := a.preview
-	if got.code != 0 || !strings.Contains(got.out, "User alice   r/orgs.get") || r.GetNamespace() != "team-a" || r.GetRole().GetNamespace() != "team-b" ||
+	if got.code != 0 || !strings.Contains(got.out, "User alice   r/orgs: get") || r.GetNamespace() != "team-a" || r.GetRole().GetNamespace() != "team-b" ||
 		r.GetRole().GetName() != "reader" || len(r.GetSubjects()) != 2 || r.GetSubjects()[1].GetUid() != "u2" || r.GetTarget().GetName() != "acme" || r.GetTarget().GetUid() != "u3" {
 		t.Errorf("asked %v, got %+v", r, got)
 	}

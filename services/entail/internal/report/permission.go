@@ -62,6 +62,9 @@ func (p Page) lacking(m *accessv1.ExplainAccessResponse) {
 	if m.GetNoObject() {
 		p.linef("There is no such object, as far as objects of its kind are followed.")
 	}
+	if len(m.GetLacking()) == 0 && !m.GetUnregistered() && !m.GetNoSubject() {
+		p.linef("They have no role where it would count: one given under another uid than theirs is somebody else's.")
+	}
 	for _, g := range m.GetLacking() {
 		p.linef("They have %s, which does not give it.", grantText(g))
 	}
@@ -94,7 +97,7 @@ func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 	for i, r := range m.GetRights() {
 		rows[i] = row{cells: []string{
 			placeText(r.GetGrant().GetAt()), nameText(r.GetGrant().GetRole()), nameText(r.GetGrant().GetBinding()) + by(r.GetMembership()),
-			strings.Join(r.GetPermissions(), ", "),
+			permissionsText(r.GetPermissions()),
 		}}
 	}
 	p.table([]string{"ON", "ROLE", "BY BINDING", "PERMISSIONS"}, rows)
@@ -110,7 +113,7 @@ func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 	}
 	rows := make([]row, len(m.GetGains()))
 	for i, g := range m.GetGains() {
-		gains := strings.Join(g.GetPermissions(), ", ")
+		gains := permissionsText(g.GetPermissions())
 		switch {
 		case g.GetAbsent():
 			gains = "nothing for now: there is nobody of this name and uid who may act"
@@ -135,9 +138,9 @@ func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 		if r.GetReason() != "" {
 			state, ink = r.GetReason()+": "+r.GetMessage(), bad
 		}
-		rows[i] = row{cells: []string{r.GetType(), r.GetPlural(), strings.Join(r.GetPermissions(), ", "), strings.Join(r.GetParents(), ", "), state}, ink: ink}
+		rows[i] = row{cells: []string{r.GetType(), r.GetPlural(), verbs(r.GetPermissions()), strings.Join(r.GetParents(), ", "), state}, ink: ink}
 	}
-	p.table([]string{"TYPE", "PLURAL", "PERMISSIONS", "BELOW", "STATE"}, rows)
+	p.table([]string{"TYPE", "PLURAL", "VERBS", "BELOW", "STATE"}, rows)
 }
 
 // ModelStatus tells how large the model of IAM is, and whether OpenFGA has it.
@@ -151,6 +154,38 @@ func (p Page) ModelStatus(m *accessv1.GetModelStatusResponse) {
 		p.linef("OpenFGA does not have it as asked for: %s", m.GetMessage())
 	}
 	p.linef("Answers are from a state that is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
+}
+
+// permissionsText puts those of each resource together: "example.com/trees: get, list".
+func permissionsText(permissions []string) string {
+	var resources []string
+	of := map[string][]string{}
+	for _, p := range permissions {
+		r := resource(p)
+		if of[r] == nil {
+			resources = append(resources, r)
+		}
+		of[r] = append(of[r], p)
+	}
+	for i, r := range resources {
+		resources[i] += ": " + verbs(of[r])
+	}
+	return strings.Join(resources, "; ")
+}
+
+// verbs are what permissions of one resource end with.
+func verbs(permissions []string) string {
+	all := make([]string, len(permissions))
+	for i, p := range permissions {
+		all[i] = strings.TrimLeft(strings.TrimPrefix(p, resource(p)), "./")
+	}
+	return strings.Join(all, ", ")
+}
+
+// resource is GROUP/PLURAL of a permission.
+func resource(permission string) string {
+	group, rest, _ := strings.Cut(permission, "/")
+	return group + "/" + rest[:max(0, strings.IndexAny(rest, "./"))]
 }
 
 func by(membership *accessv1.Name) string {

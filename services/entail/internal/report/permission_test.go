@@ -58,6 +58,15 @@ They have Role default/reader on Organization acme by PolicyBinding default/on-a
 `)
 }
 
+func TestWhoHasNoRoleIsToldSo(t *testing.T) {
+	same(t, write(t, func(p report.Page) {
+		p.AccessTree(&accessv1.ExplainAccessResponse{Permission: "r/projects.get"})
+	}), `
+no: it takes r/projects.get
+They have no role where it would count: one given under another uid than theirs is somebody else's.
+`)
+}
+
 func TestWhoCanAndWhatCanAreTables(t *testing.T) {
 	all := onAcme()
 	all.At = &accessv1.Place{Type: "r/Project", All: true}
@@ -76,7 +85,7 @@ There is more.
 		p.WhatCan(&accessv1.WhatCanResponse{Rights: []*accessv1.Right{{Grant: all, Permissions: []string{"r/projects.get", "r/projects.list"}}}})
 	}), `
 ON              ROLE             BY BINDING        PERMISSIONS
-every Project   default/reader   default/on-acme   r/projects.get, r/projects.list
+every Project   default/reader   default/on-acme   r/projects: get, list
 `)
 	same(t, write(t, func(p report.Page) { p.WhoCan(&accessv1.WhoCanResponse{Permission: "r/projects.get"}) }), `
 Nobody: it takes r/projects.get.
@@ -92,7 +101,7 @@ func TestWhatABindingWouldGiveIsATable(t *testing.T) {
 	}
 	same(t, write(t, func(p report.Page) {
 		p.Gains(&accessv1.PreviewBindingResponse{NoRole: true, NoTarget: true, Gains: []*accessv1.Gain{
-			{Subject: subject("User", "", "alice"), Permissions: []string{"r/projects.get", "r/projects.list"}},
+			{Subject: subject("User", "", "alice"), Permissions: []string{"r/projects.get", "r/projects.list", "r/trees/status.get"}},
 			{Subject: subject("Group", "team-a", "staff")},
 			{Subject: subject("User", "", "bob"), Absent: true},
 		}})
@@ -100,7 +109,7 @@ func TestWhatABindingWouldGiveIsATable(t *testing.T) {
 There is no such Role: nobody would gain anything for now.
 There is no such target: nobody would gain anything for now.
 SUBJECT              GAINS
-User alice           r/projects.get, r/projects.list
+User alice           r/projects: get, list; r/trees: status.get
 Group team-a/staff   nothing
 User bob             nothing for now: there is nobody of this name and uid who may act
 `)
@@ -113,9 +122,9 @@ func TestKindsAndTheirModelAreTold(t *testing.T) {
 			{Type: "r/Project", Plural: "projects", Parents: []string{"r/Organization"}, Reason: "ParentCycle", Message: "remove one"},
 		}})
 	}), `
-TYPE             PLURAL          PERMISSIONS           BELOW            STATE
-r/Organization   organizations   r/organizations.get                    ok
-r/Project        projects                              r/Organization   ParentCycle: remove one
+TYPE             PLURAL          VERBS   BELOW            STATE
+r/Organization   organizations   get                      ok
+r/Project        projects                r/Organization   ParentCycle: remove one
 `)
 	same(t, write(t, func(p report.Page) { p.ProtectedResources(&accessv1.ListProtectedResourcesResponse{}) }), "No kind is protected.\n")
 	status := &accessv1.GetModelStatusResponse{Store: "iam", Kinds: 1, Permissions: 2, Types: 7, Bytes: 900, Message: "Pending: soon", Age: durationpb.New(time.Second)}

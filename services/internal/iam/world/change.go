@@ -35,7 +35,7 @@ func (w *World) Change() {
 		w.Resources = drop(w, w.Resources)
 	case 9:
 		if u := pick(w, w.Users); u != nil {
-			u.Status.State = pick(w, []iamv1alpha1.ActivationState{iamv1alpha1.Active, iamv1alpha1.Inactive})
+			u.Status.State = pick(w, []iamv1alpha1.ActivationState{iamv1alpha1.Active, iamv1alpha1.Active, iamv1alpha1.Inactive})
 		}
 	case 10:
 		w.deleting()

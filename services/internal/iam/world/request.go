@@ -22,7 +22,7 @@ type Request struct {
 // Ask makes a request, most likely one that a binding is about.
 func (w *World) Ask() Request {
 	q := Request{Permission: w.permission(), Type: pick(w, kindsOfWorlds()).typ, Namespace: w.namespace(), Name: pick(w, []string{"", "x", "y", "q"})}
-	if b := pick(w, w.Bindings); b != nil && !w.one(10) {
+	if b := w.likely(); b != nil && !w.one(10) {
 		w.askAbout(&q, b)
 	}
 	if t := pick(w, w.Things); t != nil && w.one(8) {
@@ -37,6 +37,24 @@ func (w *World) Ask() Request {
 	return q
 }
 
+// likely is a binding, most likely one whose role is there and that is not in deletion.
+func (w *World) likely() *iamv1alpha1.PolicyBinding {
+	b := pick(w, w.Bindings)
+	for range 3 {
+		if b != nil && b.DeletionTimestamp == nil && w.roleOf(b) != nil {
+			break
+		}
+		b = pick(w, w.Bindings)
+	}
+	return b
+}
+
+func (w *World) roleOf(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
+	return Find(w.Roles, func(r *iamv1alpha1.Role) bool {
+		return r.Name == b.Spec.RoleRef.Name && r.Namespace == cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)
+	})
+}
+
 func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
 	switch s := pick(w, b.Spec.Subjects); {
 	case s.Kind == "User":
@@ -48,9 +66,7 @@ func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
 	default:
 		q.User = pick(w, []string{"alice", "bob", "carol", "dave:x y"})
 	}
-	if r := Find(w.Roles, func(r *iamv1alpha1.Role) bool {
-		return r.Name == b.Spec.RoleRef.Name && r.Namespace == cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)
-	}); r != nil && len(r.Spec.IncludedPermissions) > 0 {
+	if r := w.roleOf(b); r != nil && len(r.Spec.IncludedPermissions) > 0 {
 		q.Permission = pick(w, r.Spec.IncludedPermissions)
 	}
 	kind := Find(kindsOfWorlds(), func(k kindOf) bool { return strings.Contains(q.Permission, "/"+k.plural) })

@@ -157,7 +157,7 @@ func (w *World) addUser() {
 		return
 	}
 	u := &iamv1alpha1.User{ObjectMeta: w.meta("", name)}
-	if w.one(6) {
+	if w.one(10) {
 		u.Status.State = iamv1alpha1.Inactive
 	}
 	w.Users = append(w.Users, u)
