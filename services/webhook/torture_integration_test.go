@@ -1,0 +1,232 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/services/internal/iam/world"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// tortures is how many things are done.
+const tortures = 300
+
+func TestWhateverHappensAnswersAreWhatIsDeclared(t *testing.T) {
+	b := newBed(t)
+	reflector := b.Reflector()
+	b.protect()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range tortures {
+		b.anything(r)
+		switch i % 100 {
+		case 20:
+			b.running.Stop()
+			b.serve()
+		case 40:
+			reflector.Replay()
+		case 60:
+			b.NATS.Stop()
+			b.NATS.Start(t)
+		case 80:
+			b.wipe(reflector)
+		case 99:
+			b.asDeclared()
+		}
+	}
+}
+
+// wipe takes away all that is on the bus, as when its disk is lost, and publishes everything again.
+func (b *bed) wipe(reflector *testbed.Reflector) {
+	b.T.Helper()
+	release := reflector.Hold()
+	for _, stream := range []string{topology.Changes, topology.Sync} {
+		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+	if err := topology.Ensure(b.T.Context(), b.JS, 1); err != nil {
+		b.T.Fatal(err)
+	}
+	release()
+	reflector.Replay()
+}
+
+// anything does one thing that people do.
+func (b *bed) anything(r *rand.Rand) {
+	b.T.Helper()
+	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, r.IntN(3)) }
+	switch r.IntN(12) {
+	case 0, 1:
+		b.apply(kinds.Users(), some("user"), map[string]any{"email": "someone@example.com"})
+	case 2:
+		b.apply(kinds.Organizations(), some("org"), map[string]any{"type": "Standard"})
+	case 3:
+		b.apply(kinds.Projects(), some("project"), map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": some("org")}})
+	case 4:
+		b.apply(kinds.IAMRoles(), some("role"), map[string]any{
+			"launchStage": "Beta", "inheritedRoles": []any{map[string]any{"name": some("role")}},
+			"includedPermissions": []any{projects + "/projects.get", projects + "/organizations.get", projects + "/projects.list"}[:r.IntN(4)],
+		})
+	case 5:
+		b.apply(kinds.Groups(), some("group"), nil)
+	case 6:
+		b.join(r, some("user"), some("group"))
+	case 7, 8, 9:
+		b.bindAny(r, some("role"))
+	default:
+		of := []kinds.Kind{kinds.Users(), kinds.Organizations(), kinds.Projects(), kinds.IAMRoles(), kinds.Groups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
+		kind := of[r.IntN(len(of))]
+		if all := b.List(kind).Items; len(all) > 0 {
+			o := all[r.IntN(len(all))]
+			if err := b.Resource(kind).Namespace(o.GetNamespace()).Delete(b.T.Context(), o.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				b.T.Fatal(err)
+			}
+		}
+	}
+}
+
+// apply makes an object be so, as a person would. Projects stay with their organization, and so do others with what cannot be changed.
+func (b *bed) apply(kind kinds.Kind, name string, spec any) {
+	b.T.Helper()
+	u := b.object(kind, name, spec)
+	_, err := b.Resource(kind).Namespace(u.GetNamespace()).Apply(b.T.Context(), name, u, metav1.ApplyOptions{FieldManager: "test", Force: true})
+	if err != nil && !apierrors.IsInvalid(err) {
+		b.T.Fatal(err)
+	}
+}
+
+// join makes a user a member of a group, most likely of the one who is there now.
+func (b *bed) join(r *rand.Rand, user, group string) {
+	b.T.Helper()
+	name := user + "-" + group
+	b.apply(kinds.GroupMemberships(), name, map[string]any{
+		"userRef": map[string]any{"name": user}, "groupRef": map[string]any{"name": group, "namespace": namespace},
+	})
+	for _, u := range b.List(kinds.Users()).Items {
+		if u.GetName() != user || r.IntN(4) == 0 {
+			continue
+		}
+		patch := fmt.Sprintf(`{"status":{"user":{"name":%q,"uid":%q}}}`, user, u.GetUID())
+		if _, err := b.Resource(kinds.GroupMemberships()).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+}
+
+// bindAny gives a role to somebody who is there, on something that is, or on all projects.
+func (b *bed) bindAny(r *rand.Rand, role string) {
+	b.T.Helper()
+	pick := func(kind kinds.Kind) *unstructured.Unstructured {
+		all := b.List(kind).Items
+		if len(all) == 0 {
+			return nil
+		}
+		return &all[r.IntN(len(all))]
+	}
+	who := subject("Group", "oidc:staff", "")
+	if o := pick([]kinds.Kind{kinds.Users(), kinds.Groups()}[r.IntN(2)]); o != nil {
+		who = subject(o.GetKind(), o.GetName(), string(o.GetUID()))
+		if o.GetNamespace() != "" {
+			who["namespace"] = o.GetNamespace()
+		}
+	}
+	on := map[string]any{"resourceKind": map[string]any{"apiGroup": projects, "kind": "Project"}}
+	if o := pick([]kinds.Kind{kinds.Organizations(), kinds.Projects()}[r.IntN(2)]); o != nil && r.IntN(5) > 0 {
+		on = map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": o.GetKind(), "name": o.GetName(), "uid": string(o.GetUID())}}
+	}
+	b.apply(kinds.PolicyBindings(), fmt.Sprintf("binding-%d", r.IntN(40)), map[string]any{
+		"roleRef": map[string]any{"name": role}, "subjects": []any{who}, "resourceSelector": on,
+	})
+}
+
+// asDeclared wants all answers to be what a naive evaluator says of what the API server has. Nothing changes meanwhile.
+func (b *bed) asDeclared() {
+	b.T.Helper()
+	naive := world.NewNaive(b.declared())
+	allowed := 0
+	testbed.Eventually(b.T, soon, func() error {
+		allowed = 0
+		for user := range 3 {
+			for project := range 3 {
+				for _, verb := range []string{"get", "list"} {
+					q := world.Request{
+						User: fmt.Sprint("user-", user), Groups: []string{"oidc:staff"}[:user%2], Permission: projects + "/projects." + verb,
+						Type: projects + "/Project", Name: fmt.Sprint("project-", project),
+					}
+					answer, err := b.client.CheckAccess(b.T.Context(), &accessv1.CheckAccessRequest{
+						Subject: &accessv1.Subject{User: q.User, Groups: q.Groups}, Verb: verb, Resource: projectNamed(q.Name),
+					})
+					if err != nil {
+						return err
+					}
+					if want := naive.Allows(q); answer.GetAllowed() != want {
+						return fmt.Errorf("%+v is answered by %v, the objects say %v", q, answer, want)
+					}
+					if answer.GetAllowed() {
+						allowed++
+					}
+				}
+			}
+		}
+		return nil
+	})
+	b.T.Logf("%d of 18 may", allowed)
+}
+
+// declared is all that the API server has.
+func (b *bed) declared() *world.World {
+	b.T.Helper()
+	w := &world.World{}
+	if err := errors.Join(
+		read(b, kinds.ProtectedResources(), &w.Resources), read(b, kinds.IAMRoles(), &w.Roles), read(b, kinds.PolicyBindings(), &w.Bindings),
+		read(b, kinds.Users(), &w.Users), read(b, kinds.Groups(), &w.Groups), read(b, kinds.GroupMemberships(), &w.Memberships),
+	); err != nil {
+		b.T.Fatal(err)
+	}
+	for _, kind := range []kinds.Kind{kinds.Organizations(), kinds.Projects()} {
+		for _, u := range b.List(kind).Items {
+			thing := &world.Thing{Type: projects + "/" + kind.Kind}
+			thing.Name, thing.UID, thing.DeletionTimestamp = u.GetName(), u.GetUID(), u.GetDeletionTimestamp()
+			if owner, ok, _ := unstructured.NestedString(u.Object, "spec", "ownerRef", "name"); ok {
+				thing.OwnerReferences = []metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Organization", Name: owner}}
+			}
+			w.Things = append(w.Things, thing)
+		}
+	}
+	for _, project := range w.Things { // A project belongs to the organization that has the name now.
+		for i, owner := range project.OwnerReferences {
+			for _, o := range w.Things {
+				if o.Type == projects+"/Organization" && o.Name == owner.Name {
+					project.OwnerReferences[i].UID = o.UID
+				}
+			}
+		}
+	}
+	return w
+}
+
+func read[T any](b *bed, kind kinds.Kind, into *[]*T) error {
+	for _, u := range b.List(kind).Items {
+		o := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+			return err
+		}
+		*into = append(*into, o)
+	}
+	return nil
+}
