@@ -162,6 +162,22 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 	}
 }
 
+func TestAReaderTellsNobodyAnything(t *testing.T) {
+	s := start(t)
+	prepare(t, s)
+	for _, service := range topology.Readers() {
+		thief := connect(t, s, service.Name)
+		for what, subject := range map[string]string{
+			"a result": "entail.results." + service.Name + ".x", "a dead letter": "entail.deadletters." + service.Name + ".x",
+			"an announcement": "entail.announce.x", "a wake": topology.WakeSubject(service.Name), "whose turn it is": topology.TurnSubject(service.Name),
+			"a barrier of another": topology.BarrierSubject(topology.TupleSync), "an acknowledgement": "$JS.ACK.ENTAIL_CHANGES." + service.Name + ".1.1.1.1.1",
+			"anything else": "anything",
+		} {
+			thief.mayNot(service.Name+": "+what, thief.publish(subject, []byte("x")))
+		}
+	}
+}
+
 func TestAPasswordIsAsked(t *testing.T) {
 	s := start(t)
 	for _, name := range permission.Names() {
