@@ -154,11 +154,7 @@ func (n *naive) is(q request, s iamv1alpha1.Subject) bool {
 		if m.Spec.GroupRef.Namespace != g.Namespace || m.Spec.GroupRef.Name != g.Name || m.Spec.UserRef.Name != q.user || q.user == "" {
 			return false
 		}
-		if m.Status.User != nil && m.Status.User.Name == q.user {
-			return n.active(q.user, m.Status.User.UID)
-		}
-		u := find(n.users, func(u *iamv1alpha1.User) bool { return u.Name == q.user })
-		return u != nil && n.active(q.user, string(u.UID))
+		return m.Status.User != nil && m.Status.User.Name == q.user && n.active(q.user, m.Status.User.UID)
 	})
 }
 
