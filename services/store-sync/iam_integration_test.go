@@ -215,8 +215,10 @@ func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
 // Whoever has stolen the watcher's rights says that a kind is gone, or to go: all that is granted on it would be, too.
 func TestNoKindGoesOnTheWordOfTheBus(t *testing.T) {
 	for name, edit := range map[string]func(c *event.Change, o map[string]any){
-		"it is gone":  func(c *event.Change, _ map[string]any) { c.Deleted = true },
-		"it is to go": func(_ *event.Change, o map[string]any) { field(o, "metadata")["deletionTimestamp"] = "2026-01-02T03:04:05Z" },
+		"it is gone": func(c *event.Change, _ map[string]any) { c.Deleted = true },
+		"it is to go": func(_ *event.Change, o map[string]any) {
+			field(o, "metadata")["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -55,7 +56,9 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	syncer := store.New(parts, state, merges, confirmer, rt.Log)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies, protected}, state: state, stores: syncer,
-		outages: controller.NewOutages(rt.Log, syncer.WriteOutage),
+		outages: controller.NewOutages(rt.Log, func(ctx context.Context, key event.Key, why controller.Outage) error {
+			return syncer.WriteOutage(ctx, key, why, protected.Waiting(key))
+		}),
 	}
 	stores := querystore.New(state, merges, policies, parts.OpenFGA, parts.View.Complete)
 	app := controller.App(parts, r,

@@ -40,6 +40,8 @@ type iamBed struct {
 	*bed
 
 	id string
+	// bindings counts those with names of their own.
+	bindings int
 }
 
 func newIAMBed(t *testing.T) *iamBed {
@@ -280,6 +282,8 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 	}
 	b.ready(kinds.GroupMemberships(), "carol-staff", belonging)
 	b.ready(kinds.IAMRoles(), "editor", bound)
+	b.ready(kinds.IAMRoles(), "viewer", bound)
+	b.CaughtUp(topology.TupleSync)
 	for _, q := range []struct {
 		user, permission string
 		want             bool

@@ -123,7 +123,8 @@ func (b *iamBed) bindAny(some func(string) string) {
 		o := all[rand.IntN(len(all))]
 		target = on(projectType, metav1.ObjectMeta{Name: o.GetName(), UID: o.GetUID()})
 	}
-	b.bind(fmt.Sprintf("binding-%d", rand.IntN(1_000_000)), some("role"), target, subject)
+	b.bindings++
+	b.bind(fmt.Sprintf("binding-%d", b.bindings), some("role"), target, subject)
 }
 
 // follows compares the store with what the objects come to, and wants every status to be about the present.

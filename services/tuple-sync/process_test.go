@@ -92,7 +92,7 @@ var errCrash = errors.New("the process is dead")
 // start makes a process that knows what the bus holds.
 func start(w *world, bus map[event.Key]event.Change) *process {
 	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	log, state, models := slog.New(slog.DiscardHandler), ledger.NewState(v, ""), newModelCache(w)
+	log, state, models := slog.New(slog.DiscardHandler), ledger.NewState(v, event.Key{}, ""), newModelCache(w)
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: v, Home: "local", Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Replica: w.newReplica(),
 		Writer: &writer{

@@ -44,11 +44,12 @@ func (r *reconciler) Priority(k Key) int {
 // Reconcile implements [consume.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
 	if p.Key.Mirror != (mirror.Key{}) {
-		return r.mirror.Reconcile(ctx, mirror.Pass{Key: p.Key.Mirror, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...mirror.Key) {
+		pass := mirror.Pass{Key: p.Key.Mirror, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...mirror.Key) {
 			for _, k := range keys {
 				p.Enqueue(priority, Key{Mirror: k})
 			}
-		}})
+		}}
+		return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.mirror.Reconcile(ctx, pass) })
 	}
 	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.ledger.Reconcile(ctx, p, p.Key.Ledger, p.Resync) })
 }

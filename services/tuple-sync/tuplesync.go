@@ -14,6 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/query"
@@ -40,17 +42,22 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	if cfg.AllowMemberTuples {
 		accountType = cfg.AccountType
 	}
-	state, models := ledger.NewState(parts.View, accountType), newModelCache(parts.OpenFGA)
-	iam := mirror.NewState(parts.View, state.Stores, mirror.IAM{Cluster: cfg.Cluster, Store: cfg.IAMStore, Trust: cfg.UnobservedTargets == trust})
+	store := event.Key{Cluster: cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: cfg.IAMStore}
+	state, models := ledger.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
+	iam := mirror.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
 	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)}
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now, Writer: writer,
 	}), mirror: mirror.New(mirror.Config{
-		State: iam, Confirmer: confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics), Cluster: parts.Kube, Status: parts.Status,
+		State: iam, View: parts.View, Confirmer: confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics),
+		Cluster: parts.Kube, Status: parts.Status,
 		OpenFGA: parts.OpenFGA, Writer: writer, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
 	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {
+		if key.Mirror != (mirror.Key{}) {
+			return r.mirror.WriteOutage(ctx, key.Mirror, why)
+		}
 		return r.ledger.WriteOutage(ctx, key.Ledger, why)
 	})
 	answers := query.New(query.Config{State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA})

@@ -38,7 +38,7 @@ func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tup
 		}
 		w.metrics.refused(len(refused))
 		return refused, nil
-	case len(change.Add) == 0 && (errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)):
+	case len(change.Add) == 0 && !change.Sure && (errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)):
 		// A store without a model has no tuples.
 	case err != nil:
 		return nil, err

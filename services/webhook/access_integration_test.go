@@ -74,11 +74,12 @@ func TestAnswersSayWhy(t *testing.T) {
 	b.protect()
 	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	staff := b.create(kinds.Groups(), "staff", nil)
 	b.create(kinds.GroupMemberships(), "alice-staff", map[string]any{
 		"userRef": map[string]any{"name": "alice"}, "groupRef": map[string]any{"name": "staff", "namespace": namespace},
 	})
+	b.record("alice-staff", "alice", alice)
 	group := subject("Group", "staff", staff)
 	group["namespace"] = namespace
 	b.bind("on-acme", "Organization", "acme", acme, group)

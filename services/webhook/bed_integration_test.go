@@ -5,6 +5,7 @@ package webhook_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
@@ -137,6 +139,16 @@ func (b *bed) bind(name, kind, object, uid string, subjects ...any) {
 		"roleRef": map[string]any{"name": "reader"}, "subjects": subjects,
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": kind, "name": object, "uid": uid}},
 	})
+}
+
+// record says in a membership for whom it is, as tuple-sync does.
+func (b *bed) record(membership, user, uid string) {
+	b.T.Helper()
+	patch := fmt.Sprintf(`{"status":{"user":{"name":%q,"uid":%q}}}`, user, uid)
+	memberships := b.Resource(kinds.GroupMemberships()).Namespace(namespace)
+	if _, err := memberships.Patch(b.T.Context(), membership, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+		b.T.Fatal(err)
+	}
 }
 
 func subject(kind, name, uid string) map[string]any {

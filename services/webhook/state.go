@@ -123,8 +123,8 @@ func judged(p *iamv1alpha1.ProtectedResource) metav1.Condition {
 
 // hasNoRoom says whether the model had no room for a ProtectedResource, when it was looked at last.
 func hasNoRoom(p *iamv1alpha1.ProtectedResource) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Ready)
-	return c != nil && c.Reason == iamv1alpha1.LimitExceeded
+	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == iamv1alpha1.LimitExceeded
 }
 
 // waiting is a ProtectedResource of which store-sync has said nothing yet, as it is.

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/services/internal/iam/world"
@@ -118,12 +117,8 @@ func (b *bed) join(r *rand.Rand, user, group string) {
 		"userRef": map[string]any{"name": user}, "groupRef": map[string]any{"name": group, "namespace": namespace},
 	})
 	for _, u := range b.List(kinds.Users()).Items {
-		if u.GetName() != user || r.IntN(4) == 0 {
-			continue
-		}
-		patch := fmt.Sprintf(`{"status":{"user":{"name":%q,"uid":%q}}}`, user, u.GetUID())
-		if _, err := b.Resource(kinds.GroupMemberships()).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
-			b.T.Fatal(err)
+		if u.GetName() == user && r.IntN(4) > 0 {
+			b.record(name, user, string(u.GetUID()))
 		}
 	}
 }

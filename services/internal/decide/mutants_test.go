@@ -27,8 +27,8 @@ func mutants() map[string]mutant.Mutant {
 		"another of the name is meant":                    {"subject.go", "return a.uid == uid && a.acts()", "return a.acts()"},
 		"who is inactive acts":                            {"subject.go", `return a.uid != "" && !a.inactive`, `return a.uid != ""`},
 		"another group of the name is meant":              {"subject.go", "return x.groups[p.Ref] == p.UID", "return true"},
-		"a membership of another user of the name counts": {"subject.go", "(m.first.Name != m.user || u.is(m.first.UID))", "true"},
-		"a membership that was for another name is lost":  {"subject.go", "m.first.Name != m.user || u.is", "u.is"},
+		"a membership of another user of the name counts": {"subject.go", "x.users[m.user].is(m.first.UID)", "x.users[m.user].acts()"},
+		"a membership that was for another name counts":   {"subject.go", "m.first.Name == m.user && x.users", "x.users"},
 		"old memberships stay":                            {"subject.go", "		x.membershipsOf.remove(was.user, ref)\n", ""},
 		"accounts are mistaken for each other":            {"subject.go", "return Principal{ServiceAccount, Ref{Name: s.Name}, s.UID}, true", "return Principal{CoreServiceAccount, Ref{}, s.UID}, true"},
 		"groups of the token do not count":                {"subject.go", "	for _, name := range s.Groups {", "	for _, name := range s.Groups[:0] {"},
@@ -56,7 +56,7 @@ func mutants() map[string]mutant.Mutant {
 		"absent subjects are listed":                      {"who.go", "			if !x.exists(p.Principal) {\n", "			if false {\n"},
 		"a role on all of a kind is on what is not there": {"decide.go", " && (!q.There || !x.isAbsent(q))", ""},
 		"absent targets are listed":                       {"what.go", "k != nil && g.counts()", "k != nil"},
-		"what somebody has is gained":                     {"what.go", "x.namesOf(r.effective, k.held, x.had(id, grants))", "x.namesOf(r.effective, k.held, nil)"},
+		"what somebody has is gained":                     {"what.go", "for g := range p.among(grants) {\n			all.add", "for g := range p.among(nil) {\n			all.add"},
 	}
 }
 

@@ -85,10 +85,9 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	x.membershipsIn.add(m.group, ref)
 }
 
-// counts says whether a membership is for the user who has its name now, and may act.
+// counts says whether a membership was recorded for the user who has its name now, and may act.
 func (x *Index) counts(m membership) bool {
-	u := x.users[m.user]
-	return u.acts() && (m.first.Name != m.user || u.is(m.first.UID))
+	return m.first.Name == m.user && x.users[m.user].is(m.first.UID)
 }
 
 // Sort is what a principal is.

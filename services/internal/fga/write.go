@@ -35,7 +35,11 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 		}
 	}
 	for chunk := range slices.Chunk(wanted.without(remove), c.maxTuples) {
-		if err := c.remove(ctx, storeID, chunk); err != nil {
+		err := c.remove(ctx, storeID, chunk)
+		if modelID == "" && errors.Is(err, ErrModelNotFound) {
+			return nil // Where there is no model, no tuple can be.
+		}
+		if err != nil {
 			return fmt.Errorf("deleting tuples from OpenFGA store %s: %w", storeID, refusal(err, ErrInvalidTuple))
 		}
 	}
@@ -72,13 +76,10 @@ func (c *Client) add(ctx context.Context, storeID, modelID string, chunk []*open
 	return err
 }
 
-// remove deletes one chunk. Where there is no model, no tuple can be.
+// remove deletes one chunk.
 func (c *Client) remove(ctx context.Context, storeID string, chunk []*openfgav1.TupleKeyWithoutCondition) error {
 	_, err := c.api.Write(ctx, &openfgav1.WriteRequest{
 		StoreId: storeID, Deletes: &openfgav1.WriteRequestDeletes{TupleKeys: chunk, OnMissing: "ignore"},
 	})
-	if errors.Is(err, ErrModelNotFound) {
-		return nil
-	}
 	return err
 }

@@ -12,23 +12,28 @@ import (
 // maxObject is the longest name of an object that OpenFGA takes, with its type.
 const maxObject = 256
 
-// object names an object of OpenFGA. Equal parts give equal names, others give others: what an
-// id may not hold is written as %HH, and what is too long is hashed.
-func object(typ, id string) string {
-	if name := typ + ":" + escape(id); len(name) <= maxObject {
+// object names an object of OpenFGA. Equal parts give equal names, others give others: what a part of an id may not hold is
+// written as %HH, and what is too long is hashed.
+func object(typ string, parts ...string) string {
+	escaped := make([]string, len(parts))
+	for i, part := range parts {
+		escaped[i] = escape(part)
+	}
+	id := strings.Join(escaped, "/")
+	if name := typ + ":" + id; len(name) <= maxObject {
 		return name
 	}
 	sum := sha256.Sum256([]byte(id))
 	return typ + ":%-" + hex.EncodeToString(sum[:]) // Nothing that is escaped begins so.
 }
 
-func escape(id string) string {
-	if !strings.ContainsFunc(id, odd) {
-		return id
+func escape(part string) string {
+	if !strings.ContainsFunc(part, odd) {
+		return part
 	}
 	var b strings.Builder
-	for i := range len(id) {
-		if c := id[i]; odd(rune(c)) {
+	for i := range len(part) {
+		if c := part[i]; odd(rune(c)) {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)
@@ -38,7 +43,7 @@ func escape(id string) string {
 }
 
 func odd(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._/-", r)
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
 // Type is that of the objects of a kind.
@@ -47,7 +52,7 @@ func Type(apiGroup, kind string) string { return Group(apiGroup) + "/" + kind }
 // Object is one of a kind. The namespace is empty if the kind has none.
 func Object(typ, namespace, name string) string {
 	if namespace != "" {
-		name = namespace + "/" + name
+		return object(typ, namespace, name)
 	}
 	return object(typ, name)
 }
@@ -59,13 +64,13 @@ func TypeOf(object string) string {
 }
 
 // Root stands for all objects of a type.
-func Root(typ string) string { return object(RootType, typ) }
+func Root(typ string) string { return object(RootType, strings.Split(typ, "/")...) }
 
 // User is the subject that a User of that name is.
-func User(name string) string { return object(UserType, "u/"+name) }
+func User(name string) string { return object(UserType, "u", name) }
 
 // ServiceAccount is the subject that an account with that UID is.
-func ServiceAccount(uid string) string { return object(UserType, "sa/"+uid) }
+func ServiceAccount(uid string) string { return object(UserType, "sa", uid) }
 
 // RoleObject stands for a Role.
 func RoleObject(r *iamv1alpha1.Role) string { return object(RoleType, string(r.UID)) }
@@ -78,10 +83,10 @@ func TokenGroup(name string) string { return object(TokenGroupType, name) }
 
 // Grant stands for a role on a target.
 func Grant(r *iamv1alpha1.Role, target string) string {
-	return object(GrantType, string(r.UID)+"/"+hashed(target))
+	return object(GrantType, string(r.UID), hashed(target))
 }
 
 func hashed(target string) string {
 	sum := sha256.Sum256([]byte(target))
-	return hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:])
 }

@@ -25,7 +25,12 @@ func TestNamesOfObjectsAreNeverMistaken(t *testing.T) {
 	if User("a") == ServiceAccount("a") || slices.Contains([]string{User("sa/a"), User("../sa/a")}, ServiceAccount("a")) {
 		t.Error("a user has the name of an account")
 	}
-	if Object("a/K", "n", "x") == Object("a/K", "m", "x") {
+	if Object("a/K", "n", "x") == Object("a/K", "m", "x") || Object("a/K", "n", "x") == Object("a/K", "", "n/x") {
 		t.Error("two namespaces have one object")
+	}
+	for _, name := range []string{"", "/", "%", "%25"} {
+		if Object("a/K", "", name) == "a/K:"+collection {
+			t.Errorf("%q is what stands for no object", name)
+		}
 	}
 }

@@ -26,17 +26,17 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 	r := register(alive[:fit])
 	for _, p := range alive[fit:] {
 		r.findings[p.Name] = Finding{
-			iamv1alpha1.LimitExceeded,
-			"the model has no room for this kind and what it adds to those above: " +
+			Reason: iamv1alpha1.LimitExceeded,
+			Message: "the model has no room for this kind and what it adds to those above: " +
 				"raise the limits of types and bytes, here and in OpenFGA, or remove other kinds",
 		}
 	}
 	return r
 }
 
-// InForce judges those alone that were let in as they are.
+// InForce judges those alone that were let in as they are: what has changed since may take nobody's room.
 func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) == newcomer }))
+	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) > 0 }))
 }
 
 func (r *Registry) fits(room Room) bool {

@@ -45,7 +45,7 @@ func ownTypes() []string {
 	return []string{UserType, GroupType, TokenGroupType, RoleType, GrantType, RootType}
 }
 
-// Owns says whether a type of OpenFGA is IAM's. No module in DSL can spell such a name.
+// Owns says whether a type of the IAM store is IAM's. Elsewhere a module may have types with such names.
 func Owns(typ string) bool { return strings.Contains(typ, "/") }
 
 // OwnsObject says so of an object's.

@@ -64,17 +64,18 @@ func TargetOfObject(m *metav1.ObjectMeta) (t Target, alive bool) {
 	return t, m.DeletionTimestamp == nil
 }
 
-// TargetOfProject is a Project. It belongs to its organization, whether or not an owner reference says so.
+// TargetOfProject is a Project. It belongs to its organization, whether or not an owner reference says so, and to no other:
+// who may set owner references need not be allowed to give it to one.
 func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t Target, alive bool) {
 	t, alive = TargetOfObject(&p.ObjectMeta)
 	owner := Owner{Type: Type(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.OrganizationKind), Name: p.Spec.OwnerRef.Name}
-	i := slices.IndexFunc(t.Owners, func(o Owner) bool { return o.Type == owner.Type })
-	switch {
-	case i < 0:
-		t.Owners = append(t.Owners, owner)
-	case t.Owners[i].Name != owner.Name: // What people asked for counts.
-		t.Owners[i] = owner
-	}
+	t.Owners = slices.DeleteFunc(t.Owners, func(o Owner) bool {
+		if o.Type == owner.Type && o.Name == owner.Name {
+			owner.UID = o.UID
+		}
+		return o.Type == owner.Type
+	})
+	t.Owners = append(t.Owners, owner)
 	return t, alive
 }
 

@@ -5,8 +5,8 @@ import "slices"
 // nobody is the subject of who has neither a User nor an account: groups alone count.
 const nobody = UserType + ":-"
 
-// collection is the id of what stands for a request that names no object.
-const collection = "/"
+// collection is the id of what stands for a request that names no object. No object has it: [Object] writes no % alone.
+const collection = "%"
 
 // Question asks whether somebody may do something to an object of a kind.
 type Question struct {
@@ -51,14 +51,18 @@ func (o *Objects) Check(q Question, granted func(group string) bool) (c Check, o
 			c.Context = append(c.Context, Tuple{c.User, memberRelation, TokenGroup(group)})
 		}
 	}
-	o.link(&c, q.Kind, c.Object, q.Namespace)
+	o.link(&c, q.Kind, c.Object, q.Namespace, map[string]bool{})
 	slices.SortFunc(c.Context, Tuple.Compare)
 	c.Context = slices.Compact(c.Context)
 	return c, true
 }
 
 // link says what an object is of: its kind, its namespace, and its stored parents with what these are of.
-func (o *Objects) link(c *Check, k *Kind, object, namespace string) {
+func (o *Objects) link(c *Check, k *Kind, object, namespace string, linked map[string]bool) {
+	if linked[object] {
+		return
+	}
+	linked[object] = true
 	found, there := o.Target(object)
 	if there {
 		namespace = found.Namespace
@@ -68,12 +72,12 @@ func (o *Objects) link(c *Check, k *Kind, object, namespace string) {
 		if parent.Type == Type("", "Namespace") && namespace != "" {
 			within := Object(parent.Type, "", namespace)
 			c.Context = append(c.Context, Tuple{within, parentRelation, object})
-			o.link(c, parent, within, "")
+			o.link(c, parent, within, "", linked)
 		}
 	}
 	for _, above := range o.parents(k, found) {
 		if parent, ok := o.Registry.Kind(TypeOf(above)); ok {
-			o.link(c, parent, above, "")
+			o.link(c, parent, above, "", linked)
 		}
 	}
 }

@@ -25,12 +25,16 @@ type Kind struct {
 	Parents []*Kind
 
 	children []*Kind
+	// cycle says that a parent was refused.
+	cycle bool
 }
 
 // Finding is what is to be said of a ProtectedResource.
 type Finding struct {
 	// Reason is that of its condition Ready: [iamv1alpha1.IAMSystemConfigured] if all is well.
 	Reason, Message string
+	// Registered says that the kind is its own; Cycle that a parent of it is refused, because that would be below it.
+	Registered, Cycle bool
 }
 
 // Registry is what all ProtectedResources make together. One that is bad harms itself alone: what
@@ -54,12 +58,16 @@ func register(resources []*iamv1alpha1.ProtectedResource) *Registry {
 		types: map[string]*Kind{}, resources: map[string]*Kind{}, relations: map[string]string{}, findings: map[string]Finding{},
 	}
 	for _, resource := range resources {
-		r.findings[resource.Name] = Finding{iamv1alpha1.IAMSystemConfigured, "Resource is configured to be protected by the IAM system."}
+		r.findings[resource.Name] = Finding{
+			Reason: iamv1alpha1.IAMSystemConfigured, Message: "Resource is configured to be protected by the IAM system.",
+		}
 		if r.admit(resource) {
 			r.addPermissions(r.types[Type(resource.Spec.ServiceRef.Name, resource.Spec.Kind)])
 		}
 	}
-	for _, resource := range resources {
+	for _, resource := range slices.SortedStableFunc(slices.Values(resources), func(a, b *iamv1alpha1.ProtectedResource) int {
+		return cmp.Compare(seniority(a), seniority(b))
+	}) {
 		if k := r.types[Type(resource.Spec.ServiceRef.Name, resource.Spec.Kind)]; k != nil && k.Resource == resource {
 			r.addParents(k)
 		}
@@ -78,21 +86,29 @@ func ranked(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.Protected
 	return alive
 }
 
-// newcomer is the incumbency of who was not judged yet as he is, or was not let in.
+// newcomer is the incumbency of who has no kind yet.
 const newcomer = 2
 
-// incumbency is less for those that were judged as they are and let in.
+// incumbency is less for those whose kind is in force: first who has it as he is, then who has changed since. Whatever else is
+// said of one, such as that OpenFGA gives no answer, takes no kind away.
 func incumbency(p *iamv1alpha1.ProtectedResource) int {
-	ready := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Ready)
-	switch {
-	case ready == nil || ready.ObservedGeneration != p.Generation:
+	switch registered := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered); {
+	case registered == nil || registered.Status != metav1.ConditionTrue:
 		return newcomer
-	case ready.Status == metav1.ConditionTrue:
-		return 0
-	case ready.Reason == iamv1alpha1.ParentNotRegistered || ready.Reason == iamv1alpha1.ParentCycle:
+	case registered.ObservedGeneration != p.Generation:
 		return 1
 	}
-	return newcomer
+	return 0
+}
+
+// seniority is the order in which parents are linked: those that are in force come before one that was refused.
+func seniority(p *iamv1alpha1.ProtectedResource) int {
+	rank := incumbency(p)
+	registered := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered)
+	if rank < newcomer && registered.Reason == iamv1alpha1.ParentCycle {
+		rank = newcomer
+	}
+	return rank
 }
 
 // admit lets a kind in that has a name of its own.
@@ -143,6 +159,7 @@ func (r *Registry) addParents(k *Kind) {
 			unknown = append(unknown, Type(ref.APIGroup, ref.Kind))
 		case slices.Contains(k.Parents, parent): // Listed twice.
 		case k.isAbove(parent):
+			k.cycle = true
 			r.find(k.Resource, iamv1alpha1.ParentCycle, parent.Type+
 				" is below this kind, or this kind itself, and can be no parent of it: remove one of the two links")
 		default:
@@ -158,7 +175,7 @@ func (r *Registry) addParents(k *Kind) {
 // find notes what is wrong. What is found first is told.
 func (r *Registry) find(p *iamv1alpha1.ProtectedResource, reason, message string) {
 	if r.findings[p.Name].Reason == iamv1alpha1.IAMSystemConfigured {
-		r.findings[p.Name] = Finding{reason, message}
+		r.findings[p.Name] = Finding{Reason: reason, Message: message}
 	}
 }
 
@@ -193,7 +210,15 @@ func (k *Kind) collect(below map[*Kind]bool) {
 }
 
 // Finding is what is to be said of a ProtectedResource; of one that was not registered, nothing.
-func (r *Registry) Finding(name string) Finding { return r.findings[name] }
+func (r *Registry) Finding(name string) Finding {
+	f := r.findings[name]
+	for _, k := range r.types {
+		if k.Resource.Name == name {
+			f.Registered, f.Cycle = true, k.cycle
+		}
+	}
+	return f
+}
 
 // Kinds are all that are registered, in order of their types.
 func (r *Registry) Kinds() []*Kind {

@@ -46,6 +46,26 @@ func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.Protec
 		status = metav1.ConditionTrue
 	}
 	p.Status.Conditions = []metav1.Condition{{Type: iamv1alpha1.Ready, Status: status, Reason: reason, ObservedGeneration: p.Generation}}
+	registered := metav1.Condition{Type: iamv1alpha1.Registered, Status: metav1.ConditionTrue, Reason: iamv1alpha1.InForce, ObservedGeneration: p.Generation}
+	switch reason {
+	case iamv1alpha1.ParentCycle:
+		registered.Reason = reason
+	case iamv1alpha1.AlreadyRegistered, iamv1alpha1.LimitExceeded:
+		registered.Status, registered.Reason = metav1.ConditionFalse, reason
+	}
+	p.Status.Conditions = append(p.Status.Conditions, registered)
+	return p
+}
+
+// changed is edited after it was judged.
+func changed(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+	p.Generation++
+	return p
+}
+
+// away is one of which is said that OpenFGA gives no answer.
+func away(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+	p.Status.Conditions[0] = metav1.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, ObservedGeneration: p.Generation}
 	return p
 }
 
@@ -92,6 +112,41 @@ func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
 				resource(1, "a.example/Wood", "trees"), judged(resource(2, "a.example/Tree", "trees", "a.example/None"), iamv1alpha1.ParentNotRegistered),
 			},
 			[]string{iamv1alpha1.AlreadyRegistered, iamv1alpha1.ParentNotRegistered},
+			"Tree",
+		},
+		"who has changed since stays in force": {
+			[]*iamv1alpha1.ProtectedResource{
+				judged(resource(1, "a.example/Wood", "trees"), iamv1alpha1.AlreadyRegistered), changed(judged(resource(2, "a.example/Tree", "trees"), fine)),
+			},
+			[]string{iamv1alpha1.AlreadyRegistered, fine},
+			"Tree",
+		},
+		"who is in force stays so while nothing answers": {
+			[]*iamv1alpha1.ProtectedResource{
+				judged(resource(1, "a.example/Wood", "trees"), iamv1alpha1.AlreadyRegistered),
+				away(changed(judged(resource(2, "a.example/Tree", "trees"), fine))),
+			},
+			[]string{iamv1alpha1.AlreadyRegistered, fine},
+			"Tree",
+		},
+		"who has a permission that is none is in force, too": {
+			[]*iamv1alpha1.ProtectedResource{
+				resource(1, "a.example/Wood", "trees"), judged(permitting(resource(2, "a.example/Tree", "trees"), "get", "N O"), iamv1alpha1.InvalidName),
+			},
+			[]string{iamv1alpha1.AlreadyRegistered, iamv1alpha1.InvalidName},
+			"Tree",
+		},
+		"of a cycle the edge that was refused, whatever becomes of the other": {
+			[]*iamv1alpha1.ProtectedResource{
+				changed(judged(resource(2, "a.example/A", "as", "a.example/B"), fine)),
+				judged(resource(1, "a.example/B", "bs", "a.example/A"), iamv1alpha1.ParentCycle),
+			},
+			[]string{fine, iamv1alpha1.ParentCycle},
+			"A<B B",
+		},
+		"who is in force as he is comes before who has changed": {
+			[]*iamv1alpha1.ProtectedResource{changed(judged(resource(1, "a.example/Wood", "trees"), fine)), judged(resource(2, "a.example/Tree", "trees"), fine)},
+			[]string{iamv1alpha1.AlreadyRegistered, fine},
 			"Tree",
 		},
 		"who goes makes room": {

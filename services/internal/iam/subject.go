@@ -76,15 +76,15 @@ func (o *Objects) group(s iamv1alpha1.Subject) (subject, reason string) {
 	return GroupObject(g) + "#" + memberRelation, ""
 }
 
-// Member finds the user that a membership is for: the one that it was first for, if it was for one.
+// Member finds the user that a membership is for, as is recorded in it: as long as nothing is, nobody has it, so that
+// who is made anew under a name never gets what another was to have.
 func (o *Objects) Member(m *iamv1alpha1.GroupMembership) (subject, reason string) {
-	u := o.User(m.Spec.UserRef.Name)
-	if u == nil || u.DeletionTimestamp != nil {
+	u, first := o.User(m.Spec.UserRef.Name), m.Status.User
+	switch {
+	case u == nil || u.DeletionTimestamp != nil:
 		return "", iamv1alpha1.NotFound
+	case first == nil || first.Name != u.Name:
+		return "", iamv1alpha1.UIDMissing
 	}
-	uid := string(u.UID)
-	if first := m.Status.User; first != nil && first.Name == u.Name {
-		uid = first.UID
-	}
-	return o.user(u.Name, uid)
+	return o.user(u.Name, first.UID)
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -50,12 +52,33 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	}
 	errs := []error{p.release(ctx, r)}
 	found := p.state.registered()
+	if len(found) > 0 {
+		errs = append(errs, p.make(ctx, r, found[0]))
+	}
+	return members(found), errors.Join(errs...)
+}
+
+// Waiting are the objects behind the types of a Store of whose present generation nothing is said.
+func (p *Provider) Waiting(store event.Key) (waiting []module.Member) {
+	if store != p.state.store {
+		return nil
+	}
+	found := p.state.registered()
+	for i, m := range members(found) {
+		ready := meta.FindStatusCondition(found[i].Value.Status.Conditions, iamv1alpha1.Ready)
+		if ready == nil || ready.ObservedGeneration != found[i].Generation {
+			waiting = append(waiting, m)
+		}
+	}
+	return waiting
+}
+
+func members(found []resource) (members []module.Member) {
 	var all types
 	for _, o := range found {
 		all = append(all, o.Value)
 	}
 	judge := judged(all)
-	var members []module.Member
 	for _, o := range found {
 		members = append(members, module.Member{
 			Change: o.Change, Kind: kinds.ProtectedResources(), Statement: statement(o), Carrier: o.Key,
@@ -64,10 +87,7 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 			},
 		})
 	}
-	if len(found) > 0 {
-		errs = append(errs, p.make(ctx, r, found[0]))
-	}
-	return members, errors.Join(errs...)
+	return members
 }
 
 // judged judges ProtectedResources by the room that there is, which is the same for all of a pass; zero if nobody can tell.

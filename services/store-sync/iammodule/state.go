@@ -57,8 +57,8 @@ func bare(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	b := &iamv1alpha1.ProtectedResource{Spec: p.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: p.Name, Generation: p.Generation, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
 	}}
-	if ready := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Ready); ready != nil {
-		b.Status.Conditions = []metav1.Condition{{Type: ready.Type, Status: ready.Status, Reason: ready.Reason, ObservedGeneration: ready.ObservedGeneration}}
+	if is := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered); is != nil {
+		b.Status.Conditions = []metav1.Condition{{Type: is.Type, Status: is.Status, Reason: is.Reason, ObservedGeneration: is.ObservedGeneration}}
 	}
 	return b
 }

@@ -56,11 +56,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], 
 	return reconcile.Retry(p.Key, func() error { return r.try(ctx, p, members, &obs) })
 }
 
-// WriteOutage has a Store, and what refers to it, say that OpenFGA gives no answer, unless they are in step.
-func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why controller.Outage) error {
+// WriteOutage has a Store, and what refers to it, say that OpenFGA gives no answer, unless they are in step; with members
+// that wait for it.
+func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why controller.Outage, waiting []module.Member) error {
 	in := r.state.Snapshot(key, plan.Observed{})
 	in.Now = metav1.Now().Rfc3339Copy()
-	return r.statuses.writeOutage(ctx, consume.NewPass(r.view, key, false), in, why)
+	return r.statuses.writeOutage(ctx, consume.NewPass(r.view, key, false), in, why, waiting)
 }
 
 // try asks package plan what to do, and does it until there is nothing left.

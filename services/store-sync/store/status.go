@@ -111,8 +111,8 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 	return w.apply(ctx, p, storeObject(in), store)
 }
 
-// writeOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.
-func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage) error {
+// writeOutage says that OpenFGA gives no answer, of a Store, and of AuthorizationModels and members that wait for one.
+func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage, waiting []module.Member) error {
 	var errs []error
 	write := func(o object, fields any) {
 		err := why.Pace(ctx)
@@ -133,6 +133,9 @@ func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.
 		if fields, waits := plan.ModuleOutage(in, m, why.Message()); waits {
 			write(moduleObject(m), fields)
 		}
+	}
+	for _, m := range waiting {
+		write(object{m.Kind, m.Statement}, m.Status(plan.OutageVerdict(in, why.Message())).Fields)
 	}
 	return errors.Join(errs...)
 }

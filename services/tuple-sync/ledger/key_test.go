@@ -26,7 +26,7 @@ type bus struct {
 func newBus(t *testing.T, accountType string) *bus {
 	t.Helper()
 	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	return &bus{t: t, view: v, state: NewState(v, accountType)}
+	return &bus{t: t, view: v, state: NewState(v, event.Key{}, accountType)}
 }
 
 func keyOf(kind kinds.Kind, name string) event.Key {

@@ -31,13 +31,15 @@ type State struct {
 	infos  *view.Table[corev1alpha1.AccountInfo]
 	// accountType is the type of the accounts that everybody is a member of; empty if nobody is.
 	accountType string
-	packs       *packs
+	// iam is the Store of IAM.
+	iam   event.Key
+	packs *packs
 }
 
-// NewState declares the tables in v. With an account type everybody is a member of accounts.
-func NewState(v *view.View, accountType string) *State {
+// NewState declares the tables in v, where a Store is that of IAM. With an account type everybody is a member of accounts.
+func NewState(v *view.View, iam event.Key, accountType string) *State {
 	return &State{
-		accountType: accountType, packs: newPacks(),
+		accountType: accountType, iam: iam, packs: newPacks(),
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
 			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordedOfStore(s).StoreID} },
@@ -80,6 +82,7 @@ func (s *State) dependents(store event.Key) []view.Object[corev1alpha1.Authoriza
 
 func (s *State) store(o view.Object[corev1alpha1.Store]) object {
 	out := storeObject(s.packs, o)
+	out.Reserved = o.Key == s.iam
 	out.HasDependents = out.Deleting && len(s.dependents(o.Key)) > 0
 	if s.accountType == "" {
 		return out
@@ -101,7 +104,7 @@ func (s *State) model(o view.Object[corev1alpha1.AuthorizationModel]) object {
 		target = of.Value.Status.StoreID
 	}
 	out := modelObject(s.packs, o, of.Value, target)
-	out.StoreMissing = !ok
+	out.StoreMissing, out.Reserved = !ok, store == s.iam
 	for _, other := range s.Stores.By(byStoreID, out.Record.StoreID) {
 		out.RecordedElsewhere = out.RecordedElsewhere || other.Key != store
 	}

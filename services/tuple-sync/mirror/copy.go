@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -12,13 +13,10 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
 const (
-	// late is by how much a change may be committed later than changes that come after it in OpenFGA's list.
-	late = time.Minute
-	// looksBack is how often changes are read from so long ago.
-	looksBack = 10 * time.Second
 	// fresh is how old the copy may be, as to what others write. Who takes over from another replica reads first.
 	fresh = 4 * time.Second
 )
@@ -43,25 +41,28 @@ type mirrored struct {
 	// reading is held by who reads the store as a whole, or its changes.
 	reading sync.Mutex
 	token   string
-	// last is when the store changed last, by its own clock; back is when changes were last read from before that, read
-	// when at all, by ours.
+	// last is when the store changed last, by its own clock, and tip is the change that was, if it was read in the list of
+	// changes; back is when these were last read from before that, read when at all, by ours.
 	last       time.Time
+	tip        change
 	back, read time.Duration
 
 	mu      sync.Mutex
 	storeID string
+	// loads counts the stores that it became a copy of, or of none.
+	loads   int
 	objects map[string]edges
 	// doubted are the objects of which the copy is perhaps untrue.
 	doubted map[string]bool
 	// waiting are keys that wait until an object is in step.
-	waiting map[string][]Key
+	waiting map[string]map[Key]bool
 	// refused are tuples that OpenFGA does not take with a model.
 	refused map[iam.Tuple]string
 }
 
 func newMirrored(openFGA Reader) *mirrored {
-	m := &mirrored{openFGA: openFGA, waiting: map[string][]Key{}, refused: map[iam.Tuple]string{}}
-	m.reset("", nil)
+	m := &mirrored{openFGA: openFGA, waiting: map[string]map[Key]bool{}}
+	m.forget()
 	return m
 }
 
@@ -69,11 +70,12 @@ func newMirrored(openFGA Reader) *mirrored {
 func (m *mirrored) reset(storeID string, objects map[string]edges) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.storeID, m.objects, m.doubted = storeID, objects, map[string]bool{}
+	m.storeID, m.objects, m.doubted, m.refused = storeID, objects, map[string]bool{}, map[iam.Tuple]string{}
+	m.loads++
 }
 
 // forget makes the store be read anew.
-func (m *mirrored) forget() { m.reset("", nil) }
+func (m *mirrored) forget() { m.reset("", map[string]edges{}) }
 
 // is reports whether this is a copy of a store.
 func (m *mirrored) is(storeID string) bool {
@@ -82,12 +84,19 @@ func (m *mirrored) is(storeID string) bool {
 	return m.storeID == storeID
 }
 
-// follow makes the copy a fresh one of a store: it is read as a whole if it was not, or again if that is asked for, and
-// what others have written since. Objects whose tuples turn out to be others are doubted from then on.
-func (m *mirrored) follow(ctx context.Context, storeID string, again bool) error {
+// loaded is how often the copy became one of a store that was not known.
+func (m *mirrored) loaded() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.loads
+}
+
+// follow makes the copy a fresh one of a store: it is read as a whole if it was not, and what others have written since.
+// Objects whose tuples turn out to be others are doubted from then on.
+func (m *mirrored) follow(ctx context.Context, storeID string) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
-	if !m.is(storeID) || again {
+	if !m.is(storeID) {
 		if err := m.load(ctx, storeID); err != nil {
 			return err
 		}
@@ -103,34 +112,53 @@ func (m *mirrored) refresh(ctx context.Context, storeID string) error {
 	if done {
 		return nil
 	}
-	return m.follow(ctx, storeID, false)
+	return m.follow(ctx, storeID)
 }
 
-// load reads the whole store.
+// load reads a store that is not known.
 func (m *mirrored) load(ctx context.Context, storeID string) error {
-	held, last := map[string]edges{}, time.Time{}
-	for t, err := range m.openFGA.ReadTuples(ctx, storeID) {
-		if err != nil {
-			return err
-		}
-		if at := t.GetTimestamp().AsTime(); at.After(last) {
-			last = at
-		}
-		put(held, t.GetKey())
+	held, last, err := m.readAll(ctx, storeID)
+	if err != nil {
+		return err
 	}
-	m.token, m.last, m.back = "", last, 0
-	if !m.is(storeID) {
-		m.reset(storeID, held)
-		return nil
+	m.token, m.last, m.tip, m.back = "", last, change{}, 0
+	m.reset(storeID, held)
+	return nil
+}
+
+// review reads a whole store that is known, and doubts objects that hold something else than the copy says. What is written
+// meanwhile makes doubts, too: they are cleared by another look.
+func (m *mirrored) review(ctx context.Context, storeID string) error {
+	held, _, err := m.readAll(ctx, storeID)
+	if err != nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.storeID != storeID {
+		return nil
+	}
 	for _, object := range slices.Concat(slices.Collect(maps.Keys(held)), slices.Collect(maps.Keys(m.objects))) {
 		if !maps.Equal(held[object], m.objects[object]) {
 			m.doubted[object] = true
 		}
 	}
 	return nil
+}
+
+// readAll reads what a store holds of IAM's types, and when it was written last.
+func (m *mirrored) readAll(ctx context.Context, storeID string) (held map[string]edges, last time.Time, err error) {
+	held = map[string]edges{}
+	for t, err := range m.openFGA.ReadTuples(ctx, storeID) {
+		if err != nil {
+			return nil, last, err
+		}
+		if at := t.GetTimestamp().AsTime(); at.After(last) {
+			last = at
+		}
+		put(held, t.GetKey())
+	}
+	return held, last, nil
 }
 
 func put(objects map[string]edges, t *openfgav1.TupleKey) {
@@ -141,48 +169,6 @@ func put(objects map[string]edges, t *openfgav1.TupleKey) {
 		objects[t.GetObject()] = edges{}
 	}
 	objects[t.GetObject()][edge{t.GetRelation(), t.GetUser()}] = struct{}{}
-}
-
-// catchUp reads what has been written since, by whomever. Now and then it looks back: what was committed late is in
-// the list before what was read already.
-func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
-	begun, token, since := bootclock.Now(), m.token, time.Time{}
-	if token == "" || bootclock.Since(m.back) >= looksBack {
-		if m.back, token = begun, ""; !m.last.IsZero() {
-			since = m.last.Add(-late)
-		}
-	}
-	is := map[iam.Tuple]bool{}
-	for {
-		page, next, err := m.openFGA.ReadChanges(ctx, storeID, token, since)
-		if err != nil {
-			return err
-		}
-		for _, c := range page {
-			t := iam.Tuple{User: c.GetTupleKey().GetUser(), Relation: c.GetTupleKey().GetRelation(), Object: c.GetTupleKey().GetObject()}
-			is[t] = c.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_WRITE
-			if at := c.GetTimestamp().AsTime(); at.After(m.last) {
-				m.last = at
-			}
-		}
-		if token = next; len(page) == 0 || token == "" {
-			break
-		}
-	}
-	m.token, m.read = token, begun
-	m.compare(is)
-	return nil
-}
-
-// compare doubts objects of which the list of changes says otherwise than the copy.
-func (m *mirrored) compare(is map[iam.Tuple]bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for t, there := range is {
-		if _, copied := m.objects[t.Object][edge{t.Relation, t.User}]; copied != there && iam.OwnsObject(t.Object) {
-			m.doubted[t.Object] = true
-		}
-	}
 }
 
 // doubts are the objects of which the copy is perhaps untrue.
@@ -203,9 +189,14 @@ func (m *mirrored) doubt(object string) {
 // and was not known is strange.
 func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges, strange []iam.Tuple, err error) {
 	m.mu.Lock()
-	doubted, known := m.doubted[object], maps.Clone(m.objects[object])
-	delete(m.doubted, object)
+	doubted, known, is := m.doubted[object], maps.Clone(m.objects[object]), m.storeID == storeID
+	if is {
+		delete(m.doubted, object)
+	}
 	m.mu.Unlock()
+	if !is {
+		return nil, nil, fmt.Errorf("copy of %s: %w", storeID, reconcile.ErrStale)
+	}
 	if !doubted {
 		return known, nil, nil
 	}
@@ -225,7 +216,9 @@ func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges,
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.keep(object, maps.Clone(held[object]))
+	if m.storeID == storeID {
+		m.keep(object, maps.Clone(held[object]))
+	}
 	return held[object], strange, nil
 }
 
@@ -276,25 +269,33 @@ func (m *mirrored) takes(t iam.Tuple, modelID string) bool {
 func (m *mirrored) await(object string, key Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !slices.Contains(m.waiting[object], key) {
-		m.waiting[object] = append(m.waiting[object], key)
+	if m.waiting[object] == nil {
+		m.waiting[object] = map[Key]bool{}
 	}
+	m.waiting[object][key] = true
+}
+
+// awaited lists the keys that wait for an object.
+func (m *mirrored) awaited(object string) []Key {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.waiting[object]))
 }
 
 // leave ends that.
 func (m *mirrored) leave(object string, key Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.waiting[object] = slices.DeleteFunc(m.waiting[object], func(k Key) bool { return k == key }); len(m.waiting[object]) == 0 {
+	if delete(m.waiting[object], key); len(m.waiting[object]) == 0 {
 		delete(m.waiting, object)
 	}
 }
 
-// release lists the keys that wait for an object.
+// release lists them, and ends it for all.
 func (m *mirrored) release(object string) []Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	keys := m.waiting[object]
+	keys := slices.Collect(maps.Keys(m.waiting[object]))
 	delete(m.waiting, object)
 	return keys
 }
@@ -304,6 +305,24 @@ func (m *mirrored) known() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.objects))
+}
+
+// size is how many tuples an object holds by the copy.
+func (m *mirrored) size(object string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.objects[object])
+}
+
+// holds says whether an object surely holds what is wanted, and nothing else.
+func (m *mirrored) holds(storeID, object string, wanted []iam.Tuple) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	has := m.objects[object]
+	return m.storeID == storeID && !m.doubted[object] && len(wanted) == len(has) && !slices.ContainsFunc(wanted, func(t iam.Tuple) bool {
+		_, ok := has[edge{t.Relation, t.User}]
+		return !ok
+	})
 }
 
 // has tells what an object holds by the copy, and whether that is sure.

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
@@ -24,6 +27,7 @@ const interval = time.Second
 // Config of a [Reconciler]. All fields are required.
 type Config struct {
 	State     *State
+	View      *view.View
 	Confirmer *confirm.Confirmer
 	Cluster   Cluster
 	Status    *controller.StatusWriter
@@ -36,6 +40,7 @@ type Config struct {
 
 // Cluster is what is needed of the API server beside statuses.
 type Cluster interface {
+	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 }
 
@@ -60,8 +65,10 @@ type Reconciler struct {
 	Config
 
 	copy *mirrored
-	// swept is what all objects were last asked for by. Only the pass of the tail uses it.
-	swept basis
+	// swept is what all objects were last asked for by, and loaded how often the store had been read by then with nothing to
+	// compare it with. Only the pass of the tail uses them.
+	swept  basis
+	loaded int
 	// undeclared counts the tuples of others that were removed.
 	undeclared prometheus.Counter
 }
@@ -95,6 +102,9 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
 	}
 	keys := []Key{{sort: spread, owner: k}, {sort: status, owner: k}}
+	if k.GroupResource == kinds.GroupMemberships().GroupResource {
+		keys = append(keys, Key{sort: record, owner: k})
+	}
 	for _, object := range r.State.own(k) {
 		keys = append(keys, Key{sort: tuples, object: object})
 	}
@@ -108,9 +118,7 @@ func (r *Reconciler) Priority(k Key) int {
 		return spreads
 	case status:
 		return statuses
-	case tuples:
-		return changes
-	case tail, none:
+	case tail, whole, tuples, record, none:
 	}
 	return changes
 }
@@ -120,10 +128,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
 	switch p.Key.sort {
 	case tail:
 		return r.tail(ctx, p)
+	case whole:
+		return r.whole(ctx)
 	case spread:
 		return r.spread(ctx, p)
 	case tuples:
 		return r.sync(ctx, p)
+	case record:
+		return r.record(ctx, p)
 	case status:
 		return r.status(ctx, p)
 	case none:
@@ -149,7 +161,7 @@ func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
 	return n, r.copy.refresh(ctx, n.of.storeID)
 }
 
-// declared is what follows from objects, whatever the store holds; nil if there is no store or no model.
+// declared is what follows from objects, whatever the store holds; nil if the Store names no store or no model.
 func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
 	store, known := r.State.where()
 	if !known {
@@ -157,8 +169,11 @@ func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
 	}
 	n := &snapshot{of: r.State.basis(store), says: storeSays(store), store: store.Change}
 	var err error
-	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); n.model == nil || err != nil {
+	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {
 		return nil, err
+	}
+	if n.model == nil { // Not for long: what is to be done is not forgotten.
+		return nil, fault.Unavailable(fmt.Errorf("model %s: %w", n.of.modelID, fga.ErrModelNotFound))
 	}
 	n.objects = r.State.objects(n.of, n.model)
 	return n, nil

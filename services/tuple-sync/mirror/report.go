@@ -2,12 +2,12 @@ package mirror
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/confirm"
@@ -58,11 +58,11 @@ func (r *Reconciler) status(ctx context.Context, p Pass) error {
 		if err != nil {
 			return err
 		}
-		if n == nil || !r.inStep(n, p) {
+		if _, unrecorded := r.State.unrecorded(k); n == nil || unrecorded != nil || !r.inStep(n, p.Key) {
 			p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, "the IAM store does not hold it yet")
 			return nil
 		}
-		s := r.say(n, k)
+		s := r.say(n, k, "")
 		if !live || !f.alive || s == nil {
 			p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_APPLIED, "")
 			return nil
@@ -71,36 +71,32 @@ func (r *Reconciler) status(ctx context.Context, p Pass) error {
 	})
 }
 
-// inStep tells whether all objects of OpenFGA hold what follows from a declared one. Else its key is asked for when they do.
-func (r *Reconciler) inStep(n *snapshot, p Pass) bool {
-	for _, object := range r.State.own(p.Key.owner) {
-		r.copy.await(object, p.Key)
+// inStep tells whether all objects of OpenFGA hold what a declared one says of them. Else its key is asked for when they do.
+func (r *Reconciler) inStep(n *snapshot, key Key) bool {
+	for _, object := range r.State.speaksOf(key.owner) {
+		r.copy.await(object, key)
 		// What the model does not know yet is not there: it is looked at again when there is another.
-		if has, sure := r.copy.has(n.of.storeID, object); !sure || !equal(n.objects.Wanted(object), has) {
+		if !r.copy.holds(n.of.storeID, object, n.objects.Wanted(object)) {
 			return false
 		}
-		r.copy.leave(object, p.Key)
+		r.copy.leave(object, key)
 	}
 	return true
 }
 
-func equal(wanted []iam.Tuple, has edges) bool {
-	return len(wanted) == len(has) && !slices.ContainsFunc(wanted, func(t iam.Tuple) bool {
-		_, ok := has[edge{t.Relation, t.User}]
-		return !ok
-	})
-}
-
-// say finds out what is to be said; nil of a kind whose status is others'.
-func (r *Reconciler) say(n *snapshot, k event.Key) *said {
+// say finds out what is to be said; nil of a kind whose status is others'. Without a snapshot it is why nothing is known.
+func (r *Reconciler) say(n *snapshot, k event.Key, outage string) *said {
+	away := []condition.Condition{{
+		Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: outage,
+	}}
 	switch k.GroupResource {
 	case kinds.ProtectedResources().GroupResource:
 		o, _ := r.State.resources.rows.Get(k)
-		if o.Value == nil {
+		if o.Value == nil || n == nil {
 			return nil
 		}
 		followed := r.State.follows(iam.Type(o.Value.Spec.ServiceRef.Name, o.Value.Spec.Kind))
-		s := newSaid(o.Generation, o.Value.Status.Conditions, []condition.Condition{plan.Observed(followed, r.State.trust)})
+		s := newSaid(o.Generation, o.Value.Status.Conditions, []string{iamv1alpha1.Observed}, plan.Observed(followed, r.State.trust))
 		s.says = r.State.resources.statement(o)
 		s.has, s.fields = resourceStatus{s.before}, resourceStatus{s.after}
 		return s
@@ -109,8 +105,11 @@ func (r *Reconciler) say(n *snapshot, k event.Key) *said {
 		if o.Value == nil {
 			return nil
 		}
-		effective, conditions := plan.Role(n.objects, o.Value)
-		s := newSaid(o.Generation, o.Value.Status.Conditions, conditions)
+		effective, set := o.Value.Status.EffectivePermissions, away
+		if n != nil {
+			effective, set = plan.Role(n.objects, o.Value)
+		}
+		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.RoleTypes(), set...)
 		s.says = r.State.roles.statement(o)
 		s.has = roleStatus{o.Value.Status.EffectivePermissions, o.Value.Status.ObservedGeneration, s.before}
 		s.fields = roleStatus{effective, o.Generation, s.after}
@@ -120,7 +119,11 @@ func (r *Reconciler) say(n *snapshot, k event.Key) *said {
 		if o.Value == nil {
 			return nil
 		}
-		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.PolicyBinding(n.objects, o.Value))
+		set := away
+		if n != nil {
+			set = plan.PolicyBinding(n.objects, o.Value)
+		}
+		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.PolicyBindingTypes(), set...)
 		s.says = r.State.bindings.statement(o)
 		s.has, s.fields = bindingStatus{o.Value.Status.ObservedGeneration, s.before}, bindingStatus{o.Generation, s.after}
 		return s
@@ -129,7 +132,11 @@ func (r *Reconciler) say(n *snapshot, k event.Key) *said {
 		if o.Value == nil {
 			return nil
 		}
-		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.GroupMembership(n.objects, o.Value))
+		set := away
+		if n != nil {
+			set = plan.GroupMembership(n.objects, o.Value)
+		}
+		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.GroupMembershipTypes(), set...)
 		s.says = r.State.memberships.statement(o)
 		s.has, s.fields = membershipStatus{o.Value.Status.User, s.before}, membershipStatus{o.Value.Status.User, s.after}
 		return s
@@ -137,8 +144,7 @@ func (r *Reconciler) say(n *snapshot, k event.Key) *said {
 	return nil
 }
 
-func newSaid(generation int64, has []metav1.Condition, set []condition.Condition) *said {
-	types := plan.Types(set)
+func newSaid(generation int64, has []metav1.Condition, types []string, set ...condition.Condition) *said {
 	return &said{
 		before: condition.Apply(has, types, 0, metav1.Time{}),
 		after:  condition.Apply(has, types, generation, metav1.Now().Rfc3339Copy(), set...),
@@ -161,6 +167,11 @@ func (r *Reconciler) write(ctx context.Context, p Pass, f found, s *said) error 
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, ready.Message
 		if c, ok := condition.Changed(s.before, s.after, iamv1alpha1.Ready); ok {
 			status.Notes = []condition.Note{{Warning: true, Reason: c.Reason, Message: c.Message}}
+		}
+	}
+	if !status.Same {
+		if err := r.Confirmer.ConfirmRecord(ctx, s.says); err != nil {
+			return err
 		}
 	}
 	now, err := r.Status.Write(ctx, p.Reporter, status)

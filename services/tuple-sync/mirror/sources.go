@@ -11,22 +11,96 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// sources state what makes a tuple wanted: one way to it is enough.
-func (s *State) sources(o *iam.Objects, t iam.Tuple) []confirm.Statement {
-	if r := o.RoleOf(t.Object); r != nil {
-		return s.closure(r, map[string]bool{})
+// sources state what makes tuples of an object wanted, by their users: one way to it is enough. What is wanted no more has none.
+type sources map[string][]confirm.Statement
+
+// wants says whether it is still asked what makes the tuple of a user wanted.
+func (s sources) wants(user string) bool {
+	found, asked := s[user]
+	return asked && found == nil
+}
+
+func (s *State) sources(o *iam.Objects, object string, add []iam.Tuple) sources {
+	of := sources{}
+	for _, t := range add {
+		of[t.User] = nil
 	}
-	if g := o.GroupOf(t.Object); g != nil {
-		return append(s.groups.stated(g.Namespace, g.Name), s.member(o, g, t.User)...)
+	switch g := o.GroupOf(object); {
+	case o.RoleOf(object) != nil:
+		all := s.closure(o.RoleOf(object), map[string]bool{})
+		for user := range of {
+			of[user] = all
+		}
+	case g != nil:
+		for _, m := range s.memberships.by(byGroup, path(g.Namespace, g.Name)) {
+			if is, _ := o.Member(m.Value); m.Value.DeletionTimestamp == nil && of.wants(is) {
+				of[is] = slices.Concat(s.groups.stated(g.Namespace, g.Name), []confirm.Statement{s.memberships.statement(m)},
+					s.users.stated("", m.Value.Spec.UserRef.Name))
+			}
+		}
+	case o.RoleOf(roleOfGrant(object)) != nil:
+		for _, b := range s.bindings.by(byGrant, iam.IndexOfGrant(o.RoleOf(roleOfGrant(object)), object)) {
+			s.ofGrant(o, b, of)
+		}
+	default:
+		s.ofTarget(o, object, of)
 	}
-	for _, b := range s.candidates(o, t) {
-		if subject, ok := s.granted(o, b.Value, t); ok {
-			role := o.RoleOfBinding(b.Value)
-			return slices.Concat([]confirm.Statement{s.bindings.statement(b)}, s.roles.stated(role.Namespace, role.Name),
-				s.stated(iam.TargetOf(b.Value)), subject)
+	return of
+}
+
+// ofGrant finds what a binding makes wanted of a grant: its subjects and its role.
+func (s *State) ofGrant(o *iam.Objects, b view.Object[iamv1alpha1.PolicyBinding], of sources) {
+	if b.Value.DeletionTimestamp != nil || o.TargetReason(b.Value) != "" {
+		return
+	}
+	role := o.RoleOfBinding(b.Value)
+	if role == nil {
+		return
+	}
+	for _, subject := range b.Value.Spec.Subjects {
+		is, _ := o.Subject(subject)
+		if is == "" {
+			continue
+		}
+		for _, user := range []string{is, iam.RoleObject(role)} {
+			if of.wants(user) {
+				of[user] = s.acting(b, role, subject)
+			}
 		}
 	}
-	return append(s.stated(t.Object), s.stated(t.User)...) // An object and its parent.
+}
+
+// ofTarget finds what makes wanted what a target holds: its grants and its parents.
+func (s *State) ofTarget(o *iam.Objects, object string, of sources) {
+	for _, b := range s.bindings.by(byTarget, object) {
+		role := o.RoleOfBinding(b.Value)
+		if role == nil || b.Value.DeletionTimestamp != nil || !of.wants(iam.Grant(role, object)) || o.TargetReason(b.Value) != "" {
+			continue
+		}
+		i := slices.IndexFunc(b.Value.Spec.Subjects, func(subject iamv1alpha1.Subject) bool { is, _ := o.Subject(subject); return is != "" })
+		if i >= 0 {
+			of[iam.Grant(role, object)] = s.acting(b, role, b.Value.Spec.Subjects[i])
+		}
+	}
+	for user := range of {
+		if its, parent := s.stated(object), s.stated(user); of.wants(user) && len(its) > 0 && len(parent) > 0 {
+			of[user] = slices.Concat(its, parent)
+		}
+	}
+}
+
+// acting states all that makes a binding act for a subject.
+func (s *State) acting(b view.Object[iamv1alpha1.PolicyBinding], role *iamv1alpha1.Role, subject iamv1alpha1.Subject) []confirm.Statement {
+	all := slices.Concat([]confirm.Statement{s.bindings.statement(b)}, s.roles.stated(role.Namespace, role.Name), s.stated(iam.TargetOf(b.Value)))
+	switch {
+	case subject.Kind == iamv1alpha1.UserKind:
+		return append(all, s.users.stated("", subject.Name)...)
+	case subject.Kind == iamv1alpha1.ServiceAccountKind && subject.Namespace == "":
+		return append(all, s.accounts.stated("", subject.Name)...)
+	case subject.Kind == iamv1alpha1.GroupKind:
+		return append(all, s.groups.stated(subject.Namespace, subject.Name)...)
+	}
+	return all
 }
 
 // closure states a role, and all that it inherits.
@@ -45,27 +119,6 @@ func (s *State) closure(r *iamv1alpha1.Role, seen map[string]bool) []confirm.Sta
 	return all
 }
 
-// member states who is a member of a group, and by what.
-func (s *State) member(o *iam.Objects, g *iamv1alpha1.Group, subject string) []confirm.Statement {
-	for _, m := range s.memberships.by(byGroup, path(g.Namespace, g.Name)) {
-		if is, _ := o.Member(m.Value); is == subject && m.Value.DeletionTimestamp == nil {
-			return append([]confirm.Statement{s.memberships.statement(m)}, s.users.stated("", m.Value.Spec.UserRef.Name)...)
-		}
-	}
-	return nil
-}
-
-// candidates are the bindings that a tuple may follow from.
-func (s *State) candidates(o *iam.Objects, t iam.Tuple) []view.Object[iamv1alpha1.PolicyBinding] {
-	if r := o.RoleOf(roleOfGrant(t.Object)); r != nil {
-		return s.bindings.by(byGrant, iam.IndexOfGrant(r, t.Object))
-	}
-	if r := o.RoleOf(roleOfGrant(t.User)); r != nil {
-		return s.bindings.by(byGrant, iam.IndexOfGrant(r, t.User))
-	}
-	return nil
-}
-
 // roleOfGrant is the role of a grant; of other objects none.
 func roleOfGrant(object string) string {
 	id, ok := strings.CutPrefix(object, iam.GrantType+":")
@@ -74,29 +127,6 @@ func roleOfGrant(object string) string {
 	}
 	role, _, _ := strings.Cut(id, "/")
 	return iam.RoleType + ":" + role
-}
-
-// granted states a subject of a binding that a tuple follows from: that of the tuple, or any.
-func (s *State) granted(o *iam.Objects, b *iamv1alpha1.PolicyBinding, t iam.Tuple) ([]confirm.Statement, bool) {
-	if b.DeletionTimestamp != nil || o.TargetReason(b) != "" || o.RoleOfBinding(b) == nil {
-		return nil, false
-	}
-	whoever := t.User == iam.RoleObject(o.RoleOfBinding(b)) || roleOfGrant(t.User) != ""
-	for _, subject := range b.Spec.Subjects {
-		if is, _ := o.Subject(subject); is == "" || !whoever && is != t.User {
-			continue
-		}
-		switch {
-		case subject.Kind == iamv1alpha1.UserKind:
-			return s.users.stated("", subject.Name), true
-		case subject.Kind == iamv1alpha1.ServiceAccountKind && subject.Namespace == "":
-			return s.accounts.stated("", subject.Name), true
-		case subject.Kind == iamv1alpha1.GroupKind:
-			return s.groups.stated(subject.Namespace, subject.Name), true
-		}
-		return nil, true
-	}
-	return nil, false
 }
 
 // stated states the object that is a target.

@@ -41,6 +41,18 @@ func (s *State) own(k event.Key) []string {
 	return objects
 }
 
+// speaksOf are those that the status of a declared object is about: who says that subjects have a role says that it gives
+// its permissions.
+func (s *State) speaksOf(k event.Key) []string {
+	objects := s.own(k)
+	if b, ok := s.bindings.rows.Get(k); ok {
+		if r := s.roles.get(cmp.Or(b.Value.Spec.RoleRef.Namespace, b.Value.Namespace), b.Value.Spec.RoleRef.Name); r != nil {
+			objects = append(objects, iam.RoleObject(r))
+		}
+	}
+	return objects
+}
+
 // ofBinding are its target, and its grants by all roles that have, or had, the name.
 func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 	target := iam.TargetOf(b)
@@ -113,16 +125,27 @@ func (r *Reconciler) spread(ctx context.Context, p Pass) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range r.State.dependents(p.Key.owner) {
-		if n != nil {
-			r.enqueue(n, p, r.State.own(k))
+	objects := map[string]bool{}
+	for _, k := range append(r.State.dependents(p.Key.owner), p.Key.owner) {
+		for _, object := range r.State.own(k) {
+			objects[object] = true
 		}
-		p.Enqueue(statuses, Key{sort: status, owner: k})
+		if k != p.Key.owner {
+			r.revisit(p, k)
+		}
 	}
 	if n != nil {
-		r.enqueue(n, p, r.State.own(p.Key.owner))
+		r.enqueue(n, p, objects)
 	}
 	return nil
+}
+
+// revisit asks for what is said in a declared object.
+func (r *Reconciler) revisit(p Pass, k event.Key) {
+	if k.GroupResource == kinds.GroupMemberships().GroupResource {
+		p.Enqueue(changes, Key{sort: record, owner: k})
+	}
+	p.Enqueue(statuses, Key{sort: status, owner: k})
 }
 
 // finalizers are those of software that is gone, by kind.

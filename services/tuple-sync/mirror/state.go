@@ -2,8 +2,11 @@ package mirror
 
 import (
 	"cmp"
+	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -51,8 +54,9 @@ type State struct {
 	// trust lets bindings on objects of kinds that nobody follows act.
 	trust bool
 
-	// revision counts changes of ProtectedResources.
+	// revision counts changes of ProtectedResources, as far as they matter; judged is what they were.
 	revision atomic.Uint64
+	judged   map[event.Key]string
 	registry cache
 }
 
@@ -69,18 +73,13 @@ type basis struct {
 	revision         uint64
 }
 
-// IAM says whose IAM is kept.
-type IAM struct {
-	// Store is the name of the IAM store in Cluster.
-	Cluster, Store string
-	// Trust lets bindings act whose target nobody can look for, because objects of its kind are not followed.
-	Trust bool
-}
-
-// NewState declares the tables in v.
-func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], of IAM) *State {
-	cluster := of.Cluster
-	s := &State{trust: of.Trust, stores: stores, store: event.Key{Cluster: cluster, GroupResource: kinds.Stores().GroupResource, Name: of.Store}}
+// NewState declares the tables in v, for the IAM store of a cluster. Where that is trusted, bindings act whose target nobody
+// can look for, because objects of its kind are not followed.
+func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.Key, trust bool) *State {
+	cluster := store.Cluster
+	s := &State{
+		judged: map[event.Key]string{}, trust: trust, stores: stores, store: store,
+	}
 	s.resources = register(v, config[iamv1alpha1.ProtectedResource]{
 		kind: kinds.ProtectedResources(), cluster: cluster, matters: func(p *iamv1alpha1.ProtectedResource) (_, _ any) { return p.Spec, nil },
 	})
@@ -127,13 +126,34 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], of IAM) *Sta
 		kinds.IAMServiceAccounts().GroupResource: s.accounts, kinds.Organizations().GroupResource: s.organizations,
 		kinds.Projects().GroupResource: s.projects,
 	}
-	v.OnReload(func() { s.revision.Add(1) })
+	v.OnReload(func() {
+		s.registry.mu.Lock()
+		defer s.registry.mu.Unlock()
+		clear(s.judged)
+		s.revision.Add(1)
+	})
 	v.OnChange(func(k event.Key) {
-		if k.GroupResource == kinds.ProtectedResources().GroupResource {
+		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.rejudged(k) {
 			s.revision.Add(1)
 		}
 	})
 	return s
+}
+
+// rejudged says whether a ProtectedResource has changed in what registers a kind.
+func (s *State) rejudged(k event.Key) bool {
+	is := ""
+	if o, ok := s.resources.rows.Get(k); ok {
+		is = fmt.Sprint(o.UID, o.Generation, o.Value.DeletionTimestamp)
+		if registered := meta.FindStatusCondition(o.Value.Status.Conditions, iamv1alpha1.Registered); registered != nil {
+			is += fmt.Sprint(registered.Status, registered.Reason, registered.ObservedGeneration)
+		}
+	}
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	was := s.judged[k]
+	s.judged[k] = is
+	return is != was
 }
 
 // registerSubjects declares who can be granted something.
@@ -172,10 +192,11 @@ func subjectIndex(kind, namespace, name string) string {
 	return kind + "/" + path(namespace, name)
 }
 
-// where is the IAM store with its model, as the Store says.
+// where is the IAM store with its model, as the Store says. One that is to go is kept until it is gone: nothing that was
+// taken away is held meanwhile.
 func (s *State) where() (o view.Object[corev1alpha1.Store], known bool) {
 	o, ok := s.stores.Get(s.store)
-	return o, ok && o.Value.DeletionTimestamp == nil && o.Value.Status.StoreID != "" && o.Value.Status.AuthorizationModelID != ""
+	return o, ok && o.Value.Status.StoreID != "" && o.Value.Status.AuthorizationModelID != ""
 }
 
 // basis is what tuples depend on now.

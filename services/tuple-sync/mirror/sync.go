@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
-	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // sync makes an object of OpenFGA hold what it is to hold, and asks for who waits for that.
 func (r *Reconciler) sync(ctx context.Context, p Pass) error {
+	more := false
 	err := reconcile.Retry(p.Key, func() error {
 		n, err := r.snapshot(ctx)
 		if n == nil || err != nil {
@@ -33,12 +33,21 @@ func (r *Reconciler) sync(ctx context.Context, p Pass) error {
 			return err
 		}
 		r.announce(ctx, n, strange, remove)
-		return r.add(ctx, p, n, add)
+		more, err = r.add(ctx, p, n, add)
+		return err
 	})
-	if err == nil {
+	switch {
+	case more:
+		p.Enqueue(changes, p.Key)
+	case err == nil:
 		p.Enqueue(statuses, r.copy.release(p.Key.object)...)
 	}
 	return err
+}
+
+// lost says that OpenFGA does not have the store, or its model.
+func lost(err error) bool {
+	return errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)
 }
 
 // remove takes away, on the word of the bus: whoever forges that gives nobody anything.
@@ -46,7 +55,12 @@ func (r *Reconciler) remove(ctx context.Context, p Pass, n *snapshot, remove []i
 	if len(remove) == 0 {
 		return nil
 	}
-	if _, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, Remove: convertAll(remove)}); err != nil {
+	_, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(remove), Sure: true})
+	switch {
+	case lost(err):
+		r.copy.forget()
+		return fault.Unavailable(err) // store-sync makes another.
+	case err != nil:
 		r.copy.doubt(p.Key.object)
 		return err
 	}
@@ -55,24 +69,43 @@ func (r *Reconciler) remove(ctx context.Context, p Pass, n *snapshot, remove []i
 	return nil
 }
 
-// add gives what the API server itself has said that is declared.
-func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) error {
+const (
+	// chunk is how many tuples are added at a time: what has been added stays if the pass cannot go on.
+	chunk = 100
+	// chunks is how many of them a pass adds; then what has been taken away meanwhile is looked at.
+	chunks = 10
+)
+
+// add gives what the API server itself has said that is declared, or much of it: more is left then.
+func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) (more bool, err error) {
 	if len(add) == 0 {
-		return nil
+		return false, nil
 	}
-	statements := []confirm.Statement{n.says}
-	for _, t := range add {
-		if err := r.bind(ctx, p, n, t); err != nil {
-			return err
+	now := add[:min(len(add), chunks*chunk)]
+	sources := r.State.sources(n.objects, p.Key.object, now)
+	for some := range slices.Chunk(now, chunk) {
+		statements := []confirm.Statement{n.says}
+		for _, t := range some {
+			if len(sources[t.User]) == 0 {
+				return false, fmt.Errorf("%s: %w", p.Key, reconcile.ErrStale) // It is wanted no more.
+			}
+			statements = append(statements, sources[t.User]...)
 		}
-		statements = append(statements, r.State.sources(n.objects, t)...)
+		if err := r.give(ctx, p, n, statements, some); err != nil {
+			return false, err
+		}
 	}
+	return len(now) < len(add), nil
+}
+
+// give adds tuples once all statements are confirmed.
+func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements []confirm.Statement, add []iam.Tuple) error {
 	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
 		return err
 	}
 	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add)})
 	switch {
-	case errors.Is(err, fga.ErrModelNotFound), errors.Is(err, fga.ErrStoreNotFound):
+	case lost(err):
 		r.copy.forget()
 		return fault.Unavailable(err) // store-sync makes another.
 	case err != nil:
@@ -89,45 +122,6 @@ func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tup
 	p.Reporter.Count(n.store)
 	r.copy.wrote(n.of.storeID, p.Key.object, add, nil)
 	return nil
-}
-
-// bind records in a membership for whom it is, before that user gets anything by it: another of the name shall not inherit it.
-func (r *Reconciler) bind(ctx context.Context, p Pass, n *snapshot, t iam.Tuple) error {
-	g := n.objects.GroupOf(t.Object)
-	if g == nil {
-		return nil
-	}
-	for _, m := range r.State.memberships.by(byGroup, path(g.Namespace, g.Name)) {
-		if is, _ := n.objects.Member(m.Value); is != t.User || m.Value.DeletionTimestamp != nil || isFor(m.Value) {
-			continue
-		}
-		if err := r.record(ctx, p, n, m); err != nil {
-			return err
-		}
-		return fmt.Errorf("%s: %w", m.Key, reconcile.ErrStale) // The record is what is decided from.
-	}
-	return nil
-}
-
-// isFor says whether it is recorded for whom a membership is.
-func isFor(m *iamv1alpha1.GroupMembership) bool {
-	return m.Status.User != nil && m.Status.User.Name == m.Spec.UserRef.Name
-}
-
-func (r *Reconciler) record(ctx context.Context, p Pass, n *snapshot, m view.Object[iamv1alpha1.GroupMembership]) error {
-	user := n.objects.User(m.Value.Spec.UserRef.Name)
-	if user == nil {
-		return reconcile.ErrStale
-	}
-	if err := r.Confirmer.Confirm(ctx, append(r.State.users.stated("", user.Name), r.State.memberships.statement(m))...); err != nil {
-		return err
-	}
-	fields := membershipStatus{User: &iamv1alpha1.Member{Name: user.Name, UID: string(user.UID)}, Conditions: m.Value.Status.Conditions}
-	now, err := r.Status.Apply(ctx, p.Reporter, r.State.memberships.cfg.kind, m.Change, fields)
-	if err != nil {
-		return err
-	}
-	return r.Confirmer.Learn(ctx, r.State.memberships.statement(m), now)
 }
 
 // announce says that somebody wrote tuples that nobody declares.

@@ -23,12 +23,15 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	if err != nil {
 		return err
 	}
-	if err := r.copy.follow(ctx, n.of.storeID, p.Resync); err != nil {
+	if err := r.copy.follow(ctx, n.of.storeID); err != nil {
 		return err
 	}
-	if r.swept != n.of {
+	if p.Resync {
+		p.Enqueue(statuses, Key{sort: whole})
+	}
+	if loaded := r.copy.loaded(); r.swept != n.of || r.loaded != loaded {
 		r.everything(n, p)
-		r.swept = n.of
+		r.swept, r.loaded = n.of, loaded
 	}
 	for _, object := range r.copy.doubts() {
 		p.Enqueue(revokes, Key{sort: tuples, object: object})
@@ -37,25 +40,53 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	return nil
 }
 
-// everything asks for all objects that hold something, or are to, and for all statuses.
+// whole reads all that the store holds; what differs from the copy is looked at with the tail. Nothing waits for it meanwhile.
+func (r *Reconciler) whole(ctx context.Context) error {
+	n, err := r.declared(ctx)
+	if n == nil || err != nil {
+		return err
+	}
+	return r.copy.review(ctx, n.of.storeID)
+}
+
+// everything asks for all objects that hold something, or are to, and for all that is said.
 func (r *Reconciler) everything(n *snapshot, p Pass) {
-	r.enqueue(n, p, r.copy.known())
+	objects := map[string]bool{}
+	for _, object := range r.copy.known() {
+		objects[object] = true
+	}
 	for _, kind := range r.State.kinds {
 		for _, f := range kind.all() {
-			r.enqueue(n, p, r.State.own(f.change.Key))
-			p.Enqueue(statuses, Key{sort: status, owner: f.change.Key})
+			for _, object := range r.State.own(f.change.Key) {
+				objects[object] = true
+			}
+			r.revisit(p, f.change.Key)
 		}
 	}
+	r.enqueue(n, p, objects)
 }
 
 // enqueue asks for objects, those that lose something first.
-func (r *Reconciler) enqueue(n *snapshot, p Pass, objects []string) {
-	for _, object := range objects {
-		priority := changes
-		has, _ := r.copy.has(n.of.storeID, object)
-		if _, remove := r.difference(n, object, has); len(remove) > 0 {
-			priority = revokes
-		}
-		p.Enqueue(priority, Key{sort: tuples, object: object})
+func (r *Reconciler) enqueue(n *snapshot, p Pass, objects map[string]bool) {
+	for object := range objects {
+		p.Enqueue(r.urgency(n, object), Key{sort: tuples, object: object})
 	}
+}
+
+// large is how many tuples an object holds that is not compared only to find out whether it loses some.
+const large = 256
+
+// urgency is the priority of an object: first come those that lose something, then those that may.
+func (r *Reconciler) urgency(n *snapshot, object string) int {
+	switch size := r.copy.size(object); {
+	case size == 0:
+		return changes
+	case size > large:
+		return spreads
+	}
+	has, _ := r.copy.has(n.of.storeID, object)
+	if _, remove := r.difference(n, object, has); len(remove) > 0 {
+		return revokes
+	}
+	return changes
 }

@@ -160,11 +160,7 @@ func (n *Naive) is(q Request, s iamv1alpha1.Subject) bool {
 		if m.DeletionTimestamp != nil || m.Spec.GroupRef != in || m.Spec.UserRef.Name != q.User {
 			return false
 		}
-		if m.Status.User != nil && m.Status.User.Name == q.User {
-			return n.active(q.User, m.Status.User.UID)
-		}
-		u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User })
-		return u != nil && n.active(q.User, string(u.UID))
+		return m.Status.User != nil && m.Status.User.Name == q.User && n.active(q.User, m.Status.User.UID)
 	})
 }
 

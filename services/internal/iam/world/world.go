@@ -187,7 +187,7 @@ func (w *World) addMembership() {
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", w.namespace()
 	if u := pick(w, w.Users); u != nil {
 		m.Spec.UserRef.Name = u.Name
-		if !w.one(3) {
+		if !w.one(5) {
 			m.Status.User = &iamv1alpha1.Member{Name: pick(w, []string{u.Name, "alice"}), UID: w.uid(u.ObjectMeta)}
 		}
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,19 +35,23 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 			p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 			observed := metav1.Condition{Type: iamv1alpha1.Observed, Status: metav1.ConditionTrue}
 			p.Status.Conditions = []metav1.Condition{observed, {Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: iamv1alpha1.Unknown}}
+			registered := 0
+			if test.verdict.Merged.Holds() {
+				registered = 1
+			}
 			got := Status(p, test.found, test.verdict)
 			fields, _ := got.Fields.(iamv1alpha1.ProtectedResourceStatus)
-			if len(fields.Conditions) != 1 || fields.ObservedGeneration != 3 || fields.Conditions[0].ObservedGeneration != 3 {
+			if len(fields.Conditions) != 1+registered || fields.ObservedGeneration != 3 || fields.Conditions[0].ObservedGeneration != 3 {
 				t.Fatalf("the status is %+v", fields)
 			}
-			c := fields.Conditions[0]
+			c := fields.Conditions[0] // Ready comes before Registered.
 			if is := string(c.Status) + "/" + c.Reason + " " + c.Message; is != test.want || c.Type != iamv1alpha1.Ready {
 				t.Errorf("it is %s, want %s", is, test.want)
 			}
 			if got.Outcome != test.outcome || len(got.Notes) != test.notes || got.Same {
 				t.Errorf("reported is %+v", got)
 			}
-			p.Status.ObservedGeneration, p.Status.Conditions = fields.ObservedGeneration, []metav1.Condition{c, observed}
+			p.Status.ObservedGeneration, p.Status.Conditions = fields.ObservedGeneration, slices.Concat(fields.Conditions, []metav1.Condition{observed})
 			if again := Status(p, test.found, test.verdict); !again.Same || len(again.Notes) > 0 {
 				t.Errorf("when written it is %+v", again)
 			}

@@ -13,7 +13,7 @@ import (
 // Status is what the status of a ProtectedResource must be, given what was found of it and whether
 // the Store's model is live.
 func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict moduleplan.Verdict) moduleplan.Status {
-	types := []string{iamv1alpha1.Ready}
+	types := []string{iamv1alpha1.Ready, iamv1alpha1.Registered}
 	has := iamv1alpha1.ProtectedResourceStatus{
 		ObservedGeneration: p.Status.ObservedGeneration, Conditions: condition.Apply(p.Status.Conditions, types, 0, metav1.Time{}),
 	}
@@ -22,8 +22,12 @@ func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict modulep
 		ready = verdict.Merged
 		ready.Type = iamv1alpha1.Ready
 	}
+	set := []condition.Condition{ready}
+	if verdict.Merged.Holds() { // Else what is in force is what was.
+		set = append(set, registered(found))
+	}
 	s := iamv1alpha1.ProtectedResourceStatus{
-		ObservedGeneration: p.Generation, Conditions: condition.Apply(has.Conditions, types, p.Generation, verdict.Now, ready),
+		ObservedGeneration: p.Generation, Conditions: condition.Apply(has.Conditions, types, p.Generation, verdict.Now, set...),
 	}
 	status := moduleplan.NewStatus(has, s, s.Conditions, iamv1alpha1.Ready)
 	if found.Reason == iamv1alpha1.IAMSystemConfigured {
@@ -34,4 +38,16 @@ func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict modulep
 		status.Notes = []condition.Note{{Warning: true, Reason: c.Reason, Message: c.Message}}
 	}
 	return status
+}
+
+// registered says whether the kind is this object's: that is what it is judged by from then on.
+func registered(found iam.Finding) condition.Condition {
+	c := condition.New(iamv1alpha1.Registered, found.Registered, iamv1alpha1.InForce, "the kind is this object's: who claims it later does not get it")
+	switch {
+	case !found.Registered:
+		c.Reason, c.Message = found.Reason, found.Message
+	case found.Cycle:
+		c.Reason = iamv1alpha1.ParentCycle
+	}
+	return c
 }

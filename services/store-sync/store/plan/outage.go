@@ -5,6 +5,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // StoreOutage is our part of a Store's status while OpenFGA gives no answer; false if it has been
@@ -29,12 +30,20 @@ func ModuleOutage(in Input, m Module, message string) (corev1alpha1.Authorizatio
 	return s, !decided
 }
 
+// OutageVerdict is the verdict on a module of a member while OpenFGA gives no answer.
+func OutageVerdict(in Input, message string) moduleplan.Verdict {
+	return moduleplan.Verdict{Now: in.Now, Merged: unknown(corev1alpha1.Merged, message)}
+}
+
+func unknown(typ, message string) condition.Condition {
+	return condition.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message}
+}
+
 // unavailable makes a condition unknown, unless it speaks of the object's present generation.
 func unavailable(conditions *[]metav1.Condition, o metav1.Object, now metav1.Time, typ, message string) (decided bool) {
 	if speaks(o, *conditions, typ) {
 		return true
 	}
-	unknown := condition.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message}
-	*conditions = condition.Apply(*conditions, append(storeConditions(), moduleConditions()...), o.GetGeneration(), now, unknown)
+	*conditions = condition.Apply(*conditions, append(storeConditions(), moduleConditions()...), o.GetGeneration(), now, unknown(typ, message))
 	return false
 }

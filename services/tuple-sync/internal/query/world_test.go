@@ -56,7 +56,7 @@ func newWorld(t *testing.T, tuples ...corev1alpha1.Tuple) *world {
 		t.Fatal(err)
 	}
 	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	w := &world{t: t, view: v, state: ledger.NewState(v, ""), model: model}
+	w := &world{t: t, view: v, state: ledger.NewState(v, event.Key{}, ""), model: model}
 	w.store("a", corev1alpha1.StoreStatus{StoreID: "S1", AuthorizationModelID: "model"}, tuples...)
 	return w
 }

@@ -210,6 +210,8 @@ type Write struct {
 	// ModelID is the model by which additions are judged.
 	ModelID     string
 	Add, Remove []Tuple
+	// Sure means that what is removed must have been: else a store without a model has no tuples, and nothing is to be done.
+	Sure bool
 }
 
 // Objects are those whose tuples change, each once.

@@ -150,7 +150,7 @@ func (e *Evaluation) decide(model *Model, claims map[tuple.ID]claim) {
 		_, there := recorded[t]
 		other, taken := claims[t.ID]
 		switch err := t.Validate(); {
-		case iam.OwnsObject(t.Object):
+		case e.Owner.Reserved && iam.OwnsObject(t.Object):
 			v.refuse(errReserved)
 		case err != nil:
 			v.refuse(err)

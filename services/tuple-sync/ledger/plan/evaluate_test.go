@@ -55,9 +55,26 @@ func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
 
 func TestNobodyDeclaresTuplesOfIAM(t *testing.T) {
 	back := tuple.Tuple{ID: tuple.ID{Object: "iam.miloapis.com/RoleBinding:1", Relation: "u", User: "iam.miloapis.com/InternalUser:u/eve"}}
-	p := Make(Input{StoreID: "S", Owners: []Owner{owner("a", back, t1)}, Model: testModel(t)})
+	o := owner("a", back, t1)
+	o.Reserved = true
+	p := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
 	if c := p.Actions[0].NextCondition; !slices.Equal(p.Write, []tuple.Tuple{t1}) || c.Reason != Invalid || !strings.Contains(c.Message, "ReservedType") {
 		t.Errorf("writes %v and says %+v", p.Write, c)
+	}
+}
+
+func TestInOtherStoresNoTypeIsReserved(t *testing.T) {
+	repo := tuple.Tuple{ID: tuple.ID{Object: "git.example/repo:1", Relation: "owner", User: "user:eve"}}
+	for _, v := range Evaluate("S", []Owner{owner("a", repo)}, testModel(t))[0].Verdicts {
+		if strings.Contains(v.Reason, "ReservedType") {
+			t.Errorf("%s is %s", v.ID, v.Reason)
+		}
+	}
+	if found := FindUndeclared(Input{StoreID: "S", Model: testModel(t)}, []tuple.Tuple{repo}); len(found) != 1 {
+		t.Errorf("undeclared are %v", found)
+	}
+	if found := FindUndeclared(Input{StoreID: "S", Model: testModel(t), Reserved: true}, []tuple.Tuple{repo}); len(found) > 0 {
+		t.Errorf("of IAM undeclared are %v", found)
 	}
 }
 

@@ -29,6 +29,8 @@ type Owner struct {
 	// Store is the Store object it refers to, or is. StoreMissing means that there is none.
 	Store        event.Key
 	StoreMissing bool
+	// Reserved means that the Store is that of IAM, where some types are not for others to declare tuples of.
+	Reserved bool
 	// RecordedElsewhere means that another Store than the one it refers to has the recorded store.
 	RecordedElsewhere bool
 

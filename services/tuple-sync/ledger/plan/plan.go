@@ -11,6 +11,8 @@ type Input struct {
 	// StoreID is the OpenFGA store; empty for owners that have none.
 	StoreID string
 	Owners  []Owner
+	// Reserved means that the store is that of IAM.
+	Reserved bool
 	// Writer names this replica.
 	Writer string
 	// Model of the store; nil while there is none: then nothing is written.

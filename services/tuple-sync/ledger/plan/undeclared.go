@@ -54,7 +54,7 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 	}
 	var found []Undeclared
 	for _, t := range held {
-		if _, ok := declared[t]; !ok && !iam.OwnsObject(t.Object) {
+		if _, ok := declared[t]; !ok && (!in.Reserved || !iam.OwnsObject(t.Object)) {
 			found = append(found, undeclared(t, claims, recorders[t.ID], in.Model))
 		}
 	}

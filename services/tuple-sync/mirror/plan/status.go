@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -81,6 +80,9 @@ func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Con
 			break
 		}
 	}
+	if ready.Holds() && !acting {
+		ready.Message = "no subject may act: all are Inactive, and nobody has the role by this"
+	}
 	if !subjects.Holds() && target.Holds() && role.Holds() && acting {
 		ready.Message += "; the others have the role"
 	}
@@ -102,7 +104,10 @@ func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition
 	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user is there")
 	if _, reason := o.Member(m); reason != "" {
 		message := "Reference not found: there is no User " + m.Spec.UserRef.Name
-		if reason == iamv1alpha1.UIDMismatch {
+		switch reason {
+		case iamv1alpha1.UIDMissing:
+			message = "it is not recorded yet for which User of this name it is"
+		case iamv1alpha1.UIDMismatch:
 			message = "the User of this name is another than the membership was made for: make it anew"
 		}
 		user = condition.New(user.Type, false, iamv1alpha1.ValidationFailed, message)
@@ -134,10 +139,15 @@ func Observed(followed, trusted bool) condition.Condition {
 		"objects of this kind are not followed: bindings on single ones give nothing, those on the kind or a parent do")
 }
 
-// Types are those of conditions.
-func Types(conditions []condition.Condition) (types []string) {
-	for _, c := range conditions {
-		types = append(types, c.Type)
-	}
-	return slices.Clip(types)
+// RoleTypes are the conditions of a Role.
+func RoleTypes() []string { return []string{iamv1alpha1.PermissionsValid, iamv1alpha1.Ready} }
+
+// PolicyBindingTypes are those of a PolicyBinding.
+func PolicyBindingTypes() []string {
+	return []string{iamv1alpha1.TargetValid, iamv1alpha1.SubjectValid, iamv1alpha1.RoleValid, iamv1alpha1.Ready}
+}
+
+// GroupMembershipTypes are those of a GroupMembership.
+func GroupMembershipTypes() []string {
+	return []string{iamv1alpha1.UserRefValid, iamv1alpha1.GroupRefValid, iamv1alpha1.Ready}
 }

@@ -129,6 +129,8 @@ func TestARoleSaysWhatItGivesAndWhatNobodyKnows(t *testing.T) {
 func TestAMembershipSaysWhoIsMissing(t *testing.T) {
 	m := &iamv1alpha1.GroupMembership{ObjectMeta: named("m", "m")}
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", "ns"
+	want(t, GroupMembership(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+	m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "3"}
 	want(t, GroupMembership(world(), m), map[string]string{
 		"UserRefValid": "True/ValidationSuccessful", "GroupRefValid": "True/ValidationSuccessful", "Ready": "True/Reconciled",
 	})

@@ -34,6 +34,9 @@ const (
 const (
 	// Ready says that what the object asks for is in force.
 	Ready = "Ready"
+	// Registered says that the kind is that of this object, whatever else may be wrong: who claims it later does not get it
+	// (ProtectedResource).
+	Registered = "Registered"
 	// Observed says that objects of the kind are followed, so that bindings on them can be checked (ProtectedResource).
 	Observed = "Observed"
 	// PermissionsValid says that some ProtectedResource has every permission of the role (Role).
@@ -78,6 +81,9 @@ const (
 	// LimitExceeded: the model has no room for it.
 	LimitExceeded = "LimitExceeded"
 )
+
+// InForce is the reason of [Registered] where every parent is one; [ParentCycle] where one is refused.
+const InForce = "InForce"
 
 // Reasons of [Observed]. The first is good.
 const (

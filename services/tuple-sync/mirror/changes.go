@@ -1,0 +1,94 @@
+package mirror
+
+import (
+	"context"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+const (
+	// late is by how much a change may be committed later than changes that come after it in OpenFGA's list.
+	late = time.Minute
+	// looksBack is how often changes are read from so long ago.
+	looksBack = 10 * time.Second
+)
+
+// change is an entry of OpenFGA's list.
+type change struct {
+	tuple   iam.Tuple
+	written bool
+	at      time.Time
+}
+
+func newChange(c *openfgav1.TupleChange) change {
+	t := c.GetTupleKey()
+	return change{
+		iam.Tuple{User: t.GetUser(), Relation: t.GetRelation(), Object: t.GetObject()},
+		c.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_WRITE, c.GetTimestamp().AsTime(),
+	}
+}
+
+// catchUp reads what has been written since, by whomever. Now and then it looks back: what was committed late is in
+// the list before what was read already. A list that lacks the last change that was read is another one, as of a database
+// that was restored: what came back with it is in no list, so the whole store is.
+func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
+	begun, token, since := bootclock.Now(), m.token, time.Time{}
+	back := token == "" || bootclock.Since(m.back) >= looksBack
+	if back {
+		if token = ""; !m.last.IsZero() {
+			since = m.last.Add(-late)
+		}
+	}
+	tip := m.tip
+	is, seen, token, err := m.readChanges(ctx, storeID, token, since)
+	if err == nil && back && tip != (change{}) && !seen {
+		m.tip = change{}
+		err = m.review(ctx, storeID)
+	}
+	if err != nil {
+		return err
+	}
+	if m.read = begun; back {
+		m.back = begun
+	}
+	m.token = token
+	m.compare(is)
+	return nil
+}
+
+// readChanges reads the rest of the list: which tuples are there by it, and whether the last change was seen again.
+func (m *mirrored) readChanges(ctx context.Context, storeID, from string, since time.Time) (is map[iam.Tuple]bool, seen bool, token string, err error) {
+	is, tip := map[iam.Tuple]bool{}, m.tip
+	for token = from; ; {
+		page, next, err := m.openFGA.ReadChanges(ctx, storeID, token, since)
+		if err != nil {
+			return nil, false, "", err
+		}
+		for _, entry := range page {
+			c := newChange(entry)
+			seen = seen || c == tip
+			is[c.tuple] = c.written
+			if !c.at.Before(m.last) {
+				m.last, m.tip = c.at, c
+			}
+		}
+		if token = next; len(page) == 0 || token == "" {
+			return is, seen, token, nil
+		}
+	}
+}
+
+// compare doubts objects of which the list of changes says otherwise than the copy.
+func (m *mirrored) compare(is map[iam.Tuple]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for t, there := range is {
+		if _, copied := m.objects[t.Object][edge{t.Relation, t.User}]; copied != there && iam.OwnsObject(t.Object) {
+			m.doubted[t.Object] = true
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// WriteOutage has the declared objects that wait for a key say that OpenFGA gives no answer, unless they are in step. That
+// it was said wakes their keys: what has come to be in step meanwhile says so then.
+func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Outage) error {
+	p := consume.NewPass(r.View, key, false)
+	var errs []error
+	for _, k := range r.concerned(key) {
+		f, s := r.outage(ctx, k, why.Message())
+		if s == nil {
+			continue
+		}
+		if err := why.Pace(ctx); err != nil {
+			return err
+		}
+		kind, _ := kinds.Of(k.GroupResource)
+		err := r.Confirmer.ConfirmRecord(ctx, s.says)
+		if err == nil {
+			_, err = r.Status.Apply(ctx, p, kind, f.change, s.fields)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// concerned are the declared objects of which a key finds out something, or that wait for its object.
+func (r *Reconciler) concerned(key Key) (owners []event.Key) {
+	switch key.sort {
+	case spread, record, status:
+		return []event.Key{key.owner}
+	case tuples:
+		for _, waiting := range r.copy.awaited(key.object) {
+			owners = append(owners, waiting.owner)
+		}
+	case tail, whole, none:
+	}
+	return owners
+}
+
+// outage is what an object is to say; nil of one that is in step, or says so. As long as nobody can tell what OpenFGA holds,
+// what was said of the present generation stands.
+func (r *Reconciler) outage(ctx context.Context, k event.Key, message string) (found, *said) {
+	f, live := r.State.kinds[k.GroupResource].last(k)
+	if !live || !f.alive {
+		return f, nil
+	}
+	s := r.say(nil, k, message)
+	if s == nil {
+		return f, nil
+	}
+	ready := meta.FindStatusCondition(s.before, iamv1alpha1.Ready)
+	said := ready != nil && ready.ObservedGeneration == f.change.Generation
+	if said && ready.Reason == corev1alpha1.BackendUnavailable {
+		return f, nil
+	}
+	n, err := r.declared(ctx)
+	switch {
+	case err != nil || n == nil || !r.copy.is(n.of.storeID):
+		if said {
+			return f, nil
+		}
+	case r.inStep(n, Key{sort: status, owner: k}):
+		return f, nil
+	}
+	return f, s
+}

@@ -1,0 +1,32 @@
+package tuplesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/prometheus/client_golang/prometheus"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// modelless is an OpenFGA store whose model is not found.
+type modelless struct{}
+
+func (modelless) Write(context.Context, string, string, []*openfgav1.TupleKey, []*openfgav1.TupleKey) error {
+	return fmt.Errorf("deleting: %w", fga.ErrModelNotFound)
+}
+
+func TestARemovalWithoutAModelIsDoneUnlessItMustBeSure(t *testing.T) {
+	for sure, want := range map[bool]error{false: nil, true: fga.ErrModelNotFound} {
+		w := &writer{openFGA: modelless{}, announce: func(*eventv1.StoreChanged) {}, metrics: newMetrics(prometheus.NewRegistry())}
+		_, err := w.Write(t.Context(), tuple.Write{StoreID: "S", Remove: []tuple.Tuple{{}}, Sure: sure})
+		if !errors.Is(err, want) {
+			t.Errorf("sure %v: %v, want %v", sure, err, want)
+		}
+	}
+}
