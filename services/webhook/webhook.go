@@ -37,7 +37,8 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}, func() float64 { return v.Age().Seconds() }))
 	s := &server{
 		state: newState(v, cfg.UnobservedTargets == trust), view: v,
-		cluster: cfg.Cluster, store: cfg.Store, subject: cfg.Subject, fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), waits: rpc.NewTurns(maxWaits), staleness: cfg.MaxStaleness,
+		cluster: cfg.Cluster, store: cfg.Store, subject: cfg.Subject, staleness: cfg.MaxStaleness,
+		fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), waits: rpc.NewTurns(maxWaits),
 	}
 	return service.App{
 		Handlers: []rpc.Handler{s.handler()},
