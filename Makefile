@@ -147,6 +147,7 @@ chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what
 mutants: ## Put bugs into the compilers of the policy language and into what IAM objects mean, and see that tests find each
 	cd services/policy/conformance && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/internal/iam && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/tuple-sync/mirror && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 
 .PHONY: bench
 bench: kube-local bin/entail ## Measure what docs/benchmarks.md states
