@@ -148,6 +148,7 @@ mutants: ## Put bugs into the compilers of the policy language, into what IAM ob
 	cd services/policy/conformance && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/internal/iam && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/internal/decide && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/tuple-sync/mirror && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 
 .PHONY: bench
 bench: kube-local bin/entail ## Measure what docs/benchmarks.md states

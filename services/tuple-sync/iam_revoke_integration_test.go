@@ -5,6 +5,7 @@ package tuplesync_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -285,4 +286,41 @@ func TestPublishedFinalizersAreTakenOff(t *testing.T) {
 	b.remove(kinds.IAMRoles(), "editor")
 	b.mayBoth(false, "bob")
 	b.awaitNone(kinds.IAMRoles(), "editor")
+}
+
+// However many go at once, and whichever first, nothing is left of what they gave.
+func TestWhateverGoesFirstNothingIsLeft(t *testing.T) {
+	b := newPeopled(t)
+	for range 4 {
+		all := []func(){}
+		for name, kind := range map[string]kinds.Kind{
+			"alice": kinds.Users(), "acme": kinds.Organizations(), "web": kinds.Projects(), "staff": kinds.Groups(),
+			"alice-staff": kinds.GroupMemberships(), "viewer": kinds.IAMRoles(), "editor": kinds.IAMRoles(), "bob": kinds.PolicyBindings(),
+		} {
+			all = append(all, func() { b.remove(kind, name) })
+		}
+		all = append(all, func() { b.remove(kinds.PolicyBindings(), "staff") }, func() { b.remove(kinds.Users(), "bob") })
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, remove := range all {
+			remove()
+		}
+		b.awaitTuples(b.id)
+		b.fill()
+	}
+}
+
+func TestABindingActsOnceItsRoleAndItsKindAreThere(t *testing.T) {
+	b := newPeopled(t)
+	carol := b.user("carol")
+	b.bind("early", "later", on(projectType, b.web), user(carol))
+	b.ready(kinds.PolicyBindings(), "early", iamv1alpha1.RoleNotFoundForBinding)
+	b.role("later", nil, editProject)
+	b.awaits(true, "carol", editProject)
+	b.ready(kinds.PolicyBindings(), "early", bound)
+
+	b.bind("kind", "editor", on("a.example/Widget"), user(carol))
+	b.ready(kinds.PolicyBindings(), "kind", iamv1alpha1.ResourceSelectorValidationFailed)
+	b.register("widget", "a.example/Widget", "widgets")
+	b.remodel()
+	b.ready(kinds.PolicyBindings(), "kind", bound)
 }

@@ -27,7 +27,7 @@ func mutants() map[string]mutant.Mutant {
 		"who is inactive has what his groups have":         {"question.go", " || o.Inactive(q.Subject)", ""},
 		"a binding in deletion acts":                       {"tuple.go", "return b.DeletionTimestamp == nil && o.TargetReason", "return o.TargetReason"},
 		"a role in deletion acts":                          {"objects.go", "r != nil && r.DeletionTimestamp == nil", "r != nil"},
-		"a user in deletion acts":                          {"subject.go", "	case u == nil || u.DeletionTimestamp != nil:\n", "	case u == nil:\n"},
+		"a user in deletion acts":                          {"subject.go", "u.DeletionTimestamp != nil:\n		return \"\", iamv1alpha1.NotFound\n	case string(u.UID)", "false:\n		return \"\", iamv1alpha1.NotFound\n	case string(u.UID)"},
 		"a target in deletion counts":                      {"objects.go", "return t, m.DeletionTimestamp == nil", "return t, true"},
 		"a kind in deletion counts":                        {"registry.go", "return p.DeletionTimestamp != nil })", "return false })"},
 		"inherited roles give nothing":                     {"role.go", "			o.inherit(inherited, all, missing, seen)\n", ""},
