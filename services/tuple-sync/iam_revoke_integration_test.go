@@ -4,7 +4,6 @@ package tuplesync_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -13,12 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -120,86 +117,6 @@ func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
 	if b.may("alice", editProject) || b.may("bob", editProject) {
 		t.Error("what was given to others of the same names is theirs")
 	}
-}
-
-// Whatever a membership is without when it is made, it is for the user who was there then.
-func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
-	b := newPeopled(t)
-	b.apply(kinds.GroupMemberships(), "second", iamv1alpha1.GroupMembershipSpec{
-		UserRef: iamv1alpha1.UserReference{Name: "alice"}, GroupRef: iamv1alpha1.GroupReference{Name: "staff", Namespace: ns},
-	})
-	b.user("idle")
-	b.inactive("idle")
-	b.join("idle-staff", "idle", b.staff)
-	b.user("early")
-	b.join("early-later", "early", metav1.ObjectMeta{Name: "later", Namespace: ns})
-	for _, name := range []string{"second", "idle-staff", "early-later"} {
-		testbed.Eventually(t, soon, func() error {
-			u, err := b.Resource(kinds.GroupMemberships()).Namespace(ns).Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if m := decode[iamv1alpha1.GroupMembership](b.bed, *u); m.Status.User == nil {
-				return fmt.Errorf("%s is for nobody yet", name)
-			}
-			return nil
-		})
-	}
-	for _, name := range []string{"alice", "idle", "early"} {
-		b.remove(kinds.Users(), name)
-		b.awaitNone(kinds.Users(), name)
-		b.user(name)
-	}
-	later := b.apply(kinds.Groups(), "later", nil)
-	b.bind("later", "editor", on(projectType, b.web), group(later))
-	b.ready(kinds.PolicyBindings(), "later", bound)
-	for _, name := range []string{"alice-staff", "second", "idle-staff", "early-later"} {
-		b.ready(kinds.GroupMemberships(), name, iamv1alpha1.ReferenceInvalid)
-	}
-	b.CaughtUp(topology.TupleSync)
-	for _, name := range []string{"alice", "idle", "early"} {
-		if b.may(name, editProject) {
-			t.Errorf("another %s is a member", name)
-		}
-	}
-}
-
-// A Store that is to go stays as long as kinds are registered, and what is taken away meanwhile is gone.
-func TestAStoreThatIsToGoHoldsNothingThatWasTakenAway(t *testing.T) {
-	b := newPeopled(t)
-	held := []byte(`{"metadata":{"finalizers":["` + corev1alpha1.StoreFinalizer + `"]}}`) // As store-sync does.
-	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	b.Delete(kinds.Stores(), "iam")
-	b.Settled()
-	b.remove(kinds.PolicyBindings(), "bob")
-	b.mayBoth(false, "bob")
-	b.mayBoth(true, "alice")
-	b.strip(kinds.Stores(), "iam")
-}
-
-func TestAMemberIsNotReadyAsLongAsOpenFGAGivesNoAnswer(t *testing.T) {
-	b := newPeopled(t)
-	for _, name := range []string{"bob", "staff"} {
-		b.ready(kinds.PolicyBindings(), name, bound)
-	}
-	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
-	carol := b.user("carol")
-	b.Settled()
-	b.OpenFGA.Stop()
-	b.bind("carol", "editor", on(projectType), user(carol))
-	b.join("carol-staff", "carol", b.staff)
-	b.role("viewer", nil, getProject, editProject)
-	b.ready(kinds.PolicyBindings(), "carol", corev1alpha1.BackendUnavailable)
-	b.ready(kinds.GroupMemberships(), "carol-staff", corev1alpha1.BackendUnavailable)
-	b.ready(kinds.IAMRoles(), "viewer", corev1alpha1.BackendUnavailable)
-	b.ready(kinds.PolicyBindings(), "bob", bound) // It is in step.
-	b.OpenFGA.Start(t)
-	b.ready(kinds.PolicyBindings(), "carol", bound)
-	b.ready(kinds.GroupMemberships(), "carol-staff", belonging)
-	b.ready(kinds.IAMRoles(), "viewer", bound)
-	b.mayBoth(true, "carol")
 }
 
 func TestOverlappingBindingsDoNotTakeEachOthersGrants(t *testing.T) {
