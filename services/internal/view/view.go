@@ -12,11 +12,14 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/singleflight"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
@@ -47,6 +50,8 @@ type View struct {
 
 	// applying is held while a change is taken in and told of.
 	applying sync.Mutex
+	// decoding is shared by those who bring the same state at the same time: feed and consumer, as a rule.
+	decoding singleflight.Group
 
 	mu     sync.RWMutex
 	tables map[event.GroupResource]table
@@ -205,6 +210,13 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	if !newer || v.cfg.Cluster != "" && v.cfg.Cluster != c.Key.Cluster {
 		return nil
 	}
+	state := strings.Join([]string{c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
+	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.accept(ctx, t, c) })
+	return err
+}
+
+// accept makes c part of a table, and tells of it.
+func (v *View) accept(ctx context.Context, t table, c event.Change) error {
 	if c.Omitted && !c.Deleted {
 		object, err := v.fetch(ctx, c.Key)
 		if err != nil || object == nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -27,6 +28,17 @@ func TestAPackedListIsUnpackedOnce(t *testing.T) {
 	}
 	if _, err := read.unpack([]byte("no list")); err == nil {
 		t.Error("what is no list was read")
+	}
+}
+
+func TestALongListOfTheViewIsReadOnce(t *testing.T) {
+	p, long := newPacks(), declared(numbered(0, corev1alpha1.LongRecord+1))
+	first, again, other := p.parse(long), p.parse(long), p.parse(slices.Clone(long))
+	if !slices.Equal(first, tuple.ParseAll(long)) || &again[0] != &first[0] || &other[0] == &first[0] {
+		t.Error("it is not the list that was read before")
+	}
+	if short := p.parse(long[:3]); len(short) != 3 || len(p.parse(nil)) > 0 {
+		t.Errorf("of three tuples there are %d", len(short))
 	}
 }
 
