@@ -90,7 +90,12 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 	if err != nil {
 		return err
 	}
-	if err := w.view.Apply(ctx, w.view.Dated(now)); err != nil {
+	if now = w.view.Dated(now); !now.Deleted && obj.NewerThan(now) { // It was never so.
+		err = w.view.Correct(obj, now)
+	} else {
+		err = w.view.Apply(ctx, now)
+	}
+	if err != nil {
 		return fmt.Errorf("taking in %s: %w", obj.Key, err)
 	}
 	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)

@@ -212,6 +212,21 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 		}
 		c.Object = object
 	}
+	return v.commit(t, c, func() bool { return true })
+}
+
+// Correct takes what the API server says of an object in the place of a state that it contradicts, however new that calls
+// itself, unless the view holds another by now.
+func (v *View) Correct(lie, is event.Change) error {
+	t, _, ok := v.newer(lie)
+	if !ok {
+		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", lie.Key))
+	}
+	return v.commit(t, is, func() bool { return t.deny(lie) })
+}
+
+// commit decodes a change, and takes it in if prepared.
+func (v *View) commit(t table, c event.Change, prepare func() bool) error {
 	commit, err := t.decode(c)
 	if err != nil {
 		return fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
@@ -219,7 +234,7 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.Lock()
-	taken := commit()
+	taken := prepare() && commit()
 	if order, ok := event.CompareEpochs(c.Epoch, v.epochs[c.Key.Cluster]); !ok || order > 0 {
 		v.epochs[c.Key.Cluster] = c.Epoch
 	}
