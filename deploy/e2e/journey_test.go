@@ -34,7 +34,7 @@ import (
 )
 
 // soon bounds what should take well under a second: two cores may be busy.
-const soon = 20 * time.Second
+const soon = 60 * time.Second
 
 const exitNotFound = 3
 

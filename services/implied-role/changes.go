@@ -112,6 +112,12 @@ func (n *namespace) take() changeSet {
 	defer n.mu.Unlock()
 	changes := n.changes
 	n.changes = newChangeSet(false)
+	if changes.all {
+		n.listed = listing{}
+	}
+	for name := range changes.bindings { // What has changed since it was listed is read for itself.
+		delete(n.listed.bindings, name)
+	}
 	return changes
 }
 

@@ -3,22 +3,40 @@ package impliedrole
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// maxReads is for how many sources RoleBindings are read one by one; beyond, all of the namespace.
-const maxReads = 50
+const (
+	// few are read one by one, whatever there is.
+	few = 50
+	// listed is how many objects that are listed cost as much as one that is read.
+	listed = 8
+	// readsAtATime is how many rules are read at a time.
+	readsAtATime = 8
+	// fresh is for how long a listing is of use.
+	fresh = 10 * time.Second
+)
+
+// listing is sources as the API server had them when they were listed; nothing if they were not.
+type listing struct {
+	// at is when, by [bootclock.Now].
+	at       time.Duration
+	bindings map[string]*infer.Binding
+}
 
 // confirmer is what the API server itself says of a namespace, read before anything is given: nobody
 // gets a role on the word of the bus alone.
@@ -29,7 +47,7 @@ type confirmer struct {
 	planned map[string]*infer.Binding
 	// err is why nothing may be given: the rules are not what the view holds, or cannot be read.
 	err error
-	// bindings are all of the namespace; nil when each source is read for itself.
+	// bindings are the sources as they were listed; nil when each is read for itself.
 	bindings map[string]*infer.Binding
 
 	mu sync.Mutex
@@ -44,25 +62,60 @@ func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Pla
 		w.planned[plan.Name] = plan.Source
 	}
 	sources := map[string]struct{}{}
-	for _, action := range actions {
-		if action.Gives() {
-			sources[action.Source] = struct{}{}
-		}
+	gains := slices.DeleteFunc(slices.Clone(actions), func(action infer.Action) bool { return !action.Gives() })
+	for _, gain := range gains {
+		sources[gain.Source] = struct{}{}
 	}
-	if len(sources) == 0 {
+	if len(gains) == 0 {
 		return w
 	}
 	if a.guard != nil {
 		w.err = a.guard(ctx, n.name)
 	}
 	if w.err == nil {
-		w.err = w.confirmRules(ctx, n.ruleSet)
+		w.err = w.confirmRules(ctx, n.ruleSet, gains)
 	}
-	if w.err == nil && len(sources) > maxReads {
-		w.bindings = map[string]*infer.Binding{}
-		w.err = event.Each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) { w.bindings[b.Name] = b })
+	if w.err == nil {
+		w.bindings, w.err = a.listing(ctx, n, len(sources))
 	}
 	return w
+}
+
+// listing is the sources of a namespace as they were listed: now, if so many are to be confirmed that it costs less
+// than to read them, or for a pass of which this one does the rest. Else it is nil.
+func (a *applier) listing(ctx context.Context, n *namespace, sources int) (map[string]*infer.Binding, error) {
+	if bootclock.Since(n.listed.at) < fresh {
+		return n.listed.bindings, nil
+	}
+	if n.listed = (listing{}); !costsLess(sources, a.state.BindingCount(n.name)) {
+		return n.listed.bindings, nil
+	}
+	n.listed = listing{bootclock.Now(), make(map[string]*infer.Binding, sources)}
+	err := event.Each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) {
+		if b.IsSource() {
+			n.listed.bindings[b.Name] = b
+		}
+	})
+	if err != nil {
+		n.listed = listing{}
+	}
+	return n.listed.bindings, err
+}
+
+// costsLess tells whether to list all of so many objects costs less than to read some of them one by one.
+func costsLess(some, all int) bool { return some > max(few, all/listed) }
+
+// read is an object as the API server has it; without a UID if there is none.
+func read[T any](ctx context.Context, w *confirmer, kind kinds.Kind, name string) (*T, error) {
+	is := new(T)
+	now, err := w.applier.kube.Get(ctx, kind, w.namespace, name)
+	switch {
+	case errors.Is(err, kube.ErrNotFound):
+		return is, nil
+	case err != nil:
+		return nil, err
+	}
+	return is, now.Decode(is)
 }
 
 // confirm is nil when an action gives nothing, or the API server says of its source and of the rules
@@ -91,41 +144,80 @@ func (w *confirmer) confirmSource(ctx context.Context, name string) error {
 	if !live || planned == nil {
 		return reconcile.ErrStale
 	}
-	is := w.bindings[name]
-	if w.bindings == nil {
-		now, err := w.applier.kube.Get(ctx, kinds.RoleBindings(), w.namespace, name)
-		if err != nil && !errors.Is(err, kube.ErrNotFound) {
-			return err
-		}
-		if err == nil {
-			is = new(infer.Binding)
-			if err := now.Decode(is); err != nil {
-				return err
-			}
-		}
+	confirms := func(is *infer.Binding) bool {
+		return is.IsSource() && is.UID == planned.UID && is.Role == planned.Role && slices.Equal(is.Subjects, planned.Subjects)
 	}
-	if is != nil && is.UID == planned.UID && is.Role == planned.Role && slices.Equal(is.Subjects, planned.Subjects) {
+	if is := w.bindings[name]; is != nil && confirms(is) {
 		return nil
+	}
+	is, err := read[infer.Binding](ctx, w, kinds.RoleBindings(), name)
+	if err != nil || confirms(is) {
+		return err
 	}
 	return w.applier.refresh(ctx, kinds.RoleBindings(), held.Change)
 }
 
-func (w *confirmer) confirmRules(ctx context.Context, planned *infer.RuleSet) error {
-	now, held := w.applier.state.RuleSet(w.namespace)
+// confirmRules confirms, for each role that is given, rules by which it follows.
+func (w *confirmer) confirmRules(ctx context.Context, planned *infer.RuleSet, gains []infer.Action) error {
+	now, held := w.applier.state.RuleSetAndRules(w.namespace)
 	if !now.Same(planned) {
 		return reconcile.ErrStale
 	}
-	rules := map[string]*rolev1alpha1.ImpliedRoles{}
-	err := event.Each(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
+	behind, err := rulesBehind(planned, gains)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(held, func(r state.Rule) bool {
-		is := rules[r.Key.Name]
-		return is == nil || string(is.UID) != r.UID || !equality.Semantic.DeepEqual(is.Spec, r.Value.Spec)
-	})
-	if i < 0 {
+	held = slices.DeleteFunc(held, func(r state.Rule) bool { _, is := behind[r.Key.Name]; return !is })
+	var rules map[string]*rolev1alpha1.ImpliedRoles
+	if costsLess(len(behind), len(now.Rules())) {
+		rules = make(map[string]*rolev1alpha1.ImpliedRoles, len(now.Rules()))
+		err := event.Each(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
+		if err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtATime)
+	for _, r := range held {
+		group.Go(func() error { return w.confirmRule(ctx, r, rules[r.Key.Name]) })
+	}
+	return group.Wait()
+}
+
+func (w *confirmer) confirmRule(ctx context.Context, held state.Rule, is *rolev1alpha1.ImpliedRoles) (err error) {
+	confirms := func() bool {
+		return string(is.UID) == held.UID && is.DeletionTimestamp == nil && is.Spec == held.Value.Spec
+	}
+	if is != nil && confirms() {
 		return nil
 	}
-	return w.applier.refresh(ctx, kinds.ImpliedRoles(), held[i].Change)
+	if is, err = read[rolev1alpha1.ImpliedRoles](ctx, w, kinds.ImpliedRoles(), held.Key.Name); err != nil || confirms() {
+		return err
+	}
+	return w.applier.refresh(ctx, kinds.ImpliedRoles(), held.Change)
+}
+
+// rulesBehind names a rule for each step of the ways by which roles are given: all rules, if there are
+// very many ways.
+func rulesBehind(ruleSet *infer.RuleSet, gains []infer.Action) (map[string]struct{}, error) {
+	names, ways := map[string]struct{}{}, map[[2]infer.Role]struct{}{}
+	for _, gain := range gains {
+		ways[[2]infer.Role{gain.Parent, gain.Child}] = struct{}{}
+	}
+	if len(ways) > few {
+		for _, r := range ruleSet.Rules() {
+			names[r.Name] = struct{}{}
+		}
+		return names, nil
+	}
+	for ends := range ways {
+		way := ruleSet.Path(ends[0], ends[1])
+		if len(way) == 0 {
+			return nil, fmt.Errorf("%s does not imply %s: %w", ends[0], ends[1], reconcile.ErrStale)
+		}
+		for i := range len(way) - 1 {
+			names[ruleSet.Between(way[i], way[i+1])[0]] = struct{}{}
+		}
+	}
+	return names, nil
 }

@@ -2,67 +2,267 @@ package impliedrole
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// truth is an API server that has one RoleBinding and one rule.
+// truth is an API server. Its lists are of what was.
 type truth struct {
 	cluster
-	binding, rule event.Change
+	is, was map[event.Key]event.Change
+
+	mu    sync.Mutex
+	calls []string
 }
 
-func (a truth) Get(context.Context, kinds.Kind, string, string) (event.Change, error) {
-	return a.binding, nil
+func (a *truth) called(verb, what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, verb+" "+what)
 }
 
-func (a truth) List(context.Context, kinds.Kind, string) iter.Seq2[event.Change, error] {
-	return func(yield func(event.Change, error) bool) { yield(a.rule, nil) }
-}
-
-func (a truth) Newest(context.Context, kinds.Kind, event.Change) (event.Change, error) {
-	return a.binding, nil
-}
-
-func TestWhatAPlanWasMadeFromIsConfirmedNotWhatTheViewHoldsSince(t *testing.T) {
-	w := newTracked(t)
-	bound := func(user string) *rbacv1.RoleBinding {
-		return &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "a"}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}}}
+func (a *truth) Get(_ context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
+	a.called("get", name)
+	if c, there := a.is[event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: namespace, Name: name}]; there {
+		return c, nil
 	}
-	w.apply(w.next("B", bound("mallory")))
-	forged := w.state.Binding("ns", "B")
-	is := w.next("B", bound("u"))
-	w.apply(is)
-	rule := event.Change{
-		Key: event.Key{Cluster: "local", GroupResource: kinds.ImpliedRoles().GroupResource, Namespace: "ns", Name: "r"},
-		UID: "uid-r", ResourceVersion: "1", Generation: 1, Object: []byte(`{"metadata":{"namespace":"ns","name":"r","uid":"uid-r"}}`),
+	return event.Change{}, kube.ErrNotFound
+}
+
+func (a *truth) List(_ context.Context, kind kinds.Kind, _ string) iter.Seq2[event.Change, error] {
+	a.called("list", kind.Resource)
+	return func(yield func(event.Change, error) bool) {
+		for key, c := range a.was {
+			if key.GroupResource == kind.GroupResource && !yield(c, nil) {
+				return
+			}
+		}
 	}
-	w.apply(rule)
-	a := &applier{state: w.state, view: w.view, kube: truth{binding: is, rule: rule}}
+}
+
+func (a *truth) Newest(_ context.Context, _ kinds.Kind, obj event.Change) (event.Change, error) {
+	a.called("refresh", obj.Key.Name)
+	if c, there := a.is[obj.Key]; there {
+		return c, nil
+	}
+	obj.Deleted = true
+	return obj, nil
+}
+
+// says is an object as the API server tells of it. Its names tell of what it is.
+func says(kind kinds.Kind, name string, version int, object any) event.Change {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return event.Change{}
+	}
+	return event.Change{
+		Key: event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: "ns", Name: name},
+		UID: "uid-" + name, ResourceVersion: fmt.Sprint(version), Object: data,
+	}
+}
+
+func ruleSays(name string, version int, deleting bool) event.Change {
+	parent, child, _ := strings.Cut(name, "-")
+	r := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}}
+	r.Spec.InferenceRule = rolev1alpha1.InferenceRule{ParentRole: parent, ChildRole: child}
+	if version > 1 {
+		r.Spec.InferenceRule.ParentRole = "other"
+	}
+	if deleting {
+		r.DeletionTimestamp = now()
+	}
+	return says(kinds.ImpliedRoles(), name, version, r)
+}
+
+func now() *metav1.Time {
+	now := metav1.Now()
+	return &now
+}
+
+func bindingSays(name string, version int, deleting bool, users ...string) event.Change {
+	b := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "a"},
+	}
+	for _, user := range users {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: user})
+	}
+	if deleting {
+		b.DeletionTimestamp = now()
+	}
+	return says(kinds.RoleBindings(), name, version, b)
+}
+
+// confirmed asks whether the role c may be given by sources as they were when that was planned, and what was
+// asked of the API server.
+func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, errs error) {
+	n, rules := w.memory.of("ns"), w.state.RuleSet("ns")
+	n.begin(rules)
+	var plans []infer.Plan
+	var actions []infer.Action
+	for _, source := range sources {
+		action := infer.Action{Verb: infer.Create, Source: source.Name, Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "c"}, Subjects: source.Subjects}
+		plans, actions = append(plans, infer.Plan{Name: source.Name, Source: source}), append(actions, action)
+	}
+	confirmer := (&applier{state: w.state, view: w.view, kube: a}).confirmer(w.t.Context(), n, plans, actions)
+	for _, action := range actions {
+		errs = errors.Join(errs, confirmer.confirm(w.t.Context(), action))
+	}
+	slices.Sort(a.calls)
+	return strings.Join(a.calls, ", "), errs
+}
+
+// TestWhatGivesIsConfirmedAndNothingElse gives a role by a-b and b-c; x-y has nothing to do with that.
+func TestWhatGivesIsConfirmedAndNothingElse(t *testing.T) {
 	for name, c := range map[string]struct {
-		source *infer.Binding
+		change func(w *tracked, a *truth)
 		want   error
+		calls  string
 	}{
-		"as it is":      {w.state.Binding("ns", "B"), nil},
-		"as was forged": {forged, reconcile.ErrStale},
+		"as it is": {func(*tracked, *truth) {}, nil, "get B, get a-b, get b-c"},
+		"another rule is not as the bus says": {
+			func(_ *tracked, a *truth) { delete(a.is, ruleSays("x-y", 1, false).Key) }, nil, "get B, get a-b, get b-c",
+		},
+		"a rule is none": {
+			func(_ *tracked, a *truth) { delete(a.is, ruleSays("b-c", 1, false).Key) }, reconcile.ErrStale, "get a-b, get b-c, refresh b-c",
+		},
+		"a rule says something else": {
+			func(_ *tracked, a *truth) { a.put(ruleSays("a-b", 2, false)) }, reconcile.ErrStale, "get a-b, get b-c, refresh a-b",
+		},
+		"a rule is being deleted": {
+			func(_ *tracked, a *truth) { a.put(ruleSays("a-b", 1, true)) }, reconcile.ErrStale, "get a-b, get b-c, refresh a-b",
+		},
+		"the binding was forged, and the view holds the true one by now": {
+			func(w *tracked, a *truth) {
+				a.put(bindingSays("B", 2, false, "v"))
+				w.apply(bindingSays("B", 2, false, "v"))
+			},
+			reconcile.ErrStale, "get B, get a-b, get b-c, refresh B",
+		},
+		"the binding is being deleted": {
+			func(_ *tracked, a *truth) { a.put(bindingSays("B", 2, true, "u")) }, reconcile.ErrStale, "get B, get a-b, get b-c, refresh B",
+		},
+		"the binding is none": {
+			func(_ *tracked, a *truth) { delete(a.is, bindingSays("B", 1, false).Key) }, reconcile.ErrStale, "get B, get a-b, get b-c, refresh B",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			action := infer.Action{Verb: infer.Create, Name: "B-b", Source: "B", Subjects: c.source.Subjects}
-			n := newMemory(w.state).of("ns")
-			rules, _ := w.state.RuleSet("ns")
-			n.begin(rules)
-			plans := []infer.Plan{{Name: "B", Source: c.source, Actions: []infer.Action{action}}}
-			if err := a.confirmer(t.Context(), n, plans, plans[0].Actions).confirm(t.Context(), action); !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
+			w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+			for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false), ruleSays("x-y", 1, false), bindingSays("B", 1, false, "u")} {
+				w.apply(c)
+				a.put(c)
+			}
+			planned := w.state.Binding("ns", "B")
+			c.change(w, a)
+			if calls, err := w.confirmed(a, planned); !errors.Is(err, c.want) || calls != c.calls {
+				t.Errorf("%v by %s, want %v by %s", err, calls, c.want, c.calls)
 			}
 		})
+	}
+}
+
+func (a *truth) put(c event.Change) { a.is[c.Key] = c }
+
+// TestManySourcesAreListed gives a role by many bindings of few, and by few of many. One has changed since it was listed.
+func TestManySourcesAreListed(t *testing.T) {
+	for name, c := range map[string]struct {
+		sources, bindings int
+		want              string
+	}{
+		"few":            {few, few, fmt.Sprintf("get %d, list 0", few+2)},
+		"many of all":    {few + 1, few + 1, "get 3, list 1"},
+		"less than many": {few + 1, listed * (few + 1), fmt.Sprintf("get %d, list 0", few+3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+			for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false)} {
+				w.apply(c)
+				a.put(c)
+			}
+			var sources []*infer.Binding
+			for i := range c.bindings {
+				name := fmt.Sprint("B", i)
+				w.apply(bindingSays(name, 1, false, "u"))
+				if a.put(bindingSays(name, 1, false, "u")); i < c.sources {
+					sources = append(sources, w.state.Binding("ns", name))
+				}
+			}
+			a.was = maps.Clone(a.is)
+			delete(a.was, bindingSays("B0", 1, false).Key)
+			calls, err := w.confirmed(a, sources...)
+			if got := fmt.Sprintf("get %d, list %d", strings.Count(calls, "get"), strings.Count(calls, "list")); err != nil || got != c.want {
+				t.Errorf("%v by %s, want %s", err, got, c.want)
+			}
+		})
+	}
+}
+
+// manySources are so many that to list them costs less than to read them, as the API server has them, too.
+func manySources(t *testing.T) (*tracked, *truth, []*infer.Binding) {
+	t.Helper()
+	w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+	for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false)} {
+		w.apply(c)
+		a.put(c)
+	}
+	var sources []*infer.Binding
+	for i := range 2 * few {
+		c := bindingSays(fmt.Sprint("B", i), 1, false, "u")
+		w.apply(c)
+		a.put(c)
+		sources = append(sources, w.state.Binding("ns", c.Key.Name))
+	}
+	a.was = maps.Clone(a.is)
+	return w, a, sources
+}
+
+// TestWhatAPassLeavesNeedsNoListOfItsOwn has two passes do what one began, and another what came later.
+func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
+	w, a, sources := manySources(t)
+	for i, pass := range []struct {
+		ending ending
+		lists  int
+	}{{ending{unfinished: true}, 1}, {ending{unfinished: true}, 1}, {ending{finished: true}, 1}, {ending{finished: true}, 2}} {
+		calls, err := w.confirmed(a, sources[i:]...)
+		if got := strings.Count(calls, "list"); err != nil || got != pass.lists {
+			t.Errorf("after pass %d there were %d lists, want %d: %v", i, got, pass.lists, err)
+		}
+		w.memory.of("ns").end(pass.ending)
+	}
+}
+
+// A source that is gone by the word of the API server is not confirmed by how it was listed before, if the bus tells
+// of it anew.
+func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
+	w, a, sources := manySources(t)
+	n := w.memory.of("ns")
+	n.take()
+	if _, err := w.confirmed(a, sources...); err != nil {
+		t.Fatal(err)
+	}
+	n.end(ending{unfinished: true})
+	again := bindingSays("B7", 2, false, "u")
+	delete(a.is, again.Key)
+	w.apply(again)
+	n.take()
+	if _, err := w.confirmed(a, w.state.Binding("ns", "B7")); err == nil {
+		t.Error("it is confirmed by how it was listed before it went")
 	}
 }

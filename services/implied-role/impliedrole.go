@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
-	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/query"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
@@ -55,7 +54,11 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	s, v := state.New(parts.View, cfg.Cluster, cfg.Policy), parts.View
 	memory, watchCache := newMemory(s), query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
 	r := &reconciler{
-		state: s, memory: memory, status: parts.Status, since: w.since, log: rt.Log, writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
+		state: s, memory: memory,
+		statuses: &statusReconciler{
+			state: s, memory: memory, writer: parts.Status, since: w.since, log: rt.Log,
+			writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
+		},
 		applier: &applier{
 			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
 			guard: w.cover,
@@ -65,7 +68,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 		roles, _ := projection.ParseRoles(cfg.ProjectRoles)
 		r.projection = projection.New(projection.Config{
 			OpenFGA: parts.OpenFGA, Store: cfg.ProjectStore, Roles: roles, Log: rt.Log,
-			Rules: func(namespace string) *infer.RuleSet { ruleSet, _ := s.RuleSet(namespace); return ruleSet },
+			Rules: s.RuleSet,
 		})
 	}
 	v.OnChange(memory.Changed)

@@ -7,12 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/guard"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
@@ -30,9 +33,8 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
 	b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard)
 	running.Stop()
-	if err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), guard.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.takeGuardAway()
+	testbed.Eventually(t, soon, func() error { return b.triesRule("x>y") }) // The API server has learned that there is nobody to ask.
 	b.do("x>y")
 	b.rule(ruleName("c>d"), role("c"), role("z"), false)
 	client := b.client(b.serveGuard())
@@ -55,4 +57,53 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
 	b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard)
 	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
+}
+
+// TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged writes rules before anybody notices that.
+func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.do("early>rule")
+	b.serveGuard()
+	b.condition("early>rule", rolev1alpha1.Judged, infer.NotJudged) // By now everybody is judged.
+	b.do("a>b c>d")
+	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
+	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
+	var unjudged string
+	testbed.Eventually(t, soon, func() error {
+		unjudged += "x"
+		b.takeGuardAway()
+		b.rule(ruleName("c>d"), role("c"), role("z-"+unjudged), false)
+		b.do(unjudged + ">y")
+		_, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), guard.Name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the guard is back before all is written: %v", err)
+		}
+		return nil
+	})
+	b.condition(unjudged+">y", rolev1alpha1.Synced, infer.Synced) // It is told of, and not yet that it was judged.
+	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
+	b.condition("c>d", rolev1alpha1.Judged, infer.NotJudged)
+	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
+	b.Settled()
+	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
+}
+
+// takeGuardAway is the way round the guard.
+func (b *bed) takeGuardAway() {
+	b.T.Helper()
+	err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(b.T.Context(), guard.Name, metav1.DeleteOptions{})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// triesRule writes a rule that is not kept.
+func (b *bed) triesRule(rule string) error {
+	parent, child, _ := strings.Cut(rule, ">")
+	_, err := b.rules().Create(b.T.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rolev1alpha1.GroupVersion.String(), "kind": kinds.ImpliedRoles().Kind, "metadata": map[string]any{"name": "tried"},
+		"spec": map[string]any{"inference_rule": map[string]any{"parent_role": parent, "child_role": child}},
+	}}, metav1.CreateOptions{DryRun: dry()})
+	return err
 }

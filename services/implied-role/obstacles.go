@@ -34,12 +34,14 @@ type namespace struct {
 	obstacles map[string][]infer.Obstacle
 	// waiting is which source would have the names that others have.
 	waiting map[string]string
+	// listed is what passes read together when one does what another left; only they touch it.
+	listed listing
 	// foreign bindings claim to be generated; the value is the UID of the one that was told of.
 	foreign map[string]string
 	// busy means that what statuses tell may change at any moment, due that they are then to be written.
 	busy, due bool
-	// rest is until when statuses are not written.
-	rest time.Time
+	// pace is when statuses are written.
+	pace pace
 	// finished is when everything was last as it must be.
 	finished time.Time
 }
@@ -97,6 +99,9 @@ func (n *namespace) begin(ruleSet *infer.RuleSet) (before *infer.RuleSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, n.ruleSet, n.busy = n.ruleSet, ruleSet, true
+	if !ruleSet.Same(before) {
+		n.pace.change(time.Now())
+	}
 	return before
 }
 
@@ -113,28 +118,25 @@ func (n *namespace) end(e ending) (statuses bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.busy, n.due = e.unfinished, n.due || e.news; e.finished {
-		n.finished = time.Now()
+		n.finished, n.listed = time.Now(), listing{}
 	}
 	statuses, n.due = n.due && !n.busy, n.due && n.busy
 	return statuses
 }
 
-// told notes that statuses were written for so long. They rest for as long, within bounds: whoever
-// changes much, rule by rule, is told what it comes to, not of each.
+// told notes that statuses were written for so long.
 func (n *namespace) told(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.rest = time.Now().Add(min(took, maxRest))
+	n.pace.told(time.Now(), took)
 }
 
-// resting is for how long statuses are still not to be written.
-func (n *namespace) resting() time.Duration {
+// wait is for how long statuses are still not to be written.
+func (n *namespace) wait() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return time.Until(n.rest)
+	return n.pace.wait(time.Now())
 }
-
-const maxRest = 5 * time.Second
 
 // list is the obstacles of all sources in order, one of each kind between two roles: there may
 // be one for every binding. While that may change, or if other rules have come, it is not known,

@@ -37,11 +37,12 @@ func (b *bed) patch(name, patch string) {
 
 func (b *bed) get(name string) *rbacv1.RoleBinding {
 	b.T.Helper()
-	i := slices.IndexFunc(b.allBindings(), func(x *rbacv1.RoleBinding) bool { return x.Name == name })
+	all := b.allBindings()
+	i := slices.IndexFunc(all, func(x *rbacv1.RoleBinding) bool { return x.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return b.allBindings()[i]
+	return all[i]
 }
 
 func TestX1WhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {

@@ -3,64 +3,28 @@ package impliedrole
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
-	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
-	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// Key is what is reconciled as one: the RoleBindings of a namespace, or the statuses of its
-// rules. Namespaces do not wait for each other, however much there is to do in one.
-type Key struct {
-	Namespace string
-	Statuses  bool
-}
-
-// String is for logs.
-func (k Key) String() string {
-	if k.Statuses {
-		return "statuses in namespace " + k.Namespace
-	}
-	return "namespace " + k.Namespace
-}
-
-// Priorities of keys: statuses do not hold up what somebody must lose.
-const (
-	bindingsFirst = 0
-	statusesLast  = -1
-)
-
-// statusWriter is what is needed to tell people.
-type statusWriter interface {
-	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
-	Note(ctx context.Context, about event.Change, notes ...condition.Note)
-}
-
 // reconciler brings generated RoleBindings and the statuses of rules to what follows from the
 // objects in the view.
 type reconciler struct {
-	state   *state.State
-	memory  *memory
-	applier *applier
-	status  statusWriter
-	// since is since when everybody is judged who writes rules; zero if nobody is.
-	since func() (time.Time, error)
-	// writers has room for the statuses that are written at a time.
-	writers chan struct{}
+	state    *state.State
+	memory   *memory
+	applier  *applier
+	statuses *statusReconciler
 	// projection is nil unless rules are to be in OpenFGA, too.
 	projection *projection.Projection
-	log        *slog.Logger
 }
 
 // Keys implements [consume.Reconciler].
@@ -108,7 +72,7 @@ func (r *reconciler) Observe(context.Context) ([]Key, error) {
 // Reconcile implements [consume.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
 	if p.Key.Statuses {
-		return reconcile.Retry(p.Key, func() error { return r.reconcileStatuses(ctx, p) })
+		return reconcile.Retry(p.Key, func() error { return r.statuses.reconcile(ctx, p) })
 	}
 	if p.Resync {
 		r.memory.of(p.Key.Namespace).everything()
@@ -123,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error 
 // Whatever is not done stays to be done, even after a panic.
 func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.of(p.Key.Namespace)
-	ruleSet, rules := r.state.RuleSet(namespace)
+	ruleSet := r.state.RuleSet(namespace)
 	todo, before := n.take(), n.begin(ruleSet)
 	end := ending{news: p.Resync || !ruleSet.Same(before)}
 	defer func() {
@@ -134,8 +98,7 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 	}()
 	planned := r.plan(n, ruleSet, before, &todo)
 	done := r.applier.apply(ctx, p, n, planned.plans, func() bool {
-		now, _ := r.state.RuleSet(namespace)
-		return n.pending() || !now.Same(ruleSet)
+		return n.pending() || !r.state.RuleSet(namespace).Same(ruleSet)
 	})
 	end.news = r.conclude(ctx, p, planned, todo, done) || end.news
 	end.unfinished = done.stale || done.interrupted
@@ -149,7 +112,7 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 		return nil
 	case len(done.forbidden) > 0:
 		p.Later(errors.Join(slices.Collect(maps.Values(done.forbidden))...))
-	case len(rules) == 0 && r.state.Empty(namespace):
+	case len(ruleSet.Rules()) == 0 && r.state.BindingCount(namespace) == 0:
 		r.memory.forget(namespace)
 	}
 	end.finished = true
@@ -216,12 +179,12 @@ func (r *reconciler) conclude(ctx context.Context, p *consume.Pass[Key], made pl
 		slices.SortFunc(obstacles, infer.Obstacle.Compare)
 		taken, changed := n.meet(plan.Name, obstacles)
 		news = news || changed
-		r.warn(ctx, p.Key.Namespace, plan.Name, taken, &warnings)
+		r.statuses.warn(ctx, p.Key.Namespace, plan.Name, taken, &warnings)
 		if _, left := done.undone[plan.Name]; !left {
 			if done.forbidden[plan.Name] == nil {
 				delete(todo.sources, plan.Name)
 			}
-			r.report(p, made.ruleSet, plan.Name, obstacles, done.writes[plan.Name])
+			r.statuses.report(p, made.ruleSet, plan.Name, obstacles, done.writes[plan.Name])
 		}
 	}
 	for key := range todo.gone {
@@ -229,7 +192,7 @@ func (r *reconciler) conclude(ctx context.Context, p *consume.Pass[Key], made pl
 			if done.forbidden[key.Name] == nil {
 				delete(todo.gone, key)
 			}
-			r.reportGone(p, key, done.obstacles[key.Name])
+			r.statuses.reportGone(p, key, done.obstacles[key.Name])
 		}
 	}
 	return news

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,18 +37,44 @@ func (g grants) add(r infer.Role, subjects []rbacv1.Subject) {
 	}
 }
 
-// wanted is who must have what by the rules and explicit bindings that there are.
-func (b *bed) wanted() grants {
+// world is the rules and explicit bindings that there are.
+func (b *bed) world() infer.Namespace {
 	b.T.Helper()
 	ns := infer.Namespace{Name: b.namespace, Bindings: b.read(b.allBindings())}
+	ns.Bindings = slices.DeleteFunc(ns.Bindings, func(x *infer.Binding) bool { return x.Generated() || x.Deleting })
 	for _, r := range b.allRules() {
 		ns.Rules = append(ns.Rules, ruleOf(r))
 	}
+	return ns
+}
+
+// untouched is what two worlds have in common.
+func untouched(one, other infer.Namespace) infer.Namespace {
+	both := infer.Namespace{Name: one.Name}
+	for _, b := range one.Bindings {
+		i := slices.IndexFunc(other.Bindings, func(x *infer.Binding) bool { return x.UID == b.UID && x.Role == b.Role })
+		if i < 0 {
+			continue
+		}
+		kept := *b
+		kept.Subjects = slices.DeleteFunc(slices.Clone(b.Subjects), func(s rbacv1.Subject) bool { return !slices.Contains(other.Bindings[i].Subjects, s) })
+		both.Bindings = append(both.Bindings, &kept)
+	}
+	for _, r := range one.Rules {
+		if slices.ContainsFunc(other.Rules, func(x infer.Rule) bool {
+			return x.Name == r.Name && x.Created.Equal(r.Created) && x.Parent == r.Parent && x.Child == r.Child
+		}) {
+			both.Rules = append(both.Rules, r)
+		}
+	}
+	return both
+}
+
+// wanted is who must have what by the rules and explicit bindings of a world.
+func wanted(ns infer.Namespace) grants {
 	all := grants{}
 	for _, binding := range ns.Bindings {
-		if !binding.Generated() && !binding.Deleting {
-			all.add(binding.Role, binding.Subjects)
-		}
+		all.add(binding.Role, binding.Subjects)
 	}
 	for _, w := range infer.Infer(ns, infer.DefaultPolicy()).Desired {
 		all.add(w.Child, w.Source.Subjects)
@@ -63,6 +90,8 @@ type recorder struct {
 	counts   map[grant]int
 	// lost tells of each grant that vanished, however shortly, when it was.
 	lost map[grant]string
+	// watched counts the grants that had to be there for a whole window.
+	watched int
 }
 
 func (b *bed) recorder() *recorder {
@@ -126,8 +155,11 @@ func (w *recorder) see(e watch.Event) {
 // window is a time in which things happen.
 type window struct {
 	*recorder
-	// always are the grants that were wanted, and there, from the beginning.
-	always grants
+	// steady are the rules and explicit bindings that nobody touched so far: what follows from
+	// them must be there whatever of the rest the service heard first.
+	steady infer.Namespace
+	// there are the grants from the beginning, but those that people took themselves.
+	there grants
 }
 
 // open begins a window: what was lost before is forgotten.
@@ -137,9 +169,11 @@ func (w *recorder) open() *window {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost = map[grant]string{}
-	always := w.wanted()
-	maps.DeleteFunc(always, func(g grant, _ struct{}) bool { return w.counts[g] == 0 })
-	return &window{w, always}
+	there := grants{}
+	for g := range w.counts {
+		there[g] = struct{}{}
+	}
+	return &window{w, w.world(), there}
 }
 
 // caughtUp waits until the recorder has seen everything so far.
@@ -163,39 +197,35 @@ func (w *recorder) caughtUp() {
 	})
 }
 
-// step does something, after which only what is still wanted must have been there always.
-// What people themselves take away with a binding, and garbage collection with what it
-// owns, is none of the service's doing.
+// step does something. What people themselves take away with a generated binding is none of the
+// service's doing.
 func (w *window) step(binding string, do func()) {
 	w.T.Helper()
-	before := w.get(binding)
-	taken := grants{}
-	if before != nil {
-		taken.add(roleOf(before), before.Subjects)
-		for _, g := range w.read(w.allBindings()) {
-			if g.Source == binding {
-				taken.add(g.Role, g.Subjects)
-			}
+	if before := w.get(binding); before != nil && read(w.T, before).Generated() {
+		for _, s := range before.Subjects {
+			delete(w.there, grant{roleOf(before), s})
 		}
 	}
 	do()
-	after := w.get(binding)
-	deleted := before != nil && (after == nil || after.UID != before.UID)
-	wanted := w.wanted()
-	maps.DeleteFunc(w.always, func(g grant, _ struct{}) bool {
-		_, still := wanted[g]
-		_, excused := taken[g]
-		return !still || excused && (deleted || before != nil && g.role == roleOf(before))
-	})
+	w.steady = untouched(w.steady, w.world())
 }
 
-// close complains of grants that were wanted all the time and were not there for a moment.
+// close complains of grants that nobody touched and that were not there for a moment.
 func (w *window) close() {
+	w.T.Helper()
+	always := wanted(w.steady)
+	maps.DeleteFunc(always, func(g grant, _ struct{}) bool { _, ok := w.there[g]; return !ok })
+	w.watched += len(always)
+	w.kept(always)
+}
+
+// kept complains of grants that were not there for a moment.
+func (w *recorder) kept(always grants) {
 	w.T.Helper()
 	w.caughtUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for g := range w.always {
+	for g := range always {
 		if how, ok := w.lost[g]; ok {
 			w.T.Errorf("%s %s lacked %s for a moment: %s", g.subject.Kind, g.subject.Name, g.role, how)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -31,28 +32,44 @@ const (
 	// maxChildren bounds the list of child roles in a status: a rule has the status of all that
 	// follows from it, and is written anew whenever that changes.
 	maxChildren = 100
-	// aFew is how many statuses may be written again and again.
-	aFew = 50
 	// untilInForce is how soon again it is looked whether the webhooks are in force.
 	untilInForce = time.Second
 	// maxCause bounds what is told of an error.
 	maxCause = 1024
 )
 
-// reconcileStatuses makes the status of every rule what it must be, unless bindings are being
+// statusWriter is what is needed to tell people.
+type statusWriter interface {
+	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
+	Note(ctx context.Context, about event.Change, notes ...condition.Note)
+}
+
+// statusReconciler brings the statuses of rules in step, and tells what became of bindings.
+type statusReconciler struct {
+	state  *state.State
+	memory *memory
+	writer statusWriter
+	// since is since when everybody is judged who writes rules, up to now if it is to look; zero if nobody is.
+	since func(ctx context.Context, look bool) (time.Time, error)
+	// writers has room for the statuses that are written at a time.
+	writers chan struct{}
+	log     *slog.Logger
+}
+
+// reconcile makes the status of every rule what it must be, unless bindings are being
 // made: then whoever makes them asks for statuses in the end. It gives way to all else.
-func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]) error {
+func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.known(p.Key.Namespace)
 	if n == nil {
 		return nil
 	}
-	ruleSet, rules := r.state.RuleSet(namespace)
-	obstacles, known := n.list(ruleSet)
-	if !known {
+	if wait := n.wait(); wait > 0 {
+		p.Again(wait)
 		return nil
 	}
-	if rest := n.resting(); rest > 0 {
-		p.Again(rest)
+	ruleSet, rules := r.state.RuleSetAndRules(namespace)
+	obstacles, known := n.list(ruleSet)
+	if !known {
 		return nil
 	}
 	var (
@@ -60,7 +77,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		parent   infer.Role
 		children childList
 	)
-	since, unknown := r.since()
+	since, unknown := r.since(ctx, slices.ContainsFunc(rules, unjudged)) // Now that it is known what was written.
 	if unknown != nil {
 		p.Again(untilInForce)
 	}
@@ -70,7 +87,7 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 		}
 		return []condition.Condition{infer.Judged(rule.Value, since)}
 	}
-	started, written := time.Now(), 0
+	started, warnings := time.Now(), maxWarnings
 	in, evaluated, errs := infer.StatusInput{Exists: r.state.Exists(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
 	for _, i := range byParent(evaluated) {
 		status := ruleSet.RuleStatus(evaluated[i], in)
@@ -86,23 +103,29 @@ func (r *reconciler) reconcileStatuses(ctx context.Context, p *consume.Pass[Key]
 			p.Enqueue(statusesLast, p.Key)
 			break
 		}
-		written++
+		if warnings -= len(write.Notes); warnings < 0 {
+			write.Notes = nil
+		}
 		r.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-r.writers }()
-			_, errs[i] = r.status.Write(ctx, p, write)
+			_, errs[i] = r.writer.Write(ctx, p, write)
 		})
 	}
 	group.Wait()
-	if written > aFew {
-		n.told(time.Since(started))
-	}
+	n.told(time.Since(started))
 	return r.refused(ctx, p, rules, errs)
+}
+
+// unjudged reports whether it is still to be said of a rule, as it is, whether who wrote it was judged.
+func unjudged(rule state.Rule) bool {
+	said := meta.FindStatusCondition(rule.Value.Status.Conditions, rolev1alpha1.Judged)
+	return said == nil || said.ObservedGeneration != rule.Value.Generation
 }
 
 // refused joins errors that waiting may cure. A refusal is the fault of one rule, and concerns no
 // other: it is noted, and the status is tried again at a resync, or sooner for want of a right.
-func (r *reconciler) refused(ctx context.Context, p *consume.Pass[Key], rules []state.Rule, errs []error) error {
+func (r *statusReconciler) refused(ctx context.Context, p *consume.Pass[Key], rules []state.Rule, errs []error) error {
 	for i, err := range errs {
 		forbidden := errors.Is(err, kube.ErrForbidden)
 		if err == nil || !forbidden && fault.IsUnavailable(err) || errors.Is(err, reconcile.ErrStale) {
@@ -158,7 +181,7 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 	has.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now())
 	status := controller.Status{
 		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Same: equality.Semantic.DeepEqual(fields, has),
-		Outcome: eventv1.Outcome_OUTCOME_APPLIED,
+		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Notes: notesOf(has.Conditions, fields.Conditions),
 	}
 	switch {
 	case !s.Accepted.Holds():
@@ -169,13 +192,26 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 	return status
 }
 
+// notesOf are the Events that a status is worth beside the one before: that the rule has come to have a
+// fault which whoever wrote it is to mend. A cycle that becomes another is still one.
+func notesOf(before, after []metav1.Condition) (notes []condition.Note) {
+	for _, c := range after {
+		was := meta.FindStatusCondition(before, c.Type)
+		if (was == nil || was.Reason != c.Reason) && slices.Contains([]string{infer.InCycle, infer.ProhibitedRole, infer.TooManyBindings}, c.Reason) &&
+			c.Type != rolev1alpha1.Ready { // Which says what others do.
+			notes = append(notes, condition.Note{Warning: true, Reason: c.Reason, Message: c.Message})
+		}
+	}
+	return notes
+}
+
 // maxWarnings bounds the Events of one pass: whoever makes many bindings that stand in the
 // way must not hold up the rest. Statuses tell of the others.
 const maxWarnings = 50
 
 // warn tells people of bindings that are not what they seem: those that have names which would
 // be those of what follows from a source, and a source that claims to be generated, or has the name.
-func (r *reconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
+func (r *statusReconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
 	for _, name := range taken {
 		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
 			Warning: true, Reason: infer.NameConflict,
@@ -202,17 +238,17 @@ func (r *reconciler) warn(ctx context.Context, namespace, source string, taken [
 	}
 }
 
-func (r *reconciler) warnOf(ctx context.Context, key event.Key, left *int, note condition.Note) {
+func (r *statusReconciler) warnOf(ctx context.Context, key event.Key, left *int, note condition.Note) {
 	b, live := r.state.Bindings.Get(key)
 	if *left--; !live || *left < 0 {
 		return
 	}
 	r.log.WarnContext(ctx, "a foreign RoleBinding stands in the way", slog.String("object", key.String()), slog.String("reason", note.Reason))
-	r.status.Note(ctx, b.Change, note)
+	r.writer.Note(ctx, b.Change, note)
 }
 
 // report tells what became of a source, if rules concern it.
-func (r *reconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
+func (r *statusReconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
 	b, live := r.state.Bindings.Last(r.state.BindingKey(p.Key.Namespace, source))
 	if !live || writes == 0 && len(ruleSet.Direct(b.Value.Role)) == 0 {
 		return
@@ -221,7 +257,7 @@ func (r *reconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source
 }
 
 // reportGone tells what became of an object that has been deleted.
-func (r *reconciler) reportGone(p *consume.Pass[Key], key event.Key, obstacles []infer.Obstacle) {
+func (r *statusReconciler) reportGone(p *consume.Pass[Key], key event.Key, obstacles []infer.Obstacle) {
 	if b, gone := r.state.Bindings.Tombstone(key); gone {
 		reportAs(p, b.Change, obstacles)
 	} else if rule, gone := r.state.Rules.Tombstone(key); gone {

@@ -41,3 +41,52 @@ func TestAStatusListsSomeChildrenAndTellsOfTheOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEventTellsThatARuleHasComeToHaveAFault tells of one rule again and again.
+func TestAnEventTellsThatARuleHasComeToHaveAFault(t *testing.T) {
+	rule := &rolev1alpha1.ImpliedRoles{}
+	accepted := condition.New(rolev1alpha1.Accepted, true, infer.Accepted, "")
+	fine := infer.Status{
+		Accepted: accepted, Acyclic: condition.New(rolev1alpha1.Acyclic, true, infer.NoCycle, ""), Synced: condition.New(rolev1alpha1.Synced, true, infer.Synced, ""),
+	}
+	with := func(c condition.Condition) infer.Status {
+		s := fine
+		for _, of := range []*condition.Condition{&s.Accepted, &s.Acyclic, &s.Synced} {
+			if of.Type == c.Type {
+				*of = c
+			}
+		}
+		return s
+	}
+	for i, step := range []struct {
+		status infer.Status
+		want   string
+	}{
+		{fine, ""},
+		{with(condition.New(rolev1alpha1.Acyclic, false, infer.InCycle, "a -> b -> a")), "InCycle: a -> b -> a"},
+		{with(condition.New(rolev1alpha1.Acyclic, false, infer.InCycle, "a -> b -> c -> a")), ""},
+		{fine, ""},
+		{with(condition.New(rolev1alpha1.Acyclic, false, infer.InCycle, "again")), "InCycle: again"},
+		{with(condition.New(rolev1alpha1.Accepted, false, infer.ProhibitedRole, "no")), "ProhibitedRole: no"},
+		{with(condition.New(rolev1alpha1.Synced, false, infer.TooManyBindings, "many")), "TooManyBindings: many"},
+		{with(condition.New(rolev1alpha1.Synced, false, infer.TooManyBindings, "more")), ""},
+		{with(condition.New(rolev1alpha1.Synced, false, infer.Pending, "soon")), ""},
+	} {
+		write := statusOf(state.Rule{Value: rule}, step.status, childList{})
+		got := ""
+		for _, note := range write.Notes {
+			got += note.Reason + ": " + note.Message
+			if !note.Warning {
+				t.Errorf("%s is no warning", note.Reason)
+			}
+		}
+		if got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+		fields, ok := write.Fields.(rolev1alpha1.ImpliedRolesStatus)
+		if !ok {
+			t.Fatalf("fields are %T", write.Fields)
+		}
+		rule.Status = fields
+	}
+}

@@ -134,7 +134,7 @@ func (w *window) happen() {
 // TestW2WhateverHappensWhatFollowsIsThere does random things while calls fail, messages
 // come again, and the service, the bus and its memory go away: in the end, and whenever
 // it is calm, what is generated is what follows, a further look writes nothing, and
-// nobody lacked for a moment what they were to have all the time.
+// nobody lacked for a moment what follows from what nobody touched.
 func TestW2WhateverHappensWhatFollowsIsThere(t *testing.T) {
 	b := newBed(t)
 	m := b.Reflector()
@@ -143,6 +143,8 @@ func TestW2WhateverHappensWhatFollowsIsThere(t *testing.T) {
 		c.Embed.Kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return nuisance{next, &percent, &failed} })
 	}
 	r := b.serveWith(nuisances)
+	b.do("steady>b S=steady{s,group:s}") // Nobody touches these.
+	b.becomes("S:b{s,Group//s}")
 	recorder := b.recorder()
 	pace := time.NewTicker(torturePace)
 	defer pace.Stop()
@@ -175,13 +177,18 @@ func TestW2WhateverHappensWhatFollowsIsThere(t *testing.T) {
 			w.happen()
 		}
 		percent.Store(5)
-		testbed.Eventually(t, 3*soon, b.consistent)
+		testbed.Eventually(t, 6*soon, b.consistent)
 		w.close()
 	}
 	percent.Store(0)
+	b.CaughtUp(topology.ImpliedRole)
 	b.Settled()
 	if err := b.consistent(); err != nil {
 		t.Error(err)
+	}
+	t.Logf("%d calls failed, %d grants had to be there for a whole window", failed.Load(), recorder.watched)
+	if recorder.watched < 2*windows {
+		t.Errorf("only %d grants had to be there for a whole window", recorder.watched)
 	}
 	if failed.Load() < 50 {
 		t.Errorf("only %d calls failed", failed.Load())

@@ -60,10 +60,16 @@ func (w *webhooks) cover(ctx context.Context, namespace string) error {
 	return fault.Unavailable(err)
 }
 
-// since is since when everybody is judged who writes rules; zero if there are none.
-func (w *webhooks) since() (time.Time, error) {
+// since is since when everybody is judged who writes rules, up to now; zero if there are none. Of what was just
+// written it is to look: somebody may have taken the webhooks away a moment before, and nobody was judged.
+func (w *webhooks) since(ctx context.Context, look bool) (time.Time, error) {
 	if w.server == nil {
 		return time.Time{}, nil
+	}
+	if look {
+		if err := w.server.Refresh(ctx); err != nil {
+			return time.Time{}, err
+		}
 	}
 	return w.server.Since()
 }

@@ -102,6 +102,20 @@ func (p *Policy) Union(name string) *Union {
 	return find(p.Unions, name, func(u *Union) string { return u.Name })
 }
 
+// Bound tells which actions some type has, and which of them role bindings grant somewhere.
+func (p *Policy) Bound() (actions, byRole map[string]bool) {
+	actions, byRole = map[string]bool{}, map[string]bool{}
+	for _, t := range p.Types {
+		for _, b := range t.Bindings {
+			actions[b.Action] = true
+			if b.RoleBinding {
+				byRole[b.Action] = true
+			}
+		}
+	}
+	return actions, byRole
+}
+
 // Relation returns the relation of that name, or nil.
 func (t *Type) Relation(name string) *Relation {
 	return find(t.Relations, name, func(r *Relation) string { return r.Name })

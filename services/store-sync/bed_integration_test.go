@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { testbed.Main(m) }
 
 const (
-	soon   = 20 * time.Second
+	soon   = 60 * time.Second
 	calm   = 400 * time.Millisecond
 	coreV1 = "module core\n\ntype user\n\ntype document\n  relations\n    define owner: [user]\n"
 )

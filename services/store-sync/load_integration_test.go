@@ -165,7 +165,9 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 	})
 	b.Settled()
 	// That a store is still there cannot be told from its model: OpenFGA serves those of deleted stores.
-	if got := calls(); got["ReadAuthorizationModels"] != stores || got["ListStores"] != stores || len(got) != 2 || writes() != 0 {
+	got := calls()
+	rounds := got["ReadAuthorizationModels"] / stores // One more when the look after a takeover comes just now.
+	if rounds < 1 || rounds > 2 || got["ReadAuthorizationModels"] != rounds*stores || got["ListStores"] != rounds*stores || len(got) != 2 || writes() != 0 {
 		t.Errorf("calls are %v, and %d writes", got, writes())
 	}
 	for op, n := range b.Kube.CallsByOp() {

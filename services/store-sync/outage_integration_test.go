@@ -106,19 +106,11 @@ func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
 // publish says on the bus how an object is now, as the watcher would.
 func (b *bed) publish(kind kinds.Kind, name string) {
 	b.T.Helper()
-	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		b.T.Fatal(err)
-	}
 	api, err := kube.New(b.Kube.Admin(), "local", "test")
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	epoch, err := api.Epoch(b.T.Context())
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	change, err := kube.Origin{Cluster: "local", Epoch: epoch}.Change(kind, u)
+	change, err := api.Get(b.T.Context(), kind, "", name)
 	if err != nil {
 		b.T.Fatal(err)
 	}

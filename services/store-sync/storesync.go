@@ -52,7 +52,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	syncer := store.New(parts, state, merges, confirmer, rt.Log)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies}, state: state, stores: syncer,
-		outages: controller.NewOutages(rt.Log, syncer.TellOutage),
+		outages: controller.NewOutages(rt.Log, syncer.WriteOutage),
 	}
 	stores := querystore.New(state, merges, policies, parts.OpenFGA, parts.View.Complete)
 	app := controller.App(parts, r,

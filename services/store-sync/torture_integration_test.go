@@ -72,6 +72,7 @@ func TestWhateverHappensOpenFGAEndsAsDeclared(t *testing.T) {
 	r.Stop()
 	r = b.serve()
 	testbed.Eventually(t, 2*soon, b.asDeclared)
+	b.CaughtUp(topology.StoreSync)
 	b.Settled()
 	if err := b.asDeclared(); err != nil {
 		t.Error(err)

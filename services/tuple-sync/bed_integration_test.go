@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { testbed.Main(m) }
 
 const (
-	soon = 20 * time.Second
+	soon = 60 * time.Second
 	calm = 300 * time.Millisecond
 	// docs is a model of documents, folders one of folders too.
 	docs = `model

@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
@@ -51,6 +52,40 @@ func TestWhatAnotherMayStillTakeAwayIsNotSaidToBeThere(t *testing.T) {
 	s.expect("doc:1#viewer@user:1")
 	if got := says(); got != plan.Synced {
 		t.Errorf("in the end the status says %s", got)
+	}
+}
+
+// A replica that was frozen writes after another has seen to it that nobody wants the tuple, and that no record names it.
+func TestAPassThatWasOvertakenTakesBackWhatItWrote(t *testing.T) {
+	s := newFixture(t, one)
+	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
+	overtaken := false
+	s.disturb = func(op string) error {
+		if op != "write" {
+			return nil
+		}
+		s.disturb, overtaken = nil, true
+		store.tuples = nil
+		store.meta.Generation++
+		s.changed(store)
+		frozen := s.process
+		s.restart()
+		s.reconcile()
+		s.wait(s.world)
+		s.reconcile()
+		s.expect()
+		if n := len(store.status.ManagedTuples); n > 0 {
+			t.Errorf("%d tuples are recorded", n)
+		}
+		s.process = frozen
+		s.lost[event.Key{}] = plan.Record{StoreID: "S1", Tuples: []tuple.Tuple{tuple.Parse(one)}} // It remembers.
+		return nil
+	}
+	if _, err := s.process.reconcile(Key{Ledger: ledger.Key{StoreID: "S1"}}, false); err != nil {
+		t.Fatal(err)
+	}
+	if s.expect(); !overtaken || s.writes < 2 {
+		t.Errorf("overtaken: %t; %d writes", overtaken, s.writes)
 	}
 }
 

@@ -80,6 +80,7 @@ func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
 	}
 	f.sometimes.Store(false)
 	testbed.Eventually(t, 3*soon, func() error { return b.asDeclared(ids) })
+	b.CaughtUp(topology.TupleSync)
 	b.Settled()
 	if err := b.asDeclared(ids); err != nil {
 		t.Error(err)
@@ -133,11 +134,12 @@ func (b *bed) happen() {
 	}
 }
 
-// concluded reports whether a status says what became of the tuples. That may take a while after
-// OpenFGA is right: what another replica announced, it may still do.
+// concluded reports whether a status has nothing more to say of tuples. That may take a while after
+// OpenFGA is right: what another replica announced, it may still do. Of an object of which nothing was ever
+// written it says nothing: before store-sync has decided on it, and here is none.
 func concluded(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced)
-	return c != nil && c.Reason != plan.Syncing
+	return c == nil || c.Reason != plan.Syncing && c.Reason != corev1alpha1.BackendUnavailable
 }
 
 // asDeclared compares both stores with what the objects come to.

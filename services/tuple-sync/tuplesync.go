@@ -44,7 +44,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		Writer: &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)},
 	})}
 	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {
-		return r.ledger.TellOutage(ctx, key.Ledger, why)
+		return r.ledger.WriteOutage(ctx, key.Ledger, why)
 	})
 	answers := query.New(query.Config{State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA})
 	app := controller.App(parts, r, answers.Handler())

@@ -41,8 +41,8 @@ func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	b.remove("s3")
 	took := b.leads("second leads")
 	t.Logf("the standby took over in %s", took)
-	if took > 8*time.Second {
-		t.Errorf("took %s, want at most 8 s", took)
+	if took > 20*time.Second { // 8 s on a machine that does nothing else; 30 s if the Lease were left to run out.
+		t.Errorf("took %s", took)
 	}
 	standby.signal(syscall.SIGTERM)
 	if err := standby.Wait(); err != nil {
@@ -76,13 +76,15 @@ func TestALeaderThatSleptThroughItsDepositionOverwritesNothing(t *testing.T) {
 func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
 	b := newBed(t)
 	b.order()
+	began := time.Now()
 	stop := b.run()
 	b.leads("first leads")
+	alone := time.Since(began)
 	b.run()
 	stop()
 	took := b.leads("second leads")
-	t.Logf("handed over in %s", took)
-	if took > 5*time.Second {
+	t.Logf("led alone after %s, handed over in %s", alone, took)
+	if took > alone+4*time.Second { // The Lease takes longer to run out.
 		t.Errorf("took %s, want it at once", took)
 	}
 }
@@ -122,16 +124,18 @@ func TestAStandbyReadsNoObjects(t *testing.T) {
 
 func TestAReplicaThatStartsInItsOwnPlaceNeedNotWait(t *testing.T) {
 	b := newBed(t)
+	began := time.Now()
 	first := b.start("same")
 	b.leads("first life")
+	alone := time.Since(began)
 	first.signal(syscall.SIGKILL)
 	_ = first.Wait()
-	began := time.Now()
+	began = time.Now()
 	b.start("same")
 	b.leads("second life")
 	took := time.Since(began)
-	t.Logf("leads again after %s", took)
-	if took > 6*time.Second {
+	t.Logf("led after %s, leads again after %s", alone, took)
+	if took > alone+4*time.Second {
 		t.Errorf("took %s, want less than the lease", took)
 	}
 }

@@ -53,11 +53,11 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	if err != nil {
 		return service.App{}, fmt.Errorf("client of leases: %w", err)
 	}
-	publisher, doubts := publish.New(rt.JS), reflector.NewDoubts()
+	publisher, rewinds := publish.New(rt.JS), reflector.NewRewinds()
 	stream := reflector.Config{
 		Source: cluster, Publisher: publisher, Cluster: cfg.Cluster, Kinds: kinds, StreamReplicas: cfg.StreamReplicas,
 		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,
-		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Doubts: doubts, Health: &reflector.Health{}, Tracer: rt.Tracer, Propagator: rt.Propagator,
+		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Rewinds: rewinds, Health: &reflector.Health{}, Tracer: rt.Tracer, Propagator: rt.Propagator,
 	}
 	identity := cmp.Or(cfg.Identity, randomIdentity())
 	leader := &election{
@@ -72,7 +72,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		Handlers: []rpc.Handler{answers.Handler()},
 		Ready: []service.Check{
 			{Name: "lease", Err: leader.lease.Err},
-			{Name: "versions", Err: doubts.Err},
+			{Name: "versions", Err: rewinds.Err},
 			{Name: "cluster", Err: stream.Health.Cluster},
 			{Name: "publication", Err: stream.Health.Bus},
 		},

@@ -25,7 +25,7 @@ import (
 // Generous bounds: they end a test that hangs, they measure nothing.
 const (
 	startTimeout = 90 * time.Second
-	stopTimeout  = 10 * time.Second
+	stopTimeout  = time.Minute
 	waitTimeout  = 60 * time.Second
 )
 

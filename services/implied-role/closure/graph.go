@@ -90,12 +90,6 @@ func (g *Graph[N]) close() {
 // Nodes lists all nodes in order.
 func (g *Graph[N]) Nodes() []N { return g.nodes }
 
-// Has reports whether n is in the graph.
-func (g *Graph[N]) Has(n N) bool {
-	_, ok := g.index[n]
-	return ok
-}
-
 // Reaches reports whether a path leads from a to b, which differ.
 func (g *Graph[N]) Reaches(a, b N) bool {
 	i, known := g.index[a]
@@ -144,18 +138,13 @@ func (g *Graph[N]) To(n N) iter.Seq[N] {
 }
 
 // Next lists where single edges lead from n, in order.
-func (g *Graph[N]) Next(n N) []N { return g.neighbours(g.out, n) }
-
-// Before lists where single edges to n come from, in order.
-func (g *Graph[N]) Before(n N) []N { return g.neighbours(g.in, n) }
-
-func (g *Graph[N]) neighbours(a adjacency, n N) []N {
+func (g *Graph[N]) Next(n N) []N {
 	i, ok := g.index[n]
 	if !ok {
 		return nil
 	}
-	list := make([]N, 0, len(a.of(i)))
-	for _, j := range a.of(i) {
+	list := make([]N, 0, len(g.out.of(i)))
+	for _, j := range g.out.of(i) {
 		list = append(list, g.nodes[j])
 	}
 	return list

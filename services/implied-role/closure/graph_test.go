@@ -157,7 +157,7 @@ func TestTheClosureIsThatOfANaiveWalk(t *testing.T) {
 					t.Fatalf("path from %d to %d is %v or %v", from, to, path, g.Path(from, to))
 				}
 				for i := range path[1:] {
-					if !slices.Contains(g.Next(path[i]), path[i+1]) || !slices.Contains(g.Before(path[i+1]), path[i]) {
+					if !slices.Contains(g.Next(path[i]), path[i+1]) {
 						t.Fatalf("path %v takes a step that is no edge", path)
 					}
 				}

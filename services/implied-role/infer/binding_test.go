@@ -143,7 +143,7 @@ func TestForeignBindingsAreNeverTouched(t *testing.T) {
 			}
 		}
 		obstacle := ""
-		for _, change := range o.changes(w.all()) {
+		for _, change := range o.differences(w.all()) {
 			obstacle = change.Obstacle
 		}
 		if obstacle != c.obstacle || c.obstacle == "" && w.generated(true) != "B:b{x}" {
@@ -176,7 +176,7 @@ func TestAGeneratedBindingThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	w.settle()
 	w.bindings[Name("B", role("b"))].DeletionTimestamp = &now
 	o, writes := w.settle(), w.writes
-	if changes := o.changes(w.all()); len(changes) != 1 || changes[0].Obstacle != Pending {
+	if changes := o.differences(w.all()); len(changes) != 1 || changes[0].Obstacle != Pending {
 		t.Errorf("changes %v", changes)
 	}
 	w.do("-a>b")
@@ -266,8 +266,8 @@ func TestWhatHasOurNameAndNoSourceGrantsNothing(t *testing.T) {
 		w.do("a>b B=a{x}")
 		w.settle()
 		left := harm(w)
-		changes := w.infer().changes(w.all())
-		if !slices.ContainsFunc(changes, func(c BindingChange) bool { return c.Name == left && c.Verb == Empty }) {
+		changes := w.infer().differences(w.all())
+		if !slices.ContainsFunc(changes, func(c Difference) bool { return c.Name == left && c.Verb == Empty }) {
 			t.Errorf("%s: it is no drift: %v", name, changes)
 		}
 		if w.settle(); len(w.bindings[left].Subjects) > 0 {
@@ -301,7 +301,7 @@ func TestWhatCannotGoAtOnceGrantsNothing(t *testing.T) {
 		c.harm(ours)
 		w.do(c.change)
 		var changes []string
-		for _, change := range w.infer().changes(w.all()) {
+		for _, change := range w.infer().differences(w.all()) {
 			changes = append(changes, cmp.Or(change.Verb.String(), change.Obstacle))
 		}
 		if got := strings.Join(changes, " "); got != c.changes {

@@ -162,8 +162,8 @@ func (d *Desired) obstacle(observed *Binding, occupant func(string) *Binding) (o
 	return o, o.Reason != ""
 }
 
-// BindingChange is what becomes of one generated binding, or why nothing does.
-type BindingChange struct {
+// Difference is one generated binding that is not as it must be, with the action or the obstacle that its plan has.
+type Difference struct {
 	Name, Source string
 	Role         Role
 	// Verb is 0 if there is an obstacle.
@@ -174,11 +174,11 @@ type BindingChange struct {
 	Subjects []rbacv1.Subject
 }
 
-// Changes lists all that a plan speaks of.
-func (p Plan) Changes() []BindingChange {
-	list := make([]BindingChange, 0, len(p.Actions)+len(p.Obstacles))
+// Differences lists all that a plan speaks of.
+func (p Plan) Differences() []Difference {
+	list := make([]Difference, 0, len(p.Actions)+len(p.Obstacles))
 	for _, a := range p.Actions {
-		c := BindingChange{Name: a.Name, Source: a.Source, Role: a.Child, Verb: a.Verb, Subjects: a.Subjects}
+		c := Difference{Name: a.Name, Source: a.Source, Role: a.Child, Verb: a.Verb, Subjects: a.Subjects}
 		if a.Verb == Delete || a.Verb == Empty {
 			c.Subjects = a.Observed.Subjects
 		}
@@ -188,7 +188,7 @@ func (p Plan) Changes() []BindingChange {
 		if o.Reason == Pending && slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Name == o.Name }) {
 			continue // It is made as it must be, and goes then.
 		}
-		list = append(list, BindingChange{Name: o.Name, Source: p.Name, Role: o.Child, Obstacle: o.Reason, Subjects: p.Source.Subjects})
+		list = append(list, Difference{Name: o.Name, Source: p.Name, Role: o.Child, Obstacle: o.Reason, Subjects: p.Source.Subjects})
 	}
 	return list
 }

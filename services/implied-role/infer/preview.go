@@ -15,7 +15,7 @@ type Change struct{ Before, After *Binding }
 type Delta struct {
 	// Bindings are generated ones that would be created, updated or deleted, by name. An
 	// obstacle means that one would not be made.
-	Bindings []BindingChange
+	Bindings []Difference
 	// Verbs is how many there are of each kind, listed or not; 0 is those with an obstacle.
 	Verbs map[Verb]int
 	// Rows are the roles that would imply others than they do, in order.
@@ -125,14 +125,14 @@ func without(all, some []Role) []Role {
 // bindings lists and counts what would be done, without holding more than a few of all at a time.
 func (c Comparison) bindings(d *Delta) {
 	trim := func() {
-		slices.SortFunc(d.Bindings, func(a, b BindingChange) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(d.Bindings, func(a, b Difference) int { return strings.Compare(a.Name, b.Name) })
 		if len(d.Bindings) > c.Most {
 			clear(d.Bindings[c.Most:])
 			d.Bindings, d.More = d.Bindings[:c.Most], true
 		}
 	}
 	for _, change := range c.Changes {
-		for _, b := range c.After.Plan(c.input(change)).Changes() {
+		for _, b := range c.After.Plan(c.input(change)).Differences() {
 			d.Verbs[b.Verb]++
 			if d.Bindings = append(d.Bindings, b); len(d.Bindings) > 2*c.Most+chunk {
 				trim()

@@ -201,7 +201,7 @@ func TestAPreviewIsWhatThenHappens(t *testing.T) {
 		})
 		now := after.infer()
 		var want []string
-		for _, c := range now.changes(after.all()) {
+		for _, c := range now.differences(after.all()) {
 			want = append(want, c.Verb.String()+c.Obstacle+c.Name)
 		}
 		var got []string

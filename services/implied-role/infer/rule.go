@@ -97,6 +97,13 @@ func (p Policy) evaluate(namespace string, r Rule) EvaluatedRule {
 	return e
 }
 
+// Refuses tells, with the reason, whether the API server would not even take a rule, by its policy or its schema.
+func (p Policy) Refuses(namespace string, r Rule) (EvaluatedRule, bool) {
+	e := p.evaluate(namespace, r)
+	e.Message = "the API server would refuse it: " + e.Message
+	return e, e.Reason == ProhibitedRole || e.Reason == SelfImplication
+}
+
 // evaluateAll evaluates rules, sorted by name.
 func (p Policy) evaluateAll(namespace string, rules []Rule) []EvaluatedRule {
 	all := make([]EvaluatedRule, len(rules))

@@ -15,6 +15,8 @@ type RuleSet struct {
 	rules []EvaluatedRule // by name
 	limit int
 	graph *closure.Graph[Role]
+	// most is how many roles come with one at most.
+	most int
 	// paused are the rules that would bring about too many bindings, by name, with about how many.
 	paused map[string]int
 	// free is what the rules say without the paused ones.
@@ -41,6 +43,9 @@ func NewRuleSet(namespace string, rules []Rule, p Policy) *RuleSet {
 	rs := &RuleSet{rules: p.evaluateAll(namespace, rules), limit: p.MaxGenerated, answers: &answers{derived: map[Role][]derivedRole{}}}
 	rs.graph = closure.New(rs.edges(nil), Role.Compare)
 	rs.free = rs.graph
+	for _, r := range rs.graph.Nodes() {
+		rs.most = max(rs.most, rs.graph.Count(r))
+	}
 	return rs
 }
 
@@ -61,7 +66,7 @@ func (rs *RuleSet) edges(without map[string]int) []edge {
 func (rs *RuleSet) Limited(sources int, load func(Role) int) *RuleSet {
 	limited := *rs
 	limited.paused, limited.free = nil, rs.graph
-	if sources*len(rs.graph.Nodes()) <= rs.limit {
+	if sources*(1+rs.most) <= rs.limit {
 		return &limited
 	}
 	holders := rs.graph.Gather(load)
@@ -89,9 +94,6 @@ func (rs *RuleSet) Same(other *RuleSet) bool {
 
 // Rules lists all rules by name.
 func (rs *RuleSet) Rules() []EvaluatedRule { return rs.rules }
-
-// Roles lists the roles that rules which hold speak of, in order.
-func (rs *RuleSet) Roles() []Role { return rs.graph.Nodes() }
 
 // Parents lists the roles that imply others, in order.
 func (rs *RuleSet) Parents() iter.Seq[Role] {

@@ -160,11 +160,11 @@ func (w *world) settle() Outcome {
 	return o
 }
 
-// changes lists all that plans speak of.
-func (o Outcome) changes(bindings []*Binding) []BindingChange {
-	var list []BindingChange
+// differences lists all that plans speak of.
+func (o Outcome) differences(bindings []*Binding) []Difference {
+	var list []Difference
 	for plan := range o.Rules.Plans(bindings) {
-		list = append(list, plan.Changes()...)
+		list = append(list, plan.Differences()...)
 	}
 	return list
 }

@@ -88,9 +88,13 @@ func (s *Server) register(ctx context.Context, c *certificate) error {
 	if err != nil {
 		return err
 	}
-	since, changed := s.since(is, want), !equality.Semantic.DeepEqual(is.Webhooks, want)
+	soon, err := s.soon()
+	if err != nil {
+		return err
+	}
+	since, changed := s.since(is, want, soon), !equality.Semantic.DeepEqual(is.Webhooks, want)
 	if since.IsZero() {
-		since, changed = soon(), true
+		since, changed = soon, true
 	}
 	switch {
 	case missing:

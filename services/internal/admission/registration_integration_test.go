@@ -268,7 +268,7 @@ func TestRunKeepsTheWebhooksInForce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	testbed.Eventually(t, 20*time.Second, s.InForce)
+	testbed.Eventually(t, time.Minute, s.InForce)
 	cancel()
 	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)

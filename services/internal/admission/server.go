@@ -74,6 +74,7 @@ type Server struct {
 	listener net.Listener
 	metrics  *metrics
 	slots    *slots
+	clock    *clock
 	// serving is what is shown to the API server, next what is to be.
 	serving, next atomic.Pointer[certificate]
 	// validity is that of new certificates.
@@ -99,6 +100,8 @@ func New(cfg Config, o Options) (*Server, error) {
 	}
 	kube := rest.CopyConfig(o.Kube)
 	kube.QPS, kube.Timeout = -1, decision
+	api := &clock{}
+	kube.Wrap(api.watch)
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for admission: %w", err)
@@ -111,7 +114,7 @@ func New(cfg Config, o Options) (*Server, error) {
 	}
 	return &Server{
 		cfg: cfg, options: o, kube: client, listener: listener, metrics: newMetrics(o.Metrics), validity: validity,
-		slots: newSlots(), failure: errors.New("the webhooks have not been registered yet"),
+		slots: newSlots(), clock: api, failure: errors.New("the webhooks have not been registered yet"),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -16,11 +17,13 @@ const Settling = time.Second
 // about. It outlives services: while none runs, all of that is refused.
 const sinceAnnotation = "entail.dev/in-force-since"
 
-// since is what a configuration says of that; zero if it says nothing that can be, or if it was away or
-// somebody changed what is asked about.
-func (s *Server) since(is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook) time.Time {
+// since is what a configuration says of that; zero if it says nothing that can be before soon, or if it
+// was away or somebody changed what is asked about.
+func (s *Server) since(
+	is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook, soon time.Time,
+) time.Time {
 	at, err := time.Parse(time.RFC3339, is.Annotations[sinceAnnotation])
-	if err != nil || at.Before(is.CreationTimestamp.Time) || at.After(soon()) || len(is.Webhooks) != len(want) {
+	if err != nil || at.Before(is.CreationTimestamp.Time) || at.After(soon) || len(is.Webhooks) != len(want) {
 		return time.Time{}
 	}
 	for i, w := range want {
@@ -36,18 +39,23 @@ func (s *Server) since(is *admissionregistrationv1.ValidatingWebhookConfiguratio
 	return at
 }
 
-// soon is when the API server will know what is registered now, in whole seconds, as it dates objects.
-func soon() time.Time { return time.Now().Add(Settling + time.Second - 1).Truncate(time.Second).UTC() }
+// soon is when the API server will know what is registered now, in whole seconds, as it dates objects:
+// too early would be to say of somebody that they were judged who were not.
+func (s *Server) soon() (time.Time, error) {
+	_, latest, err := s.clock.now()
+	return latest.Add(Settling + time.Second - 1).Truncate(time.Second).UTC(), err
+}
 
 // Since is since when nothing has passed that was not judged, whichever replica ran, or none: what is
 // older may have. It is an error while that is not known, or still to come.
 func (s *Server) Since() (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now, _, err := s.clock.now()
 	switch {
-	case s.inForce.IsZero():
-		return time.Time{}, fmt.Errorf("the webhooks are not in force: %w", s.failure)
-	case time.Now().Before(s.inForce):
+	case s.inForce.IsZero() || err != nil:
+		return time.Time{}, fmt.Errorf("the webhooks are not in force: %w", cmp.Or(s.failure, err))
+	case now.Before(s.inForce):
 		return time.Time{}, fmt.Errorf("the API server is about to learn of the webhooks, until %s", s.inForce.Format(time.RFC3339))
 	}
 	return s.inForce, nil

@@ -3,72 +3,76 @@ package admission
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
-
-	"golang.org/x/sync/semaphore"
 )
 
-// How many requests are judged at a time, in all and of one namespace. Others wait: whoever asks much
-// in one namespace keeps those out of none.
+// How many requests are judged at a time, in all, and of one namespace that is alone.
 const (
 	maxReviews = 64
 	maxOfOne   = 8
 )
 
-// slots are what requests wait for.
+// slots are what requests wait for. A namespace gets another one only while it has less than an eighth of
+// what is left: eight if it is alone, and the fewer the more ask. So something is left for who has none.
 type slots struct {
-	all *semaphore.Weighted
-
-	mu sync.Mutex
-	// of has those of the namespaces in which somebody has one or waits.
-	of map[string]*share
+	mu   sync.Mutex
+	free int
+	// held are those of each namespace that has any.
+	held map[string]int
+	// waiting are in the order in which they came.
+	waiting []*waiter
 }
 
-type share struct {
-	slots *semaphore.Weighted
-	users int
+type waiter struct {
+	namespace string
+	served    chan struct{}
 }
 
-func newSlots() *slots {
-	return &slots{all: semaphore.NewWeighted(maxReviews), of: map[string]*share{}}
-}
+func newSlots() *slots { return &slots{free: maxReviews, held: map[string]int{}} }
 
 // take waits for a slot until ctx ends.
 func (s *slots) take(ctx context.Context, namespace string) (giveBack func(), err error) {
-	own := s.join(namespace)
-	if err := own.slots.Acquire(ctx, 1); err != nil {
-		s.leave(namespace)
-		return nil, fmt.Errorf("waiting for %d other requests of the namespace: %w", maxOfOne, err)
+	w := &waiter{namespace, make(chan struct{})}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, w)
+	s.serve()
+	s.mu.Unlock()
+	select {
+	case <-w.served:
+	case <-ctx.Done():
 	}
-	if err := s.all.Acquire(ctx, 1); err != nil {
-		own.slots.Release(1)
-		s.leave(namespace)
-		return nil, fmt.Errorf("waiting for %d other requests: %w", maxReviews, err)
+	if err := ctx.Err(); err != nil {
+		s.leave(w)
+		return nil, fmt.Errorf("waiting for other requests: %w", err)
 	}
-	return func() {
-		s.all.Release(1)
-		own.slots.Release(1)
-		s.leave(namespace)
-	}, nil
+	return func() { s.leave(w) }, nil
 }
 
-func (s *slots) join(namespace string) *share {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	own, ok := s.of[namespace]
-	if !ok {
-		own = &share{slots: semaphore.NewWeighted(maxOfOne)}
-		s.of[namespace] = own
-	}
-	own.users++
-	return own
+// serve gives slots to those who may have one, whoever came first first; the caller holds the lock.
+func (s *slots) serve() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiter) bool {
+		if s.held[w.namespace]*maxOfOne >= s.free {
+			return false
+		}
+		s.free--
+		s.held[w.namespace]++
+		close(w.served)
+		return true
+	})
 }
 
-func (s *slots) leave(namespace string) {
+// leave takes back what a waiter was given, or ends its wait.
+func (s *slots) leave(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := s.of[namespace]
-	if own.users--; own.users == 0 {
-		delete(s.of, namespace)
+	if i := slices.Index(s.waiting, w); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		return
 	}
+	s.free++
+	if s.held[w.namespace]--; s.held[w.namespace] == 0 {
+		delete(s.held, w.namespace)
+	}
+	s.serve()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -36,7 +36,11 @@ type bus struct {
 
 func newBus(t *testing.T) *bus {
 	t.Helper()
-	b := &bus{t: t, options: server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true}}
+	port, err := devserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bus{t: t, options: server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true}}
 	b.boot()
 	t.Cleanup(b.shutdown)
 	b.js = b.connect()
@@ -55,13 +59,10 @@ func (b *bus) boot() {
 		b.t.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		b.t.Fatal("server does not start")
 	}
 	b.server = s
-	if addr, ok := s.Addr().(*net.TCPAddr); ok {
-		b.options.Port = addr.Port
-	}
 }
 
 func (b *bus) shutdown() {
@@ -282,7 +283,7 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconcile
 // eventually polls until what is nil, or fails with its last error.
 func eventually(t *testing.T, what func() error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		err := what()
 		if err == nil {

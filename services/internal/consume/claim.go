@@ -124,19 +124,22 @@ func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// leave gives up the place if it is ours, so that another replica need not wait for it to run out.
+// leave gives up the place if it is ours, so that another replica need not wait for it to run out; for whom
+// we still wait ourselves, that one has to wait, too.
 func (p *Place) leave(ctx context.Context) error {
 	p.claiming.Lock()
 	defer p.claiming.Unlock()
 	p.mu.Lock()
-	ours, claimed := p.pin != "" && p.until > 0, p.claimed
+	ours, claimed, alone := p.pin != "" && p.until > 0, p.claimed, bootclock.Now() >= p.clear
 	p.pin, p.open = "", false
 	p.mu.Unlock()
 	if !ours || !p.js.Conn().IsConnected() {
 		return nil
 	}
-	if _, err := p.publish(ctx, "", claimed); err != nil {
-		return err
+	if alone {
+		if _, err := p.publish(ctx, "", claimed); err != nil {
+			return err
+		}
 	}
 	stream, err := p.stream(ctx)
 	if err != nil {
@@ -148,11 +151,12 @@ func (p *Place) leave(ctx context.Context) error {
 	return nil
 }
 
-// hold renews the claim until ctx ends.
+// hold renews the claim until ctx ends. While it has no turn, it sees to it that somebody has.
 func (p *Place) hold(ctx context.Context) {
 	_, _ = p.stream(ctx) // So that it is known should another take its place.
 	next := time.NewTicker(renewal)
 	defer next.Stop()
+	var seen sighting
 	for {
 		select {
 		case <-ctx.Done():
@@ -160,13 +164,52 @@ func (p *Place) hold(ctx context.Context) {
 		case <-next.C:
 		}
 		p.mu.Lock()
-		turn, claimed := p.turn, p.pin != "" && p.until > 0
+		turn, pinned, claimed := p.turn, p.pin != "", p.until > 0
 		p.mu.Unlock()
-		if !claimed {
-			continue
+		var err error
+		switch {
+		case !pinned:
+			err = p.standBy(ctx, &seen)
+		case claimed:
+			err = p.claim(ctx, turn)
 		}
-		if err := p.claim(ctx, turn); err != nil {
-			p.log.DebugContext(ctx, "turn not claimed again", slog.Any("error", err))
+		if err != nil {
+			p.log.DebugContext(ctx, "turn not seen to", slog.Any("error", err))
 		}
 	}
+}
+
+// vacant is for how long nobody may have renewed a claim before a standby asks for the turn.
+const vacant = 2 * topology.SurelyActive
+
+// sighting is the newest claim that a standby has seen, since when, and when it looked last, by
+// [bootclock.Now].
+type sighting struct {
+	claim         uint64
+	since, looked time.Duration
+}
+
+// standBy asks for the turn when nobody renews a claim. JetStream gives it away with a message only,
+// and of what a replica that died had still to do, there may be none: a key to be looked at again later.
+func (p *Place) standBy(ctx context.Context, seen *sighting) error {
+	now := bootclock.Now()
+	if now-seen.looked < topology.SurelyActive {
+		return nil
+	}
+	seen.looked = now
+	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
+	defer cancel()
+	claim, _, err := p.last(ctx)
+	switch {
+	case err != nil:
+		return err
+	case claim != seen.claim || seen.since == 0:
+		seen.claim, seen.since = claim, now
+		return nil
+	case now-seen.since < vacant:
+		return nil
+	}
+	seen.since = now
+	_, err = p.js.Publish(ctx, topology.WakeSubject(p.service), nil)
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -216,12 +217,16 @@ func TestOneKeyIsNeverReconciledTwiceAtOnceAndBurstsCoalesce(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
 	s := b.start(b.js)
-	s.set(func(context.Context, *consume.Pass[string]) error { <-time.After(5 * time.Millisecond); return nil })
+	sent := make(chan struct{})
+	all := sync.OnceFunc(func() { close(sent) })
+	t.Cleanup(all)
+	s.set(func(context.Context, *consume.Pass[string]) error { <-sent; return nil })
 	want := ""
 	for i := range 300 {
 		b.publish(fmt.Sprintf("n%03d", i), "g", i+1)
 		want += fmt.Sprintf("n%03d@%d ", i, i+1)
 	}
+	all()
 	s.becomes(t, "g", want)
 	b.settled()
 	s.mu.Lock()
@@ -252,10 +257,12 @@ func TestARedeliveryOfEverythingChangesNothing(t *testing.T) {
 	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, "test"); err != nil {
 		t.Fatal(err)
 	}
-	second := b.start(b.js)
-	second.mu.Lock()
-	second.members = members
-	second.mu.Unlock()
+	second := b.startAs(b.js, func(g *groups) consume.Reconciler[string] {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.members = members
+		return g
+	})
 	second.becomes(t, "g4", members["g4"])
 	b.awake()
 	b.settled()

@@ -128,6 +128,24 @@ func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 	return d.msg.TermWithReason(reason)
 }
 
+// noteReported notes for which messages a pass said what became of their very objects.
+func (e *engine[K]) noteReported(r *request, results []Result) {
+	type object struct {
+		key event.Key
+		uid string
+	}
+	reported := make(map[object]struct{}, len(results))
+	for _, result := range results {
+		reported[object{result.Change.Key, result.Change.UID}] = struct{}{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, d := range r.deliveries {
+		_, is := reported[object{d.change.Key, d.change.UID}]
+		d.reported = d.reported || is
+	}
+}
+
 // reportDeletion says of a deletion that it was taken in, unless a pass had something to say of it:
 // what was reported of the object before goes with the tombstone.
 func (e *engine[K]) reportDeletion(ctx context.Context, d *delivery) {

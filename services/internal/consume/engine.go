@@ -270,14 +270,11 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 
 // conclude tells what a pass came to, and settles what it was for.
 func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err error) {
-	for _, result := range p.Results() {
+	results := p.Results()
+	for _, result := range results {
 		e.results.Report(ctx, result)
-		e.mu.Lock()
-		for _, d := range r.deliveries {
-			d.reported = d.reported || d.change.Key == result.Change.Key && d.change.UID == result.Change.UID
-		}
-		e.mu.Unlock()
 	}
+	e.noteReported(r, results)
 	e.metrics.pass(p.writes, err)
 	e.fanOut(p, r, err)
 	if err == nil && p.later != nil {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,7 +58,7 @@ func runtime(t *testing.T) *service.Runtime {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("server does not start")
 	}
 	conn, err := nats.Connect(s.ClientURL())
@@ -115,6 +118,37 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	}
 }
 
+func TestNothingIsChangedWithoutTheTurn(t *testing.T) {
+	rt := runtime(t)
+	reached := atomic.Int32{}
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reached.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer backend.Close()
+	rt.Kube = &rest.Config{Host: backend.URL}
+	parts, err := controller.Open(rt, controller.Defaults(), controller.Needs{OpenFGA: &fga.Config{Target: backend.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := controller.App(parts, idle{})
+	defer func() {
+		if err := app.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	store := event.Change{Key: event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}, UID: "u", ResourceVersion: "1"}
+	_, created := parts.OpenFGA.CreateStore(t.Context(), "test")
+	for what, err := range map[string]error{"OpenFGA": created, "the API server": parts.Kube.Delete(t.Context(), kinds.Stores(), store)} {
+		if err == nil || !strings.Contains(err.Error(), consume.ErrNotActive.Error()) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n := reached.Load(); n > 0 {
+		t.Errorf("%d requests left", n)
+	}
+}
+
 // wantUnready wants checks to fail, each for its reason.
 func wantUnready(t *testing.T, app service.App, want ...string) {
 	t.Helper()
@@ -137,7 +171,8 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	}
 	view.Register[struct{}](parts.View, kinds.Stores(), nil)
 	durable, _ := topology.ServiceNamed(topology.TupleSync)
-	if _, err := topology.EnsureConsumer(t.Context(), rt.JS, durable); err != nil {
+	consumer, err := topology.EnsureConsumer(t.Context(), rt.JS, durable)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -146,6 +181,14 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullPriorityGroup(topology.Group))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := messages.Next(); err != nil {
+		t.Fatal(err)
+	}
+	messages.Stop()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var tasks sync.WaitGroup
@@ -153,17 +196,20 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	defer cancel()
 	app := controller.App(parts, idle{})
 	tasks.Go(func() { _ = app.Tasks[len(app.Tasks)-1](ctx) })
-	testbed.Eventually(t, 20*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		families, err := rt.Metrics.Gather()
 		if err != nil {
 			return err
 		}
+		got := map[string]float64{}
 		for _, family := range families {
-			if family.GetName() == "entail_messages_pending" && family.GetMetric()[0].GetGauge().GetValue() == 3 {
-				return nil
-			}
+			got[family.GetName()] = family.GetMetric()[0].GetGauge().GetValue()
 		}
-		return fmt.Errorf("metrics are %v", families)
+		pending, unsettled := got["entail_messages_pending"], got["entail_messages_unsettled"]
+		if _, told := got["entail_messages_redelivering"]; !told || unsettled < 1 || pending+unsettled != 3 {
+			return fmt.Errorf("metrics are %v", families)
+		}
+		return nil
 	})
 }
 

@@ -46,9 +46,9 @@ func (o Outage) Message() string {
 // Outages has objects say that OpenFGA gives no answer: those whose own pass waits for one, and no others.
 // A pass may hang for long, so they are told of beside it. That it is over is for the next pass to say.
 type Outages[K comparable] struct {
-	tell func(ctx context.Context, key K, why Outage) error
-	log  *slog.Logger
-	pace flowcontrol.RateLimiter
+	write func(ctx context.Context, key K, why Outage) error
+	log   *slog.Logger
+	pace  flowcontrol.RateLimiter
 
 	mu    sync.Mutex
 	lines map[K]*line
@@ -57,13 +57,13 @@ type Outages[K comparable] struct {
 // line is that of the passes of one key.
 type line struct {
 	openFGA fga.Line
-	// told is when the objects were made to say so.
-	told time.Time
+	// written is when the objects were made to say so.
+	written time.Time
 }
 
-// NewOutages makes one. Tell writes to those objects of a key that do not say so yet, again and again.
-func NewOutages[K comparable](log *slog.Logger, tell func(ctx context.Context, key K, why Outage) error) *Outages[K] {
-	return &Outages[K]{tell: tell, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*line{}}
+// NewOutages makes one. Write writes to those objects of a key that do not say so yet, again and again.
+func NewOutages[K comparable](log *slog.Logger, write func(ctx context.Context, key K, why Outage) error) *Outages[K] {
+	return &Outages[K]{write: write, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*line{}}
 }
 
 // Watch makes a pass, and remembers how long OpenFGA has owed answers to the key.
@@ -88,7 +88,7 @@ func (o *Outages[K]) forget(key K) {
 	delete(o.lines, key)
 }
 
-// Run tells until ctx ends.
+// Run writes until ctx ends.
 func (o *Outages[K]) Run(ctx context.Context) error {
 	ticker := time.NewTicker(outageInterval)
 	defer ticker.Stop()
@@ -99,11 +99,11 @@ func (o *Outages[K]) Run(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		for key, why := range o.due() {
-			if err := o.tell(ctx, key, why); err != nil {
-				o.log.DebugContext(ctx, "outage not told", slog.Any("key", key), slog.Any("error", err))
+			if err := o.write(ctx, key, why); err != nil {
+				o.log.DebugContext(ctx, "outage not written", slog.Any("key", key), slog.Any("error", err))
 				continue
 			}
-			o.told(key)
+			o.wrote(key)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (o *Outages[K]) due() map[K]Outage {
 	for key, l := range o.lines {
 		since, last, err := l.openFGA.Silence()
 		switch {
-		case since.IsZero() || time.Since(since) < patience || time.Since(l.told) < patience:
+		case since.IsZero() || time.Since(since) < patience || time.Since(l.written) < patience:
 		case time.Since(last) > abandoned:
 			delete(o.lines, key)
 		default:
@@ -126,10 +126,10 @@ func (o *Outages[K]) due() map[K]Outage {
 	return due
 }
 
-func (o *Outages[K]) told(key K) {
+func (o *Outages[K]) wrote(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if l := o.lines[key]; l != nil {
-		l.told = time.Now()
+		l.written = time.Now()
 	}
 }

@@ -46,8 +46,15 @@ type NATS struct {
 // StartNATS starts NATS and waits until it takes connections.
 func StartNATS(cfg NATSConfig) (*NATS, error) {
 	cfg.Password = cmp.Or(cfg.Password, rand.Text())
+	port := cfg.Port
+	if port == 0 {
+		var err error
+		if port, err = FreePort(); err != nil {
+			return nil, err
+		}
+	}
 	options := &server.Options{
-		ServerName: "entail", Host: loopback, Port: cmp.Or(cfg.Port, server.RANDOM_PORT), MaxPayload: maxPayload,
+		ServerName: "entail", Host: loopback, Port: port, MaxPayload: maxPayload,
 		JetStream: true, StoreDir: cfg.Dir, DisableJetStreamBanner: true, NoSigs: true,
 	}
 	if err := configure(options, cfg.Password); err != nil {

@@ -2,6 +2,7 @@ package devserver
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"go.opentelemetry.io/otel"
@@ -46,6 +48,40 @@ func TestStoresInAFileOutliveARestartOfOpenFGA(t *testing.T) {
 	_, client = startOpenFGA(t, cfg)
 	if got, err := client.GetStore(t.Context(), &openfgav1.GetStoreRequest{StoreId: made.GetId()}); err != nil || got.GetName() != "kept" {
 		t.Errorf("got %v, %v; want the store", got, err)
+	}
+}
+
+func TestAStoreIsDeletedOnceOthersHaveWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "openfga.db")
+	_, client := startOpenFGA(t, OpenFGAConfig{File: file, UnsafeNoFsync: true})
+	made, err := client.CreateStore(t.Context(), &openfgav1.CreateStoreRequest{Name: "gone"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer database.Close()
+	database.SetMaxOpenConns(1) // Both statements are of one connection.
+	if _, err := database.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	deleted := make(chan error, 1)
+	go func() {
+		_, err := client.DeleteStore(t.Context(), &openfgav1.DeleteStoreRequest{StoreId: made.GetId()})
+		deleted <- err
+	}()
+	select {
+	case err := <-deleted:
+		t.Fatalf("while another writes: %v", err)
+	case <-time.After(300 * time.Millisecond): // By itself the server gives up after a third of it.
+	}
+	if _, err := database.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-deleted; err != nil {
+		t.Error(err)
 	}
 }
 

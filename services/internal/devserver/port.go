@@ -3,6 +3,7 @@ package devserver
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"syscall"
@@ -13,8 +14,37 @@ const loopback = "127.0.0.1"
 // Address is host:port of a server that this package started on the given port.
 func Address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
+// Outgoing connections are not given ports from here (ip_local_port_range of Linux begins at the second, and
+// no other system's range begins below it): while a server is away for a moment, nobody takes its port.
+const lowestPort, endOfPorts = 16384, 32768
+
+// portAttempts bounds the search for a free port.
+const portAttempts = 100
+
+// FreePort is a port of the loopback interface on which nobody listens, and that no outgoing connection is
+// given: whoever goes away can come back to it.
+func FreePort() (int, error) {
+	var last error
+	for range portAttempts {
+		port := lowestPort + rand.IntN(endOfPorts-lowestPort)
+		listener, err := net.Listen("tcp", Address(port))
+		if err == nil {
+			return port, listener.Close()
+		}
+		last = err
+	}
+	return 0, fmt.Errorf("looking for a free port: %w", last)
+}
+
 // listen takes a port of the loopback interface; 0 takes a free one.
 func listen(server string, port int) (net.Listener, error) {
+	if port == 0 {
+		free, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		port = free
+	}
 	listener, err := net.Listen("tcp", Address(port))
 	if err != nil {
 		return nil, clash(server, port, err)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// An issuer that refuses is not asked again for a while, however many calls need a token.
+	// An issuer is not asked again for a while, however many calls need a token.
 	issuerPause = time.Second
 	// A token that OpenFGA refuses is replaced, unless it is this new: then another would do no better.
 	minTokenAge = 10 * time.Second
@@ -50,20 +50,17 @@ func (g *grant) get(ctx context.Context) (Token, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	if !g.token.Valid() {
-		if time.Now().Before(g.again) {
-			return "", g.err
-		}
+	if !g.token.Valid() && !time.Now().Before(g.again) {
 		token, err := g.ask(ctx)
 		if err != nil && ctx.Err() != nil {
 			return "", err // That is the caller's, and nobody else's.
 		}
 		g.token, g.err, g.fetched, g.again = token, err, time.Now(), time.Now().Add(issuerPause)
-		if err != nil {
-			return "", err
-		}
 	}
-	return Token(g.token.AccessToken), nil
+	if g.err != nil {
+		return "", g.err
+	}
+	return Token(g.token.AccessToken), nil // Also one that is about to expire when it is new.
 }
 
 // forget drops a token that OpenFGA refuses.
@@ -90,6 +87,9 @@ func (g *grant) ask(ctx context.Context) (*oauth2.Token, error) {
 	token, err := credentials.Token(context.WithValue(ctx, oauth2.HTTPClient, g.client))
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		err = fmt.Errorf("%s %.100s", refusal.Response.Status, refusal.ErrorCode)
+	}
+	if call, ok := errors.AsType[*url.Error](err); ok {
+		err = call.Err // Without the URL: there may be a secret in it.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("getting a token at --openfga-token-url: %w", err)

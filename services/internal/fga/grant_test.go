@@ -41,7 +41,7 @@ func granting(t *testing.T, answer func(r *http.Request) (status int, body strin
 		t.Fatal(err)
 	}
 	i := &issuing{answer: answer}
-	g, err := newGrant(Config{ClientID: "x", TokenURL: "https://issuer", ClientSecretFile: file}, &http.Client{Transport: i})
+	g, err := newGrant(Config{ClientID: "x", TokenURL: "https://issuer?key=0penSesame", ClientSecretFile: file}, &http.Client{Transport: i})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +70,20 @@ func TestATokenIsReplacedWhenItExpiresOrIsRefusedLater(t *testing.T) {
 			if token, err := g.get(t.Context()); err != nil || token != "a" || i.asked != step.asked {
 				t.Errorf("%s: %s, %v, asked %d times; want %d", step.name, token, err, i.asked, step.asked)
 			}
+		}
+	})
+}
+
+func TestATokenThatExpiresAtOnceIsUsedUntilThereIsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, i := granting(t, func(*http.Request) (int, string) { return 200, `{"access_token":"a","expires_in":5}` })
+		for second := range 3 {
+			for range 10 {
+				if token, err := g.get(t.Context()); err != nil || token != "a" || i.asked != second+1 {
+					t.Fatalf("%q, %v, asked %d times; want a, %d times", string(token), err, i.asked, second+1)
+				}
+			}
+			backoff.Sleep(t.Context(), issuerPause)
 		}
 	})
 }
@@ -110,7 +124,7 @@ func TestWhoWaitsForATokenGivesUpInTime(t *testing.T) {
 			}()
 		}
 		for range 2 {
-			if err := <-failures; !errors.Is(err, context.DeadlineExceeded) {
+			if err := <-failures; !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "0penSesame") {
 				t.Errorf("got %v", err)
 			}
 		}

@@ -205,7 +205,7 @@ func TestAServerThatIsBackIsFoundOverHTTP(t *testing.T) {
 			t.Errorf("cut off: %v", err)
 		}
 		away.Store(false)
-		testbed.Eventually(t, 10*time.Second, func() error {
+		testbed.Eventually(t, time.Minute, func() error {
 			_, err := client.CreateStore(t.Context(), "test")
 			return errors.Unwrap(err)
 		})

@@ -117,7 +117,7 @@ func TestTheSecretIsReadAgainWhenATokenIsNeeded(t *testing.T) {
 			t.Errorf("with the old secret: %v; want unavailable, and no word of the secret", err)
 		}
 		replace(t, file, "two")
-		testbed.Eventually(t, 30*time.Second, func() error {
+		testbed.Eventually(t, time.Minute, func() error {
 			_, err := client.CreateStore(t.Context(), "test")
 			return err
 		})

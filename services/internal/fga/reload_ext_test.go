@@ -78,7 +78,7 @@ func TestAuthoritiesAreReadAgainWhenTheirFileChanges(t *testing.T) {
 		t.Errorf("under another authority: %v", err)
 	}
 	replace(t, file, string(authority))
-	testbed.Eventually(t, 30*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		_, err := client.CreateStore(t.Context(), "test")
 		return err
 	})
@@ -103,14 +103,14 @@ func TestAClientIsHealthyWhileItsServerAnswers(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- client.Probe(ctx) }()
 	away.Store(true)
-	testbed.Eventually(t, 30*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		if err := client.Healthy(); err == nil || !strings.Contains(err.Error(), "no database") {
 			return errors.Join(errors.New("the client does not know"), err)
 		}
 		return nil
 	})
 	away.Store(false)
-	testbed.Eventually(t, 30*time.Second, client.Healthy)
+	testbed.Eventually(t, time.Minute, client.Healthy)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -26,7 +26,7 @@ func TestServersOfOneNameShareTheCalls(t *testing.T) {
 	names.InitialState(state)
 	client := connect(t, fga.Config{Target: "dns:///openfga.example:8081", Plaintext: true, DialOptions: []grpc.DialOption{grpc.WithResolvers(names)}})
 	made := 0
-	testbed.Eventually(t, 30*time.Second, func() error { // Until there is a connection to either.
+	testbed.Eventually(t, time.Minute, func() error { // Until there is a connection to either.
 		if _, err := client.CreateStore(t.Context(), "wanted"); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func TestServersOfOneNameShareTheCalls(t *testing.T) {
 		return nil
 	})
 	servers[0].Stop()
-	testbed.Eventually(t, 30*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		for range 5 {
 			if _, err := client.CreateStore(t.Context(), "wanted"); err != nil {
 				if !fault.IsUnavailable(err) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,12 +34,11 @@ func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
 	}
-	options := metav1.PatchOptions{FieldManager: c.manager, Force: new(true)}
-	u, err := c.of(kind, seen.Key.Namespace).Patch(ctx, seen.Key.Name, types.ApplyPatchType, patch, options)
+	now, err := c.answer(ctx, kind, c.patch(kind, seen.Key, types.ApplyPatchType, patch).Param("force", "true"))
 	if err != nil {
-		return event.Change{}, fmt.Errorf("applying %s: %w", seen.Key, classify(err))
+		return event.Change{}, fmt.Errorf("applying %s: %w", seen.Key, err)
 	}
-	return c.change(ctx, kind, u)
+	return now, nil
 }
 
 func patchOf(kind kinds.Kind, seen event.Change, object any) ([]byte, error) {
@@ -70,21 +70,21 @@ func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
 	}
-	u, err := c.of(kind, seen.Key.Namespace).Patch(ctx, seen.Key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: c.manager})
-	if err = classify(err); errors.Is(err, ErrNotFound) {
+	now, err := c.answer(ctx, kind, c.patch(kind, seen.Key, types.MergePatchType, patch))
+	if errors.Is(err, ErrNotFound) {
 		err = fault.Unavailable(fmt.Errorf("%w: %w", ErrConflict, err))
 	}
 	if err != nil {
 		return event.Change{}, fmt.Errorf("changing %s: %w", seen.Key, err)
 	}
-	return c.change(ctx, kind, u)
+	return now, nil
 }
 
 // Delete deletes obj if it is still the newest state, else it is [ErrConflict]. An object
 // that is gone is done.
 func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	uid := types.UID(obj.UID)
-	err := classify(c.of(kind, obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
+	err := classify(c.api.Resource(kind.Served()).Namespace(obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &obj.ResourceVersion},
 	}))
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -96,20 +96,26 @@ func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) 
 // List yields the objects of a namespace as they are now, until an error, which comes last.
 func (c *Client) List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
 	return func(yield func(event.Change, error) bool) {
-		options := metav1.ListOptions{Limit: pageSize}
-		for {
-			page, err := c.of(kind, namespace).List(ctx, options)
+		for token := ""; ; {
+			var page struct {
+				Metadata metav1.ListMeta   `json:"metadata"`
+				Items    []json.RawMessage `json:"items"`
+			}
+			raw, err := send(ctx, about(c.paths.Get(), kind, namespace).Param("limit", strconv.Itoa(pageSize)).Param("continue", token))
+			if err == nil {
+				err = json.Unmarshal(raw, &page)
+			}
 			if err != nil {
-				yield(event.Change{}, fmt.Errorf("listing %s in %s: %w", kind.GroupResource, namespace, classify(err)))
+				yield(event.Change{}, fmt.Errorf("listing %s in %s: %w", kind.GroupResource, namespace, err))
 				return
 			}
-			for i := range page.Items {
-				change, err := c.change(ctx, kind, &page.Items[i])
+			for _, item := range page.Items {
+				change, err := c.change(ctx, kind, item)
 				if !yield(change, err) || err != nil {
 					return
 				}
 			}
-			if options.Continue = page.GetContinue(); options.Continue == "" {
+			if token = page.Metadata.Continue; token == "" {
 				return
 			}
 		}

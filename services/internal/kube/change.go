@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/entail-dev/entail/services/internal/event"
@@ -18,42 +17,87 @@ type Origin struct {
 	Cluster, Epoch string
 }
 
-// Change is u, an object of the given kind, as an event. It leaves u as it is. The
-// caller adds what u cannot know: Deleted, ObservedAt and Traceparent.
-func (o Origin) Change(kind kinds.Kind, u *unstructured.Unstructured) (event.Change, error) {
-	key := event.Key{Cluster: o.Cluster, GroupResource: kind.GroupResource, Namespace: u.GetNamespace(), Name: u.GetName()}
-	object, err := json.Marshal(slim(kind, u.Object))
+// Fields are the parts of a JSON object, as they were sent.
+type Fields map[string]json.RawMessage
+
+// Object is one of the API server's as it may travel. Objects may be large: nothing of them is decoded
+// but their metadata.
+type Object struct {
+	event.Change
+	// Top and Metadata are the fields of the object, and of its metadata.
+	Top, Metadata Fields
+}
+
+// identity is what an event repeats of an object's metadata.
+type identity struct {
+	Name            string `json:"name"`
+	Namespace       string `json:"namespace"`
+	UID             string `json:"uid"`
+	ResourceVersion string `json:"resourceVersion"`
+	Generation      int64  `json:"generation"`
+}
+
+// Read makes raw, an object of the given kind as the API server sent it, what may travel. The caller
+// adds what raw cannot know: Deleted, ObservedAt and Traceparent.
+func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
+	var top, metadata Fields
+	if err := json.Unmarshal(raw, &top); err != nil {
+		return Object{}, fmt.Errorf("decoding an object: %w", err)
+	}
+	var id identity
+	for _, into := range []any{&id, &metadata} {
+		if err := json.Unmarshal(top["metadata"], into); err != nil {
+			return Object{}, fmt.Errorf("decoding metadata of an object: %w", err)
+		}
+	}
+	if err := slim(kind, top, metadata); err != nil {
+		return Object{}, fmt.Errorf("encoding %s: %w", id.Name, err)
+	}
+	data, err := json.Marshal(top)
 	if err != nil {
-		return event.Change{}, fmt.Errorf("encoding %s: %w", key, err)
+		return Object{}, fmt.Errorf("encoding %s: %w", id.Name, err)
 	}
-	return event.Change{
-		Key: key, Version: kind.Version, Kind: kind.Kind,
-		UID: string(u.GetUID()), ResourceVersion: u.GetResourceVersion(), Generation: u.GetGeneration(),
-		Object: object, Epoch: o.Epoch,
-	}, nil
+	return Object{Top: top, Metadata: metadata, Change: event.Change{
+		Key:     event.Key{Cluster: o.Cluster, GroupResource: kind.GroupResource, Namespace: id.Namespace, Name: id.Name},
+		Version: kind.Version, Kind: kind.Kind, UID: id.UID, ResourceVersion: id.ResourceVersion,
+		Generation: id.Generation, Object: data, Epoch: o.Epoch,
+	}}, nil
 }
 
-// slim is object without what must not or need not travel, sharing the rest with it.
-func slim(kind kinds.Kind, object map[string]any) map[string]any {
-	out := maps.Clone(object)
-	maps.DeleteFunc(out, func(name string, _ any) bool { return kind.MetadataOnly && name != "apiVersion" && name != "kind" })
-	metadata, ok := object["metadata"].(map[string]any)
-	if !ok {
-		return out
+// slim takes out what need not or must not travel. Lists of built-in kinds leave out
+// what kind their items are; it is put back.
+func slim(kind kinds.Kind, top, metadata Fields) error {
+	delete(metadata, "managedFields")
+	if kind.MetadataOnly {
+		maps.DeleteFunc(top, func(name string, _ json.RawMessage) bool { return name != "metadata" })
+		if err := redact(metadata); err != nil {
+			return err
+		}
 	}
-	metadata = without(metadata, "managedFields")
-	// kubectl keeps a copy of the whole object here, of a Secret's values too.
-	if annotations, ok := metadata["annotations"].(map[string]any); ok && kind.MetadataOnly {
-		metadata["annotations"] = without(annotations, corev1.LastAppliedConfigAnnotation)
+	for name, value := range map[string]any{"metadata": metadata, "apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind} {
+		if err := top.set(name, value); err != nil {
+			return err
+		}
 	}
-	out["metadata"] = metadata
-	return out
+	return nil
 }
 
-func without(object map[string]any, name string) map[string]any {
-	out := maps.Clone(object)
-	delete(out, name)
-	return out
+// redact removes where kubectl keeps the whole object, with a Secret's values.
+func redact(metadata Fields) error {
+	var annotations Fields
+	if raw, ok := metadata["annotations"]; !ok {
+		return nil
+	} else if err := json.Unmarshal(raw, &annotations); err != nil {
+		return err
+	}
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	return metadata.set("annotations", annotations)
+}
+
+func (f Fields) set(name string, value any) error {
+	data, err := json.Marshal(value)
+	f[name] = data
+	return err
 }
 
 func apiVersion(group, version string) string {

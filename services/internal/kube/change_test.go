@@ -2,10 +2,10 @@ package kube
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
+	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -22,90 +22,79 @@ const storeJSON = `{
   "status": {"storeId": "s-1"}
 }`
 
-func decodeStore(t *testing.T) *unstructured.Unstructured {
+func read(t *testing.T, kind kinds.Kind, raw string) Object {
 	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON([]byte(storeJSON)); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
-func TestAChangeCarriesTheObjectWithoutManagedFields(t *testing.T) {
-	u, untouched := decodeStore(t), decodeStore(t)
-	change, err := Origin{Cluster: "local", Epoch: "e-1"}.Change(kinds.Stores(), u)
+	o, err := Origin{Cluster: "local", Epoch: "e-1"}.Read(kind, []byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(u, untouched) {
-		t.Error("the object given was changed")
-	}
-	var object map[string]any
-	if err := json.Unmarshal(change.Object, &object); err != nil {
-		t.Fatal(err)
-	}
-	want := decodeStore(t)
-	unstructured.RemoveNestedField(want.Object, "metadata", "managedFields")
-	if !reflect.DeepEqual(object, jsonRoundTrip(t, want.Object)) {
-		t.Errorf("the object is %v; want %v", object, want.Object)
-	}
+	return o
+}
+
+func TestAChangeSaysWhoseItIs(t *testing.T) {
+	change := read(t, kinds.Stores(), storeJSON).Change
 	change.Object = nil
-	expected := event.Change{
+	want := event.Change{
 		Key:     event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"},
 		Version: "v1alpha1", Kind: "Store", UID: "u-1", ResourceVersion: "42", Generation: 3, Epoch: "e-1",
 	}
-	if !reflect.DeepEqual(change, expected) {
-		t.Errorf("got %+v; want %+v", change, expected)
+	if !reflect.DeepEqual(change, want) {
+		t.Errorf("got %+v; want %+v", change, want)
+	}
+}
+
+func TestAChangeCarriesTheObjectWithoutManagedFields(t *testing.T) {
+	for name, raw := range map[string]string{
+		"an object":   storeJSON,
+		"odd values":  strings.Replace(storeJSON, `"spec": {`, `"spec":{"n":9007199254740993,"f":1.5,"e":[],"o":{},"z":null,"t":"<&> \u2028",`, 1),
+		"in deletion": strings.Replace(storeJSON, `"annotations"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["a/b"],"annotations"`, 1),
+		"without any": strings.Replace(storeJSON, `"managedFields"`, `"other"`, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := values(t, []byte(raw))
+			maps.DeleteFunc(want["metadata"].(map[string]any), func(name string, _ any) bool { return name == "managedFields" })
+			if object := values(t, read(t, kinds.Stores(), raw).Change.Object); !reflect.DeepEqual(object, want) {
+				t.Errorf("the object is %v; want %v", object, want)
+			}
+		})
 	}
 }
 
 func TestAMetadataOnlyKindGivesNothingElseAway(t *testing.T) {
 	kind := kinds.Stores()
 	kind.MetadataOnly = true
-	change, err := Origin{}.Change(kind, decodeStore(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var object map[string]any
-	if err := json.Unmarshal(change.Object, &object); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{
-		"apiVersion": "core.platform-mesh.io/v1alpha1", "kind": "Store",
-		"metadata": map[string]any{
-			"name": "demo", "uid": "u-1", "resourceVersion": "42", "generation": 3.0, "annotations": map[string]any{"kept": "yes"},
-		},
-	}
-	if !reflect.DeepEqual(object, want) {
+	want := values(t, []byte(`{"apiVersion": "core.platform-mesh.io/v1alpha1", "kind": "Store",
+		"metadata": {"name": "demo", "uid": "u-1", "resourceVersion": "42", "generation": 3, "annotations": {"kept": "yes"}}}`))
+	if object := values(t, read(t, kind, storeJSON).Change.Object); !reflect.DeepEqual(object, want) {
 		t.Errorf("got %v; want %v", object, want)
 	}
 }
 
 func TestTheSameObjectGivesTheSameBytes(t *testing.T) {
-	var first string
+	first := string(read(t, kinds.Stores(), storeJSON).Change.Object)
 	for range 50 {
-		change, err := Origin{}.Change(kinds.Stores(), decodeStore(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == "" {
-			first = string(change.Object)
-		}
-		if string(change.Object) != first {
-			t.Fatalf("got %s; want %s", change.Object, first)
+		if again := string(read(t, kinds.Stores(), storeJSON).Change.Object); again != first {
+			t.Fatalf("got %s; want %s", again, first)
 		}
 	}
 }
 
-func jsonRoundTrip(t *testing.T, in map[string]any) map[string]any {
+func TestWhatIsNoObjectIsNotRead(t *testing.T) {
+	for _, raw := range []string{"", "[]", "{}", `{"metadata":7}`, `{"metadata":{"generation":"x"}}`} {
+		if o, err := (Origin{}).Read(kinds.Stores(), []byte(raw)); err == nil {
+			t.Errorf("%q was read as %+v", raw, o)
+		}
+	}
+}
+
+// values is JSON as values, numbers as they are written.
+func values(t *testing.T, data []byte) map[string]any {
 	t.Helper()
-	data, err := json.Marshal(in)
-	if err != nil {
+	var value map[string]any
+	decoder := json.NewDecoder(strings.NewReader(string(data)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
 		t.Fatal(err)
 	}
-	var out map[string]any
-	if err := json.Unmarshal(data, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return value
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -85,11 +86,11 @@ func (c *Client) Epoch(ctx context.Context) (string, error) {
 
 // Get reads an object. It returns [ErrNotFound] when there is none.
 func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
-	u, err := c.of(kind, namespace).Get(ctx, name, metav1.GetOptions{})
+	now, err := c.answer(ctx, kind, about(c.paths.Get(), kind, namespace).Name(name))
 	if err != nil {
-		return event.Change{}, fmt.Errorf("reading %s %s: %w", kind.Kind, name, classify(err))
+		return event.Change{}, fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
 	}
-	return c.change(ctx, kind, u)
+	return now, nil
 }
 
 // Newest reads obj anew. When it is gone, the state is the last one, deleted.
@@ -116,16 +117,48 @@ func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
 	return change.Object, err
 }
 
-func (c *Client) of(kind kinds.Kind, namespace string) dynamic.ResourceInterface {
-	return c.api.Resource(kind.Served()).Namespace(namespace)
+// patch is a request to change one object in this service's name.
+func (c *Client) patch(kind kinds.Kind, k event.Key, how types.PatchType, patch []byte) *rest.Request {
+	return about(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(patch)
 }
 
-func (c *Client) change(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured) (event.Change, error) {
+// answer makes a request, and returns the object that it is answered with.
+func (c *Client) answer(ctx context.Context, kind kinds.Kind, request *rest.Request) (event.Change, error) {
+	raw, err := send(ctx, request)
+	if err != nil {
+		return event.Change{}, err
+	}
+	return c.change(ctx, kind, raw)
+}
+
+func (c *Client) change(ctx context.Context, kind kinds.Kind, raw []byte) (event.Change, error) {
 	epoch, err := c.Epoch(ctx)
 	if err != nil {
 		return event.Change{}, err
 	}
-	change, err := Origin{Cluster: c.cluster, Epoch: epoch}.Change(kind, u)
-	change.ObservedAt = time.Now()
-	return change, err
+	o, err := Origin{Cluster: c.cluster, Epoch: epoch}.Read(kind, raw)
+	o.ObservedAt = time.Now()
+	return o.Change, err
+}
+
+// send makes a request, and returns the answer as it was sent.
+func send(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil { // It has the server's words; that of Raw has not.
+		return nil, classify(err)
+	}
+	return result.Raw()
+}
+
+// about makes a request one about the objects of a kind in a namespace.
+func about(request *rest.Request, kind kinds.Kind, namespace string) *rest.Request {
+	return request.AbsPath(Prefix(kind)).NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource)
+}
+
+// Prefix is the path under which the API server serves a kind, and others of its group and version.
+func Prefix(kind kinds.Kind) string {
+	if kind.Group == "" {
+		return path.Join("/api", kind.Version)
+	}
+	return path.Join("/apis", kind.Group, kind.Version)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-const policyWithin = 20 * time.Second
+const policyWithin = 60 * time.Second
 
 func TestWhatAPolicyRefusesIsForbiddenAndMayBeAllowedLater(t *testing.T) {
 	server := testbed.Kube(t)

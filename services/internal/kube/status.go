@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/event"
@@ -27,10 +26,9 @@ func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Cha
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding status of %s: %w", obj.Key, err)
 	}
-	u, err := c.of(kind, obj.Key.Namespace).Patch(ctx, obj.Key.Name, types.ApplyPatchType, patch,
-		metav1.PatchOptions{FieldManager: c.manager, Force: new(true)}, "status")
+	now, err := c.answer(ctx, kind, c.patch(kind, obj.Key, types.ApplyPatchType, patch).SubResource("status").Param("force", "true"))
 	if err != nil {
-		return event.Change{}, fmt.Errorf("applying status of %s: %w", obj.Key, classify(err))
+		return event.Change{}, fmt.Errorf("applying status of %s: %w", obj.Key, err)
 	}
-	return c.change(ctx, kind, u)
+	return now, nil
 }

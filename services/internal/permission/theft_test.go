@@ -37,7 +37,7 @@ func start(t *testing.T) *server.Server {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("NATS does not start")
 	}
 	return s
@@ -73,7 +73,7 @@ func (u *user) mayNot(what string, do func() error) {
 	for len(u.refused) > 0 {
 		<-u.refused
 	}
-	if err := errors.Join(do(), u.conn.FlushTimeout(5*time.Second)); err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
+	if err := errors.Join(do(), u.conn.FlushTimeout(time.Minute)); err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
 		u.t.Errorf("%s: %v", what, err)
 		return
 	}
@@ -82,7 +82,7 @@ func (u *user) mayNot(what string, do func() error) {
 		if !errors.Is(err, nats.ErrPermissionViolation) {
 			u.t.Errorf("%s: %v", what, err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		u.t.Errorf("%s was not refused", what)
 	}
 }

@@ -35,7 +35,7 @@ func watcher() User {
 	return User{
 		Service: topology.Watcher,
 		Publish: []Right{
-			look(),
+			inspect(),
 			may("The watcher alone makes streams, and gives them their configuration back.", slices.Concat(
 				each(streamAPI+"CREATE.", topology.Streams()...), each(streamAPI+"UPDATE.", topology.Streams()...))...),
 			may("What is published: changes, and markers.", "entail.changes.>", "entail.sync.>"),
@@ -57,7 +57,7 @@ func consumer(service string) User {
 	u := User{
 		Service: service,
 		Publish: []Right{
-			look(),
+			inspect(),
 			may("A view is fed from changes and markers.", append(read(changes, "entail.changes.>"), read(sync, "entail.sync.>")...)...),
 			may("Of several kinds at once; also how the durable is made.", each(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
 			may("The durable is looked up, its turn given up, its messages are settled.",
@@ -75,7 +75,7 @@ func consumer(service string) User {
 	return u
 }
 
-func look() Right {
+func inspect() Right {
 	return may("Streams are looked at before anything is done with them.", each(streamAPI+"INFO.", topology.Streams()...)...)
 }
 

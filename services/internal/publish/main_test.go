@@ -30,7 +30,7 @@ func bus(t testing.TB, maxPayload int32) jetstream.JetStream {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("NATS did not start")
 	}
 	nc, err := nats.Connect("", nats.InProcessServer(s))

@@ -27,7 +27,7 @@ func runUntilTheEnd(t *testing.T, run func(ctx context.Context)) {
 
 func eventually(t *testing.T, what func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(5 * time.Millisecond) {
 		err := what()
 		if err == nil {
 			return

@@ -60,14 +60,14 @@ type Ack struct {
 // Publish puts c on its subject. expected is the sequence of the message that the
 // caller believes to be there, if that is of the same object (UID) and epoch, else 0. If another
 // one is, c is still published when it is newer; else the Ack is Stale and tells what is there.
-// Another object, or the same one in another epoch, gets a tombstone first: see [Publisher.Entomb].
+// Another object, or the same one in another epoch, gets a tombstone first: see [Publisher.PublishTombstone].
 // An object too large for the bus is omitted.
 func (p *Publisher) Publish(ctx context.Context, c event.Change, expected uint64, opts Options) (Ack, error) {
 	return p.publish(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
 }
 
-// Entomb publishes the deletion of an object whose name another has by now, on a subject of its own.
-func (p *Publisher) Entomb(ctx context.Context, c event.Change, opts Options) error {
+// PublishTombstone publishes the deletion of an object whose name another has by now, on a subject of its own.
+func (p *Publisher) PublishTombstone(ctx context.Context, c event.Change, opts Options) error {
 	c.Deleted = true
 	if opts.MetadataOnly {
 		c.Object = nil
@@ -101,7 +101,7 @@ func (p *Publisher) publish(ctx context.Context, subject string, c event.Change,
 		if done, err := resolve(c, stored, err, opts); done || err != nil {
 			return Ack{Head: stored.Head, Stale: done}, err
 		}
-		if err := p.entombReplaced(ctx, stored.Change, c, opts); err != nil {
+		if err := p.publishReplaced(ctx, stored.Change, c, opts); err != nil {
 			return Ack{}, err
 		}
 		expected = stored.Sequence
@@ -109,16 +109,16 @@ func (p *Publisher) publish(ctx context.Context, subject string, c event.Change,
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
 }
 
-// entombReplaced keeps what c is about to overwrite and no other message tells of. The deletion
+// publishReplaced keeps what c is about to overwrite and no other message tells of. The deletion
 // of an object has its last state.
-func (p *Publisher) entombReplaced(ctx context.Context, old, c event.Change, opts Options) error {
+func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, opts Options) error {
 	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
 		return nil
 	}
 	if !old.Deleted {
 		old.ObservedAt = c.ObservedAt
 	}
-	return p.Entomb(ctx, old, opts)
+	return p.PublishTombstone(ctx, old, opts)
 }
 
 // resolve decides a conflict with what is stored: done when that is as new as c.

@@ -20,6 +20,8 @@ import (
 const (
 	connectTimeout  = 3 * time.Second
 	busDrainTimeout = 4 * time.Second
+	// starting is for how long others may be, too: then what is awaited is nothing to worry about.
+	starting = 10 * time.Second
 )
 
 // bus is the connection to NATS. It comes back by itself, for ever; should it be closed
@@ -147,16 +149,23 @@ func (b *bus) leave() {
 	<-b.closed
 }
 
-// insist tries until it works, the error is terminal, or ctx ends.
+// insist tries until it works, the error is terminal, or ctx ends. It says each reason once, and as a
+// warning what is still so when nobody is starting any more.
 func insist(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
+	began, level, said := time.Now(), slog.LevelInfo, ""
 	for attempt := 1; ; attempt++ {
 		err := try()
 		if err == nil || fault.IsTerminal(err) {
 			return err
 		}
-		delay := delays.Delay(attempt)
-		log.Warn(doing, "attempt", attempt, "next", delay, "error", err)
-		if !backoff.Sleep(ctx, delay) {
+		if time.Since(began) > starting && level < slog.LevelWarn {
+			level, said = slog.LevelWarn, ""
+		}
+		if err.Error() != said {
+			log.Log(ctx, level, doing, "error", err)
+			said = err.Error()
+		}
+		if !backoff.Sleep(ctx, delays.Delay(attempt)) {
 			return ctx.Err()
 		}
 	}

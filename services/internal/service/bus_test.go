@@ -10,12 +10,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
@@ -37,6 +40,32 @@ func TestAServiceWaitsForTheBusAndIsAliveMeanwhile(t *testing.T) {
 	if err := tr.stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestWhatIsAwaitedAtTheStartIsSaidOnceAndLaterAsAWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var log strings.Builder
+		began := time.Now()
+		err := insist(ctx, slog.New(slog.NewTextHandler(&log, nil)), "waiting", retries(), func() error {
+			if time.Since(began) > 3*starting {
+				return errors.New("unauthorized")
+			}
+			return errors.New("refused")
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			_, text, _ := strings.Cut(strings.TrimSpace(line), " level=")
+			got = append(got, text)
+		}
+		if want := []string{"INFO msg=waiting error=refused", "WARN msg=waiting error=refused", "WARN msg=waiting error=unauthorized"}; !slices.Equal(got, want) {
+			t.Errorf("said is %q, want %q", got, want)
+		}
+	})
 }
 
 func (tr *trial) logHolds(text string) func() error {

@@ -2,8 +2,11 @@ package service
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,4 +105,22 @@ func TestAServerWhoseJetStreamIsSilentIsLeft(t *testing.T) {
 		return nil
 	})
 	tr.mustBecomeReady(t)
+}
+
+func TestAServiceIsNotReadyWhileJetStreamIsSilent(t *testing.T) {
+	bus := startNATS(t, -1, nil)
+	tr := try(t, bus.ClientURL(), nothing)
+	tr.mustBecomeReady(t)
+	if err := bus.DisableJetStream(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if status, text := tr.get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "jetstream: has not answered for ") {
+			return fmt.Errorf("readyz is %d %s", status, text)
+		}
+		return nil
+	})
+	if status, text := tr.get("/healthz"); status != http.StatusOK {
+		t.Errorf("healthz is %d %s", status, text)
+	}
 }

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what should happen at once.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // startNATS runs a NATS server with JetStream and all streams. Port -1 takes a free one.
 func startNATS(t *testing.T, port int, change func(*natsserver.Options)) *natsserver.Server {

@@ -13,19 +13,44 @@ import (
 
 // Who knows one service knows all.
 func TestEveryServiceHasTheSameRooms(t *testing.T) {
-	for _, s := range topology.Services() {
-		for _, file := range []string{strings.ReplaceAll(s.Name, "-", "") + ".go", "config.go", "README.md", "cmd/" + s.Name + "/main.go"} {
-			if _, err := os.Stat(filepath.Join(root, s.Name, file)); err != nil {
+	for _, name := range names() {
+		for _, file := range []string{strings.ReplaceAll(name, "-", "") + ".go", "config.go", "README.md", "cmd/" + name + "/main.go"} {
+			if _, err := os.Stat(filepath.Join(root, name, file)); err != nil {
 				t.Error(err)
 			}
 		}
+	}
+	for _, s := range topology.Services() {
 		rooms := files(t, filepath.Join(root, s.Name))
-		for _, room := range []string{"state.go", "reconcile.go", "apply.go", "status.go", "server.go"} {
+		for _, room := range []string{"state.go", "reconcile.go", "apply.go", "status.go", "server.go", "metrics.go"} {
 			if !slices.Contains(rooms, room) { // One with several subjects has them per subject.
 				t.Errorf("%s has no %s", s.Name, room)
 			}
 		}
 	}
+}
+
+// What is to be done is decided without I/O, behind every door.
+func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
+	for _, s := range topology.Services() {
+		all := withReconcile(t, filepath.Join(root, s.Name))
+		for _, dir := range all {
+			door := func(other string) bool { return filepath.Dir(other) == dir }
+			pure := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+			if !slices.ContainsFunc(all, door) && !pure("plan") && !pure("infer") {
+				t.Errorf("%s has no plan", dir)
+			}
+		}
+	}
+}
+
+// names are those of the watcher and of all who follow the bus.
+func names() []string {
+	names := []string{topology.Watcher}
+	for _, s := range topology.Services() {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // files are the names of the files below a directory.
@@ -46,11 +71,7 @@ func files(t *testing.T, dir string) []string {
 
 // What is not listed is not built, deployed or struck.
 func TestEveryServiceIsWhereServicesAreListed(t *testing.T) {
-	names := []string{topology.Watcher}
-	for _, s := range topology.Services() {
-		names = append(names, s.Name)
-	}
-	for _, name := range names {
+	for _, name := range names() {
 		for file, entry := range map[string]string{
 			"go.work":                            "\t./services/" + name + "\n",
 			"Makefile":                           " bin/" + name,

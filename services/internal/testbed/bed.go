@@ -64,6 +64,28 @@ func (b *Bed) Settled() {
 	})
 }
 
+// CaughtUp waits until a service has settled every message: what failed is tried again after up to half a
+// minute, and until then nothing happens.
+func (b *Bed) CaughtUp(service string) {
+	b.T.Helper()
+	CaughtUp(b.T, b.JS, service)
+}
+
+// CaughtUp is [Bed.CaughtUp] where there is no bed.
+func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
+	t.Helper()
+	Eventually(t, settleWithin, func() error {
+		c, err := js.Consumer(t.Context(), topology.Changes, service)
+		if err != nil {
+			return err
+		}
+		if i := c.CachedInfo(); i.AckFloor.Consumer == 0 || i.NumPending+uint64(i.NumAckPending) > 0 {
+			return fmt.Errorf("%s: pending %d, unacknowledged %d", service, i.NumPending, i.NumAckPending)
+		}
+		return nil
+	})
+}
+
 // Quiet runs what should change nothing, waits, and wants no write to have happened.
 func (b *Bed) Quiet(what string, do func()) {
 	b.T.Helper()

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-const cleanWithin = 30 * time.Second
+const cleanWithin = 2 * time.Minute
 
 // KubeServer is the Kubernetes API server of this test binary, with Entail's CRDs and admission policies.
 type KubeServer struct {

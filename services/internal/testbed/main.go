@@ -16,13 +16,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
+// leakLooks is how often goroutines of servers that were stopped may still be found, for half a second each.
+const leakLooks = 20
+
 // Main runs the tests of a package from its TestMain, ends what they share, and
 // fails the package when a goroutine is left over.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	code := m.Run()
 	err := shared.end()
 	if err == nil && code == 0 {
-		err = goleak.Find(ignore...)
+		for range leakLooks {
+			if err = goleak.Find(ignore...); err == nil {
+				break
+			}
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -14,6 +14,9 @@ import (
 // password is that of every user.
 const password = "test"
 
+// startWithin is for a port that somebody else uses for a while.
+const startWithin = time.Minute
+
 // reconnectWait keeps tests of restarts short.
 const reconnectWait = 20 * time.Millisecond
 
@@ -40,14 +43,17 @@ func (n *NATSServer) URLOf(service string) string {
 	return "nats://" + service + ":" + password + "@" + devserver.Address(n.cfg.Port)
 }
 
-// Start starts the server again, with the same streams on the same port.
+// Start starts the server again, with the same streams on the same port, once that is free: while
+// the server was away, it may serve somebody's outgoing connection.
 func (n *NATSServer) Start(t testing.TB) {
 	t.Helper()
-	server, err := devserver.StartNATS(n.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.server, n.cfg.Port = server, server.Port()
+	Eventually(t, startWithin, func() error {
+		server, err := devserver.StartNATS(n.cfg)
+		if err == nil {
+			n.server, n.cfg.Port = server, server.Port()
+		}
+		return err
+	})
 }
 
 // Stop ends the server; a stopped one stays stopped.

@@ -95,7 +95,7 @@ func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served b
 	served = version != ""
 	var highest uint64
 	for i := range list.Items {
-		highest = max(highest, r.put(ctx, kind, &list.Items[i], word{again: again}))
+		highest = max(highest, r.put(ctx, kind, &list.Items[i], publication{again: again}))
 	}
 	stream, err := r.bed.JS.Stream(ctx, topology.Changes)
 	if err != nil {
@@ -125,26 +125,30 @@ func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string)
 			}
 			version = u.GetResourceVersion()
 			r.gate.Lock()
-			r.put(ctx, kind, u, word{deleted: e.Type == watch.Deleted})
+			r.put(ctx, kind, u, publication{deleted: e.Type == watch.Deleted})
 			r.gate.Unlock()
 		}
 		w.Stop()
 	}
 }
 
-// word is how a state is published: as a deletion, or once more.
-type word struct{ deleted, again bool }
+// publication is how a state is published: as a deletion, or once more.
+type publication struct{ deleted, again bool }
 
 // put publishes one state, however long the bus is away, and returns its place in the stream.
-func (r *Reflector) put(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, w word) uint64 {
-	change, err := r.origin.Change(kind, u)
+func (r *Reflector) put(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publication) uint64 {
+	var o kube.Object
+	raw, err := u.MarshalJSON()
+	if err == nil {
+		o, err = r.origin.Read(kind, raw)
+	}
 	if err != nil {
 		r.bed.T.Error(err)
 		return 0
 	}
-	change.Deleted, change.ObservedAt = w.deleted, time.Now()
+	o.Deleted, o.ObservedAt = how.deleted, time.Now()
 	for ctx.Err() == nil {
-		ack, err := r.publisher.Publish(ctx, change, 0, publish.Options{Replay: w.again})
+		ack, err := r.publisher.Publish(ctx, o.Change, 0, publish.Options{Replay: how.again})
 		if err == nil {
 			return ack.Sequence
 		}

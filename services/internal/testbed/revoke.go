@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-const revokedWithin = 30 * time.Second
+const revokedWithin = time.Minute
 
 // Revoke takes a right on a kind from a service, until the test ends or the function is called.
 func (k *KubeServer) Revoke(t testing.TB, service, verb string, kind kinds.Kind) (restore func()) {

@@ -2,7 +2,6 @@ package topology_test
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -21,15 +21,12 @@ func cluster(t *testing.T) jetstream.JetStream {
 	var routes []*url.URL
 	var ports []int
 	for range nodes {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := devserver.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
-		routes = append(routes, &url.URL{Scheme: "nats", Host: listener.Addr().String()})
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
+		routes = append(routes, &url.URL{Scheme: "nats", Host: devserver.Address(port)})
+		ports = append(ports, port)
 	}
 	var last *server.Server
 	for i := range nodes {
@@ -44,7 +41,7 @@ func cluster(t *testing.T) jetstream.JetStream {
 		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 		last = s
 	}
-	if !last.ReadyForConnections(10 * time.Second) {
+	if !last.ReadyForConnections(time.Minute) {
 		t.Fatal("server does not start")
 	}
 	conn, err := nats.Connect(last.ClientURL())
@@ -63,7 +60,7 @@ func TestTheCopiesOfAStreamAreRaisedButNeverLowered(t *testing.T) {
 	t.Parallel()
 	js := cluster(t)
 	for _, test := range []struct{ asked, want int }{{1, 1}, {3, 3}, {1, 3}} {
-		deadline := time.Now().Add(30 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for err := topology.Ensure(t.Context(), js, test.asked); err != nil; err = topology.Ensure(t.Context(), js, test.asked) {
 			if time.Now().After(deadline) {
 				t.Fatal(err)

@@ -23,7 +23,7 @@ func bus(t *testing.T) jetstream.JetStream {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("server does not start")
 	}
 	conn, err := nats.Connect(s.ClientURL())

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// attention is how often the view makes sure that it holds what the stream does, patience how
+	// verifyInterval is how often the view makes sure that it holds what the stream does, catchUpTimeout how
 	// long it waits for what is missing.
-	attention = 2 * time.Second
-	patience  = 3 * time.Second
-	// deaf is after how long without that a view counts as incomplete.
-	deaf = 6 * time.Second
+	verifyInterval = 2 * time.Second
+	catchUpTimeout = 3 * time.Second
+	// maxUnverified is after how long without that a view counts as incomplete.
+	maxUnverified = 6 * time.Second
 	// current is how old what a view holds may be for who must not decide by what was: the watcher tells
 	// every second how far the stream follows the API server.
 	current = 2 * time.Second
@@ -34,7 +34,7 @@ var errBehind = errors.New("the view has not read all of the stream")
 // tells nothing of what there is: it may read from a server that lags behind. But a mark that it has
 // read comes after all else.
 func (v *View) barrier(ctx context.Context) (sequence uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	mark, err := v.cfg.JS.Publish(ctx, topology.BarrierSubject(v.cfg.Service), nil)
 	if err != nil {
@@ -55,10 +55,10 @@ func (v *View) CatchUp(ctx context.Context) error {
 	if err != nil {
 		return fault.Unavailable(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	for !v.reached(topology.Incarnation(stream), sequence, now) {
-		if !backoff.Sleep(ctx, attention/1000) {
+		if !backoff.Sleep(ctx, verifyInterval/1000) {
 			return fault.Unavailable(fmt.Errorf("%w %s up to %d: %w", errBehind, topology.Changes, sequence, ctx.Err()))
 		}
 	}
@@ -91,11 +91,11 @@ func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bo
 	return true
 }
 
-// attend makes sure again and again that nothing is missing. While something comes, it costs a look at
+// verify makes sure again and again that nothing is missing. While something comes, it costs a look at
 // the stream: every replica makes marks there (see package service), which the feed brings, too. It ends
 // a feed that brings nothing although there is something: another may come from another server.
-func (v *View) attend(ctx context.Context) error {
-	for stuck := 0; backoff.Sleep(ctx, attention); {
+func (v *View) verify(ctx context.Context) error {
+	for stuck := 0; backoff.Sleep(ctx, verifyInterval); {
 		now, brought := bootclock.Now(), v.brought.Load()
 		stream, err := v.stream(ctx)
 		if err == nil && !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now) {

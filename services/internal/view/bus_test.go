@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // soon bounds how long tests wait for what has to come.
-const soon = 10 * time.Second
+const soon = 60 * time.Second
 
 // bus is a NATS server of the test's own, with all streams, and what a watcher publishes.
 type bus struct {

@@ -32,7 +32,7 @@ func (v *View) feed(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return v.feedChanges(ctx, stream) })
 	group.Go(func() error { return v.feedMarkers(ctx, topology.Incarnation(stream)) })
-	group.Go(func() error { return v.attend(ctx) })
+	group.Go(func() error { return v.verify(ctx) })
 	return group.Wait()
 }
 
@@ -140,7 +140,7 @@ func (v *View) feedMarkers(ctx context.Context, life string) error {
 	beating := map[string]bool{}
 	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		if topology.IsHeartbeat(msg.Subject()) {
-			v.beaten(msg, !beating[msg.Subject()])
+			v.readHeartbeat(msg, !beating[msg.Subject()])
 			beating[msg.Subject()] = true
 			return nil
 		}

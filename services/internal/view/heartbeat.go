@@ -30,8 +30,8 @@ func (v *View) Age() time.Duration {
 	return age
 }
 
-// beaten takes a heartbeat. The first that a feed brings may have been written at any time.
-func (v *View) beaten(msg jetstream.Msg, first bool) {
+// readHeartbeat takes a heartbeat. The first that a feed brings may have been written at any time.
+func (v *View) readHeartbeat(msg jetstream.Msg, first bool) {
 	var h eventv1.Heartbeat
 	if err := proto.Unmarshal(msg.Data(), &h); err != nil {
 		v.cfg.Log.Warn("unusable heartbeat skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))

@@ -21,10 +21,10 @@ func (v *View) Revision() string {
 // somebody knows, for as long as it takes the view to make sure that it holds what the stream does.
 // A later stream holds that from the start. The error wraps [ErrIncomplete].
 func (v *View) Await(ctx context.Context, sequence uint64, began time.Time) error {
-	waiting, cancel := context.WithTimeout(ctx, attention+patience)
+	waiting, cancel := context.WithTimeout(ctx, verifyInterval+catchUpTimeout)
 	defer cancel()
 	for !v.holds(sequence, began) {
-		if !backoff.Sleep(waiting, attention/200) {
+		if !backoff.Sleep(waiting, verifyInterval/200) {
 			return fmt.Errorf("%w: it is at %s, and was asked for %d of %s",
 				ErrIncomplete, v.Revision(), sequence, began.Format(time.RFC3339Nano))
 		}

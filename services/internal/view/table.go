@@ -210,7 +210,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 		c.replace(was, o)
 	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.NewerThan(was.Change):
 		if c.live.remove(o.Key); was.UID != o.UID { // It went before the one that is deleted came.
-			c.gone.bury(was, o.Change)
+			c.gone.displace(was, o.Change)
 		}
 		fallthrough
 	default:
@@ -222,10 +222,10 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 // replace makes o the living object of its name. What had the name is gone.
 func (c *content[T]) replace(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
-		c.gone.bury(was, o.Change)
+		c.gone.displace(was, o.Change)
 	}
 	if denied := c.denied[o.Key]; denied != nil && denied.Epoch != o.Epoch {
-		c.gone.bury(denied, o.Change)
+		c.gone.displace(denied, o.Change)
 		delete(c.denied, o.Key)
 	}
 	if gone := c.gone.get(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
@@ -268,12 +268,12 @@ func (t *Table[T]) finish() {
 		case was.Epoch == is.Epoch && was.NewerThan(is.Change):
 			t.put(was)
 		case was.UID != is.UID || was.Epoch != is.Epoch:
-			loaded.gone.bury(was, is.Change)
+			loaded.gone.displace(was, is.Change)
 		}
 	}
 	for k, denied := range before.denied {
 		if is := loaded.live.objects[k]; is != nil && is.Epoch != denied.Epoch {
-			loaded.gone.bury(denied, is.Change)
+			loaded.gone.displace(denied, is.Change)
 		} else {
 			loaded.denied[k] = denied
 		}
@@ -281,7 +281,7 @@ func (t *Table[T]) finish() {
 	for at, gone := range before.gone.shelf.objects {
 		is := loaded.live.objects[at.Key]
 		if is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch {
-			loaded.gone.bury(gone, gone.Change)
+			loaded.gone.displace(gone, gone.Change)
 		} else {
 			t.put(gone)
 		}

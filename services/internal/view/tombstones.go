@@ -63,8 +63,8 @@ func (t *tombstones[T]) of(k event.Key) []*Object[T] {
 	return found
 }
 
-// bury keeps the last state of an object that another, or another epoch, takes the place of by a change.
-func (t *tombstones[T]) bury(was *Object[T], by event.Change) {
+// displace keeps the last state of an object that another, or another epoch, takes the place of by a change.
+func (t *tombstones[T]) displace(was *Object[T], by event.Change) {
 	o := *was
 	o.Deleted, o.ObservedAt, o.PublishedAt, o.ExpiresAt = true, by.ObservedAt, by.PublishedAt, time.Time{}
 	if is := t.get(o.Key, o.UID); is == nil || o.NewerThan(is.Change) {

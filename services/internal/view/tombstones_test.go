@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -197,12 +199,21 @@ func TestAnAnswerOfTheAPIServerIsOfTheNewestEpoch(t *testing.T) {
 	}
 }
 
+// silent is a bus that answers nothing.
+type silent struct{ jetstream.JetStream }
+
+func (silent) Stream(ctx context.Context, _ string) (jetstream.Stream, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func TestDeletionsAreForgottenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, table := newThings()
+		v.cfg.JS = silent{}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go v.expire(ctx)
+		go func() { _ = v.Run(ctx) }()
 		short, usual := parse(t, "-a@2"), parse(t, "-b@4")
 		short.ExpiresAt = time.Now().Add(time.Hour)
 		for _, c := range []event.Change{short, usual} {

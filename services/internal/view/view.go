@@ -120,7 +120,7 @@ func (v *View) Complete() error {
 	if v.incarnation == "" || v.loading {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
-	if old := bootclock.Since(v.heard); old > deaf {
+	if old := bootclock.Since(v.heard); old > maxUnverified {
 		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
 	}
 	for _, cluster := range v.clusters() {

@@ -46,15 +46,7 @@ func (c *checker) checkType(t *policy.Type) {
 
 // checkActions looks at the actions that some type has, and at what holds their role bindings.
 func (c *checker) checkActions(p *policy.Policy) {
-	bound, roles := map[string]bool{}, map[string]bool{}
-	for _, t := range p.Types {
-		for _, b := range t.Bindings {
-			bound[b.Action] = true
-			if b.RoleBinding {
-				roles[b.Action] = true
-			}
-		}
-	}
+	bound, roles := p.Bound()
 	for _, a := range p.Actions {
 		place := a.Source.At(a.At)
 		if bound[a.Name] {

@@ -55,11 +55,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], 
 	return reconcile.Retry(p.Key, func() error { return r.try(ctx, p, members, &obs) })
 }
 
-// TellOutage has a Store, and what refers to it, say that OpenFGA gives no answer, unless they are in step.
-func (r *Reconciler) TellOutage(ctx context.Context, key event.Key, why controller.Outage) error {
+// WriteOutage has a Store, and what refers to it, say that OpenFGA gives no answer, unless they are in step.
+func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why controller.Outage) error {
 	in := r.state.Snapshot(key, plan.Observed{})
 	in.Now = metav1.Now().Rfc3339Copy()
-	return r.statuses.tellOutage(ctx, consume.NewPass(r.view, key, false), in, why)
+	return r.statuses.writeOutage(ctx, consume.NewPass(r.view, key, false), in, why)
 }
 
 // try asks package plan what to do, and does it until there is nothing left.
@@ -89,6 +89,8 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 		case errors.Is(err, errLives):
 			return nil // The event of that is on its way.
 		case errors.Is(err, errForeign):
+			r.applier.log.WarnContext(ctx, "an OpenFGA store is left alone: only the bus says that a Store which is gone had it",
+				slog.String("store", in.Key.Name), slog.String("store_id", action.StoreID))
 			obs.Foreign = append(obs.Foreign, action.StoreID)
 		case errors.Is(err, kube.ErrNotFound):
 			// Gone, or another of its name now: the event of that is on its way.

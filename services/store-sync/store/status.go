@@ -110,10 +110,10 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 	return w.apply(ctx, p, storeObject(in), store)
 }
 
-// tellOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.
-func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage) error {
+// writeOutage says that OpenFGA gives no answer, of a Store and of AuthorizationModels that wait for one.
+func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage) error {
 	var errs []error
-	tell := func(o object, fields any) {
+	write := func(o object, fields any) {
 		err := why.Pace(ctx)
 		if err == nil {
 			err = w.apply(ctx, p, o, fields)
@@ -122,7 +122,7 @@ func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.I
 	}
 	if in.Store != nil {
 		if fields, waits := plan.StoreOutage(in, why.Message()); waits {
-			tell(storeObject(in), fields)
+			write(storeObject(in), fields)
 		}
 	}
 	for _, m := range in.Modules {
@@ -130,7 +130,7 @@ func (w *statuses) tellOutage(ctx context.Context, p consume.Reporter, in plan.I
 			continue
 		}
 		if fields, waits := plan.ModuleOutage(in, m, why.Message()); waits {
-			tell(moduleObject(m), fields)
+			write(moduleObject(m), fields)
 		}
 	}
 	return errors.Join(errs...)

@@ -39,7 +39,7 @@ type object struct {
 // baseSize is roughly what an object's JSON takes beside its texts and tuples, in bytes.
 const baseSize = 4096
 
-func storeObject(o view.Object[corev1alpha1.Store]) object {
+func storeObject(p *packs, o view.Object[corev1alpha1.Store]) object {
 	s := o.Value
 	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions)
 	out.judge(s.Status.ModelDigest, s.ModelDigest(), corev1alpha1.StoreSynced, corev1alpha1.ModelSynced)
@@ -47,7 +47,7 @@ func storeObject(o view.Object[corev1alpha1.Store]) object {
 	out.TargetStoreID, out.modelID = s.Status.StoreID, s.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(s.Spec.Tuples)
 	out.StatusStoreID = s.Status.ManagedTuplesStoreID
-	out.bear(recordedOfStore(s))
+	out.bear(p, recordedOfStore(s))
 	if live := s.Status.Live; live != nil {
 		out.text(s.Spec.CoreModule, live.CoreModule, live.Generation)
 	} else {
@@ -64,14 +64,14 @@ func (o *object) text(now, live string, generation int64) {
 }
 
 // modelObject is an AuthorizationModel that belongs to the given Store, if there is one, with its OpenFGA store.
-func modelObject(o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha1.Store, target string) object {
+func modelObject(p *packs, o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha1.Store, target string) object {
 	m := o.Value
 	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions)
 	out.judge(m.Status.ModelDigest, m.ModelDigest(target), corev1alpha1.Merged)
 	out.TargetStoreID, out.Store, out.modelID = target, m.Spec.StoreRef.Key(o.Key.Cluster), m.Status.AuthorizationModelID
 	out.Declared = tuple.ParseAll(m.Spec.Tuples)
 	out.StatusStoreID = m.Status.StoreID
-	out.bear(recordedOfModel(m, target))
+	out.bear(p, recordedOfModel(m, target))
 	if live := m.Status.Live; live != nil && of != nil && live.StoreUID == of.UID {
 		out.text(m.Spec.Model, live.Model, live.Generation)
 	} else {
@@ -81,9 +81,9 @@ func modelObject(o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha
 }
 
 // bear takes in the record of an object.
-func (o *object) bear(r recorded) {
+func (o *object) bear(p *packs, r recorded) {
 	o.recorded = r
-	o.Record, o.unreadable = r.record()
+	o.Record, o.unreadable = r.record(p)
 }
 
 // deletedObject is one that was deleted past us, with the condition that we wrote last.

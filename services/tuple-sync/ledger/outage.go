@@ -9,9 +9,9 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// TellOutage has the objects of a key say that OpenFGA gives no answer, unless they are in step. It
+// WriteOutage has the objects of a key say that OpenFGA gives no answer, unless they are in step. It
 // changes no record, nor what is said of it, and so no plan.
-func (r *Reconciler) TellOutage(ctx context.Context, key Key, why controller.Outage) error {
+func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Outage) error {
 	p := consume.NewPass(r.applier.view, key, false)
 	var errs []error
 	for _, o := range r.state.under(key) {
@@ -19,7 +19,7 @@ func (r *Reconciler) TellOutage(ctx context.Context, key Key, why controller.Out
 		if u == nil || o.unreadable != nil || o.Key.Cluster != r.home {
 			continue
 		}
-		fields, err := o.status(u)
+		fields, err := o.status(r.state.packs, u)
 		if err != nil {
 			return err
 		}

@@ -62,17 +62,6 @@ func New(cfg Config) *Reconciler {
 // Keys lists what an object touches.
 func (r *Reconciler) Keys(object event.Key) []Key { return r.state.Keys(object) }
 
-// pass is what one reconciliation knows, whatever becomes of its plans.
-type pass struct {
-	reporter consume.Reporter
-	key      Key
-	resync   bool
-	// unwritable are objects that the API server refuses to change, by UID. The others go on.
-	unwritable map[string]error
-	// forbidden is why an object could not be changed that waiting may open.
-	forbidden error
-}
-
 // Reconcile makes a store hold what is declared for it. It plans until nothing is left to do:
 // what it did for one object may be what another waits for, and no event will tell it of that.
 func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key, resync bool) error {
@@ -86,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 		if err := r.applier.apply(ctx, p, s, decided); err != nil {
 			return err
 		}
-		r.report(p, s, decided)
+		r.applier.report(p, s, decided)
 		r.records.finish(key.StoreID, s.begun)
 		if s.wait > 0 {
 			p.reporter.Again(s.wait)
@@ -101,15 +90,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 		p.resync = false
 		return reconcile.ErrStale
 	})
-}
-
-// snapshot is what a plan is made from, and the objects behind it by UID.
-type snapshot struct {
-	input   plan.Input
-	objects map[string]*object
-	// begun is when it was taken, by the clock of the configuration; wait is how long another
-	// replica may still write what somebody's record speaks of.
-	begun, wait time.Duration
 }
 
 // snapshot gathers all that has to do with the key of p. It reads the store's tuples only

@@ -40,7 +40,7 @@ func (r recorded) at(target string) recorded {
 func (r recorded) empty() bool { return len(r.Tuples) == 0 && r.Ledger == nil }
 
 // record reads it. Of what cannot be read only the store is known.
-func (r recorded) record() (plan.Record, error) {
+func (r recorded) record(p *packs) (plan.Record, error) {
 	if r.empty() {
 		return plan.Record{}, nil
 	}
@@ -51,27 +51,30 @@ func (r recorded) record() (plan.Record, error) {
 	if r.Ledger.Encoding != corev1alpha1.EncodingZstd {
 		return out, fmt.Errorf("status.ledger: no such encoding: %q", r.Ledger.Encoding)
 	}
-	packed, err := tuple.Unpack(r.Ledger.Data)
+	packed, err := p.unpack(r.Ledger.Data)
 	if err != nil {
 		return out, fmt.Errorf("status.ledger: %w", err)
 	}
-	out.Tuples = tuple.Sorted(slices.Concat(out.Tuples, packed, tuple.ParseAll(r.Ledger.Pending)))
+	if beside := slices.Concat(out.Tuples, tuple.ParseAll(r.Ledger.Pending)); len(beside) > 0 {
+		packed = tuple.Sorted(slices.Concat(packed, beside))
+	}
+	out.Tuples = packed
 	return out, nil
 }
 
 // keep is r when it is to list tuples instead. While they are written, what is added to a long list is
 // kept beside it.
-func (r recorded) keep(storeID string, tuples []tuple.Tuple, writing bool) (recorded, error) {
+func (r recorded) keep(p *packs, storeID string, tuples []tuple.Tuple, writing bool) (recorded, error) {
 	if len(tuples) <= corev1alpha1.LongRecord {
 		return recorded{StoreID: storeID, Tuples: declared(tuples)}, nil
 	}
 	next := corev1alpha1.Ledger{Revision: 1, Encoding: corev1alpha1.EncodingZstd}
 	if r.Ledger != nil && len(r.Tuples) == 0 && r.StoreID == storeID {
 		next.Revision += r.Ledger.Revision
-		if has, err := r.record(); err == nil && slices.Equal(has.Tuples, tuples) && (writing || len(r.Ledger.Pending) == 0) {
+		if has, err := r.record(p); err == nil && slices.Equal(has.Tuples, tuples) && (writing || len(r.Ledger.Pending) == 0) {
 			return recorded{StoreID: storeID, Ledger: r.Ledger}, nil
 		}
-		if packed, err := tuple.Unpack(r.Ledger.Data); err == nil && writing {
+		if packed, err := p.unpack(r.Ledger.Data); err == nil && writing {
 			added, ok := without(tuples, packed)
 			if next.Data, next.Pending = r.Ledger.Data, declared(added); ok && len(added) <= corev1alpha1.LongRecord {
 				return recorded{StoreID: storeID, Ledger: &next}, nil
@@ -79,7 +82,7 @@ func (r recorded) keep(storeID string, tuples []tuple.Tuple, writing bool) (reco
 		}
 	}
 	var err error
-	next.Data, err = tuple.Pack(tuples)
+	next.Data, err = p.pack(tuples)
 	next.Pending = nil
 	return recorded{StoreID: storeID, Ledger: &next}, err
 }

@@ -22,11 +22,11 @@ func numbered(from, to int) []tuple.Tuple {
 // keep records tuples, and expects to read them again.
 func keep(t *testing.T, r recorded, tuples []tuple.Tuple, writing bool) recorded {
 	t.Helper()
-	next, err := r.keep("S", tuples, writing)
+	next, err := r.keep(newPacks(), "S", tuples, writing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := next.record()
+	got, err := next.record(newPacks())
 	if err != nil || !slices.Equal(got.Tuples, tuples) || got.StoreID != "S" {
 		t.Fatalf("%d tuples of store %q are read, want %d; %v", len(got.Tuples), got.StoreID, len(tuples), err)
 	}
@@ -68,7 +68,7 @@ func TestALongRecordIsPackedAndWhatIsAddedKeptBeside(t *testing.T) {
 func TestWhoFindsBothFormsTakesAll(t *testing.T) {
 	both := keep(t, recorded{}, numbered(0, 300), false)
 	both.Tuples = declared(numbered(299, 303))
-	got, err := both.record()
+	got, err := both.record(newPacks())
 	if err != nil || !slices.Equal(got.Tuples, numbered(0, 303)) {
 		t.Errorf("read are %d tuples, %v", len(got.Tuples), err)
 	}
@@ -81,7 +81,7 @@ func TestARecordThatCannotBeReadIsAnError(t *testing.T) {
 	for name, l := range map[string]corev1alpha1.Ledger{
 		"noise": {Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "another encoding": {Encoding: "xz"},
 	} {
-		if got, err := (recorded{StoreID: "S", Ledger: &l}).record(); err == nil || got.StoreID != "S" {
+		if got, err := (recorded{StoreID: "S", Ledger: &l}).record(newPacks()); err == nil || got.StoreID != "S" {
 			t.Errorf("%s: read is %+v, %v", name, got, err)
 		}
 	}

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -29,12 +31,13 @@ type State struct {
 	infos  *view.Table[corev1alpha1.AccountInfo]
 	// accountType is the type of the accounts that everybody is a member of; empty if nobody is.
 	accountType string
+	packs       *packs
 }
 
 // NewState declares the tables in v. With an account type everybody is a member of accounts.
 func NewState(v *view.View, accountType string) *State {
 	return &State{
-		accountType: accountType,
+		accountType: accountType, packs: newPacks(),
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
 			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordedOfStore(s).StoreID} },
@@ -47,6 +50,15 @@ func NewState(v *view.View, accountType string) *State {
 			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
 		}),
 	}
+}
+
+// snapshot is what a plan is made from, and the objects behind it by UID.
+type snapshot struct {
+	input   plan.Input
+	objects map[string]*object
+	// begun is when it was taken, by the clock of the configuration; wait is how long another
+	// replica may still write what somebody's record speaks of.
+	begun, wait time.Duration
 }
 
 // organization names the Store of the organization that a kcp workspace belongs to.
@@ -67,7 +79,7 @@ func (s *State) dependents(store event.Key) []view.Object[corev1alpha1.Authoriza
 }
 
 func (s *State) store(o view.Object[corev1alpha1.Store]) object {
-	out := storeObject(o)
+	out := storeObject(s.packs, o)
 	out.HasDependents = out.Deleting && len(s.dependents(o.Key)) > 0
 	if s.accountType == "" {
 		return out
@@ -88,7 +100,7 @@ func (s *State) model(o view.Object[corev1alpha1.AuthorizationModel]) object {
 	if ok {
 		target = of.Value.Status.StoreID
 	}
-	out := modelObject(o, of.Value, target)
+	out := modelObject(s.packs, o, of.Value, target)
 	out.StoreMissing = !ok
 	for _, other := range s.Stores.By(byStoreID, out.Record.StoreID) {
 		out.RecordedElsewhere = out.RecordedElsewhere || other.Key != store
@@ -120,22 +132,25 @@ func (s *State) under(key Key) []object {
 
 // owners lists the live objects that have to do with an OpenFGA store, each once.
 func (s *State) owners(storeID string) []object {
-	found := map[event.Key]object{}
+	stores, models := map[event.Key]view.Object[corev1alpha1.Store]{}, map[event.Key]view.Object[corev1alpha1.AuthorizationModel]{}
 	for _, o := range s.Stores.By(byStoreID, storeID) {
-		found[o.Key] = s.store(o)
+		stores[o.Key] = o
 		for _, m := range s.dependents(o.Key) {
-			found[m.Key] = s.model(m)
+			models[m.Key] = m
 		}
 	}
 	for _, o := range s.Stores.By(byRecord, storeID) {
-		found[o.Key] = s.store(o)
+		stores[o.Key] = o
 	}
 	for _, m := range s.Models.By(byRecord, storeID) {
-		found[m.Key] = s.model(m)
+		models[m.Key] = m
 	}
-	objects := make([]object, 0, len(found))
-	for _, o := range found {
-		objects = append(objects, o)
+	objects := make([]object, 0, len(stores)+len(models))
+	for _, o := range stores {
+		objects = append(objects, s.store(o))
+	}
+	for _, m := range models {
+		objects = append(objects, s.model(m))
 	}
 	return objects
 }
@@ -144,7 +159,7 @@ func (s *State) owners(storeID string) []object {
 func (s *State) deleted(storeID string) []object {
 	var objects []object
 	add := func(last event.Change, from recorded, conditions []metav1.Condition) {
-		r, _ := from.record() // Of what cannot be read there is nothing to remove.
+		r, _ := from.record(s.packs) // Of what cannot be read there is nothing to remove.
 		gone := deletedObject
 		if s.lives(last.Key, last.UID) {
 			gone = formerObject

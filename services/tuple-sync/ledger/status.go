@@ -38,8 +38,8 @@ type modelStatus struct {
 }
 
 // status is u as part of the object's status.
-func (o *object) status(u *plan.StatusUpdate) (any, error) {
-	r, err := o.recorded.keep(u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
+func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
+	r, err := o.recorded.keep(p, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 		return nil
 	}
 	for range maxConflicts {
-		fields, err := o.status(u)
+		fields, err := o.status(a.state.packs, u)
 		if err != nil {
 			return err
 		}
@@ -111,15 +111,15 @@ func (a *applier) follow(o *object) error {
 }
 
 // report remembers what is now known to be true, and tells what became of each object.
-func (r *Reconciler) report(p *pass, s *snapshot, decided plan.Plan) {
+func (a *applier) report(p *pass, s *snapshot, decided plan.Plan) {
 	for _, action := range decided.Actions {
 		o := s.objects[action.Evaluation.Owner.UID]
 		if o.Deleted && o.Contested == 0 {
-			r.records.clean(p.key.StoreID, *o)
+			a.records.clean(p.key.StoreID, *o)
 		} else if action.Evaluation.KeepsRecord() && s.input.Model != nil {
-			r.records.keep(p.key.StoreID, *o)
+			a.records.keep(p.key.StoreID, *o)
 		}
-		if _, taken := r.state.lookUp(o.Key); taken && o.Deleted {
+		if _, taken := a.state.lookUp(o.Key); taken && o.Deleted {
 			continue // The word on the object that has the name now stands.
 		}
 		outcome, message := outcomeOf(action.NextCondition)

@@ -20,7 +20,7 @@ const (
 	every = 250 * time.Millisecond
 	// questions are asked of each store at a time, reviews of the API server.
 	questions, reviews = 25, 6
-	oneLook            = 3 * time.Second
+	oneRound           = 3 * time.Second
 )
 
 // Monitor asks OpenFGA and the API server all the time, at rest or not. What nobody has declared
@@ -88,7 +88,7 @@ func (m *Monitor) TakeLooks() int {
 func (m *Monitor) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if m.current() > 0 {
-			m.lookAtOpenFGA(ctx)
+			m.checkOpenFGA(ctx)
 			m.askKubernetes(ctx)
 		}
 		wait(ctx, every)
@@ -116,8 +116,8 @@ func (m *Monitor) accusef(epoch int, allowed func(*possible) bool, format string
 	}
 }
 
-func (m *Monitor) lookAtOpenFGA(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, oneLook)
+func (m *Monitor) checkOpenFGA(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, oneRound)
 	defer cancel()
 	stores, err := m.fga.Stores(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func (m *Monitor) askOpenFGA(ctx context.Context, store, id string) {
 }
 
 func (m *Monitor) askKubernetes(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, oneLook)
+	ctx, cancel := context.WithTimeout(ctx, oneRound)
 	defer cancel()
 	for range reviews {
 		namespace, person, role := pick(workload.Namespaces()), pick(workload.People()), pick(workload.Roles())

@@ -82,7 +82,7 @@ func TestOpenFGAIsAccusedOfWhatNobodyHasDeclaredSinceTheLastRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 			test.before(w)
-			w.lookAtOpenFGA(t.Context())
+			w.checkOpenFGA(t.Context())
 			if test.want != "" {
 				w.mustReport(t, test.want)
 			} else if len(w.reported) > 0 {
@@ -125,7 +125,7 @@ func TestWhatWasSeenInAnEarlierEpochIsNotReported(t *testing.T) {
 
 func TestLooksAreCountedSinceTheyWereLastTaken(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
-	w.lookAtOpenFGA(t.Context())
+	w.checkOpenFGA(t.Context())
 	if n := w.TakeLooks(); n < 2 {
 		t.Errorf("%d looks", n)
 	}

@@ -41,12 +41,12 @@ const (
 func (w *World) AtRest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, oneCheck)
 	defer cancel()
-	before, err := w.look(ctx)
+	before, err := w.check(ctx)
 	if err != nil {
 		return err
 	}
 	wait(ctx, calm)
-	if _, err := w.look(ctx); err != nil {
+	if _, err := w.check(ctx); err != nil {
 		return err
 	}
 	if !maps.Equal(before, w.Snapshot.Versions()) {
@@ -55,7 +55,7 @@ func (w *World) AtRest(ctx context.Context) error {
 	return nil
 }
 
-func (w *World) look(ctx context.Context) (versions map[string]string, err error) {
+func (w *World) check(ctx context.Context) (versions map[string]string, err error) {
 	if w.Snapshot, err = TakeSnapshot(ctx, w.Driver); err != nil {
 		return nil, err
 	}

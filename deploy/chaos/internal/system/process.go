@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -42,6 +43,8 @@ type life struct {
 	log   *os.File
 	ended chan struct{}
 	err   error
+	// killed says that it was given no time to end.
+	killed atomic.Bool
 	// meant says that its end was asked for.
 	meant bool
 }
@@ -117,13 +120,14 @@ func (p *Process) end() *life {
 // Kill is kill -9. It returns when the process is gone.
 func (p *Process) Kill() {
 	if l := p.end(); l != nil {
+		l.killed.Store(true)
 		_ = l.cmd.Process.Kill() // Fails only when it is gone.
 		<-l.ended
 	}
 }
 
 // Stop asks the process to end in order and returns what it ended with. One that takes too long
-// is killed, which is an error, too.
+// is killed, which is an error, too; whom [Process.Kill] ends meanwhile had no time to obey.
 func (p *Process) Stop() error {
 	l := p.end()
 	if l == nil {
@@ -133,6 +137,9 @@ func (p *Process) Stop() error {
 	_ = l.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-l.ended:
+		if l.killed.Load() {
+			return nil
+		}
 		return l.err
 	case <-time.After(killedAfter):
 		p.Kill()

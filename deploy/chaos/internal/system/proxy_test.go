@@ -61,7 +61,7 @@ func hear(conn net.Conn, within time.Duration) error {
 }
 
 const (
-	soon  = 5 * time.Second
+	soon  = time.Minute
 	quiet = 100 * time.Millisecond
 )
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -138,14 +137,4 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 	}
 	r.Process = s.process(name, cmp.Or(s.cfg.Binaries[service.Name], s.binary(service.Name)), args...)
 	return r, nil
-}
-
-// freeAddress is one where nobody listens now.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", address(0))
-	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

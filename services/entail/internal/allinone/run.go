@@ -45,7 +45,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if ctx.Err() != nil {
 		err = nil // It was told to stop, perhaps while it started.
 	}
-	m.sayf("stopping")
+	m.printf("stopping")
 	return errors.Join(err, m.down())
 }
 
@@ -60,7 +60,7 @@ type machine struct {
 	services []*worker
 }
 
-func (m *machine) sayf(format string, args ...any) {
+func (m *machine) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.cfg.Progress, format+"\n", args...)
 }
 
@@ -72,16 +72,16 @@ func (m *machine) up(ctx context.Context) error {
 		return err
 	}
 	service.CaptureLogs(libraries)
-	m.sayf("starting servers: NATS, OpenFGA, Kubernetes")
+	m.printf("starting servers: NATS, OpenFGA, Kubernetes")
 	if m.servers, err = startServers(ctx, m.cfg, m.dir, m.logs); err != nil {
 		return err
 	}
 	go m.watchServers(ctx)
-	m.sayf("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
+	m.printf("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
 	if err := m.applyManifests(ctx); err != nil {
 		return err
 	}
-	m.sayf("starting services")
+	m.printf("starting services")
 	if m.services, err = m.startServices(ctx); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (m *machine) createSamples(ctx context.Context) error {
 	}
 	created, err := createSamples(ctx, m.servers.kube, m.cfg.Samples)
 	if len(created) > 0 {
-		m.sayf("created %s", strings.Join(created, ", "))
+		m.printf("created %s", strings.Join(created, ", "))
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func (m *machine) runners() []runner {
 // admission is where the API server asks: ours on loopback, one of the user's as they say.
 func (m *machine) admission() (admission.Config, error) {
 	if !m.cfg.guarded() {
-		m.sayf("no ImpliedRoles hold in your cluster: its API server cannot ask who may write them (--admission-url)")
+		m.printf("no ImpliedRoles hold in your cluster: its API server cannot ask who may write them (--admission-url)")
 		return admission.Config{}, nil
 	}
 	host := loopback

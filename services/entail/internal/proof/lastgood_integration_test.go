@@ -18,7 +18,7 @@ import (
 // awaitTuples waits until a Store has these tuples, and no others.
 func (s *together) awaitTuples(t *testing.T, store string, want ...string) {
 	t.Helper()
-	testbed.Eventually(t, 30*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err != nil {
 			return err
@@ -60,14 +60,14 @@ func TestATypoTakesNoTuplesAwayGivesNoneAndOutlivesOpenFGA(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.kube.Apply(t, kinds.Stores(), "bench-000", corev1alpha1.StoreSpec{CoreModule: core + "\ntype more\n"})
-	testbed.Eventually(t, 30*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err == nil && found["bench-000"].Status.StoreID == id {
 			err = fmt.Errorf("the Store still names %s", id)
 		}
 		return err
 	})
-	testbed.Eventually(t, 30*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err != nil {
 			return err

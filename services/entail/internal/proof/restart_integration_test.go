@@ -193,7 +193,7 @@ func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := c.js.PublishAsync(topology.ChangeSubject(change.Key), data); err != nil {
+			if _, err := c.js.PublishAsync(topology.ChangeSubject(change.Key), data, jetstream.WithStallWait(time.Minute)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -232,7 +232,7 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 		}
 		return nil
 	})
-	caughtUp(b, c.js, name)
+	testbed.CaughtUp(b, c.js, name)
 	took := time.Since(begun)
 	stop()
 	return took

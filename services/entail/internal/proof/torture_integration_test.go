@@ -5,7 +5,6 @@ package proof
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -58,6 +57,8 @@ func TestWhateverGoesWrongOpenFGAEndsUpAsDeclared(t *testing.T) {
 		<-time.After(time.Duration(random.IntN(120)) * time.Millisecond)
 	}
 	testbed.Eventually(t, settleTime, w.settled)
+	testbed.CaughtUp(t, c.js, topology.StoreSync)
+	testbed.CaughtUp(t, c.js, topology.TupleSync)
 	testbed.Eventually(t, settleTime, w.quiet)
 	for _, p := range c.processes {
 		p.stop()
@@ -159,13 +160,13 @@ func replayWritesNothing(t *testing.T, bus *testbed.NATSServer, openFGA *testbed
 		})
 	}
 	for _, name := range names()[2:] {
-		caughtUp(t, js, name)
+		testbed.CaughtUp(t, js, name)
 	}
 	if err := again(t.Context(), js, nats.Header{topology.ReplayHeader: {"everything"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names()[2:] {
-		caughtUp(t, js, name)
+		testbed.CaughtUp(t, js, name)
 	}
 	cancel()
 	running.Wait()
@@ -175,20 +176,4 @@ func replayWritesNothing(t *testing.T, bus *testbed.NATSServer, openFGA *testbed
 	if got := kube.Writes() - kubeBefore; got != 0 {
 		t.Errorf("a full replay made %d writes to the API server: %v", got, kube.WritesByOp())
 	}
-}
-
-// caughtUp waits until a service has acknowledged everything.
-func caughtUp(t testing.TB, js jetstream.JetStream, name string) {
-	t.Helper()
-	testbed.Eventually(t, settleTime, func() error {
-		consumer, err := js.Consumer(t.Context(), topology.Changes, name)
-		if err != nil {
-			return err
-		}
-		info := consumer.CachedInfo()
-		if info.AckFloor.Consumer == 0 || info.NumPending+uint64(info.NumAckPending) > 0 {
-			return fmt.Errorf("%s: pending %d, unacknowledged %d", name, info.NumPending, info.NumAckPending)
-		}
-		return nil
-	})
 }

@@ -82,7 +82,11 @@ func (r *rules) of(ctx context.Context, namespace string) (*infer.RuleSet, error
 }
 
 func (r *rules) read(ctx context.Context, namespace string) (*infer.RuleSet, error) {
-	page, err := r.page(ctx, namespace, metav1.ListOptions{Limit: fewRules})
+	first := int64(fewRules)
+	if r.many(namespace) {
+		first = 1 // How many there are is all that is asked.
+	}
+	page, err := r.page(ctx, namespace, metav1.ListOptions{Limit: first})
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +146,14 @@ func (r *rules) page(ctx context.Context, namespace string, options metav1.ListO
 		return nil, fmt.Errorf("listing the rules of namespace %s: %w", namespace, err)
 	}
 	return list, nil
+}
+
+// many tells whether the view, current or not, has more rules of a namespace than a few.
+func (r *rules) many(namespace string) bool {
+	r.mu.Lock()
+	objects := r.state
+	r.mu.Unlock()
+	return objects != nil && objects.RuleCount(namespace) > fewRules
 }
 
 // held is what the view says of so many rules; nil if it cannot be relied on.

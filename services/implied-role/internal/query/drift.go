@@ -41,11 +41,11 @@ func (s *Server) sync(namespace string) *inferencev1.NamespaceSync {
 	m.Rules = int64(len(rules))
 	rules = slices.DeleteFunc(rules, ruleRow.synced)
 	m.NotSynced, m.NotSyncedTotal = fit(rules[:min(maxListed, len(rules))], maxPart, ruleRow.message), int64(len(rules))
-	ruleSet, _ := s.cfg.State.RuleSet(namespace)
+	ruleSet := s.cfg.State.RuleSet(namespace)
 	for _, source := range s.cfg.State.Sources(namespace) {
 		in := s.cfg.State.Snapshot(namespace, source)
 		m.Wanted += int64(len(ruleSet.Desired(in.Binding)))
-		for _, change := range ruleSet.Plan(in).Changes() {
+		for _, change := range ruleSet.Plan(in).Differences() {
 			if change.Obstacle == infer.NameConflict {
 				m.Conflicts++
 			} else {
@@ -91,7 +91,7 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 		inferencev1.BindingChange_CHANGE_CONFLICT: {list: &m.Conflicts, total: &m.ConflictsTotal},
 	}
 	for plan := range infer.Evaluate(ns, s.cfg.State.Policy).Plans(ns.Bindings) {
-		for _, change := range plan.Changes() {
+		for _, change := range plan.Differences() {
 			if d := lists[changeOf(change)]; d != nil {
 				m.Truncated = !d.add(change) || m.GetTruncated()
 			}
@@ -109,7 +109,7 @@ type differences struct {
 }
 
 // add counts a difference, and lists it if there is room.
-func (d *differences) add(change infer.BindingChange) (listed bool) {
+func (d *differences) add(change infer.Difference) (listed bool) {
 	*d.total++
 	if len(*d.list) == maxListed || d.bytes > maxList {
 		return false

@@ -25,7 +25,7 @@ func (s *Server) ExplainRole(ctx context.Context, r *inferencev1.ExplainRoleRequ
 		return nil, err
 	}
 	namespace, role := r.GetNamespace(), roleOf(r.GetRole())
-	ruleSet, _ := s.cfg.State.RuleSet(namespace)
+	ruleSet := s.cfg.State.RuleSet(namespace)
 	who := infer.Identify(subjectOf(r.GetSubject(), namespace), r.GetGroups())
 	reasons, more := ruleSet.Explain(who, role, s.granting(namespace, role, ruleSet), limit(r.GetMaxPaths()))
 	response := &inferencev1.ExplainRoleResponse{Held: len(reasons) > 0, Revision: revision, Synced: true}
@@ -60,11 +60,11 @@ func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet)
 }
 
 // progress is what is still to be done about the bindings that follow from a source, by name.
-type progress map[string]infer.BindingChange
+type progress map[string]infer.Difference
 
 func (s *Server) progress(namespace, source string, ruleSet *infer.RuleSet) progress {
 	left := progress{}
-	for _, change := range ruleSet.Plan(s.cfg.State.Snapshot(namespace, source)).Changes() {
+	for _, change := range ruleSet.Plan(s.cfg.State.Snapshot(namespace, source)).Differences() {
 		left[change.Name] = change
 	}
 	return left
@@ -92,7 +92,7 @@ func (s *Server) ExplainBinding(ctx context.Context, r *inferencev1.ExplainBindi
 	if binding == nil {
 		return nil, rpc.NotFound("there is no RoleBinding %q in namespace %q", r.GetName(), r.GetNamespace())
 	}
-	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	response := &inferencev1.ExplainBindingResponse{
 		Name: binding.Name, Role: roleMessage(binding.Role), Subjects: subjectMessages(binding.Subjects),
 		SubjectsTotal: int64(len(binding.Subjects)),
@@ -149,7 +149,7 @@ func (s *Server) WhoHasRole(ctx context.Context, r *inferencev1.WhoHasRoleReques
 		return nil, err
 	}
 	role := roleOf(r.GetRole())
-	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	holders := ruleSet.Holders(role, s.granting(r.GetNamespace(), role, ruleSet))
 	slices.SortFunc(holders, func(a, b infer.Holding) int { return strings.Compare(holderKey(a), holderKey(b)) })
 	page, next, err := pageOf(holders, holderKey, r, func(h infer.Holding) *inferencev1.Holder {
@@ -184,7 +184,7 @@ func (s *Server) ListEffectiveRoles(
 	if err != nil {
 		return nil, err
 	}
-	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	who := infer.Identify(subjectOf(r.GetSubject(), r.GetNamespace()), r.GetGroups())
 	roles := ruleSet.Effective(who, append(s.cfg.State.BindingsIn(r.GetNamespace()), s.cfg.State.BindingsEverywhere()...))
 	response := &inferencev1.ListEffectiveRolesResponse{Total: int64(len(roles)), Revision: revision, Synced: true}

@@ -87,7 +87,7 @@ func origin(h infer.Holding) inferencev1.Origin {
 }
 
 // changeOf is what becomes of a binding.
-func changeOf(c infer.BindingChange) inferencev1.BindingChange_Change {
+func changeOf(c infer.Difference) inferencev1.BindingChange_Change {
 	switch {
 	case c.Verb == infer.Create:
 		return inferencev1.BindingChange_CHANGE_CREATED
@@ -105,7 +105,7 @@ func changeOf(c infer.BindingChange) inferencev1.BindingChange_Change {
 	return inferencev1.BindingChange_CHANGE_PAUSED
 }
 
-func bindingChange(c infer.BindingChange) *inferencev1.BindingChange {
+func bindingChange(c infer.Difference) *inferencev1.BindingChange {
 	return &inferencev1.BindingChange{
 		Name: c.Name, Source: c.Source, Role: roleMessage(c.Role), Change: changeOf(c),
 		Subjects: subjectMessages(c.Subjects), SubjectsTotal: int64(len(c.Subjects)),

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,18 +28,21 @@ func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRe
 	}
 	defer leave()
 	namespace := r.GetNamespace()
-	before, _ := s.cfg.State.RuleSet(namespace)
-	rules, err := changedRules(before.Rules(), r.GetChanges())
+	before := s.cfg.State.RuleSet(namespace)
+	rules, refused, err := s.changedRules(namespace, before.Rules(), r.GetChanges())
 	if err != nil {
 		return nil, err
 	}
 	after := s.cfg.State.Limited(namespace, infer.NewRuleSet(namespace, rules, s.cfg.State.Policy), state.Load{})
 	delta := s.compare(namespace, infer.Comparison{Before: before, After: after})
+	delta.Refused = append(refused, delta.Refused...)
 	return &inferencev1.PreviewRulesResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
 }
 
-// changedRules is rules after changes.
-func changedRules(before []infer.EvaluatedRule, changes []*inferencev1.RuleChange) ([]infer.Rule, error) {
+// changedRules is rules after changes, but for those that would be refused.
+func (s *Server) changedRules(namespace string, before []infer.EvaluatedRule, changes []*inferencev1.RuleChange) (
+	list []infer.Rule, refused []infer.EvaluatedRule, err error,
+) {
 	rules := map[string]infer.Rule{}
 	for _, r := range before {
 		rules[r.Name] = r.Rule
@@ -47,12 +51,12 @@ func changedRules(before []infer.EvaluatedRule, changes []*inferencev1.RuleChang
 		was, known := rules[c.GetName()]
 		switch {
 		case c.GetRemove() && !known:
-			return nil, rpc.Invalid("rule %q cannot be removed: there is none", c.GetName())
+			return nil, nil, rpc.Invalid("rule %q cannot be removed: there is none", c.GetName())
 		case c.GetRemove():
 			delete(rules, c.GetName())
 			continue
 		case c.GetParent() == nil || c.GetChild() == nil:
-			return nil, rpc.Invalid("rule %q needs a parent and a child, or remove", c.GetName())
+			return nil, nil, rpc.Invalid("rule %q needs a parent and a child, or remove", c.GetName())
 		case !known:
 			was = infer.Rule{Name: c.GetName(), Created: time.Now()}
 		}
@@ -61,16 +65,16 @@ func changedRules(before []infer.EvaluatedRule, changes []*inferencev1.RuleChang
 		was.Parent, was.Child, was.Flaw = parent, child, nil
 		for _, err := range []error{flaw, other} {
 			if err != nil {
-				return nil, rpc.Invalid("rule %q: %s", c.GetName(), err)
+				return nil, nil, rpc.Invalid("rule %q: %s", c.GetName(), err)
 			}
+		}
+		if r, is := s.cfg.State.Policy.Refuses(namespace, was); is {
+			refused = append(refused, r)
+			continue
 		}
 		rules[c.GetName()] = was
 	}
-	list := make([]infer.Rule, 0, len(rules))
-	for _, r := range rules {
-		list = append(list, r)
-	}
-	return list, nil
+	return slices.Collect(maps.Values(rules)), refused, nil
 }
 
 // PreviewBinding implements InferenceService.
@@ -96,7 +100,7 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 		return nil, err
 	}
 	defer leave()
-	before, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	before := s.cfg.State.RuleSet(r.GetNamespace())
 	load := state.Load{}
 	load.Add(change.Before, -1)
 	load.Add(change.After, 1)

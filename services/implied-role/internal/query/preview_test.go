@@ -51,7 +51,7 @@ func TestAPreviewOfRules(t *testing.T) {
 	if text := strings.Join(subjects, "; "); text != "v +c -" { // u keeps b, by B3.
 		t.Errorf("subjects %q", text)
 	}
-	if p.GetWrites() != 3+3 || p.GetTruncated() {
+	if p.GetWrites() != 3+2 || p.GetTruncated() {
 		t.Errorf("%d writes, truncated %v", p.GetWrites(), p.GetTruncated())
 	}
 	for name, c := range map[string]struct {
@@ -65,6 +65,29 @@ func TestAPreviewOfRules(t *testing.T) {
 		_, err := w.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{Namespace: "team", Changes: c.changes})
 		t.Log(name)
 		refused(t, err, connect.CodeInvalidArgument, c.want)
+	}
+}
+
+// TestAPreviewSaysOfARuleThatItWouldBeRefused changes a rule, and makes one, such that admission refuses it.
+func TestAPreviewSaysOfARuleThatItWouldBeRefused(t *testing.T) {
+	w := newWorld(t)
+	w.do("team", "a>b B1=a{u}")
+	w.settle()
+	for child, reason := range map[string]string{"ClusterRole/cluster-admin": infer.ProhibitedRole, "system:nodes": infer.ProhibitedRole, "a": infer.SelfImplication} {
+		p := must(w.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{Namespace: "team", Changes: []*inferencev1.RuleChange{
+			{Name: "a>b", Parent: roleMessage(role("a")), Child: roleMessage(role(child))},
+			{Name: "new", Parent: roleMessage(role("a")), Child: roleMessage(role(child))},
+		}}))(t).GetPreview()
+		refusals := p.GetRefusals()
+		if len(refusals) != 2 || p.GetWrites() != 0 || len(p.GetBindings())+len(p.GetSubjects())+len(p.GetInferences()) != 0 {
+			t.Errorf("%s: %v", child, p)
+			continue
+		}
+		for _, r := range refusals {
+			if r.GetReason() != reason || !strings.HasPrefix(r.GetMessage(), "the API server would refuse it: ") {
+				t.Errorf("%s: %v", child, r)
+			}
+		}
 	}
 }
 

@@ -141,7 +141,7 @@ func (r ruleRow) synced() bool {
 func (r ruleRow) message() *inferencev1.Rule { return ruleMessage(r.ruleSet, *r.rule, *r.object) }
 
 func (s *Server) rulesOf(namespace string) []ruleRow {
-	ruleSet, objects := s.cfg.State.RuleSet(namespace)
+	ruleSet, objects := s.cfg.State.RuleSetAndRules(namespace)
 	list := make([]ruleRow, len(objects))
 	for i := range objects {
 		list[i] = ruleRow{ruleSet, &ruleSet.Rules()[i], &objects[i]}
@@ -168,7 +168,7 @@ func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferenc
 	}
 	var all []row
 	for _, namespace := range s.in(r.GetNamespace()) {
-		ruleSet, _ := s.cfg.State.RuleSet(namespace)
+		ruleSet := s.cfg.State.RuleSet(namespace)
 		for parent := range ruleSet.Parents() {
 			if r.GetParent() == nil || parent == roleOf(r.GetParent()) {
 				all = append(all, row{namespace, parent, ruleSet})
@@ -188,7 +188,7 @@ func (s *Server) GetInference(ctx context.Context, r *inferencev1.GetInferenceRe
 	if err != nil {
 		return nil, err
 	}
-	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	return &inferencev1.GetInferenceResponse{Inference: inference(r.GetNamespace(), roleOf(r.GetRole()), ruleSet), Revision: revision, Synced: true}, nil
 }
 
@@ -198,7 +198,7 @@ func (s *Server) ListImplyingRoles(ctx context.Context, r *inferencev1.ListImply
 	if err != nil {
 		return nil, err
 	}
-	ruleSet, _ := s.cfg.State.RuleSet(r.GetNamespace())
+	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	role := roleOf(r.GetRole())
 	parents := ruleSet.Implying(role)
 	response := &inferencev1.ListImplyingRolesResponse{Total: int64(len(parents)), Revision: revision, Synced: true}

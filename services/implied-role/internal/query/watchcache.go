@@ -143,15 +143,14 @@ func (w *WatchCache) catchUp() {
 	if first {
 		current := map[string]*infer.RuleSet{}
 		for _, namespace := range w.state.Namespaces() {
-			current[namespace], _ = w.state.RuleSet(namespace)
+			current[namespace] = w.state.RuleSet(namespace)
 		}
 		w.mu.Lock()
 		w.current = current
 		w.mu.Unlock()
 	}
 	for _, namespace := range dirty {
-		ruleSet, _ := w.state.RuleSet(namespace)
-		w.update(namespace, ruleSet)
+		w.update(namespace, w.state.RuleSet(namespace))
 	}
 }
 
@@ -159,8 +158,11 @@ func (w *WatchCache) update(namespace string, ruleSet *infer.RuleSet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, known := w.current[namespace]
-	if !known {
+	switch {
+	case !known:
 		before = infer.NewRuleSet(namespace, nil, w.state.Policy)
+	case ruleSet.Same(before):
+		return // Only a status has changed.
 	}
 	if w.current[namespace] = ruleSet; len(ruleSet.Rules()) == 0 {
 		delete(w.current, namespace)

@@ -144,7 +144,7 @@ func (w *world) do(namespace, ops string) {
 func (w *world) settle() {
 	w.t.Helper()
 	const namespace = "team"
-	rules, _ := w.cfg.State.RuleSet(namespace)
+	rules := w.cfg.State.RuleSet(namespace)
 	for _, source := range w.cfg.State.Sources(namespace) {
 		for _, action := range rules.Plan(w.cfg.State.Snapshot(namespace, source)).Actions {
 			var object any

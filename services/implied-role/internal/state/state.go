@@ -51,13 +51,13 @@ type State struct {
 	roles, clusterRoles *view.Table[metav1.PartialObjectMetadata]
 
 	mu       sync.Mutex
-	ruleSets map[string]cachedRuleSet
+	ruleSets map[string]*cachedRuleSet
 }
 
 // New declares the tables in v, which must hold the objects of that cluster alone.
 func New(v *view.View, cluster string, policy infer.Policy) *State {
-	return &State{
-		Cluster: cluster, Policy: policy, ruleSets: map[string]cachedRuleSet{},
+	s := &State{
+		Cluster: cluster, Policy: policy, ruleSets: map[string]*cachedRuleSet{},
 		Rules: view.Register(v, kinds.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
 			byNamespace: func(r *rolev1alpha1.ImpliedRoles) []string { return []string{r.Namespace} },
 			byChild:     func(r *rolev1alpha1.ImpliedRoles) []string { return []string{childIndex(r.Namespace, RuleOf(r).Child)} },
@@ -89,6 +89,9 @@ func New(v *view.View, cluster string, policy infer.Policy) *State {
 		roles:        view.Register[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
 		clusterRoles: view.Register[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
 	}
+	v.OnChange(s.changed)
+	v.OnReload(s.reloaded)
+	return s
 }
 
 func in(namespace string, r infer.Role) string { return namespace + "/" + r.String() }
@@ -184,8 +187,8 @@ func (s *State) Gone(namespace string) []event.Key {
 	return keys
 }
 
-// Empty reports whether a namespace has no bindings.
-func (s *State) Empty(namespace string) bool { return s.Bindings.Count(byNamespace, namespace) == 0 }
+// BindingCount counts the bindings of a namespace.
+func (s *State) BindingCount(namespace string) int { return s.Bindings.Count(byNamespace, namespace) }
 
 // BindingsTo lists those that people made to a role.
 func (s *State) BindingsTo(namespace string, r infer.Role) []*infer.Binding {

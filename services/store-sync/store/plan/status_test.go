@@ -104,6 +104,14 @@ func TestAStatusIsBounded(t *testing.T) {
 	}
 }
 
+func TestWithoutAnOpenFGAStoreNoModuleIsSaidToBeMerged(t *testing.T) {
+	w := newWorld(withModules(dsl("folder")), func(w *world) { w.name = "ab" })
+	w.pass(1000)
+	if listed := w.store.Status.Modules; len(listed) > 0 {
+		t.Errorf("the status lists %+v", listed)
+	}
+}
+
 func TestEveryConditionSpeaksOfTheGenerationThatBroughtAText(t *testing.T) {
 	w := newWorld(withModules(dsl("folder")), inStep)
 	w.store.Generation, w.modules[0].Value.Generation = 7, 9

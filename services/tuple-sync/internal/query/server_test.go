@@ -77,6 +77,16 @@ func TestTheListTellsWhoWantsATupleAndHowFarItIs(t *testing.T) {
 	}
 }
 
+func TestAnOwnerWantsATupleSinceItsCreationAtMost(t *testing.T) {
+	got, err := newWorld(t, one).server(nil).ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if since := got.GetTuples()[0].GetOwners()[0].GetSince().AsTime(); since.Unix() != 1 {
+		t.Errorf("wanted since %s", since)
+	}
+}
+
 func TestPagesOfTheListAreWholeAndDisjoint(t *testing.T) {
 	var tuples []corev1alpha1.Tuple
 	long := strings.Repeat("x", 3000)

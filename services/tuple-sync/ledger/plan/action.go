@@ -55,7 +55,7 @@ func (d *draft) action(e *Evaluation) Action {
 			}
 		}
 	case d.in.Model == nil && o.Outdated && o.moved(): // It stays known where its tuples come from.
-	case e.phase == deleting, !known && o.Condition.Reason != Syncing && !o.waits():
+	case e.phase == deleting, !known && o.Condition.Reason != Syncing && o.Ready.Reason != corev1alpha1.BackendUnavailable && !o.waits():
 	case next != o.Condition, o.Sum(next) != o.Ready, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
 	}

@@ -341,6 +341,16 @@ func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
 	if c := Make(Input{StoreID: "S", Owners: []Owner{fresh}}).Actions[0].Commit; c == nil || !c.Ready.Unknown || c.Ready.Message != down {
 		t.Errorf("for store-sync says %+v", c)
 	}
+	waited := owner("a").with(unjudged)
+	if u := Unavailable(&waited, down); u == nil {
+		t.Error("a new owner says nothing")
+	} else {
+		waited.Condition, waited.Ready = u.Condition, u.Ready
+	}
+	c := Make(Input{StoreID: "S", Owners: []Owner{waited}, Model: testModel(t)}).Actions[0].Commit
+	if c == nil || c.Ready.Unknown || c.Condition.Unknown {
+		t.Errorf("after that says %+v before store-sync has decided", c)
+	}
 }
 
 func TestWhoseTuplesAreInStepWaitsForWhatStoreSyncSaysOfAnotherText(t *testing.T) {

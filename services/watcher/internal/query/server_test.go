@@ -214,7 +214,7 @@ func TestLearningEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
-	testbed.Eventually(t, 10*time.Second, func() error { _, err := b.names.find("fgastore"); return err })
+	testbed.Eventually(t, time.Minute, func() error { _, err := b.names.find("fgastore"); return err })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
@@ -35,9 +35,11 @@ func TestMain(m *testing.M) {
 
 // bus is a real NATS server that can be stopped and started again.
 type bus struct {
-	t      testing.TB
-	dir    string
-	port   int
+	t    testing.TB
+	dir  string
+	port int
+	// room is how much a server takes that is started; without bounds if zero.
+	room   int64
 	server *server.Server
 	js     jetstream.JetStream
 	p      *publish.Publisher
@@ -45,7 +47,11 @@ type bus struct {
 
 func newBus(t testing.TB) *bus {
 	t.Helper()
-	b := &bus{t: t, dir: t.TempDir(), port: server.RANDOM_PORT}
+	port, err := devserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bus{t: t, dir: t.TempDir(), port: port}
 	b.start()
 	t.Cleanup(b.stop)
 	nc, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
@@ -65,15 +71,15 @@ func newBus(t testing.TB) *bus {
 
 func (b *bus) start() {
 	b.t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir, NoSigs: true})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir, JetStreamMaxStore: b.room, NoSigs: true})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		b.t.Fatal("NATS did not start")
 	}
-	b.server, b.port = s, s.Addr().(*net.TCPAddr).Port
+	b.server = s
 	if b.js != nil {
 		eventually(b.t, func() error { return b.js.Conn().FlushTimeout(time.Second) })
 	}
@@ -101,7 +107,7 @@ func (b *bus) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
-		Metrics: NewMetrics(prometheus.NewRegistry()), Doubts: NewDoubts(), Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
+		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
 }
 

@@ -17,7 +17,7 @@ func (r *reflector) check(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
 		began := time.Now()
 		err := r.checkOnce(ctx)
-		r.cfg.Health.looked(began, err)
+		r.cfg.Health.streamChecked(began, err)
 		if err != nil && ctx.Err() == nil {
 			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "stream cannot be checked", "error", err) })
 		}

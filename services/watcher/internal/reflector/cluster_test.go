@@ -217,7 +217,7 @@ func (c *cluster) after(version int) ([]source.Event, chan struct{}, chan struct
 // eventually polls until what is nil, or fails with its last error.
 func eventually(t testing.TB, what func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		err := what()
 		if err == nil {

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// lookEvery is after how many checks of the stream the API server is asked where it is.
-	lookEvery = 15
-	// doubtFor is for how many of them a kind must have been back in time before that is believed:
+	// versionEvery is after how many checks of the stream the API server is asked where it is.
+	versionEvery = 15
+	// rewoundFor is for how many of them a kind must have been back in time before that is believed:
 	// one of several API servers may lag.
-	doubtFor = 5
+	rewoundFor = 5
 )
 
 // errRewound is returned when the API server is further back than what it, or the stream, told before.
@@ -71,9 +71,9 @@ func (r *reflector) begin(epoch string) {
 
 // rewound tells that a kind is back in time, and begins another epoch when that has lasted.
 func (k *kindReflector) rewound(ctx context.Context, cause error) {
-	since := k.cfg.Doubts.add(k.label(), cause)
+	since := k.cfg.Rewinds.add(k.label(), cause)
 	k.cfg.Metrics.rewound.WithLabelValues(k.label()).Set(1)
-	left := doubtFor*k.cfg.CheckInterval - time.Since(since)
+	left := rewoundFor*k.cfg.CheckInterval - time.Since(since)
 	if left > 0 {
 		backoff.Sleep(ctx, left)
 		return
@@ -84,16 +84,16 @@ func (k *kindReflector) rewound(ctx context.Context, cause error) {
 	k.reflector.begin(event.NextEpoch(epoch))
 }
 
-// believed ends the doubts about a kind.
-func (k *kindReflector) believed() {
-	k.cfg.Doubts.end(k.label())
+// caughtUp notes that a kind is not back in time any more.
+func (k *kindReflector) caughtUp() {
+	k.cfg.Rewinds.end(k.label())
 	k.cfg.Metrics.rewound.WithLabelValues(k.label()).Set(0)
 }
 
-// look asks the API server, again and again, where it is: a watch that goes on from a version
+// checkVersions asks the API server, again and again, where it is: a watch that goes on from a version
 // which is still to come tells nothing.
-func (r *reflector) look(ctx context.Context) {
-	for backoff.Sleep(ctx, lookEvery*r.cfg.CheckInterval) {
+func (r *reflector) checkVersions(ctx context.Context) {
+	for backoff.Sleep(ctx, versionEvery*r.cfg.CheckInterval) {
 		for _, k := range r.kinds {
 			k.mu.Lock()
 			synced, restart := k.sweep == nil && k.stream != "", k.restart
@@ -101,15 +101,15 @@ func (r *reflector) look(ctx context.Context) {
 			if !synced {
 				continue
 			}
-			if err := k.look(ctx); errors.Is(err, errRewound) {
+			if err := k.checkVersion(ctx); errors.Is(err, errRewound) {
 				restart(err)
 			}
 		}
 	}
 }
 
-// look makes sure that the API server is not behind what is known.
-func (k *kindReflector) look(ctx context.Context) error {
+// checkVersion makes sure that the API server is not behind what is known.
+func (k *kindReflector) checkVersion(ctx context.Context) error {
 	k.mu.Lock()
 	epoch, seen, ahead := k.epoch, k.seen, k.ahead
 	k.mu.Unlock()

@@ -33,9 +33,9 @@ func value(t *testing.T, counter prometheus.Counter) float64 {
 func told(t *testing.T, cfg Config) {
 	t.Helper()
 	eventually(t, func() error {
-		err := cfg.Doubts.Err()
+		err := cfg.Rewinds.Err()
 		if err == nil || !errors.Is(err, errRewound) || !strings.Contains(err.Error(), "delete the stream") {
-			return fmt.Errorf("doubts are %w", err)
+			return fmt.Errorf("rewinds are %w", err)
 		}
 		return nil
 	})
@@ -49,7 +49,7 @@ func (b *bus) enters(c *cluster, cfg Config, epoch string) {
 		if err != nil || m.GetEpoch() != epoch || m.GetStream() == "" {
 			return fmt.Errorf("marker is %v, %w", m, err)
 		}
-		return errors.Join(b.equal(c), cfg.Doubts.Err())
+		return errors.Join(b.equal(c), cfg.Rewinds.Err())
 	})
 }
 

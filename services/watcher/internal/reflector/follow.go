@@ -125,7 +125,7 @@ func (k *kindReflector) watch(ctx context.Context, version string) error {
 // watchOnce takes the events of one watch and tells how far it came. The server may be another one
 // than before, or the same one with another past.
 func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, error) {
-	if err := k.look(ctx); err != nil {
+	if err := k.checkVersion(ctx); err != nil {
 		return version, err
 	}
 	defer k.open()()

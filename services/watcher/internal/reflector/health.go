@@ -85,8 +85,8 @@ func (h *Health) published(began time.Time, err error) {
 	h.answered.note(began, unanswered(err))
 }
 
-// looked notes what became of a look at the stream.
-func (h *Health) looked(began time.Time, err error) {
+// streamChecked notes what became of a check of the stream.
+func (h *Health) streamChecked(began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.checked.note(began, unanswered(err))

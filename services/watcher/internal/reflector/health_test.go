@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,15 +96,42 @@ func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
 func TestAStreamThatCannotBeLookedAtIsNoAnswerEither(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _, _ := newTerm()
-		h.looked(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
+		h.streamChecked(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
 		<-time.After(time.Minute)
 		h.published(time.Now(), nil)
 		if got := h.Unanswered(); got != time.Minute {
 			t.Errorf("unanswered for %s", got)
 		}
-		h.looked(time.Now(), jetstream.ErrStreamNotFound)
+		h.streamChecked(time.Now(), jetstream.ErrStreamNotFound)
 		if got := h.Unanswered(); got != 0 {
 			t.Errorf("unanswered for %s", got)
 		}
 	})
+}
+
+func TestABusThatIsFullIsToldOfAndLosesNothing(t *testing.T) {
+	const room, large = 1 << 20, 512 << 10
+	b, c := newBus(t), newCluster()
+	c.apply("small", "v1", "")
+	cfg := b.config(c)
+	b.run(cfg)
+	b.becomes(c)
+	b.stop()
+	b.room = room
+	b.start()
+	for i := range 2 * room / large {
+		c.apply(fmt.Sprint("large-", i), strings.Repeat("x", large), "")
+	}
+	eventually(t, func() error {
+		err := cfg.Health.Bus()
+		if refusal, ok := errors.AsType[*jetstream.APIError](err); !ok || refusal.ErrorCode == 10008 { // That is no leader yet.
+			return fmt.Errorf("it says %w", err)
+		}
+		return nil
+	})
+	b.stop()
+	b.room = 0
+	b.start()
+	b.becomes(c)
+	eventually(t, cfg.Health.Bus)
 }

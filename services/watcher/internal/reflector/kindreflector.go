@@ -60,9 +60,9 @@ type head struct {
 	uid, epoch, version, meaning string
 }
 
-// says reports whether h has the meaning of o. Of an earlier epoch only the very same state will
+// holds reports whether h has the meaning of o. Of an earlier epoch only the very same state will
 // do: consumers write by the version that they were told.
-func (h head) says(o source.Object) bool {
+func (h head) holds(o source.Object) bool {
 	return h.meaning == o.Meaning && (h.epoch == o.Epoch || h.version == o.ResourceVersion)
 }
 
@@ -143,7 +143,7 @@ func (k *kindReflector) known(o *source.Object) bool {
 		k.sweep.listed(name)
 	}
 	_, waiting := k.waiting[name]
-	return !waiting && !o.Deleted && k.heads[name].says(*o)
+	return !waiting && !o.Deleted && k.heads[name].holds(*o)
 }
 
 // enqueue makes s the newest state of its object.

@@ -17,7 +17,7 @@ import (
 // the stream then holds.
 func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.Head, error) {
 	for _, former := range s.former {
-		if err := k.cfg.Publisher.Entomb(ctx, former, k.options("")); err != nil {
+		if err := k.cfg.Publisher.PublishTombstone(ctx, former, k.options("")); err != nil {
 			return publish.Head{}, err
 		}
 	}
@@ -25,7 +25,7 @@ func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.
 		return k.publishDeletion(ctx, s)
 	}
 	there := publish.Head{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, Meaning: on.meaning, Epoch: on.epoch}
-	if on.version != "" && (!s.Deleted && on.says(s.Object) || !s.NewerThan(there.Change())) {
+	if on.version != "" && (!s.Deleted && on.holds(s.Object) || !s.NewerThan(there.Change())) {
 		return there, nil
 	}
 	expected := on.sequence

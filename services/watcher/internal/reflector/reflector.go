@@ -72,13 +72,13 @@ type Config struct {
 	// TombstoneTTL is how long the stream keeps a deletion.
 	TombstoneTTL time.Duration
 	// CheckInterval is how often the stream is looked at from outside. The API server is asked
-	// where it is every [lookEvery] of them.
+	// where it is every [versionEvery] of them.
 	CheckInterval time.Duration
 	// Resync is how often, within a tenth, everything is compared without a reason.
 	Resync     time.Duration
 	Log        *slog.Logger
 	Metrics    *Metrics
-	Doubts     *Doubts
+	Rewinds    *Rewinds
 	Health     *Health
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
@@ -119,7 +119,7 @@ func Run(ctx context.Context, cfg Config) error {
 		r.kinds = append(r.kinds, newKindReflector(r, kind))
 	}
 	defer r.cfg.Metrics.forget()
-	defer r.cfg.Doubts.forget()
+	defer r.cfg.Rewinds.forget()
 	defer r.cfg.Health.begin(r.kinds)()
 	group, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, r.queue.ShutDown)
@@ -132,7 +132,7 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		err := r.identify(ctx)
-		r.cfg.Health.looked(began, err)
+		r.cfg.Health.streamChecked(began, err)
 		if err == nil {
 			break
 		}
@@ -150,7 +150,7 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 	for _, k := range r.kinds {
 		group.Go(func() error { return k.run(ctx) })
 	}
-	group.Go(func() error { r.look(ctx); return nil })
+	group.Go(func() error { r.checkVersions(ctx); return nil })
 	group.Go(func() error { r.beat(ctx); return nil })
 	r.check(ctx)
 	return nil

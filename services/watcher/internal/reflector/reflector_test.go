@@ -149,7 +149,7 @@ func TestFormerBearersOfANameGetTombstonesEvenIfTheyWereNeverPublished(t *testin
 	}
 }
 
-func TestARestartEntombsWhatWasReplacedMeanwhile(t *testing.T) {
+func TestARestartTellsOfWhatWasReplacedMeanwhile(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	c.apply("x", "v1", "")
 	first := c.uid("x")

@@ -79,7 +79,7 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 		return err
 	}
 	r.cfg.Metrics.restored.WithLabelValues(d.Stream).Inc()
-	r.tell(ctx, d)
+	r.logRestored(ctx, d)
 	for _, k := range r.kinds {
 		if doubtful {
 			k.sweepAgain()
@@ -88,8 +88,8 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 	return nil
 }
 
-// tell says what was restored. At the first start, that streams are made is no news.
-func (r *reflector) tell(ctx context.Context, d topology.Difference) {
+// logRestored says what was restored. At the first start, that streams are made is no news.
+func (r *reflector) logRestored(ctx context.Context, d topology.Difference) {
 	switch {
 	case !d.Missing:
 		r.cfg.Log.WarnContext(ctx, "stream was changed by others and is restored", "stream", d.Stream, "differed_in", d.Fields)

@@ -135,7 +135,7 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 		}
 		count += int64(len(page.Objects))
 	}
-	k.believed()
+	k.caughtUp()
 	return page.Version, count, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 )
 
 // served is the kind in the version to ask for.
@@ -77,7 +78,7 @@ func (s *Source) versions(ctx context.Context, r event.GroupResource) ([]string,
 
 func (s *Source) describe(ctx context.Context, kind kinds.Kind) (metav1.APIResource, bool, error) {
 	var list metav1.APIResourceList
-	err := s.read(ctx, s.api.Get().AbsPath(prefix(kind)), &list)
+	err := s.read(ctx, s.api.Get().AbsPath(kube.Prefix(kind)), &list)
 	if apierrors.IsNotFound(err) {
 		return metav1.APIResource{}, false, nil
 	}

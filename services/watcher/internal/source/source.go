@@ -23,6 +23,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 )
 
 const (
@@ -98,7 +99,7 @@ type Page struct {
 // empty token asks for the first page.
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page, error) {
 	kind = s.served(kind)
-	request := s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadataList")).
+	request := s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadataList")).
 		Param("limit", strconv.Itoa(pageSize))
 	if token != "" {
 		request.Param("continue", token)
@@ -130,7 +131,7 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page,
 func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	kind = s.served(kind)
 	var list metav1.PartialObjectMetadataList
-	err := s.read(ctx, s.api.Get().AbsPath(prefix(kind), kind.Resource).SetHeader("Accept", accept(metadata(kind), "PartialObjectMetadataList")).
+	err := s.read(ctx, s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", accept(metadata(kind), "PartialObjectMetadataList")).
 		Param("limit", "1"), &list)
 	if apierrors.IsNotFound(err) {
 		err = ErrNotServed
@@ -158,7 +159,7 @@ func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 		return Object{}, err
 	}
 	kind = s.served(kind)
-	request := s.api.Get().AbsPath(prefix(kind)).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
+	request := s.api.Get().AbsPath(kube.Prefix(kind)).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
 		NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).Name(name)
 	var raw json.RawMessage
 	err := s.read(ctx, request, &raw)
@@ -183,13 +184,6 @@ func (s *Source) read(ctx context.Context, request *rest.Request, into any) erro
 		return err
 	}
 	return json.Unmarshal(raw, into)
-}
-
-func prefix(kind kinds.Kind) string {
-	if kind.Group == "" {
-		return path.Join("/api", kind.Version)
-	}
-	return path.Join("/apis", kind.Group, kind.Version)
 }
 
 // accept keeps what must not travel from being sent at all.

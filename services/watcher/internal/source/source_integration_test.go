@@ -26,7 +26,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-const within = 20 * time.Second
+const within = 60 * time.Second
 
 func connect(t *testing.T) (*Source, *testbed.KubeServer) {
 	t.Helper()

@@ -81,7 +81,7 @@ func TestProgressFollowsTheDurable(t *testing.T) {
 	if err := msg.DoubleAck(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, 10*time.Second, func() error {
+	testbed.Eventually(t, time.Minute, func() error {
 		all, err := New(js).Progress(t.Context())
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func TestASearchForLettersIsBoundedAndGoesOn(t *testing.T) {
 	for i := range others {
 		msg := nats.NewMsg(topology.DeadLetterSubject("other", fmt.Sprint(i)))
 		msg.Header.Set(topology.ServiceHeader, "other")
-		if _, err := js.PublishMsgAsync(msg); err != nil {
+		if _, err := js.PublishMsgAsync(msg, jetstream.WithStallWait(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { testbed.Main(m) }
 
 // soon is time enough for a policy or a right to take effect.
-const soon = 20 * time.Second
+const soon = 60 * time.Second
 
 // fields of an object, beside its kind and name.
 type fields = map[string]any

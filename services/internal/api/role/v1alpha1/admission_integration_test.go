@@ -26,7 +26,7 @@ const (
 	// author may write rules.
 	author = "author"
 	// soon is time enough for a policy or a role to take effect.
-	soon = 20 * time.Second
+	soon = 60 * time.Second
 )
 
 func TestWhatARuleMayNotSay(t *testing.T) {

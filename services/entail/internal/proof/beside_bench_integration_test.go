@@ -1,0 +1,161 @@
+//go:build integration
+
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// side is one of the two that are measured beside each other, in turns, on the same servers: the services, and a [loop].
+// What is visible is asked of OpenFGA, from the moment before the first request of a person.
+type side struct {
+	name           string
+	kind           kinds.Kind
+	visible, ready []time.Duration
+}
+
+// beside measures services and a loop that puts so many tuples into one call.
+func beside(b *testing.B, perCall int) (s *together, sides []*side) {
+	b.Helper()
+	s = startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
+	s.startLoop(b, perCall)
+	return s, []*side{{name: "services", kind: kinds.Stores()}, {name: "loop", kind: looped()}}
+}
+
+// change is what becomes of some Stores: the tuples that they declare from now on, and one that OpenFGA is to
+// hold in the end, or not.
+type change struct {
+	stores []string
+	tuples []corev1alpha1.Tuple
+	last   corev1alpha1.Tuple
+	gone   bool
+}
+
+// measure has a change made, and notes how long it took to be visible, and to be Ready.
+func (s *together) measure(b *testing.B, on *side, c change) {
+	b.Helper()
+	begun := time.Now()
+	for _, name := range c.stores {
+		s.kube.Apply(b, on.kind, on.name+"-"+name, corev1alpha1.StoreSpec{CoreModule: core, Tuples: c.tuples, Discovery: corev1alpha1.DiscoveryNone})
+	}
+	for _, name := range c.stores {
+		until(b, func() (bool, error) {
+			found, err := s.openFGA.FindStores(b.Context(), on.name+"-"+name)
+			if err != nil || len(found) == 0 {
+				return false, err
+			}
+			_, held, err := s.openFGA.ReadTuple(b.Context(), found[0].ID, keys([]corev1alpha1.Tuple{c.last})[0])
+			return held != c.gone, err
+		})
+	}
+	on.visible = append(on.visible, time.Since(begun))
+	for _, name := range c.stores {
+		until(b, func() (bool, error) {
+			u, err := s.objects.Resource(on.kind.Served()).Get(b.Context(), on.name+"-"+name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			var o corev1alpha1.Store
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o)
+			return ready(o.Status.Conditions, o.Generation), err
+		})
+	}
+	on.ready = append(on.ready, time.Since(begun))
+}
+
+// clear deletes Stores of a side, and waits until they are gone.
+func (s *together) clear(b *testing.B, on *side, names []string) {
+	b.Helper()
+	objects := s.objects.Resource(on.kind.Served())
+	for _, name := range names {
+		if err := objects.Delete(b.Context(), on.name+"-"+name, metav1.DeleteOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	testbed.Eventually(b, 3*time.Minute, func() error {
+		rest, err := objects.List(b.Context(), metav1.ListOptions{})
+		if err == nil && len(rest.Items) > 0 {
+			err = fmt.Errorf("%d are left", len(rest.Items))
+		}
+		return err
+	})
+}
+
+// compare reports medians, and how many times as fast as the loop the services are.
+func compare(b *testing.B, what string, sides []*side) {
+	b.Helper()
+	middle := func(took []time.Duration) float64 {
+		slices.Sort(took)
+		return ms(took[len(took)/2])
+	}
+	services, loop := sides[0], sides[1]
+	b.ReportMetric(middle(services.visible), what+"visible-ms")
+	b.ReportMetric(middle(services.ready), what+"ready-ms")
+	b.ReportMetric(middle(loop.visible)/middle(services.visible), what+"visible-of-loop")
+	b.ReportMetric(middle(loop.ready)/middle(services.ready), what+"ready-of-loop")
+}
+
+// turns is how often each side has its turn: the first of the two takes turns, too.
+const turns = 3
+
+// new Stores appear at once, each with its tuples, and go again.
+func newStores(b *testing.B, perCall, stores, each int) {
+	b.Helper()
+	s, sides := beside(b, perCall)
+	names := make([]string, stores)
+	for i := range names {
+		names[i] = fmt.Sprintf("%03d", i)
+	}
+	tuples := make([]corev1alpha1.Tuple, each)
+	for i := range tuples {
+		tuples[i] = tuple(fmt.Sprintf("%05d", i))
+	}
+	for b.Loop() {
+		for round := range 2 * turns {
+			on := sides[(round+round/2)%2]
+			s.measure(b, on, change{stores: names, tuples: tuples, last: tuples[each-1]})
+			s.clear(b, on, names)
+		}
+	}
+	compare(b, "", sides)
+}
+
+// 10,000 tuples are declared in 100 Stores, none of which was there before.
+func BenchmarkBesideNewStores(b *testing.B) { newStores(b, fga.DefaultMaxTuples, 100, 100) }
+
+// 1,000 tuples are declared in one new Store: more than a call holds, so the loop writes one after the other.
+func BenchmarkBesideALargeStore(b *testing.B) { newStores(b, 1, 1, 1000) }
+
+// One of three tuples of a Store comes and goes.
+func BenchmarkBesideOneTuple(b *testing.B) {
+	s, sides := beside(b, fga.DefaultMaxTuples)
+	two, one := []corev1alpha1.Tuple{tuple("1"), tuple("2")}, []string{"one"}
+	added, removed := sides, []*side{}
+	for _, on := range added {
+		s.measure(b, on, change{stores: one, tuples: two, last: two[1]})
+		on.visible, on.ready = nil, nil
+		removed = append(removed, &side{name: on.name, kind: on.kind})
+	}
+	for b.Loop() {
+		for round := range 20 * turns {
+			i := (round + round/2) % 2
+			third := tuple(fmt.Sprintf("round-%d", round))
+			s.measure(b, added[i], change{stores: one, tuples: append(slices.Clip(two), third), last: third})
+			s.measure(b, removed[i], change{stores: one, tuples: two, last: third, gone: true})
+		}
+	}
+	compare(b, "added-", added)
+	compare(b, "removed-", removed)
+}

@@ -1,0 +1,238 @@
+//go:build integration
+
+package proof
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/yaml"
+
+	"github.com/entail-dev/entail/deploy"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// loop keeps objects like Stores in step as an operator of one process does, from a watch at the API server straight
+// to OpenFGA. It writes to the API server twice: finalizers, and in the end a status. So a crash leaks tuples, and all of
+// them are written again at every event. It is kind to itself: nothing is discovered, and there is one kind.
+type loop struct {
+	objects dynamic.NamespaceableResourceInterface
+	seen    cache.Indexer
+	openFGA *fga.Client
+	// perCall is how many tuples go into one call.
+	perCall int
+}
+
+// looped is the kind that a loop keeps: Store, in a group of its own, so that no service sees it.
+func looped() kinds.Kind {
+	kind := kinds.Stores()
+	kind.GroupResource = event.GroupResource{Group: "loop.example.org", Resource: kind.Resource}
+	return kind
+}
+
+// define makes the API server serve the kind, until the benchmark ends.
+func (l *loop) define(b *testing.B, s *together) {
+	b.Helper()
+	text, err := deploy.Files.ReadFile("crd/core.platform-mesh.io_stores.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var crd unstructured.Unstructured
+	if err := yaml.Unmarshal(text, &crd.Object); err != nil {
+		b.Fatal(err)
+	}
+	crd.SetName(looped().Resource + "." + looped().Group)
+	if err := unstructured.SetNestedField(crd.Object, looped().Group, "spec", "group"); err != nil {
+		b.Fatal(err)
+	}
+	unstructured.RemoveNestedField(crd.Object, "spec", "names", "shortNames")
+	definitions := s.objects.Resource(kinds.Definitions().Served())
+	if _, err := definitions.Create(b.Context(), &crd, metav1.CreateOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := definitions.Delete(context.WithoutCancel(b.Context()), crd.GetName(), metav1.DeleteOptions{}); err != nil {
+			b.Error(err)
+		}
+	})
+	l.objects = s.objects.Resource(looped().Served())
+	testbed.Eventually(b, time.Minute, func() error {
+		_, err := l.objects.List(b.Context(), metav1.ListOptions{})
+		return err
+	})
+}
+
+// startLoop runs one until the benchmark ends.
+func (s *together) startLoop(b *testing.B, perCall int) *loop {
+	b.Helper()
+	l := &loop{openFGA: s.backend.Client(b), perCall: perCall}
+	l.define(b, s)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(s.objects, 0).ForResource(looped().Served()).Informer()
+	l.seen = informer.GetIndexer()
+	add := func(o any) {
+		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
+			queue.Add(name)
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	const workers = 10
+	for range workers {
+		running.Go(func() { l.work(ctx, queue) })
+	}
+	b.Cleanup(func() { queue.ShutDown(); cancel(); running.Wait() })
+	return l
+}
+
+func (l *loop) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) {
+	for {
+		name, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		if l.reconcile(ctx, name) == nil {
+			queue.Forget(name)
+		} else {
+			queue.AddRateLimited(name)
+		}
+		queue.Done(name)
+	}
+}
+
+func (l *loop) reconcile(ctx context.Context, name string) error {
+	found, there, err := l.seen.GetByKey(name)
+	if err != nil || !there {
+		return err
+	}
+	u, _ := found.(*unstructured.Unstructured)
+	var o corev1alpha1.Store
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
+		return err
+	}
+	both := []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}
+	switch {
+	case o.DeletionTimestamp != nil:
+		return l.finalize(ctx, o)
+	case len(o.Finalizers) == 0:
+		return l.patch(ctx, name, map[string]any{"metadata": map[string]any{"finalizers": both}})
+	}
+	status := *o.Status.DeepCopy()
+	if err := l.sync(ctx, o, &status); err != nil || equality.Semantic.DeepEqual(status, o.Status) {
+		return err
+	}
+	return l.patch(ctx, name, map[string]any{"status": status}, "status")
+}
+
+// sync makes the calls of one reconciliation, in their order.
+func (l *loop) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alpha1.StoreStatus) error {
+	if err := l.syncStore(ctx, o.Name, status); err != nil {
+		return err
+	}
+	if err := l.syncModel(ctx, o.Spec.CoreModule, status); err != nil {
+		return err
+	}
+	for call := range slices.Chunk(o.Spec.Tuples, l.perCall) {
+		if err := l.openFGA.Write(ctx, status.StoreID, status.AuthorizationModelID, keys(call), nil); err != nil {
+			return err
+		}
+	}
+	gone := slices.DeleteFunc(slices.Clone(status.ManagedTuples), func(t corev1alpha1.Tuple) bool { return slices.Contains(o.Spec.Tuples, t) })
+	if len(gone) > 0 {
+		if err := l.openFGA.Write(ctx, status.StoreID, "", nil, keys(gone)); err != nil {
+			return err
+		}
+	}
+	status.ManagedTuples = o.Spec.Tuples
+	types := []string{"AuthorizationModel", corev1alpha1.Ready, "Store", "TupleSubroutine"}
+	var all []condition.Condition
+	for _, typ := range types {
+		all = append(all, condition.New(typ, true, "Complete", "All of it is done."))
+	}
+	status.Conditions = condition.Apply(status.Conditions, types, o.Generation, metav1.Now(), all...)
+	return nil
+}
+
+func (l *loop) syncStore(ctx context.Context, name string, status *corev1alpha1.StoreStatus) error {
+	if status.StoreID != "" {
+		_, _, err := l.openFGA.GetStore(ctx, status.StoreID)
+		return err
+	}
+	same, err := l.openFGA.FindStores(ctx, name)
+	if err == nil && len(same) > 0 {
+		status.StoreID = same[0].ID
+		return nil
+	}
+	if err == nil {
+		status.StoreID, err = l.openFGA.CreateStore(ctx, name)
+	}
+	return err
+}
+
+func (l *loop) syncModel(ctx context.Context, core string, status *corev1alpha1.StoreStatus) error {
+	wanted, err := model.Merge(model.Module{DSL: core}, nil, model.Limits{})
+	if err != nil {
+		return err
+	}
+	if status.AuthorizationModelID != "" {
+		is, err := l.openFGA.ReadModel(ctx, status.StoreID, status.AuthorizationModelID)
+		if err != nil || model.Equal(is, wanted.Model) {
+			return err
+		}
+	}
+	status.AuthorizationModelID, err = l.openFGA.WriteModel(ctx, status.StoreID, wanted.Model)
+	return err
+}
+
+func (l *loop) finalize(ctx context.Context, o corev1alpha1.Store) error {
+	if len(o.Finalizers) == 0 {
+		return nil
+	}
+	if err := l.openFGA.Write(ctx, o.Status.StoreID, "", nil, keys(o.Status.ManagedTuples)); err != nil {
+		return err
+	}
+	if err := l.openFGA.DeleteStore(ctx, o.Status.StoreID); err != nil {
+		return err
+	}
+	return l.patch(ctx, o.Name, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+}
+
+func (l *loop) patch(ctx context.Context, name string, fields map[string]any, subresources ...string) error {
+	data, err := json.Marshal(fields)
+	if err == nil {
+		_, err = l.objects.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{}, subresources...)
+	}
+	return err
+}
+
+func keys(tuples []corev1alpha1.Tuple) []*openfgav1.TupleKey {
+	all := make([]*openfgav1.TupleKey, len(tuples))
+	for i, t := range tuples {
+		all[i] = &openfgav1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}
+	}
+	return all
+}

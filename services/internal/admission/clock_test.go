@@ -1,0 +1,99 @@
+package admission
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/bootclock"
+)
+
+// elsewhere is an API server by whose clock it is another time than by ours. It keeps one configuration.
+type elsewhere struct {
+	t *testing.T
+	// date is what it says that the time is; nothing if zero.
+	date  time.Time
+	keeps *admissionregistrationv1.ValidatingWebhookConfiguration
+}
+
+func (e *elsewhere) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Date"] = nil
+	if !e.date.IsZero() {
+		w.Header().Set("Date", e.date.UTC().Format(http.TimeFormat))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	var answer any = e.keeps
+	if r.Method != http.MethodGet {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			e.keeps = &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			err = json.Unmarshal(body, e.keeps)
+		}
+		if err != nil {
+			e.t.Error(err)
+		}
+		answer = e.keeps
+	} else if e.keeps == nil {
+		answer = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+		w.WriteHeader(http.StatusNotFound)
+	}
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		e.t.Error(err)
+	}
+}
+
+func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
+	for name, off := range map[string]time.Duration{"our clock is slow": time.Hour, "our clock is fast": -time.Hour, "it agrees": 0} {
+		t.Run(name, func(t *testing.T) {
+			api := &elsewhere{t: t, date: time.Now().Add(off).Truncate(time.Second)}
+			server := httptest.NewServer(api)
+			defer server.Close()
+			s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) { o.Kube = &rest.Config{Host: server.URL} })
+			c, err := s.certificate(t.Context())
+			if err == nil {
+				err = s.register(t.Context(), c)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			since, err := time.Parse(time.RFC3339, api.keeps.Annotations[sinceAnnotation])
+			// What it stores until a second after that date it may date so.
+			if err != nil || since.Before(api.date.Add(time.Second+Settling)) || since.After(api.date.Add(time.Minute)) {
+				t.Errorf("in force since %s, %v; it is %s there", since, err, api.date)
+			}
+			s.clock.set(api.date, bootclock.Now())
+			if _, err := s.Since(); err == nil {
+				t.Error("they are in force before it knows")
+			}
+			s.clock.set(since, bootclock.Now())
+			if got, err := s.Since(); err != nil || !got.Equal(since) {
+				t.Errorf("once it does, they are in force since %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestNothingIsInForceWhereTheAPIServerTellsNoTime(t *testing.T) {
+	server := httptest.NewServer(&elsewhere{t: t})
+	defer server.Close()
+	s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) { o.Kube = &rest.Config{Host: server.URL} })
+	s.clock.set(time.Time{}, 0)
+	c, err := newCertificate("here", validity, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.register(t.Context(), c); !errors.Is(err, errNoTime) {
+		t.Errorf("it is registered: %v", err)
+	}
+	if _, err := s.Since(); err == nil {
+		t.Error("it is in force")
+	}
+}

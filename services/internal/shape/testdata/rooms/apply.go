@@ -1,0 +1,3 @@
+package rooms
+
+func apply(p pass, s state) { s.write(string(p.key)) }

@@ -1,0 +1,5 @@
+package rooms
+
+type state struct{}
+
+func (state) write(string) {}
