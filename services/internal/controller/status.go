@@ -90,12 +90,7 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 	if err != nil {
 		return err
 	}
-	if now = w.view.Dated(now); !now.Deleted && obj.NewerThan(now) { // It was never so.
-		err = w.view.Correct(obj, now)
-	} else {
-		err = w.view.Apply(ctx, now)
-	}
-	if err != nil {
+	if err := w.view.Correct(ctx, obj, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", obj.Key, err)
 	}
 	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)

@@ -246,6 +246,7 @@ func (t *Table[T]) deny(lie event.Change) bool {
 		c.denied[lie.Key] = live
 	case live == nil && held(gone):
 		c.gone.remove(lie.Key, lie.UID)
+		c.denied[lie.Key] = gone
 	default:
 		return false
 	}

@@ -117,7 +117,7 @@ func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
 			t.Parallel()
 			v, table := newThings()
 			applied(t, v, strings.Fields(c.states)...)
-			if err := v.Correct(parse(t, c.lie), parse(t, c.is)); err != nil {
+			if err := v.Correct(t.Context(), parse(t, c.lie), parse(t, c.is)); err != nil {
 				t.Fatal(err)
 			}
 			applied(t, v, strings.Fields(c.later)...)
@@ -132,7 +132,7 @@ func TestAReloadKeepsWhatWasBeforeTheClusterWentBack(t *testing.T) {
 	t.Parallel()
 	v, table := newThings()
 	applied(t, v, "a@9")
-	if err := v.Correct(parse(t, "a@9"), parse(t, "a@5")); err != nil {
+	if err := v.Correct(t.Context(), parse(t, "a@9"), parse(t, "a@5")); err != nil {
 		t.Fatal(err)
 	}
 	for _, loaded := range []string{"a@5", "a@6/1"} {

@@ -215,14 +215,18 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	return v.commit(t, c, func() bool { return true })
 }
 
-// Correct takes what the API server says of an object in the place of a state that it contradicts, however new that calls
-// itself, unless the view holds another by now.
-func (v *View) Correct(lie, is event.Change) error {
-	t, _, ok := v.newer(lie)
-	if !ok {
-		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", lie.Key))
+// Correct takes in what the API server answers about an object: also in the place of a state that it contradicts, however new
+// that calls itself, unless the view holds another by now.
+func (v *View) Correct(ctx context.Context, held, is event.Change) error {
+	is = v.Dated(is)
+	if is.Deleted || is.NewerThan(held) {
+		return v.Apply(ctx, is)
 	}
-	return v.commit(t, is, func() bool { return t.deny(lie) })
+	t, _, ok := v.newer(held)
+	if !ok {
+		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", held.Key))
+	}
+	return v.commit(t, is, func() bool { return t.deny(held) })
 }
 
 // commit decodes a change, and takes it in if prepared.

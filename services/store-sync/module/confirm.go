@@ -94,18 +94,13 @@ func (c *Confirmer) confirm(ctx context.Context, s Statement) error {
 		return err
 	}
 	is, err := c.Hear(s, now)
-	switch {
-	case err != nil:
+	if err != nil || is == stated {
 		return err
-	case is == stated:
-		return nil
-	case !now.Deleted && !now.NewerThan(s.change):
-		c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradict(s.change)))
-		err = c.view.Correct(s.change, now)
-	default:
-		err = c.view.Apply(ctx, now)
 	}
-	if err != nil {
+	if !now.Deleted && !now.NewerThan(s.change) {
+		c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradict(s.change)))
+	}
+	if err := c.view.Correct(ctx, s.change, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", now.Key, err)
 	}
 	return fmt.Errorf("%s: %w", now.Key, reconcile.ErrStale)
