@@ -50,6 +50,9 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 			return Object{}, fmt.Errorf("decoding metadata of an object: %w", err)
 		}
 	}
+	if id.Name == "" || id.UID == "" || id.ResourceVersion == "" {
+		return Object{}, fmt.Errorf("an object has no name, uid or resourceVersion: %+v", id)
+	}
 	if err := slim(kind, top, metadata); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", id.Name, err)
 	}
