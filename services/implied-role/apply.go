@@ -188,7 +188,7 @@ func same(seen, planned *infer.Binding) bool { return seen.Generated() && seen.U
 func (a *applier) refresh(ctx context.Context, kind kinds.Kind, seen event.Change) error {
 	now, err := a.kube.Newest(ctx, kind, seen)
 	if err == nil && now.UID != "" {
-		err = a.view.Apply(ctx, a.view.Dated(now))
+		err = a.view.Correct(ctx, seen, now)
 	}
 	if err != nil {
 		return err

@@ -48,6 +48,9 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 			return Object{}, fmt.Errorf("decoding %s of an object: %w", name, err)
 		}
 	}
+	if c.Key.Name == "" || c.UID == "" || c.ResourceVersion == "" {
+		return Object{}, fmt.Errorf("an object has no name, uid or resourceVersion: %q, %q, %q", c.Key.Name, c.UID, c.ResourceVersion)
+	}
 	if err := slim(kind, top, metadata); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}

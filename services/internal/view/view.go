@@ -224,6 +224,25 @@ func (v *View) accept(ctx context.Context, t table, c event.Change) error {
 		}
 		c.Object = object
 	}
+	return v.commit(t, c, func() bool { return true })
+}
+
+// Correct takes in what the API server answers about an object: also in the place of a state that it contradicts, however new
+// that calls itself, unless the view holds another by now.
+func (v *View) Correct(ctx context.Context, held, is event.Change) error {
+	is = v.Dated(is)
+	if is.Deleted || is.NewerThan(held) {
+		return v.Apply(ctx, is)
+	}
+	t, _, ok := v.newer(held)
+	if !ok {
+		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", held.Key))
+	}
+	return v.commit(t, is, func() bool { return t.deny(held) })
+}
+
+// commit decodes a change, and takes it in if prepared.
+func (v *View) commit(t table, c event.Change, prepare func() bool) error {
 	commit, err := t.decode(c)
 	if err != nil {
 		return fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
@@ -231,7 +250,7 @@ func (v *View) accept(ctx context.Context, t table, c event.Change) error {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.Lock()
-	taken := commit()
+	taken := prepare() && commit()
 	if order, ok := event.CompareEpochs(c.Epoch, v.epochs[c.Key.Cluster]); !ok || order > 0 {
 		v.epochs[c.Key.Cluster] = c.Epoch
 	}

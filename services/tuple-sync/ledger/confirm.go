@@ -24,7 +24,8 @@ func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.A
 	if err != nil {
 		return err
 	}
-	if err := a.view.Apply(ctx, a.view.Dated(store)); err != nil {
+	held, _ := a.state.Stores.Last(o.Store)
+	if err := a.view.Correct(ctx, held.Change, store); err != nil {
 		return fmt.Errorf("taking in %s: %w", o.Store, err)
 	}
 	return reconcile.ErrStale
@@ -42,17 +43,11 @@ func (a *applier) confirmGone(ctx context.Context, _ *pass, o *object, _ plan.Ac
 	if err != nil {
 		return err
 	}
-	if err := a.view.Apply(ctx, a.view.Dated(now)); err != nil {
+	if err := a.view.Correct(ctx, o.change, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", o.Key, err)
 	}
-	if a.state.lives(o.Key, o.UID) {
-		return reconcile.ErrStale
-	}
-	return errLives
+	return reconcile.ErrStale
 }
-
-// errLives keeps the tuples of an object of whose deletion the bus tells wrongly.
-var errLives = errors.New("the bus tells of its deletion, and the API server has it")
 
 // confirmTaken asks the API server whether an object is as the plan has it, where no answer to an intent says so. From then on
 // its record is no longer true.

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -45,11 +47,23 @@ func TestALongListOfTheViewIsReadOnce(t *testing.T) {
 func TestNotAllListsAreRemembered(t *testing.T) {
 	p := newPacks()
 	for i := range maxPacks + 10 {
-		if _, err := p.pack([]tuple.Tuple{{ID: tuple.ID{Object: numbered(i, i+1)[0].Object}}}); err != nil {
+		if _, err := p.pack(numbered(i, i+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(p.lists.Keys()); n != maxPacks {
+	if n := p.lists.Len(); n != maxPacks {
 		t.Errorf("%d are remembered", n)
+	}
+}
+
+func TestWhatIsRememberedOfListsTakesLittleRoom(t *testing.T) {
+	p := newPacks()
+	large := numbered(0, 1)
+	large[0].Context = strings.Repeat("c", maxPackBytes/4)
+	for i, want := range []int{1, 2, 3, 3, 3} { // A fourth would take more than there is.
+		p.keep(fmt.Sprint(i), large)
+		if p.keep(fmt.Sprint(i), large); p.lists.Len() != want || p.bytes != want*size("0", large) {
+			t.Errorf("after %d there are %d, of %d bytes", i+1, p.lists.Len(), p.bytes)
+		}
 	}
 }
