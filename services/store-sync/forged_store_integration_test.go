@@ -110,9 +110,6 @@ func TestAnOpenFGAStoreIsDeletedOnlyIfTheAPIServerSaysSo(t *testing.T) {
 			b.Forge(ofStore(func(_ *event.Change, o map[string]any) { field(o, "status")["storeId"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV" }), 1)
 			b.Forge(ghost, -1)
 		}},
-		"its Store is said to be gone": {whose, func(b *bed, _, _ string) {
-			b.Forge(ofStore(func(c *event.Change, _ map[string]any) { c.Deleted = true }), 1_000_000)
-		}},
 		"its Store is said to go": {whose, func(b *bed, _, _ string) { b.Forge(ofStore(ending), 1) }},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -155,40 +152,6 @@ func TestWhatWasAdoptedIsKeptWhateverTheBusTellsOfIt(t *testing.T) {
 	b.Settled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
-	}
-}
-
-func TestWhatWasKeptOfAStoreStaysWhateverItsTombstoneTells(t *testing.T) {
-	for what, test := range map[string]struct {
-		keep func(*corev1alpha1.StoreSpec)
-		lie  func(object map[string]any)
-	}{
-		"adopted": {always, func(o map[string]any) { delete(field(o, "status"), "adopted") }},
-		"retained": {
-			func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain },
-			func(o map[string]any) { field(o, "spec")["deletionPolicy"] = string(corev1alpha1.DeletionDelete) },
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			b := newBed(t)
-			if what == "adopted" {
-				b.theirs("demo")
-			}
-			b.Reflector()
-			b.serve()
-			b.applyStore("demo", test.keep)
-			id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-			b.Settled()
-			b.Delete(kinds.Stores(), "demo")
-			b.awaitGone("demo")
-			b.Settled()
-			b.Forge(ofStore(func(c *event.Change, o map[string]any) {
-				c.Deleted = true
-				field(o, "metadata")["finalizers"] = []any{corev1alpha1.StoreFinalizer}
-				test.lie(o)
-			}), 1_000_000)
-			b.awaitLeft(id)
-		})
 	}
 }
 

@@ -168,10 +168,5 @@ func (a *applier) discard(ctx context.Context, in plan.Input, obs plan.Observed)
 	if last := cmp.Or(in.Store, in.Gone); obs.Created == "" || last != nil && last.Status.StoreID == obs.Created {
 		return nil
 	}
-	if in.Store == nil && in.Gone != nil {
-		if err := a.confirmer.Confirm(ctx, ofStore(in)); err != nil {
-			return err
-		}
-	}
 	return a.fga.DeleteStore(ctx, obs.Created)
 }

@@ -4,11 +4,36 @@ import (
 	"context"
 	"errors"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// errForeign spares an OpenFGA store: it may be another's.
-var errForeign = errors.New("the OpenFGA store may be another's")
+var (
+	// errLives spares all OpenFGA stores of Stores that are gone: the API server has a Store of the name, whose they may be.
+	errLives = errors.New("there is a Store of this name")
+	// errForeign spares one: it may be another's.
+	errForeign = errors.New("the OpenFGA store may be another's")
+)
+
+// confirmGone asks for a Store whose an OpenFGA store is, before that is deleted because one is gone. Whose another name it
+// bears, it may be.
+func (r *Reconciler) confirmGone(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
+	switch {
+	case action.Verb != plan.DeleteStore:
+		return nil
+	case obs.Found.Name != in.Key.Name:
+		return errForeign
+	}
+	_, err := r.applier.kube.Get(ctx, kinds.Stores(), "", in.Key.Name)
+	switch {
+	case errors.Is(err, kube.ErrNotFound):
+		return r.confirmLeft(ctx, action.StoreID, in)
+	case err != nil:
+		return err
+	}
+	return errLives
+}
 
 // confirmLeft looks for a sign beside the word of the bus that an OpenFGA store was that of a Store which is gone, for nobody can
 // be asked about that one: it was made here, it is empty, or it has the model that was recorded with it. The bus never told

@@ -15,10 +15,13 @@ import (
 // confirm asks the API server about all that an action puts into OpenFGA, takes from there, or has a status say of it,
 // unless it has said so: in the answer to a write of ours, as a rule.
 func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
+	if in.Store == nil {
+		return r.confirmGone(ctx, action, in, obs)
+	}
 	var statements []module.Statement
 	var err error
 	switch action.Verb {
-	case plan.CreateStore, plan.RenameStore, plan.RemoveFinalizer, plan.LeaveStore:
+	case plan.CreateStore, plan.RenameStore, plan.RemoveFinalizer:
 		statements = append(statements, ofStore(in))
 	case plan.WriteModel, plan.DeleteStore:
 		statements, err = r.parts(ctx, in)

@@ -80,16 +80,14 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 			err = r.statuses.writeStore(ctx, p, in, *obs)
 		case verb == plan.RecordLive:
 			err = r.statuses.recordLive(ctx, p, in)
-		case verb == plan.LeaveStore:
-			r.applier.log.WarnContext(ctx, "an OpenFGA store is left of a Store which is gone",
-				slog.String("store", in.Key.Name), slog.String("store_id", action.StoreID))
-			obs.Left = append(obs.Left, action.StoreID)
 		case verb == plan.WriteStatus:
 			err = r.statuses.writeStatuses(ctx, p, in, *obs, members)
 		default:
 			err = r.applier.apply(ctx, p, action, in, obs)
 		}
 		switch {
+		case errors.Is(err, errLives):
+			return nil // The event of that is on its way.
 		case errors.Is(err, errForeign):
 			r.applier.log.WarnContext(ctx, "an OpenFGA store is left alone: only the bus says that a Store which is gone had it",
 				slog.String("store", in.Key.Name), slog.String("store_id", action.StoreID))

@@ -56,9 +56,7 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 	}
 	switch {
 	case obs.Released || in.Store == nil && in.Gone != nil:
-		notes, message := plan.LeftNotes(obs)
-		w.writer.Note(ctx, in.Change, notes...)
-		p.Report(in.Change, eventv1.Outcome_OUTCOME_APPLIED, message)
+		p.Report(in.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 	case in.Store != nil:
 		if err := w.writeStore(ctx, p, in, obs); err != nil {
 			return err

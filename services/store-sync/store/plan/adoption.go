@@ -28,13 +28,9 @@ func (in Input) adopt(obs Observed, free []Store) storeChoice {
 	case in.Store.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return storeChoice{id: oldest.ID, adopted: true}
 	}
-	whose := ""
-	if obs.foreign(oldest.ID) {
-		whose = " (an earlier Store of this name is said to have had it, and only the bus says so)"
-	}
 	return storeChoice{problem: &problem{ReasonNameTaken, fmt.Sprintf(
-		"%s bears this name and has a model already%s; give the Store another name, or take that one over as it is by spec.adoption: %s, "+
-			"for which you need the right to adopt this Store", storeNamed(oldest.ID), whose, corev1alpha1.AdoptionAlways)}}
+		"%s bears this name and has a model already; give the Store another name, or take that one over as it is by spec.adoption: %s, "+
+			"for which you need the right to adopt this Store", storeNamed(oldest.ID), corev1alpha1.AdoptionAlways)}}
 }
 
 // foreign reports whether an OpenFGA store is older than every Store of the name that is known. One that is not, and that

@@ -90,18 +90,18 @@ func (in Input) wanted(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
 }
 
-// leftBehind finds the OpenFGA stores of Stores that were deleted past our finalizer. The last state of one that we let go
-// looks the same, so OpenFGA is asked. They stay: whether one was to go with its Store is only told by the bus by now.
-func leftBehind(in Input, obs Observed) Action {
+// cleanUp deletes the OpenFGA stores of Stores that were deleted past our finalizer. The last
+// state of one that we let go looks the same, so OpenFGA is asked first: a pass long after makes no write.
+func cleanUp(in Input, obs Observed) Action {
 	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
 	for _, gone := range append([]*corev1alpha1.Store{in.Gone}, in.Earlier...) {
 		switch id := gone.Status.StoreID; {
-		case id == "", obs.absent(id), obs.left(id), namesake, in.wanted(id),
+		case id == "", obs.absent(id), obs.foreign(id), namesake, in.wanted(id),
 			!finalized(gone, corev1alpha1.StoreFinalizer), stays(gone):
 		case obs.Found.ID != id:
 			return Action{Verb: GetStore, StoreID: id}
 		default:
-			return Action{Verb: LeaveStore, StoreID: id}
+			return Action{Verb: DeleteStore, StoreID: id}
 		}
 	}
 	return Action{Verb: WriteStatus}

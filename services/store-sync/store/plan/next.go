@@ -40,8 +40,6 @@ const (
 	WriteModel Verb = "write model"
 	// DeleteStore deletes StoreID with everything in it.
 	DeleteStore Verb = "delete store"
-	// LeaveStore tells people that StoreID is left of a Store which is gone.
-	LeaveStore Verb = "leave store"
 	// RemoveFinalizer lets the Store go.
 	RemoveFinalizer Verb = "remove finalizer"
 )
@@ -73,7 +71,7 @@ func Next(in Input, obs Observed) Action {
 	case in.Store == nil && in.Gone == nil:
 		return Action{Verb: WriteStatus}
 	case in.Store == nil:
-		return leftBehind(in, obs)
+		return cleanUp(in, obs)
 	case in.deleting():
 		return deletion(in, obs)
 	case !finalized(in.Store, corev1alpha1.StoreFinalizer) && (in.NameErr == nil || in.recorded() != ""):

@@ -333,10 +333,9 @@ func TestADeletionGoesInOrder(t *testing.T) {
 			given: []func(*world){func(w *world) { w.name = "ab"; w.store.Finalizers = []string{corev1alpha1.StoreFinalizer} }, deleting},
 			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
 		},
-		"the store of a Store deleted past our finalizer stays, and that is told": {
+		"a Store deleted past our finalizer takes its store along": {
 			given: []func(*world){inStep, forced},
-			steps: []plan.Verb{plan.GetStore, plan.LeaveStore, plan.WriteStatus},
-			alive: []string{"id1"},
+			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
 		},
 		"a Store that we let go is only looked at": {
 			given: []func(*world){inStep, deletedBehindOurBack, forced},
@@ -344,13 +343,12 @@ func TestADeletionGoesInOrder(t *testing.T) {
 		},
 		"nor is the store forgotten when others had the name after it": {
 			given: []func(*world){inStep, forced, before("id1"), unfinished},
-			steps: []plan.Verb{plan.GetStore, plan.LeaveStore, plan.WriteStatus},
-			alive: []string{"id1"},
+			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
 		},
-		"that is told of each who had the name": {
+		"each who had the name takes its own along": {
 			given: []func(*world){exists("other"), exists("more"), inStep, forced, before("id9"), before("id1")},
-			steps: []plan.Verb{plan.GetStore, plan.LeaveStore, plan.GetStore, plan.GetStore, plan.LeaveStore, plan.WriteStatus},
-			alive: []string{"id1", "id2", "id3"},
+			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.GetStore, plan.GetStore, plan.DeleteStore, plan.WriteStatus},
+			alive: []string{"id2"},
 		},
 		"Retain holds for a Store deleted past our finalizer": {
 			given: []func(*world){inStep, retained, forced},

@@ -19,8 +19,6 @@ type Observed struct {
 	Found   Store
 	Missing string
 	Absent  []string
-	// Left are those that stay although their Stores are gone.
-	Left []string
 	// Foreign are those that are not known to have been those of Stores that are gone, whatever the bus tells.
 	Foreign []string
 	// LatestOf is the store whose newest model is Latest, which is nil when it has none. Written
@@ -70,7 +68,5 @@ func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
 func (obs Observed) absent(id string) bool {
 	return id == obs.Missing || id == obs.Deleted || slices.Contains(obs.Absent, id)
 }
-
-func (obs Observed) left(id string) bool { return slices.Contains(obs.Left, id) }
 
 func (obs Observed) foreign(id string) bool { return slices.Contains(obs.Foreign, id) }

@@ -49,16 +49,6 @@ func outcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
 	return eventv1.Outcome_OUTCOME_APPLIED, ""
 }
 
-// LeftNotes tell people what is left in OpenFGA of a Store that is gone; message is the last of them.
-func LeftNotes(obs Observed) (notes []condition.Note, message string) {
-	for _, id := range obs.Left {
-		message = storeNamed(id) + " is left of this Store, whose finalizer was taken off: only the bus tells by now whether it was to go. " +
-			"Delete it yourself, or make the Store again, and delete that"
-		notes = append(notes, condition.Note{Warning: true, Reason: "StoreLeft", Message: message})
-	}
-	return notes, message
-}
-
 // notes tell people how a Store came by its OpenFGA store, and that its core module was rejected.
 func notes(before, after []metav1.Condition) []condition.Note {
 	var notes []condition.Note

@@ -218,8 +218,6 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 		s.deleted, obs.Deleted, obs.Absent = true, a.StoreID, append(obs.Absent, a.StoreID)
 	case plan.Record:
 		w.write(*obs)
-	case plan.LeaveStore:
-		wrote, obs.Left = false, append(obs.Left, a.StoreID)
 	case plan.RecordLive:
 		store, modules := plan.LiveRecords(w.input())
 		if store != nil {
