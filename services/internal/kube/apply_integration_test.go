@@ -179,26 +179,26 @@ func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
 func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
 	server := testbed.Kube(t)
 	c := client(t, server, topology.ImpliedRole)
-	owner := func(name string) []metav1.OwnerReference {
-		is, err := typed(t, server).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	owner := func() []metav1.OwnerReference {
+		is, err := typed(t, server).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: is.UID}}
+		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: is.Name, UID: is.UID}}
 	}
-	owned := binding("owned", "u")
-	owned.OwnerReferences = owner("before")
+	owned, after := binding("owned", "u"), owner()
+	owned.OwnerReferences = owner()
 	made, err := c.Create(t.Context(), kinds.RoleBindings(), bindingKey("owned"), owned)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now, err := c.Merge(t.Context(), kinds.RoleBindings(), made, map[string]any{"metadata": map[string]any{
-		"labels": map[string]string{"more": "yes"}, "ownerReferences": owner("after"),
+		"labels": map[string]string{"more": "yes"}, "ownerReferences": after,
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is := read(t, now); len(is.OwnerReferences) != 1 || is.OwnerReferences[0].Name != "after" ||
+	if is := read(t, now); !slices.Equal(is.OwnerReferences, after) ||
 		is.Labels["ours"] != "yes" || is.Labels["more"] != "yes" || len(is.Subjects) != 1 {
 		t.Errorf("it became %s", now.Object)
 	}
