@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/entail-dev/entail/services/internal/admission"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
@@ -20,12 +21,15 @@ type Config struct {
 	Limits model.Limits
 	// Discovery says which resources of the API server belong into models.
 	Discovery discovery.Config
+	// Admission is where the API server asks about texts. Without it nobody is told before a text is written.
+	Admission admission.Config
 }
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
 	return Config{
 		Config: controller.Defaults(), Limits: model.Limits{}.OrDefault(), Discovery: discovery.Defaults(),
+		Admission: admission.Defaults(),
 	}
 }
 
@@ -34,6 +38,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	c.OpenFGA.BindFlags(fs)
 	c.Discovery.BindFlags(fs)
+	c.Admission.BindFlags(fs)
 	fs.IntVar(&c.Limits.Types, "max-model-types", c.Limits.Types, "types in one model; OpenFGA's --max-types-per-authorization-model")
 	fs.IntVar(&c.Limits.Bytes, "max-model-bytes", c.Limits.Bytes, "size of one model; OpenFGA's --max-authorization-model-size-in-bytes")
 }
@@ -44,5 +49,5 @@ func (c *Config) Validate() error {
 	if c.Limits.Types < 0 || c.Limits.Bytes < 0 {
 		limits = fmt.Errorf("--max-model-types %d and --max-model-bytes %d must not be negative: use 0 for the defaults", c.Limits.Types, c.Limits.Bytes)
 	}
-	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), c.Discovery.Validate(), limits)
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), c.Discovery.Validate(), c.Admission.Validate(), limits)
 }

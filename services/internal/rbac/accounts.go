@@ -54,7 +54,9 @@ func storeSync() Account {
 			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statuses(documents.Group, documents.Resource),
 			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),
+			registered("entail-store-sync"),
 		}),
+		Own: []Right{certificate("entail-store-sync")},
 	}
 }
 
@@ -82,14 +84,21 @@ func impliedRole() Account {
 				verbs("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
 			may("Who writes a rule or binds a role may hold what follows by these.", verbs("list"), roles.Group,
 				"clusterrolebindings", roles.Resource, kinds.ClusterRoles().Resource),
-			named(may("The webhooks that judge them are registered here.", verbs("get", "update", "patch", "create"),
-				admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), "entail-implied-role"),
+			registered("entail-implied-role"),
 		}),
-		Own: []Right{
-			named(may("Replicas share the certificate of the webhooks.", verbs("get", "patch", "create"), corev1.GroupName, "secrets"),
-				"entail-implied-role-admission"),
-		},
+		Own: []Right{certificate("entail-implied-role")},
 	}
+}
+
+// registered and certificate are what a service needs that judges what is written.
+func registered(configuration string) Right {
+	return named(may("The webhooks that judge what is written are registered here.", verbs("get", "update", "patch", "create"),
+		admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), configuration)
+}
+
+func certificate(configuration string) Right {
+	return named(may("Replicas share the certificate of the webhooks.", verbs("get", "patch", "create"), corev1.GroupName, "secrets"),
+		configuration+"-admission")
 }
 
 // common are the rights of every service.
