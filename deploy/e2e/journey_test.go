@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,6 +63,15 @@ func TestTheJourneyOfTheReadme(t *testing.T) {
 	traceIsComplete(t, m, "store/demo")
 	traceIsComplete(t, m, "authorizationmodel/demo-documents")
 	statusKnowsEveryService(t, m)
+
+	eventually(t, soon, "a text that does not parse is refused", func(ctx context.Context) error {
+		_, err := models.Patch(ctx, "demo-documents", types.MergePatchType, []byte(`{"spec":{"model":"module demo\ntyp document\n"}}`),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "line 2:1: syntax error") {
+			return fmt.Errorf("it says %w", cmp.Or(err, errors.New("nothing")))
+		}
+		return nil
+	})
 
 	storeID := field(t, stores, "status", "storeId")
 	dropTuplesOf(t, stores, "user:beth")

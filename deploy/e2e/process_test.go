@@ -35,7 +35,7 @@ const (
 // anyPorts keeps tests off each other and off whatever runs on this machine.
 func anyPorts() []string {
 	var flags []string
-	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync", "implied-role", "admission", "webhook"} {
+	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync", "implied-role", "admission", "store-admission", "webhook"} {
 		flags = append(flags, "--"+server+"-port=0")
 	}
 	return flags

@@ -26,7 +26,7 @@ type cluster interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
-	Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error)
+	Create(ctx context.Context, kind kinds.Kind, k event.Key, object any) (event.Change, error)
 	Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
 	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
@@ -66,7 +66,7 @@ type applied struct {
 	withheld map[infer.Role]struct{}
 }
 
-// chunk is how many bindings are made before something more urgent may go first.
+// chunk is after how many bindings it is looked whether something more urgent may go first.
 const chunk = 256
 
 // apply carries plans out in the order of [infer.Schedule]. When something urgent has come
@@ -81,16 +81,20 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, p
 		actions = append(actions, plan.Actions...)
 	}
 	first, then, last := infer.Schedule(actions)
-	a.all(ctx, p, n, first, done)
+	a.all(ctx, p, n, slices.Values(first), done)
 	done.confirmer = a.confirmer(ctx, n, plans, then)
-	for len(then) > 0 && (len(done.writes) == 0 || !urgent()) {
-		next := then[:min(chunk, len(then))]
-		a.all(ctx, p, n, next, done)
-		then = then[len(next):]
-	}
-	if len(then) > 0 {
+	left := then
+	a.all(ctx, p, n, func(yield func(infer.Action) bool) {
+		for i, action := range then {
+			if i%chunk == 0 && done.any() && urgent() || !yield(action) {
+				return
+			}
+			left = then[i+1:]
+		}
+	}, done)
+	if len(left) > 0 {
 		done.interrupted = true
-		done.leave(append(then, last...))
+		done.leave(slices.Concat(left, last))
 		return done
 	}
 	last = slices.DeleteFunc(last, func(action infer.Action) bool {
@@ -100,14 +104,14 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, p
 		}
 		return withheld
 	})
-	a.all(ctx, p, n, last, done)
+	a.all(ctx, p, n, slices.Values(last), done)
 	return done
 }
 
 // all carries out actions, several at a time, and returns when all are done.
-func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, actions []infer.Action, done *applied) {
+func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, actions iter.Seq[infer.Action], done *applied) {
 	var group sync.WaitGroup
-	for _, action := range actions {
+	for action := range actions {
 		a.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-a.writers }()
@@ -166,8 +170,13 @@ func (a *applier) call(ctx context.Context, seen event.Change, action infer.Acti
 		return gone, a.kube.Delete(ctx, kind, seen)
 	case infer.Empty:
 		return a.kube.Merge(ctx, kind, seen, map[string]any{"subjects": []any{}})
+	case infer.Create:
+		return a.kube.Create(ctx, kind, seen.Key, action.Object())
 	default:
-		return a.kube.Apply(ctx, kind, seen, action.Object())
+		o := action.Object()
+		return a.kube.Merge(ctx, kind, seen, map[string]any{"subjects": o.Subjects, "metadata": map[string]any{
+			"labels": o.Labels, "annotations": o.Annotations, "ownerReferences": o.OwnerReferences,
+		}})
 	}
 }
 
@@ -179,7 +188,7 @@ func same(seen, planned *infer.Binding) bool { return seen.Generated() && seen.U
 func (a *applier) refresh(ctx context.Context, kind kinds.Kind, seen event.Change) error {
 	now, err := a.kube.Newest(ctx, kind, seen)
 	if err == nil && now.UID != "" {
-		err = a.view.Apply(ctx, a.view.Dated(now))
+		err = a.view.Correct(ctx, seen, now)
 	}
 	if err != nil {
 		return err
@@ -222,6 +231,13 @@ func (d *applied) refused(a infer.Action, err error) {
 
 func (d *applied) meet(a infer.Action, reason, message string) {
 	d.obstacles[a.Source] = append(d.obstacles[a.Source], infer.Obstacle{Name: a.Name, Parent: a.Parent, Child: a.Child, Reason: reason, Message: message})
+}
+
+// any reports whether anything was written.
+func (d *applied) any() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.writes) > 0
 }
 
 func (d *applied) leave(actions []infer.Action) {

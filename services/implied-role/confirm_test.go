@@ -1,6 +1,7 @@
 package impliedrole
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -173,6 +175,34 @@ func TestWhatGivesIsConfirmedAndNothingElse(t *testing.T) {
 			c.change(w, a)
 			if calls, err := w.confirmed(a, planned); !errors.Is(err, c.want) || calls != c.calls {
 				t.Errorf("%v by %s, want %v by %s", err, calls, c.want, c.calls)
+			}
+		})
+	}
+}
+
+func TestAnObjectOfTheFutureIsForgotten(t *testing.T) {
+	rule := ruleSays("a-c", 1, false)
+	rule.Key.Name, rule.UID, rule.ResourceVersion, rule.Object = "x-c", "uid-x-c", "900", bytes.ReplaceAll(rule.Object, []byte("a-c"), []byte("x-c"))
+	for _, lie := range []event.Change{bindingSays("B", 900, false, "u", "v"), rule} {
+		t.Run(lie.Key.Name, func(t *testing.T) {
+			w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+			for _, c := range []event.Change{ruleSays("b-c", 1, false), ruleSays("x-c", 1, false), bindingSays("B", 1, false, "u")} {
+				w.apply(c)
+				a.put(c)
+			}
+			if lie.Key.Name == "B" {
+				w.apply(ruleSays("a-b", 1, false))
+				a.put(ruleSays("a-b", 1, false))
+			}
+			w.apply(lie)
+			if calls, err := w.confirmed(a, w.state.Binding("ns", "B")); !errors.Is(err, reconcile.ErrStale) {
+				t.Errorf("%v by %s", err, calls)
+			}
+			held, _ := w.state.Bindings.Get(bindingSays("B", 1, false).Key)
+			_, rules := w.state.RuleSetAndRules("ns")
+			future := slices.ContainsFunc(rules, func(r state.Rule) bool { return r.ResourceVersion != "1" })
+			if held.ResourceVersion != "1" || future {
+				t.Errorf("the view holds version %s, and rules %+v", held.ResourceVersion, rules)
 			}
 		})
 	}

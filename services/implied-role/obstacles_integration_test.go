@@ -225,7 +225,8 @@ func TestAStepThatWasCutOffIsFinished(t *testing.T) {
 			b.do("a>b a>c B1=a{x}")
 			var calls, down atomic.Int32
 			cut := func(_ context.Context, op string) error {
-				if down.Load() == 1 || strings.HasPrefix(op, "PATCH") && int(calls.Add(1)) > call {
+				changes := strings.HasPrefix(op, "PATCH") || strings.HasPrefix(op, "POST") && strings.HasSuffix(op, "/rolebindings")
+				if down.Load() == 1 || changes && int(calls.Add(1)) > call {
 					down.Store(1)
 					return errCut
 				}

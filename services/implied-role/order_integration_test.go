@@ -5,6 +5,7 @@ package impliedrole_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -30,11 +31,24 @@ type refuser struct {
 
 // RoundTrip is one request.
 func (o refuser) RoundTrip(r *http.Request) (*http.Response, error) {
-	if o.on.Load() && r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+o.name) {
+	if o.on.Load() && r.Method != http.MethodGet && (strings.HasSuffix(r.URL.Path, "/"+o.name) || makes(r, o.name)) {
 		o.tried.Add(1)
 		return o.refuse(r)
 	}
 	return o.next.RoundTrip(r)
+}
+
+// makes reports whether a request is to make a RoleBinding, of this name if one is given.
+func makes(r *http.Request, name string) bool {
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/rolebindings") {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	data, err := io.ReadAll(body)
+	return err == nil && strings.Contains(string(data), name)
 }
 
 // obstruct starts a service that cannot change a binding while on is true.

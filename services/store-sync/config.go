@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/entail-dev/entail/services/internal/admission"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
@@ -22,12 +23,15 @@ type Config struct {
 	IAMStore string
 	// Discovery says which resources of the API server belong into models.
 	Discovery discovery.Config
+	// Admission is where the API server asks about texts. Without it nobody is told before a text is written.
+	Admission admission.Config
 }
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
 	return Config{
 		Config: controller.Defaults(), Limits: model.Limits{}.OrDefault(), IAMStore: "iam", Discovery: discovery.Defaults(),
+		Admission: admission.Defaults(),
 	}
 }
 
@@ -37,6 +41,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.OpenFGA.BindFlags(fs)
 	c.Discovery.BindFlags(fs)
 	fs.StringVar(&c.IAMStore, "iam-store", c.IAMStore, "Store whose model knows protected kinds and their permissions; it is made if there is none")
+	c.Admission.BindFlags(fs)
 	fs.IntVar(&c.Limits.Types, "max-model-types", c.Limits.Types, "types in one model; OpenFGA's --max-types-per-authorization-model")
 	fs.IntVar(&c.Limits.Bytes, "max-model-bytes", c.Limits.Bytes, "size of one model; OpenFGA's --max-authorization-model-size-in-bytes")
 }
@@ -51,5 +56,5 @@ func (c *Config) Validate() error {
 	if iamStore != nil {
 		iamStore = fmt.Errorf("--iam-store: %w", iamStore)
 	}
-	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), c.Discovery.Validate(), limits, iamStore)
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), c.Discovery.Validate(), c.Admission.Validate(), limits, iamStore)
 }

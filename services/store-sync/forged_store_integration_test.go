@@ -82,7 +82,6 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	b.Forge(asking, 1)
 	b.awaitAsked(get(asking), asked)
 	b.Forge(late("demo", id, "a guess"), -1)
-	b.touch(asking)
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.CoreModule += "type folder\n" })
 	s := b.await("demo", "StoreSynced=False/NameTaken")
 	b.Settled()
@@ -123,7 +122,6 @@ func TestAnOpenFGAStoreIsDeletedOnlyIfTheAPIServerSaysSo(t *testing.T) {
 			b.Settled()
 			test.forge(b, id, modelID)
 			b.Settled()
-			b.touch(ofStore(nil))
 			b.applyModule("honest", "demo", dsl("honest"))
 			b.awaitModule("honest", "Merged=True/Merged")
 			b.Settled()
@@ -150,7 +148,6 @@ func TestWhatWasAdoptedIsKeptWhateverTheBusTellsOfIt(t *testing.T) {
 	asked := b.Kube.CallsByOp()[get(made)]
 	b.serve()
 	b.awaitAsked(get(made), asked)
-	b.patch(`{"metadata":{"annotations":{"look":"again"}}}`)
 	b.awaitGone("demo")
 	b.Settled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
@@ -205,7 +202,6 @@ func TestWhatTheBusTellsOfAStatusIsNotWrittenToItInAnOutage(t *testing.T) {
 			b.OpenFGA.FailBefore(func(context.Context, string) error { return status.Error(codes.Unavailable, "away") })
 			b.serve()
 			b.awaitAsked(get(f), asked)
-			b.touch(f)
 			b.await("demo", "ModelSynced=Unknown/BackendUnavailable")
 			b.awaitModule("docs", "Merged=Unknown/BackendUnavailable")
 			b.expectNothingEvil()
@@ -243,7 +239,5 @@ func TestAModuleThatTheStatusDoesNotListGoesOnlyIfTheAPIServerSaysSo(t *testing.
 	asked := b.Kube.CallsByOp()[get(end)]
 	b.serve()
 	b.awaitAsked(get(end), asked)
-	b.expectTypes("user", "document", "folder")
-	b.touch(end)
 	b.awaitTypes("honest", "folder")
 }

@@ -37,7 +37,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	return service.Run(ctx, topology.StoreSync, cfg.Config.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
 		return build(cfg, rt)
-	})
+	}, webhooks(cfg))
 }
 
 func build(cfg Config, rt *service.Runtime) (service.App, error) {

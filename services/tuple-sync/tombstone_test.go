@@ -72,6 +72,10 @@ func TestTheTombstoneOfAnObjectThatLivesIsNotBelieved(t *testing.T) {
 			s.receive(wrong)
 			s.reconcile()
 			s.expect("doc:1#viewer@user:1")
+			m.tuples = []corev1alpha1.Tuple{two}
+			s.publish(m)
+			s.reconcile()
+			s.expect("doc:2#viewer@user:2")
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -58,6 +60,9 @@ func (s *Server) review(ctx context.Context, webhook Webhook, request *admission
 	case judged:
 		outcome = "refused"
 		response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refused.message}
+	case webhook.FailurePolicy != nil && *webhook.FailurePolicy == admissionregistrationv1.Ignore:
+		outcome, response.Allowed = "passed", true
+		s.options.Log.WarnContext(ctx, "a request could not be judged, and passes", slog.String("webhook", webhook.Name), slog.Any("error", err))
 	default:
 		outcome = "failed"
 		s.options.Log.WarnContext(ctx, "a request could not be judged, and is refused", slog.String("webhook", webhook.Name), slog.Any("error", err))
@@ -76,7 +81,7 @@ func (s *Server) judge(ctx context.Context, webhook Webhook, request *admissionv
 	if _, err := s.Since(); err != nil {
 		return err // What is older than that counts as not judged.
 	}
-	giveBack, err := s.slots.take(ctx, request.Namespace)
+	giveBack, err := s.slots.take(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {
 		return err
 	}

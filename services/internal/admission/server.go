@@ -38,8 +38,8 @@ const (
 
 // Webhook is what the API server is to ask, and who answers.
 type Webhook struct {
-	// ValidatingWebhook says what is judged: Name, Rules, NamespaceSelector and MatchConditions. The
-	// server fills in the rest.
+	// ValidatingWebhook says what is judged: Name, Rules, NamespaceSelector and MatchConditions; FailurePolicy
+	// where what cannot be judged is to pass. The server fills in the rest.
 	admissionregistrationv1.ValidatingWebhook
 	Judge Judge
 	// Scope is where the API server is to ask, unless NamespaceSelector says it once for all.

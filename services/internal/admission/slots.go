@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// How many requests are judged at a time, in all, and of one namespace that is alone.
+// How many requests are judged at a time, in all, and of one namespace that is alone, or one user where there is none.
 const (
 	maxReviews = 64
 	maxOfOne   = 8

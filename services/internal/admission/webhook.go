@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -41,11 +42,14 @@ func (s *Server) webhooks(
 	return all, nil
 }
 
-// complete says of a webhook what holds for all: whatever cannot be asked about is refused.
+// complete says of a webhook what holds for all: whatever cannot be asked about is refused, unless it says otherwise.
 func complete(w *admissionregistrationv1.ValidatingWebhook) {
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
 	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope
-	w.FailurePolicy, w.MatchPolicy, w.TimeoutSeconds = &fail, &equivalent, &seconds
+	w.MatchPolicy, w.TimeoutSeconds = &equivalent, &seconds
+	if w.FailurePolicy == nil {
+		w.FailurePolicy = &fail
+	}
 	if w.SideEffects == nil {
 		w.SideEffects = &none
 	}
@@ -55,7 +59,7 @@ func complete(w *admissionregistrationv1.ValidatingWebhook) {
 	}
 	w.ObjectSelector = &metav1.LabelSelector{}
 	for i := range w.Rules {
-		w.Rules[i].Scope = &scope
+		w.Rules[i].Scope = cmp.Or(w.Rules[i].Scope, &scope)
 	}
 }
 

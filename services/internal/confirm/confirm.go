@@ -18,8 +18,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// ErrContradicted means that the API server says otherwise of an object than the bus. It is unavailable:
-// the true message is waited for.
+// ErrContradicted means that the API server says otherwise of an object than the bus, or can say nothing of it. It is
+// unavailable: where the view cannot be corrected, the true message is waited for.
 var ErrContradicted = errors.New("the API server says otherwise of it than the bus")
 
 // maxConfirmed bounds of how many objects it is kept what the API server said. What is forgotten is asked again.
@@ -59,8 +59,8 @@ func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics pr
 	return c
 }
 
-// Confirm is nil once the API server has said of all objects what is stated of them. Where it knows a
-// newer state than the bus has told, that is in the view, and the error is [reconcile.ErrStale].
+// Confirm is nil once the API server has said of all objects what is stated of them. Where it says otherwise, because the bus
+// has not told yet or tells lies, that is in the view, and the error is [reconcile.ErrStale].
 func (c *Confirmer) Confirm(ctx context.Context, statements ...Statement) error {
 	for _, s := range statements {
 		if err := c.confirm(ctx, s); err != nil {
@@ -96,15 +96,13 @@ func (c *Confirmer) confirm(ctx context.Context, s Statement) error {
 		return err
 	}
 	is, err := c.Hear(s, now)
-	switch {
-	case err != nil:
+	if err != nil || is == stated {
 		return err
-	case is == stated:
-		return nil
-	case !now.Deleted && !now.NewerThan(s.change):
-		return c.contradict(s.change)
 	}
-	if err := c.view.Apply(ctx, now); err != nil {
+	if !now.Deleted && !now.NewerThan(s.change) {
+		c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradict(s.change)))
+	}
+	if err := c.view.Correct(ctx, s.change, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", now.Key, err)
 	}
 	return fmt.Errorf("%s: %w", now.Key, reconcile.ErrStale)

@@ -182,11 +182,29 @@ func (p *Place) hold(ctx context.Context) {
 // vacant is for how long nobody may have renewed a claim before a standby asks for the turn.
 const vacant = 2 * topology.SurelyActive
 
-// sighting is the newest claim that a standby has seen, since when, and when it looked last, by
-// [bootclock.Now].
+// sighting is the newest claim that a standby has seen, since when or since it last asked for the turn, and when it looked
+// last, by [bootclock.Now].
 type sighting struct {
 	claim         uint64
 	since, looked time.Duration
+	// asked is how often it has asked for the turn without anybody claiming it.
+	asked int
+}
+
+// maxDoublings bounds how long a standby waits until it asks again: whoever gets the turn may not be let claim it.
+const maxDoublings = 5
+
+// due reports whether to ask for the turn, since a claim is the newest.
+func (s *sighting) due(claim uint64, now time.Duration) bool {
+	if claim != s.claim || s.since == 0 {
+		s.claim, s.since, s.asked = claim, now, 0
+		return false
+	}
+	if now-s.since < vacant<<min(s.asked, maxDoublings) {
+		return false
+	}
+	s.since, s.asked = now, s.asked+1
+	return true
 }
 
 // standBy asks for the turn when nobody renews a claim. JetStream gives it away with a message only,
@@ -200,16 +218,12 @@ func (p *Place) standBy(ctx context.Context, seen *sighting) error {
 	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
 	defer cancel()
 	claim, _, err := p.last(ctx)
-	switch {
-	case err != nil:
+	if err != nil || !seen.due(claim, now) {
 		return err
-	case claim != seen.claim || seen.since == 0:
-		seen.claim, seen.since = claim, now
-		return nil
-	case now-seen.since < vacant:
-		return nil
 	}
-	seen.since = now
+	if seen.asked == 2 {
+		p.log.WarnContext(ctx, "nobody claims the turn, though it was asked for: may claims be published?")
+	}
 	_, err = p.js.Publish(ctx, topology.WakeSubject(p.service), nil)
 	return err
 }

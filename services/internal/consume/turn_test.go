@@ -217,7 +217,6 @@ func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
 	})
 }
 
-// What matters is when others could know of a change, not when it was observed: the bus may have been away.
 // Of a key that is to be looked at again later no message tells: all are acknowledged.
 func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	b := newBus(t)
@@ -250,6 +249,7 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	eventually(t, func() error { return standby.ran("g", 1) })
 }
 
+// What matters is when others could know of a change, not when it was observed: the bus may have been away.
 func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1, func(c *event.Change) { c.ObservedAt = time.Now().Add(-time.Hour) })

@@ -90,7 +90,7 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 	if err != nil {
 		return err
 	}
-	if err := w.view.Apply(ctx, w.view.Dated(now)); err != nil {
+	if err := w.view.Correct(ctx, obj, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", obj.Key, err)
 	}
 	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)

@@ -46,10 +46,10 @@ func (o *objects) Event(_ context.Context, _ event.Change, note condition.Note) 
 
 func TestAStatusIsWrittenToTheStateThatItIsAbout(t *testing.T) {
 	about := event.Change{
-		Key: event.Key{GroupResource: kinds.Stores().GroupResource, Name: "a"}, UID: "u", ResourceVersion: "1", Object: []byte("{}"), Traceparent: "trace",
+		Key: event.Key{GroupResource: kinds.Stores().GroupResource, Name: "a"}, UID: "u", ResourceVersion: "3", Object: []byte("{}"), Traceparent: "trace",
 	}
-	newer := about
-	newer.ResourceVersion = "5"
+	newer, older := about, about
+	newer.ResourceVersion, older.ResourceVersion = "5", "2"
 	refusal := errors.New("too large")
 	for name, c := range map[string]struct {
 		same  bool
@@ -61,10 +61,11 @@ func TestAStatusIsWrittenToTheStateThatItIsAbout(t *testing.T) {
 		told  int
 	}{
 		"written":             {is: about, view: "9", calls: "[status ours note Told]", told: 1},
-		"there already":       {same: true, is: about, view: "1", calls: "[]", told: 1},
+		"there already":       {same: true, is: about, view: "3", calls: "[]", told: 1},
 		"the object is newer": {is: newer, want: reconcile.ErrStale, view: "5", calls: "[status ours]"},
-		"the object is gone":  {err: kube.ErrNotFound, view: "1", calls: "[status ours]"},
-		"refused":             {err: refusal, want: refusal, view: "1", calls: "[status ours]"},
+		"it never was so":     {is: older, want: reconcile.ErrStale, view: "2", calls: "[status ours]"},
+		"the object is gone":  {err: kube.ErrNotFound, view: "3", calls: "[status ours]"},
+		"refused":             {err: refusal, want: refusal, view: "3", calls: "[status ours]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})

@@ -65,20 +65,30 @@ func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
 	if _, err := typed(t, server).RbacV1().RoleBindings("default").Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("taken")}, binding("taken", "mallory"))
-	if !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
-		t.Errorf("over a foreign object: %v", err)
-	}
-	is, err := c.Get(t.Context(), kinds.RoleBindings(), "default", "taken")
-	if err != nil || len(read(t, is).Labels) > 0 {
-		t.Errorf("the foreign object is %s, %v", is.Object, err)
-	}
-	made, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("free")}, binding("free", "alice"))
-	if err != nil || made.UID == "" || made.Generation != 0 || read(t, made).Subjects[0].Name != "alice" {
-		t.Errorf("made %+v, %v", made, err)
-	}
-	if _, err = c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("free")}, binding("free", "alice")); !errors.Is(err, kube.ErrConflict) {
-		t.Errorf("made twice: %v", err)
+	for how, makes := range map[string]func(name, user string) (event.Change, error){
+		"applied": func(name, user string) (event.Change, error) {
+			return c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey(name)}, binding(name, user))
+		},
+		"created": func(name, user string) (event.Change, error) {
+			return c.Create(t.Context(), kinds.RoleBindings(), bindingKey(name), binding(name, user))
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			if _, err := makes("taken", "mallory"); !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
+				t.Errorf("over a foreign object: %v", err)
+			}
+			is, err := c.Get(t.Context(), kinds.RoleBindings(), "default", "taken")
+			if err != nil || len(read(t, is).Labels) > 0 {
+				t.Errorf("the foreign object is %s, %v", is.Object, err)
+			}
+			made, err := makes(how, "alice")
+			if err != nil || made.UID == "" || made.Generation != 0 || read(t, made).Subjects[0].Name != "alice" {
+				t.Errorf("made %+v, %v", made, err)
+			}
+			if _, err := makes(how, "alice"); !errors.Is(err, kube.ErrConflict) {
+				t.Errorf("made twice: %v", err)
+			}
+		})
 	}
 }
 
@@ -163,6 +173,35 @@ func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale("of another", now)
+}
+
+// TestWhatIsMergedReplacesListsAndKeepsTheRest gives an object another owner, as who made it.
+func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
+	server := testbed.Kube(t)
+	c := client(t, server, topology.ImpliedRole)
+	owner := func() []metav1.OwnerReference {
+		is, err := typed(t, server).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: is.Name, UID: is.UID}}
+	}
+	owned, after := binding("owned", "u"), owner()
+	owned.OwnerReferences = owner()
+	made, err := c.Create(t.Context(), kinds.RoleBindings(), bindingKey("owned"), owned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := c.Merge(t.Context(), kinds.RoleBindings(), made, map[string]any{"metadata": map[string]any{
+		"labels": map[string]string{"more": "yes"}, "ownerReferences": after,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := read(t, now); !slices.Equal(is.OwnerReferences, after) ||
+		is.Labels["ours"] != "yes" || is.Labels["more"] != "yes" || len(is.Subjects) != 1 {
+		t.Errorf("it became %s", now.Object)
+	}
 }
 
 func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {

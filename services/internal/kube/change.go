@@ -28,15 +28,6 @@ type Object struct {
 	Top, Metadata Fields
 }
 
-// identity is what an event repeats of an object's metadata.
-type identity struct {
-	Name            string `json:"name"`
-	Namespace       string `json:"namespace"`
-	UID             string `json:"uid"`
-	ResourceVersion string `json:"resourceVersion"`
-	Generation      int64  `json:"generation"`
-}
-
 // Read makes raw, an object of the given kind as the API server sent it, what may travel. The caller
 // adds what raw cannot know: Deleted, ObservedAt and Traceparent.
 func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
@@ -44,24 +35,30 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 	if err := json.Unmarshal(raw, &top); err != nil {
 		return Object{}, fmt.Errorf("decoding an object: %w", err)
 	}
-	var id identity
-	for _, into := range []any{&id, &metadata} {
-		if err := json.Unmarshal(top["metadata"], into); err != nil {
-			return Object{}, fmt.Errorf("decoding metadata of an object: %w", err)
+	if err := json.Unmarshal(top["metadata"], &metadata); err != nil {
+		return Object{}, fmt.Errorf("decoding metadata of an object: %w", err)
+	}
+	c := event.Change{
+		Key: event.Key{Cluster: o.Cluster, GroupResource: kind.GroupResource}, Version: kind.Version, Kind: kind.Kind, Epoch: o.Epoch,
+	}
+	for name, into := range map[string]any{
+		"name": &c.Key.Name, "namespace": &c.Key.Namespace, "uid": &c.UID, "resourceVersion": &c.ResourceVersion, "generation": &c.Generation,
+	} {
+		if err := metadata.get(name, into); err != nil {
+			return Object{}, fmt.Errorf("decoding %s of an object: %w", name, err)
 		}
 	}
+	if c.Key.Name == "" || c.UID == "" || c.ResourceVersion == "" {
+		return Object{}, fmt.Errorf("an object has no name, uid or resourceVersion: %q, %q, %q", c.Key.Name, c.UID, c.ResourceVersion)
+	}
 	if err := slim(kind, top, metadata); err != nil {
-		return Object{}, fmt.Errorf("encoding %s: %w", id.Name, err)
+		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
-	data, err := json.Marshal(top)
-	if err != nil {
-		return Object{}, fmt.Errorf("encoding %s: %w", id.Name, err)
+	var err error
+	if c.Object, err = json.Marshal(top); err != nil {
+		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
-	return Object{Top: top, Metadata: metadata, Change: event.Change{
-		Key:     event.Key{Cluster: o.Cluster, GroupResource: kind.GroupResource, Namespace: id.Namespace, Name: id.Name},
-		Version: kind.Version, Kind: kind.Kind, UID: id.UID, ResourceVersion: id.ResourceVersion,
-		Generation: id.Generation, Object: data, Epoch: o.Epoch,
-	}}, nil
+	return Object{Top: top, Metadata: metadata, Change: c}, nil
 }
 
 // slim takes out what need not or must not travel. Lists of built-in kinds leave out
@@ -85,13 +82,19 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 // redact removes where kubectl keeps the whole object, with a Secret's values.
 func redact(metadata Fields) error {
 	var annotations Fields
-	if raw, ok := metadata["annotations"]; !ok {
-		return nil
-	} else if err := json.Unmarshal(raw, &annotations); err != nil {
+	if err := metadata.get("annotations", &annotations); err != nil || annotations == nil {
 		return err
 	}
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	return metadata.set("annotations", annotations)
+}
+
+// get decodes a field, if it is there.
+func (f Fields) get(name string, into any) error {
+	if raw, ok := f[name]; ok {
+		return json.Unmarshal(raw, into)
+	}
+	return nil
 }
 
 func (f Fields) set(name string, value any) error {

@@ -80,7 +80,10 @@ func TestTheSameObjectGivesTheSameBytes(t *testing.T) {
 }
 
 func TestWhatIsNoObjectIsNotRead(t *testing.T) {
-	for _, raw := range []string{"", "[]", "{}", `{"metadata":7}`, `{"metadata":{"generation":"x"}}`} {
+	for _, raw := range []string{
+		"", "[]", "{}", `{"metadata":7}`, `{"metadata":{"generation":"x"}}`,
+		strings.Replace(storeJSON, `"demo"`, `""`, 1), strings.Replace(storeJSON, `"u-1"`, `""`, 1), strings.Replace(storeJSON, `"42"`, `""`, 1),
+	} {
 		if o, err := (Origin{}).Read(kinds.Stores(), []byte(raw)); err == nil {
 			t.Errorf("%q was read as %+v", raw, o)
 		}

@@ -17,7 +17,7 @@ import (
 var (
 	// ErrNotFound means that the object is gone.
 	ErrNotFound = errors.New("object not found")
-	// ErrConflict means that the object was changed or re-created meanwhile. Read it
+	// ErrConflict means that the object was made, changed or re-created meanwhile. Read it
 	// again and decide again; it is marked so that a retry is never counted.
 	ErrConflict = errors.New("object was changed meanwhile")
 	// ErrTooLarge means that the API server cannot hold the object. It is terminal.
@@ -41,7 +41,7 @@ func classify(err error) error {
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrNotServed, err))
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w (%w)", ErrNotFound, err)
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrConflict, err))
 	case tooLarge(err):
 		return fault.Terminal(fmt.Errorf("%w (%w)", ErrTooLarge, err))

@@ -30,6 +30,7 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		"not found":          {err: apierrors.NewNotFound(stores, "demo"), is: ErrNotFound},
 		"not served":         {err: apierrors.NewGenericServerResponse(http.StatusNotFound, "get", stores, "demo", "404 page not found", 0, true), is: ErrNotServed, unavailable: true},
 		"conflict":           {err: apierrors.NewConflict(stores, "demo", errors.New("old")), is: ErrConflict, unavailable: true},
+		"made meanwhile":     {err: apierrors.NewAlreadyExists(stores, "demo"), is: ErrConflict, unavailable: true},
 		"too large":          {err: apierrors.NewRequestEntityTooLargeError("3 MB"), is: ErrTooLarge, terminal: true},
 		"too large for etcd": {err: apierrors.NewInternalError(errors.New("etcdserver: request is too large")), is: ErrTooLarge, terminal: true},
 		"over etcd's limit":  {err: apierrors.NewInternalError(errors.New("rpc error: trying to send message larger than max")), is: ErrTooLarge, terminal: true},

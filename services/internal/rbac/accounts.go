@@ -58,7 +58,9 @@ func storeSync() Account {
 			may("No message takes a kind away which the API server still has.", verbs("list"), protected.Group, protected.Resource),
 			may("A ProtectedResource is let go that software which is gone holds.", verbs("patch"), protected.Group, protected.Resource),
 			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),
+			registered("entail-store-sync"),
 		}),
+		Own: []Right{certificate("entail-store-sync")},
 	}
 }
 
@@ -92,18 +94,25 @@ func impliedRole() Account {
 				verbs("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
 			may("Who writes a rule or binds a role may hold what follows by these.", verbs("list"), roles.Group,
 				"clusterrolebindings", roles.Resource, kinds.ClusterRoles().Resource),
-			named(may("The webhooks that judge them are registered here.", verbs("get", "update", "patch", "create"),
-				admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), "entail-implied-role"),
+			registered("entail-implied-role"),
 		}),
-		Own: []Right{
-			named(may("Replicas share the certificate of the webhooks.", verbs("get", "patch", "create"), corev1.GroupName, "secrets"),
-				"entail-implied-role-admission"),
-		},
+		Own: []Right{certificate("entail-implied-role")},
 	}
 }
 
 func webhook() Account {
 	return Account{Service: topology.Webhook, Everywhere: slices.Concat(common(), consumed(topology.Webhook))}
+}
+
+// registered and certificate are what a service needs that judges what is written.
+func registered(configuration string) Right {
+	return named(may("The webhooks that judge what is written are registered here.", verbs("get", "update", "patch", "create"),
+		admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), configuration)
+}
+
+func certificate(configuration string) Right {
+	return named(may("Replicas share the certificate of the webhooks.", verbs("get", "patch", "create"), corev1.GroupName, "secrets"),
+		configuration+"-admission")
 }
 
 // common are the rights of every service.

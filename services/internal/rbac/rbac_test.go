@@ -46,6 +46,10 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 			"patch authorizationmodels/status.core.platform-mesh.io", "patch policydocuments/status.iapl.infratographer.com",
 			"patch protectedresources.iam.miloapis.com", "patch protectedresources/status.iam.miloapis.com",
 			"patch stores/status.core.platform-mesh.io",
+			"create secrets./entail-store-sync-admission", "patch secrets./entail-store-sync-admission",
+			"create validatingwebhookconfigurations.admissionregistration.k8s.io/entail-store-sync",
+			"patch validatingwebhookconfigurations.admissionregistration.k8s.io/entail-store-sync",
+			"update validatingwebhookconfigurations.admissionregistration.k8s.io/entail-store-sync",
 		},
 		topology.TupleSync: {
 			"patch " + models, "patch " + stores,
@@ -77,7 +81,8 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 
 // secret tells whether a right is on secrets other than the service's own.
 func secret(right string) bool {
-	return strings.Contains(right, "secrets") && !strings.HasSuffix(right, " secrets./entail-implied-role-admission")
+	return strings.Contains(right, "secrets") && !strings.HasSuffix(right, " secrets./entail-implied-role-admission") &&
+		!strings.HasSuffix(right, " secrets./entail-store-sync-admission")
 }
 
 func TestNoRightIsForMoreThanIsNamed(t *testing.T) {

@@ -116,12 +116,21 @@ type fed struct {
 
 func (b *bus) feed(edit ...func(*view.Config)) *fed {
 	b.t.Helper()
+	return b.feedOf(nil, edit...)
+}
+
+// feedOf is feed of a view that holds other kinds, too.
+func (b *bus) feedOf(others []kinds.Kind, edit ...func(*view.Config)) *fed {
+	b.t.Helper()
 	cfg := view.Config{JS: b.js, Service: "test", Log: slog.New(slog.DiscardHandler)}
 	for _, f := range edit {
 		f(&cfg)
 	}
 	v := view.New(cfg)
 	f := &fed{View: v, stores: view.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
+	for _, kind := range others {
+		view.Register[object](v, kind, nil)
+	}
 	v.OnReload(func() { f.reloads.Add(1) })
 	f.derived.follow(v, f.stores)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))

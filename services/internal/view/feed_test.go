@@ -239,6 +239,27 @@ func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
 	})
 }
 
+// A watcher counts what there is when it starts; whoever starts later finds other numbers, of every kind.
+func TestWhoStartsLongAfterTheWatcherReadsTheStreamOnce(t *testing.T) {
+	b := newBus(t)
+	others := []kinds.Kind{kinds.Roles(), kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.ClusterRoleBindings()}
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	for i, kind := range others {
+		b.mark(kind, 1, b.put(change("first", 2+i, func(c *event.Change) { c.Key.GroupResource = kind.GroupResource })))
+	}
+	b.put(change("b", 10), change("c", 11))
+	for i, kind := range others {
+		b.put(change("second", 20+i, func(c *event.Change) { c.Key.GroupResource = kind.GroupResource }))
+	}
+	f := b.feedOf(others)
+	f.await(t, "a b c ")
+	b.put(change("d", 30))
+	f.await(t, "a b c d ")
+	if n := f.reloads.Load(); n != 0 {
+		t.Errorf("the stream was read %d times more", n)
+	}
+}
+
 func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))

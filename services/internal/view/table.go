@@ -34,6 +34,9 @@ type Table[T any] struct {
 type content[T any] struct {
 	live *shelf[event.Key, T]
 	gone *tombstones[T]
+	// denied are states that the API server contradicted. If it does because the cluster went back in time, they are what
+	// was before.
+	denied map[event.Key]*Object[T]
 }
 
 // table is what the view needs of any Table.
@@ -46,6 +49,8 @@ type table interface {
 	// size is how many live objects there are in a cluster.
 	size(cluster string) int64
 	lives(k event.Key) bool
+	// deny drops a state, and reports whether that was held.
+	deny(lie event.Change) bool
 	// begin starts a reload into an empty table, unseen by readers until finish.
 	begin()
 	finish()
@@ -219,14 +224,37 @@ func (c *content[T]) replace(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
 		c.gone.displace(was, o.Change)
 	}
+	if denied := c.denied[o.Key]; denied != nil && denied.Epoch != o.Epoch {
+		c.gone.displace(denied, o.Change)
+		delete(c.denied, o.Key)
+	}
 	if gone := c.gone.get(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
 		c.gone.remove(o.Key, o.UID)
 	}
 	c.live.put(o.Key, o)
 }
 
+func (t *Table[T]) deny(lie event.Change) bool {
+	c := t.writing
+	held := func(o *Object[T]) bool {
+		return o != nil && o.UID == lie.UID && o.Epoch == lie.Epoch && o.ResourceVersion == lie.ResourceVersion && o.Deleted == lie.Deleted
+	}
+	live, gone := c.live.objects[lie.Key], c.gone.get(lie.Key, lie.UID)
+	switch {
+	case held(live):
+		c.live.remove(lie.Key)
+		c.denied[lie.Key] = live
+	case live == nil && held(gone):
+		c.gone.remove(lie.Key, lie.UID)
+		c.denied[lie.Key] = gone
+	default:
+		return false
+	}
+	return true
+}
+
 func (t *Table[T]) begin() {
-	t.writing = &content[T]{newShelf[event.Key](t.extract), newTombstones(t.extract)}
+	t.writing = &content[T]{newShelf[event.Key](t.extract), newTombstones(t.extract), map[event.Key]*Object[T]{}}
 }
 
 // finish shows what was loaded. What readers saw before and the bus does not hold yet, because
@@ -242,6 +270,13 @@ func (t *Table[T]) finish() {
 			t.put(was)
 		case was.UID != is.UID || was.Epoch != is.Epoch:
 			loaded.gone.displace(was, is.Change)
+		}
+	}
+	for k, denied := range before.denied {
+		if is := loaded.live.objects[k]; is != nil && is.Epoch != denied.Epoch {
+			loaded.gone.displace(denied, is.Change)
+		} else {
+			loaded.denied[k] = denied
 		}
 	}
 	for at, gone := range before.gone.shelf.objects {

@@ -98,6 +98,53 @@ func TestWhoeverHadANameIsRemembered(t *testing.T) {
 	}
 }
 
+func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ states, lie, is, later, want string }{
+		{"a@1 a@900", "a@900", "a@2", "", "a@2:"},
+		{"a@1 a@900", "a@900", "a@2", "a@3", "a@3:"},
+		{"a@2", "a@2", "a@2", "a@3", "a@3:"},
+		{"a@1 b@900", "b@900", "a@2", "", "a@2:"},
+		{"a@1 -a@900", "-a@900", "a@2", "a@3", "a@3:"},
+		// Others have told better since.
+		{"a@1 a@900 a@901", "a@900", "a@2", "", "a@901:"},
+		{"a@1 a@900 -a@901", "a@900", "a@2", "", "none: a@901"},
+		// It was no lie: the cluster went back in time.
+		{"a@9", "a@9", "a@5", "a@5/1", "a@5: a@9"},
+		{"a@9", "a@9", "a@5", "b@6/1", "b@6: a@9"},
+	} {
+		t.Run(c.states+" but "+c.is+" then "+c.later, func(t *testing.T) {
+			t.Parallel()
+			v, table := newThings()
+			applied(t, v, strings.Fields(c.states)...)
+			if err := v.Correct(t.Context(), parse(t, c.lie), parse(t, c.is)); err != nil {
+				t.Fatal(err)
+			}
+			applied(t, v, strings.Fields(c.later)...)
+			if got := held(table); got != c.want {
+				t.Errorf("holds %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAReloadKeepsWhatWasBeforeTheClusterWentBack(t *testing.T) {
+	t.Parallel()
+	v, table := newThings()
+	applied(t, v, "a@9")
+	if err := v.Correct(t.Context(), parse(t, "a@9"), parse(t, "a@5")); err != nil {
+		t.Fatal(err)
+	}
+	for _, loaded := range []string{"a@5", "a@6/1"} {
+		v.begin()
+		applied(t, v, loaded)
+		table.finish()
+	}
+	if got := held(table); got != "a@6: a@9" {
+		t.Errorf("holds %q", got)
+	}
+}
+
 func TestAReloadLosesNoDeletion(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ before, loaded, want string }{

@@ -12,11 +12,14 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/singleflight"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
@@ -47,6 +50,8 @@ type View struct {
 
 	// applying is held while a change is taken in and told of.
 	applying sync.Mutex
+	// decoding is shared by those who bring the same state at the same time: feed and consumer, as a rule.
+	decoding singleflight.Group
 
 	mu     sync.RWMutex
 	tables map[event.GroupResource]table
@@ -218,6 +223,13 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	if !newer || v.cfg.Cluster != "" && v.cfg.Cluster != c.Key.Cluster {
 		return nil
 	}
+	state := strings.Join([]string{c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
+	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.accept(ctx, t, c) })
+	return err
+}
+
+// accept makes c part of a table, and tells of it.
+func (v *View) accept(ctx context.Context, t table, c event.Change) error {
 	if c.Omitted && !c.Deleted {
 		object, err := v.fetch(ctx, c.Key)
 		if err != nil || object == nil {
@@ -225,6 +237,25 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 		}
 		c.Object = object
 	}
+	return v.commit(t, c, func() bool { return true })
+}
+
+// Correct takes in what the API server answers about an object: also in the place of a state that it contradicts, however new
+// that calls itself, unless the view holds another by now.
+func (v *View) Correct(ctx context.Context, held, is event.Change) error {
+	is = v.Dated(is)
+	if is.Deleted || is.NewerThan(held) {
+		return v.Apply(ctx, is)
+	}
+	t, _, ok := v.newer(held)
+	if !ok {
+		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", held.Key))
+	}
+	return v.commit(t, is, func() bool { return t.deny(held) })
+}
+
+// commit decodes a change, and takes it in if prepared.
+func (v *View) commit(t table, c event.Change, prepare func() bool) error {
 	commit, err := t.decode(c)
 	if err != nil {
 		return fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
@@ -232,7 +263,7 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.Lock()
-	taken := commit()
+	taken := prepare() && commit()
 	if order, ok := event.CompareEpochs(c.Epoch, v.epochs[c.Key.Cluster]); !ok || order > 0 {
 		v.epochs[c.Key.Cluster] = c.Epoch
 	}

@@ -186,3 +186,6 @@ func nextWord(s string) (word, rest string) {
 	}
 	return s, ""
 }
+
+// Flaw says why a text can be in no model, whatever the other modules are; it is empty if the text may be in one.
+func Flaw(text string, limits Limits) string { return newUnit(newEssence(text), limits).broken }

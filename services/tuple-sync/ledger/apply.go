@@ -75,7 +75,7 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 			return err
 		}
 	}
-	for _, do := range []step{a.confirm, a.intend} {
+	for _, do := range []step{a.confirm, a.intend, a.confirmTaken} {
 		if err := a.each(ctx, p, s, decided, do); err != nil {
 			return err
 		}
@@ -148,49 +148,6 @@ func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action p
 	return err
 }
 
-// confirm asks the API server whether the Store is really gone before a record is
-// given up without a call to OpenFGA: the bus may not have told of the Store yet.
-func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.Action) error {
-	if action.Commit == nil || !action.Evaluation.AbandonsRecord() || o.Store.Cluster != o.Key.Cluster {
-		return nil
-	}
-	store, err := a.cluster.Get(ctx, kinds.Stores(), "", o.Store.Name)
-	if errors.Is(err, kube.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := a.view.Apply(ctx, a.view.Dated(store)); err != nil {
-		return fmt.Errorf("taking in %s: %w", o.Store, err)
-	}
-	return reconcile.ErrStale
-}
-
-// confirmGone asks the API server whether an object is really gone before its tuples are removed.
-func (a *applier) confirmGone(ctx context.Context, _ *pass, o *object, _ plan.Action) error {
-	if !o.Deleted || o.former {
-		return nil
-	}
-	now, err := a.cluster.Get(ctx, o.kind, o.Key.Namespace, o.Key.Name)
-	if errors.Is(err, kube.ErrNotFound) || err == nil && now.UID != o.UID {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := a.view.Apply(ctx, a.view.Dated(now)); err != nil {
-		return fmt.Errorf("taking in %s: %w", o.Key, err)
-	}
-	if a.state.lives(o.Key, o.UID) {
-		return reconcile.ErrStale
-	}
-	return errLives
-}
-
-// errLives keeps the tuples of an object of whose deletion the bus tells wrongly.
-var errLives = errors.New("the bus tells of its deletion, and the API server has it")
-
 func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	return a.writeStatus(ctx, p, o, action.Intent)
 }
@@ -216,14 +173,25 @@ func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, actio
 	return nil
 }
 
-// write changes the store. What the server refuses although the model allows it is remembered
-// with the model, and everything is planned again without it.
+// write changes the store, and makes sure of it: before anything is added, or before anybody is told that all is there.
 func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) error {
-	if in.StoreID != "" && (len(decided.Write) > 0 || decided.Promises()) {
+	if in.StoreID != "" && len(decided.Write) > 0 {
 		if err := a.exists(ctx, in.StoreID); err != nil {
 			return err
 		}
 	}
+	if err := a.change(ctx, in, decided); err != nil {
+		return err
+	}
+	if in.StoreID != "" && len(decided.Write) == 0 && decided.Promises() {
+		return a.exists(ctx, in.StoreID)
+	}
+	return nil
+}
+
+// change adds and removes tuples. What the server refuses although the model allows it is remembered
+// with the model, and everything is planned again without it.
+func (a *applier) change(ctx context.Context, in plan.Input, decided plan.Plan) error {
 	if len(decided.Write)+len(decided.Remove) == 0 {
 		return nil
 	}

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
 )
 
 // Key is what is reconciled as one: an OpenFGA store with all that is in it, or an
@@ -46,15 +48,14 @@ func (s *State) keysOfStore(k event.Key) []Key {
 	}
 	o, live := s.Stores.Get(k)
 	if live {
-		store := s.store(o)
-		if keys = append(keys, keysOf(store)...); store.TargetStoreID != "" {
+		if keys = append(keys, keysOfLive(o)...); o.Value.Status.StoreID != "" {
 			return keys
 		}
 	} else if len(gone) == 0 {
 		return nil
 	}
 	for _, m := range s.dependents(k) {
-		keys = append(keys, keysOf(s.model(m))...)
+		keys = append(keys, s.keysOfLiveModel(m)...)
 	}
 	return keys
 }
@@ -62,7 +63,7 @@ func (s *State) keysOfStore(k event.Key) []Key {
 func (s *State) keysOfModel(k event.Key) []Key {
 	var keys []Key
 	if o, live := s.Models.Get(k); live {
-		keys = append(keysOf(s.model(o)), s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
+		keys = append(s.keysOfLiveModel(o), s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
 	}
 	for _, o := range s.Models.Gone(k) {
 		if o.Value != nil {
@@ -79,14 +80,26 @@ func (s *State) keysAt(store event.Key) []Key {
 	if !ok {
 		return nil
 	}
-	return keysOf(s.store(o))
+	return keysOfLive(o)
 }
 
-func keysOf(o object) []Key {
-	if keys := storeKeys(o.Record.StoreID, o.TargetStoreID); keys != nil {
+func keysOfLive(o view.Object[corev1alpha1.Store]) []Key {
+	return keysOf(o.Key, recordedOfStore(o.Value).StoreID, o.Value.Status.StoreID)
+}
+
+func (s *State) keysOfLiveModel(m view.Object[corev1alpha1.AuthorizationModel]) []Key {
+	target := ""
+	if of, ok := s.Stores.Get(m.Value.Spec.StoreRef.Key(m.Key.Cluster)); ok {
+		target = of.Value.Status.StoreID
+	}
+	return keysOf(m.Key, recordedOfModel(m.Value, target).StoreID, target)
+}
+
+func keysOf(owner event.Key, recorded, target string) []Key {
+	if keys := storeKeys(recorded, target); keys != nil {
 		return keys
 	}
-	return []Key{{Owner: o.Key}}
+	return []Key{{Owner: owner}}
 }
 
 func storeKeys(ids ...string) []Key {

@@ -12,7 +12,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
@@ -45,7 +44,7 @@ func storeObject(p *packs, o view.Object[corev1alpha1.Store]) object {
 	out.judge(s.Status.ModelDigest, s.ModelDigest(), corev1alpha1.StoreSynced, corev1alpha1.ModelSynced)
 	out.IsStore, out.Store = true, o.Key
 	out.TargetStoreID, out.modelID = s.Status.StoreID, s.Status.AuthorizationModelID
-	out.Declared = tuple.ParseAll(s.Spec.Tuples)
+	out.Declared = p.parse(s.Spec.Tuples)
 	out.StatusStoreID = s.Status.ManagedTuplesStoreID
 	out.bear(p, recordedOfStore(s))
 	if live := s.Status.Live; live != nil {
@@ -69,7 +68,7 @@ func modelObject(p *packs, o view.Object[corev1alpha1.AuthorizationModel], of *c
 	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions)
 	out.judge(m.Status.ModelDigest, m.ModelDigest(target), corev1alpha1.Merged)
 	out.TargetStoreID, out.Store, out.modelID = target, m.Spec.StoreRef.Key(o.Key.Cluster), m.Status.AuthorizationModelID
-	out.Declared = tuple.ParseAll(m.Spec.Tuples)
+	out.Declared = p.parse(m.Spec.Tuples)
 	out.StatusStoreID = m.Status.StoreID
 	out.bear(p, recordedOfModel(m, target))
 	if live := m.Status.Live; live != nil && of != nil && live.StoreUID == of.UID {
@@ -89,7 +88,9 @@ func (o *object) bear(p *packs, r recorded) {
 // deletedObject is one that was deleted past us, with the condition that we wrote last.
 func deletedObject(last event.Change, r plan.Record, c plan.Condition) object {
 	kind, _ := kinds.Of(last.Key.GroupResource)
-	return object{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r, Condition: c}}
+	return object{kind: kind, change: last, Owner: plan.Owner{
+		Key: last.Key, UID: last.UID, Generation: last.Generation, Deleted: true, Record: r, Condition: c,
+	}}
 }
 
 // formerObject is what a living object was before its cluster went back in time. It is an owner of
@@ -154,8 +155,9 @@ func quoted(text string) int {
 // condition: another one is that of a predecessor, who may have been at work since. What is declared
 // is compared, too: the bus may have told what the API server does not say.
 func sameFor(was, now object) bool {
-	return was.UID == now.UID && was.Generation == now.Generation && was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition &&
-		was.Outdated == now.Outdated && was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&
+	return was.UID == now.UID && was.Generation == now.Generation && was.Deleting == now.Deleting &&
+		was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition && was.Outdated == now.Outdated &&
+		was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&
 		was.Ready == now.Ready && was.Obstacle == now.Obstacle && was.ModuleJudged == now.ModuleJudged && was.ModuleLive == now.ModuleLive &&
 		slices.Equal(was.Declared, now.Declared) && was.Record.StoreID == now.Record.StoreID && slices.Equal(was.Record.Tuples, now.Record.Tuples)
 }

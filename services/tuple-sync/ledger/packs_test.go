@@ -1,9 +1,12 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -30,14 +33,37 @@ func TestAPackedListIsUnpackedOnce(t *testing.T) {
 	}
 }
 
+func TestALongListOfTheViewIsReadOnce(t *testing.T) {
+	p, long := newPacks(), declared(numbered(0, corev1alpha1.LongRecord+1))
+	first, again, other := p.parse(long), p.parse(long), p.parse(slices.Clone(long))
+	if !slices.Equal(first, tuple.ParseAll(long)) || &again[0] != &first[0] || &other[0] == &first[0] {
+		t.Error("it is not the list that was read before")
+	}
+	if short := p.parse(long[:3]); len(short) != 3 || len(p.parse(nil)) > 0 {
+		t.Errorf("of three tuples there are %d", len(short))
+	}
+}
+
 func TestNotAllListsAreRemembered(t *testing.T) {
 	p := newPacks()
 	for i := range maxPacks + 10 {
-		if _, err := p.pack([]tuple.Tuple{{ID: tuple.ID{Object: numbered(i, i+1)[0].Object}}}); err != nil {
+		if _, err := p.pack(numbered(i, i+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(p.lists.Keys()); n != maxPacks {
+	if n := p.lists.Len(); n != maxPacks {
 		t.Errorf("%d are remembered", n)
+	}
+}
+
+func TestWhatIsRememberedOfListsTakesLittleRoom(t *testing.T) {
+	p := newPacks()
+	large := numbered(0, 1)
+	large[0].Context = strings.Repeat("c", maxPackBytes/4)
+	for i, want := range []int{1, 2, 3, 3, 3} { // A fourth would take more than there is.
+		p.keep(fmt.Sprint(i), large)
+		if p.keep(fmt.Sprint(i), large); p.lists.Len() != want || p.bytes != want*size("0", large) {
+			t.Errorf("after %d there are %d, of %d bytes", i+1, p.lists.Len(), p.bytes)
+		}
 	}
 }

@@ -60,7 +60,7 @@ func (c Config) shape() nemesis.Shape {
 }
 
 // runEpisode goes on until something is found, or time is up.
-func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, report *Report) (*Finding, error) {
+func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, report *Report) (found *Finding, err error) {
 	e, closeAll, err := newEpisode(ctx, cfg, number, report)
 	if err != nil {
 		return nil, err
@@ -73,8 +73,11 @@ func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, re
 		stop()
 		watcher.Wait()
 		closeAll()
+		if found == nil && err == nil {
+			err = e.discard() // Not before: servers that live write there.
+		}
 	}()
-	for round := 1; ; round++ {
+	for round, over := 1, false; !over; round++ {
 		report.Rounds++
 		err := e.round(ctx, round)
 		report.Looks += e.monitor.TakeLooks()
@@ -85,10 +88,10 @@ func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, re
 			e.history.Addf(history.Violation, "%v", err)
 			e.keep(ctx)
 			return &Finding{Episode: number, Round: round, Blows: e.struck, Err: err, Dir: e.dir}, nil
-		case time.Now().After(until):
-			return nil, e.discard()
 		}
+		over = time.Now().After(until)
 	}
+	return found, nil
 }
 
 func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e *episode, closeAll func(), err error) {

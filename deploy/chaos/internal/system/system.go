@@ -29,7 +29,7 @@ type Config struct {
 }
 
 const (
-	// startWithin bounds the start of everything. In a cluster of NATS servers services may need a minute.
+	// startWithin bounds the start of everything, on however busy a machine.
 	startWithin = 3 * time.Minute
 	loopback    = "127.0.0.1"
 )
@@ -43,6 +43,8 @@ type System struct {
 	Services []*Replica
 	// Routes are the paths between NATS servers: Routes[i][j] is how i reaches j.
 	Routes map[int]map[int]*Proxy
+	// Took is how long the services needed to be ready, from when the first of them was started.
+	Took time.Duration
 
 	ports    ports
 	spawner  *spawner
@@ -91,6 +93,8 @@ func (s *System) start(ctx context.Context) error {
 	if err := s.addServices(); err != nil {
 		return err
 	}
+	began := time.Now()
+	defer func() { s.Took = time.Since(began) }()
 	for _, r := range s.Services {
 		if err := r.Process.Start(); err != nil {
 			return err

@@ -49,7 +49,7 @@ const BuiltIn = "builtin"
 
 // Ports on loopback; 0 takes a free one.
 type Ports struct {
-	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission, Webhook int
+	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission, StoreAdmission, Webhook int
 }
 
 // Defaults have ports that seldom clash: well-known ones plus 10,000.
@@ -64,7 +64,7 @@ func Defaults() Config {
 		Services: services,
 		Ports: Ports{
 			Kube: 16443, NATS: 14222, OpenFGA: 18081, OpenFGAHTTP: 18080,
-			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094, Admission: 18095, Webhook: 18096,
+			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094, Admission: 18095, StoreAdmission: 18096, Webhook: 18097,
 		},
 	}
 }
@@ -111,6 +111,7 @@ func (p *Ports) all() []port {
 		{&p.TupleSync, "tuple-sync-port", "tuple-sync, which serves TupleService"},
 		{&p.ImpliedRole, "implied-role-port", "implied-role, which serves InferenceService"},
 		{&p.Admission, "admission-port", "implied-role's webhooks, which the API server asks"},
+		{&p.StoreAdmission, "store-admission-port", "store-sync's webhooks, likewise"},
 		{&p.Webhook, "webhook-port", "webhook, which serves AccessService"},
 	}
 }
@@ -124,7 +125,8 @@ func (c *Config) check() error {
 	given := map[int]string{}
 	for _, p := range c.Ports.all() {
 		n := *p.number
-		if n == 0 || p.number == &c.Ports.Kube && c.ExternalCluster() || p.number == &c.Ports.Admission && !c.guarded() {
+		if n == 0 || p.number == &c.Ports.Kube && c.ExternalCluster() || p.number == &c.Ports.Admission && !c.guarded() ||
+			p.number == &c.Ports.StoreAdmission && c.ExternalCluster() {
 			continue
 		}
 		if n < 0 || n > 65535 {

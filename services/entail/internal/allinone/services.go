@@ -52,6 +52,12 @@ func (m *machine) runners() []runner {
 			cfg := m.cfg.Services.StoreSync
 			around.settle(&cfg.Config.Config)
 			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
+			if !m.cfg.ExternalCluster() { // Another's API server need not know of two addresses here: this one is a convenience.
+				var err error
+				if cfg.Admission, err = asked(loopback, m.cfg.Ports.StoreAdmission, "store-admission-port", ""); err != nil {
+					return err
+				}
+			}
 			return storesync.Run(ctx, cfg)
 		}},
 		{topology.TupleSync, m.cfg.Ports.TupleSync, func(ctx context.Context, around surroundings) error {
@@ -88,11 +94,16 @@ func (m *machine) admission() (admission.Config, error) {
 	if m.cfg.ExternalCluster() {
 		host = ""
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(m.cfg.Ports.Admission)))
+	return asked(host, m.cfg.Ports.Admission, "admission-port", m.cfg.AdmissionURL)
+}
+
+// asked is a port where the API server asks, by a URL if that is another.
+func asked(host string, port int, flag, url string) (admission.Config, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		return admission.Config{}, fmt.Errorf("listening for the API server's questions (--admission-port): %w", err)
+		return admission.Config{}, fmt.Errorf("listening for the API server's questions (--%s): %w", flag, err)
 	}
-	return admission.Config{Listener: listener, URL: cmp.Or(m.cfg.AdmissionURL, "https://"+listener.Addr().String())}, nil
+	return admission.Config{Listener: listener, URL: cmp.Or(url, "https://"+listener.Addr().String())}, nil
 }
 
 // runner is a service that can be run.

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
@@ -89,7 +91,7 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "binding NAME",
 		Short:   "Tell who would gain and lose what by a new, changed or removed RoleBinding",
-		Long:    "Tell who would gain and lose what by a new, changed or removed RoleBinding.\n\n" + subjectHelp,
+		Long:    "Tell who would gain and lose what by a new, changed or removed RoleBinding.\n\n" + ownRightHelp + "\n\n" + subjectHelp,
 		Example: "  entail preview binding alice -n team-a --role admin --subject alice\n  entail preview binding alice -n team-a --remove",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -111,9 +113,26 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 		request.Namespace, request.Name, request.Remove = namespace, args[0], remove
 		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
 			func(p report.Page, m *inferencev1.PreviewBindingResponse) { p.Preview(m.GetPreview()) })
-		return err
+		if err != nil {
+			return err
+		}
+		return cluster{around.Getenv}.tellOwnRight(cmd, namespace, []write{bindingWrite(request)})
 	}
 	return cmd
+}
+
+// bindingWrite is the write that a preview is of.
+func bindingWrite(r *inferencev1.PreviewBindingRequest) write {
+	subjects := make([]any, len(r.GetSubjects()))
+	for i, s := range r.GetSubjects() {
+		subject := map[string]any{"kind": s.GetKind(), "name": s.GetName()}
+		if s.GetKind() == rbacv1.ServiceAccountKind {
+			subject["namespace"] = cmp.Or(s.GetNamespace(), r.GetNamespace())
+		}
+		subjects[i] = subject
+	}
+	role := map[string]any{"apiGroup": rbacv1.GroupName, "kind": cmp.Or(r.GetRole().GetKind(), "Role"), "name": r.GetRole().GetName()}
+	return write{kind: kinds.RoleBindings(), name: r.GetName(), remove: r.GetRemove(), fields: map[string]any{"roleRef": role, "subjects": subjects}}
 }
 
 func bindingRequest(role string, subjects []string) (*inferencev1.PreviewBindingRequest, error) {

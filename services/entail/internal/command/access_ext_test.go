@@ -90,6 +90,13 @@ func TestPreviewBindingAsksForWhatItWouldBe(t *testing.T) {
 	if !ok || got.code != 0 || r.GetName() != "b" || r.GetRole().GetName() != "admin" || len(r.GetSubjects()) != 2 || r.GetRemove() {
 		t.Errorf("asked %v, got %+v", i.asked, got)
 	}
+	if got.err != "" {
+		t.Errorf("without a kubeconfig: %+v", got)
+	}
+	i.env = map[string]string{"KUBECONFIG": written(t, kubeconfig)}
+	if got := i.ask(t, "preview", "binding", "b", "--role", "admin"); got.code != 0 || !strings.Contains(got.err, "Whether you may do this is not known") {
+		t.Errorf("with one that leads nowhere: %+v", got)
+	}
 	got = i.ask(t, "preview", "binding", "b", "--remove")
 	if r, ok = i.asked.(*inferencev1.PreviewBindingRequest); !ok || got.code != 0 || !r.GetRemove() || r.GetRole() != nil {
 		t.Errorf("asked %v, got %+v", i.asked, got)

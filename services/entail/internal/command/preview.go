@@ -19,6 +19,10 @@ import (
 // errRefused tells scripts that a preview found something that would not count.
 var errRefused = errors.New("some rules would not be accepted")
 
+// ownRightHelp says whose right a preview tells of.
+const ownRightHelp = `Nothing is written. The API server of your kubeconfig is asked, too, whether you may do this, each
+change as if it came alone; exit code 1 when it would refuse you.`
+
 func newPreview(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "preview", Short: "Tell what a change would do; nothing is written"}
 	cmd.AddCommand(newPreviewRules(around), newPreviewBinding(around), newPreviewPolicyBinding(around))
@@ -33,6 +37,7 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rules",
 		Short:   "Tell who would gain and lose what by new, changed and removed rules",
+		Long:    "Tell who would gain and lose what by new, changed and removed rules.\n\n" + ownRightHelp,
 		Example: "  entail preview rules -f rules.yaml\n  entail preview rules -n team-a --remove admin-writer",
 		Args:    cobra.NoArgs,
 	}
@@ -57,9 +62,26 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 		if len(answer.GetPreview().GetRefusals()) > 0 {
 			err = errors.Join(err, errRefused)
 		}
-		return err
+		if answer.GetPreview() == nil {
+			return err
+		}
+		return errors.Join(err, cluster{around.Getenv}.tellOwnRight(cmd, request.GetNamespace(), ruleWrites(request)))
 	}
 	return cmd
+}
+
+// ruleWrites are the writes that a preview is of.
+func ruleWrites(request *inferencev1.PreviewRulesRequest) []write {
+	writes := make([]write, len(request.GetChanges()))
+	for i, c := range request.GetChanges() {
+		writes[i] = write{kind: kinds.ImpliedRoles(), name: c.GetName(), remove: c.GetRemove(), fields: map[string]any{
+			"spec": map[string]any{"inference_rule": map[string]any{
+				"parent_role": c.GetParent().GetName(), "parent_kind": cmp.Or(c.GetParent().GetKind(), "Role"),
+				"child_role": c.GetChild().GetName(), "child_kind": cmp.Or(c.GetChild().GetKind(), "Role"),
+			}},
+		}}
+	}
+	return writes
 }
 
 // previewRequest asks for the rules in a file, which must be of one namespace: the given one, if only that will do.

@@ -36,6 +36,9 @@ import (
 // to OpenFGA. It writes to the API server twice: finalizers, and in the end a status. So a crash leaks tuples, and all of
 // them are written again at every event. It is kind to itself: nothing is discovered, and there is one kind.
 type loop struct {
+	kind kinds.Kind
+	// records means that a status names the store, and what will be in it, before: a crash leaks nothing then.
+	records bool
 	objects dynamic.NamespaceableResourceInterface
 	seen    cache.Indexer
 	openFGA *fga.Client
@@ -43,10 +46,10 @@ type loop struct {
 	perCall int
 }
 
-// looped is the kind that a loop keeps: Store, in a group of its own, so that no service sees it.
-func looped() kinds.Kind {
+// looped is the kind that a loop keeps: Store, in a group of its own, so that nobody else sees it.
+func looped(group string) kinds.Kind {
 	kind := kinds.Stores()
-	kind.GroupResource = event.GroupResource{Group: "loop.example.org", Resource: kind.Resource}
+	kind.GroupResource = event.GroupResource{Group: group, Resource: kind.Resource}
 	return kind
 }
 
@@ -61,8 +64,8 @@ func (l *loop) define(b *testing.B, s *together) {
 	if err := yaml.Unmarshal(text, &crd.Object); err != nil {
 		b.Fatal(err)
 	}
-	crd.SetName(looped().Resource + "." + looped().Group)
-	if err := unstructured.SetNestedField(crd.Object, looped().Group, "spec", "group"); err != nil {
+	crd.SetName(l.kind.Resource + "." + l.kind.Group)
+	if err := unstructured.SetNestedField(crd.Object, l.kind.Group, "spec", "group"); err != nil {
 		b.Fatal(err)
 	}
 	unstructured.RemoveNestedField(crd.Object, "spec", "names", "shortNames")
@@ -75,7 +78,7 @@ func (l *loop) define(b *testing.B, s *together) {
 			b.Error(err)
 		}
 	})
-	l.objects = s.objects.Resource(looped().Served())
+	l.objects = s.objects.Resource(l.kind.Served())
 	testbed.Eventually(b, time.Minute, func() error {
 		_, err := l.objects.List(b.Context(), metav1.ListOptions{})
 		return err
@@ -83,12 +86,12 @@ func (l *loop) define(b *testing.B, s *together) {
 }
 
 // startLoop runs one until the benchmark ends.
-func (s *together) startLoop(b *testing.B, perCall int) *loop {
+func (s *together) startLoop(b *testing.B, l *loop) {
 	b.Helper()
-	l := &loop{openFGA: s.backend.Client(b), perCall: perCall}
+	l.openFGA = s.backend.Client(b)
 	l.define(b, s)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
-	informer := dynamicinformer.NewDynamicSharedInformerFactory(s.objects, 0).ForResource(looped().Served()).Informer()
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(s.objects, 0).ForResource(l.kind.Served()).Informer()
 	l.seen = informer.GetIndexer()
 	add := func(o any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
@@ -106,7 +109,6 @@ func (s *together) startLoop(b *testing.B, perCall int) *loop {
 		running.Go(func() { l.work(ctx, queue) })
 	}
 	b.Cleanup(func() { queue.ShutDown(); cancel(); running.Wait() })
-	return l
 }
 
 func (l *loop) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) {
@@ -153,6 +155,9 @@ func (l *loop) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alp
 	if err := l.syncStore(ctx, o.Name, status); err != nil {
 		return err
 	}
+	if err := l.record(ctx, o, status); err != nil {
+		return err
+	}
 	if err := l.syncModel(ctx, o.Spec.CoreModule, status); err != nil {
 		return err
 	}
@@ -175,6 +180,18 @@ func (l *loop) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alp
 	}
 	status.Conditions = condition.Apply(status.Conditions, types, o.Generation, metav1.Now(), all...)
 	return nil
+}
+
+// record names what will be in the store beside what is, unless that is said already.
+func (l *loop) record(ctx context.Context, o corev1alpha1.Store, status *corev1alpha1.StoreStatus) error {
+	added := slices.DeleteFunc(slices.Clone(o.Spec.Tuples), func(t corev1alpha1.Tuple) bool { return slices.Contains(status.ManagedTuples, t) })
+	if !l.records || status.StoreID == o.Status.StoreID && len(added) == 0 {
+		return nil
+	}
+	status.ManagedTuples = slices.Concat(status.ManagedTuples, added)
+	status.Conditions = condition.Apply(status.Conditions, []string{corev1alpha1.Ready}, o.Generation, metav1.Now(),
+		condition.New(corev1alpha1.Ready, false, corev1alpha1.Syncing, "Tuples are being written."))
+	return l.patch(ctx, o.Name, map[string]any{"status": status}, "status")
 }
 
 func (l *loop) syncStore(ctx context.Context, name string, status *corev1alpha1.StoreStatus) error {

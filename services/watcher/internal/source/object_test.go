@@ -105,7 +105,7 @@ func TestWhatIsNoObjectIsAnError(t *testing.T) {
 			t.Errorf("%s became %+v", raw, o)
 		}
 	}
-	if _, err := (&Source{}).object(secrets(), []byte(`{"metadata":{"name":"s","annotations":7}}`)); err == nil {
+	if _, err := (&Source{}).object(secrets(), []byte(`{"metadata":{"name":"s","uid":"u","resourceVersion":"1","annotations":7}}`)); err == nil {
 		t.Error("a Secret whose annotations cannot be read was let through")
 	}
 }
@@ -119,7 +119,7 @@ func FuzzNoSecretTravels(f *testing.F) {
 			return
 		}
 		raw, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"name": "s", "uid": "u", "annotations": map[string]string{
+			"metadata": map[string]any{"name": "s", "uid": "u", "resourceVersion": "1", "annotations": map[string]string{
 				annotation: "kept", "kubectl.kubernetes.io/last-applied-configuration": mark + value,
 			}},
 			"data": map[string]string{"k": mark + value}, mark + value: mark,

@@ -158,7 +158,7 @@ func TestTheOlderVersionIsAskedForOnceItIsKnownToBeThere(t *testing.T) {
 	const path = groupPath + "/v1alpha0/stores"
 	s, w := dial(t, map[string]func(*http.Request) (int, any){
 		groupPath: served("v1alpha0"), groupPath + "/v1alpha0": lists("stores"),
-		path: ok(`{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"demo","uid":"u"}}]}`),
+		path: ok(`{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"demo","uid":"u","resourceVersion":"1"}}]}`),
 	})
 	if _, err := s.List(t.Context(), kind, ""); err == nil {
 		t.Fatal("the first list finds the newer version")
@@ -188,7 +188,7 @@ func TestAListIsReadPageByPage(t *testing.T) {
 		if r.URL.Query().Get("continue") == "more" {
 			return failure(http.StatusGone, metav1.StatusReasonExpired)
 		}
-		return http.StatusOK, `{"metadata":{"resourceVersion":"9","continue":"more"},"items":[{"metadata":{"name":"a","uid":"1"}},{"metadata":{"name":"b","uid":"2"}}]}`
+		return http.StatusOK, `{"metadata":{"resourceVersion":"9","continue":"more"},"items":[{"metadata":{"name":"a","uid":"1","resourceVersion":"1"}},{"metadata":{"name":"b","uid":"2","resourceVersion":"2"}}]}`
 	}})
 	first, err := s.List(t.Context(), kinds.Stores(), "")
 	if err != nil || len(first.Objects) != 2 || first.Next != "more" || first.Version != "9" {
@@ -205,7 +205,7 @@ func TestAListIsReadPageByPage(t *testing.T) {
 func TestWhatMustNotTravelIsNotEvenAskedFor(t *testing.T) {
 	s, w := dial(t, map[string]func(*http.Request) (int, any){
 		"/api/v1/secrets":                        ok(`{"metadata":{"resourceVersion":"9"},"items":[]}`),
-		"/api/v1/namespaces/team-a/secrets/pass": ok(`{"metadata":{"name":"pass","namespace":"team-a","uid":"u"}}`),
+		"/api/v1/namespaces/team-a/secrets/pass": ok(`{"metadata":{"name":"pass","namespace":"team-a","uid":"u","resourceVersion":"1"}}`),
 		system:                                   ok(`{"metadata":{"uid":"e"}}`),
 		storesPath:                               ok(`{"metadata":{"resourceVersion":"11"}}`),
 	})

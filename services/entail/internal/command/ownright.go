@@ -1,0 +1,93 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// errNotYou tells scripts that a preview is of what its caller may not do.
+var errNotYou = errors.New("the API server would refuse you")
+
+// write is what a preview is of: an object that would be made, or changed in some fields, or deleted.
+type write struct {
+	kind   kinds.Kind
+	name   string
+	fields map[string]any
+	remove bool
+}
+
+// tellOwnRight has the API server try writes on behalf of who asks, as kubectl would make them, and keep
+// nothing: all that judges them judges, each as if it came alone. That a write is refused is an error; where
+// nobody can tell, that is told. Who has no kubeconfig asks nobody.
+func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []write) error {
+	if kubeconfig(c.getenv).CurrentContext == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
+	defer cancel()
+	objects, err := c.objectsOf()
+	for _, w := range writes {
+		if err == nil {
+			err = w.try(ctx, objects.Resource(w.kind.Served()).Namespace(namespace))
+		}
+		if refusal := apierrors.APIStatus(nil); errors.As(err, &refusal) && refuses(refusal.Status().Code) {
+			return fmt.Errorf("%w: %s %s: %s", errNotYou, w.kind.Kind, w.name, refusal.Status().Message)
+		}
+	}
+	if err != nil {
+		cmd.PrintErrf("Whether you may do this is not known: %v\n", err)
+		return nil
+	}
+	cmd.PrintErrln("You may do this.")
+	return nil
+}
+
+// refuses tells what another try with the same right will be answered, too.
+func refuses(code int32) bool {
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
+		!slices.Contains([]int32{http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests}, code)
+}
+
+func (c cluster) objectsOf() (dynamic.Interface, error) {
+	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.WarningHandler = rest.NoWarnings{}
+	return dynamic.NewForConfig(config)
+}
+
+func (w write) try(ctx context.Context, objects dynamic.ResourceInterface) error {
+	all := []string{metav1.DryRunAll}
+	if w.remove {
+		return objects.Delete(ctx, w.name, metav1.DeleteOptions{DryRun: all})
+	}
+	object := maps.Clone(w.fields)
+	object["apiVersion"], object["kind"], object["metadata"] = w.kind.Served().GroupVersion().String(), w.kind.Kind, map[string]any{"name": w.name}
+	_, err := objects.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{DryRun: all})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	patch, err := json.Marshal(w.fields)
+	if err != nil {
+		return err
+	}
+	_, err = objects.Patch(ctx, w.name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: all})
+	return err
+}

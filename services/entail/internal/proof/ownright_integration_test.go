@@ -1,0 +1,115 @@
+//go:build integration
+
+package proof
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/entail-dev/entail/services/entail/internal/command"
+	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// judging is an implied-role that judges who writes rules and binds roles.
+func judging(t *testing.T, b *testbed.Bed) *testbed.Running {
+	t.Helper()
+	webhooks, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := kubernetes.NewForConfigOrDie(b.Kube.Admin())
+	t.Cleanup(func() {
+		configurations := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+		_ = configurations.Delete(context.WithoutCancel(t.Context()), "entail-implied-role", metav1.DeleteOptions{})
+	})
+	cfg := impliedrole.Defaults()
+	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
+	cfg.Admission.Listener, cfg.Admission.URL = webhooks, "https://"+webhooks.Addr().String()
+	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
+}
+
+// person may write rules, and bind a role, in a namespace.
+func person(t *testing.T, b *testbed.Bed, namespace, name, role string) {
+	t.Helper()
+	api := kubernetes.NewForConfigOrDie(b.Kube.Admin()).RbacV1()
+	may := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{kinds.ImpliedRoles().Group}, Resources: []string{kinds.ImpliedRoles().Resource}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{role}, Verbs: []string{"bind"}},
+	}}
+	_, err := api.Roles(namespace).Create(t.Context(), may, metav1.CreateOptions{})
+	if err == nil {
+		_, err = api.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAPreviewTellsWhetherItsCallerMay previews as somebody who may bind writer, which implies reader, but not
+// reader, and as an administrator.
+func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
+	b := testbed.NewBed(t)
+	ns := team(t, b.Kube)
+	person(t, b, ns, "mallory", "writer")
+	client := kubernetes.NewForConfigOrDie(b.Kube.Admin())
+	if _, err := client.RbacV1().Roles(ns).Update(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+	}}, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.Reflector()
+	server := judging(t, b).URL
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(rules, []byte("kind: ImpliedRoles\nmetadata: {name: more}\nspec: {inference_rule: {parent_role: free, child_role: writer}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binding := []string{"binding", "new", "--role", "writer", "--subject", "mallory"}
+	for what, c := range map[string]struct {
+		who  string
+		args []string
+		code int
+		want string
+	}{
+		"a binding of what implies more":    {"mallory", binding, 1, "RoleBinding new: admission webhook \"rolebindings.role.k8s.com\" denied the request: Role writer implies Role reader, which mallory may not bind"},
+		"a binding by an administrator":     {"", binding, 0, "You may do this."},
+		"one subject more":                  {"mallory", []string{"binding", "alice-writes", "--role", "writer", "--subject", "mallory"}, 1, "implies Role reader"},
+		"a deletion without the right":      {"mallory", []string{"binding", "alice-writes", "--remove"}, 1, "cannot delete resource"},
+		"a rule that gives what is implied": {"mallory", []string{"rules", "-f", rules}, 1, "gives Role reader with Role writer to whoever has Role free"},
+		"a rule of an administrator":        {"", []string{"rules", "-f", rules}, 0, "You may do this."},
+		"a rule that goes":                  {"", []string{"rules", "--remove", "writer-reader"}, 0, "You may do this."},
+	} {
+		config := kubeconfigOf(t, b.Kube, ns, c.who)
+		args := append(append([]string{"preview"}, c.args...), "-n", ns, "--server", server)
+		testbed.Eventually(t, time.Minute, func() error { // The service starts, and the API server comes to ask it.
+			var out, err strings.Builder
+			code := command.Run(t.Context(), args, command.Surroundings{
+				In: strings.NewReader(""), Out: &out, Err: &err,
+				Getenv: func(name string) string { return map[string]string{"KUBECONFIG": config}[name] },
+			})
+			if code != c.code || !strings.Contains(err.String(), c.want) {
+				return fmt.Errorf("%s: exit code %d, %s%s", what, code, out.String(), err.String())
+			}
+			return nil
+		})
+	}
+	if list, err := client.RbacV1().RoleBindings(ns).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 2 {
+		t.Errorf("there are %d RoleBindings, %v", len(list.Items), err)
+	}
+}

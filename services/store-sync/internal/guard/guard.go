@@ -1,0 +1,61 @@
+// Package guard refuses texts that can be in no model, when somebody writes them. Such a text changes nothing, for what was
+// live before stays; but whoever wrote it finds out at once, and not from a condition.
+//
+// It is a convenience: while it does not answer, everything passes. PolicyDocuments have no text: that they are well-formed
+// the API server says by itself, and all else about them depends on others.
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/entail-dev/entail/services/internal/admission"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// Name is that of the ValidatingWebhookConfiguration.
+const Name = "entail-store-sync"
+
+// Webhooks are what the API server is to ask.
+func Webhooks(limits model.Limits) []admission.Webhook {
+	limits = limits.OrDefault()
+	return []admission.Webhook{
+		webhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) string { return s.Spec.CoreModule }),
+		webhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) string { return m.Spec.Model }),
+	}
+}
+
+// webhook judges the text in a field of the spec of a kind, when it is new.
+func webhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) string) admission.Webhook {
+	ignore, scope := admissionregistrationv1.Ignore, admissionregistrationv1.ClusterScope
+	return admission.Webhook{
+		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+			Name: kind.Resource + "." + kind.Group, FailurePolicy: &ignore,
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{kind.Group}, APIVersions: []string{"*"}, Resources: []string{kind.Resource}, Scope: &scope,
+				},
+			}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{
+				Name: "the-text-is-new", Expression: fmt.Sprintf("oldObject == null || object.spec.%[1]s != oldObject.spec.%[1]s", field),
+			}},
+		},
+		Judge: func(_ context.Context, request *admissionv1.AdmissionRequest) error {
+			object := new(T)
+			if err := json.Unmarshal(request.Object.Raw, object); err != nil {
+				return fmt.Errorf("decoding a %s: %w", kind.Kind, err)
+			}
+			if why := model.Flaw(text(object), limits); why != "" {
+				return admission.Refuse("spec.%s can be in no model, and nothing was changed: correct it and apply again: %s", field, why)
+			}
+			return nil
+		},
+	}
+}

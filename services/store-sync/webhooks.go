@@ -1,0 +1,27 @@
+package storesync
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entail-dev/entail/services/internal/admission"
+	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/store-sync/internal/guard"
+)
+
+// webhooks refuse what can be in no model, from the start, bus or no bus.
+func webhooks(cfg Config) service.Early {
+	return func(rt *service.Runtime) (func(context.Context) error, error) {
+		if !cfg.Admission.Enabled() {
+			return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
+		}
+		server, err := admission.New(cfg.Admission, admission.Options{
+			Name: guard.Name, Webhooks: guard.Webhooks(cfg.Limits), Namespace: rbac.Namespace, Kube: rt.Kube, Log: rt.Log, Metrics: rt.Metrics,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("opening the webhooks: %w", err)
+		}
+		return server.Run, nil
+	}
+}
