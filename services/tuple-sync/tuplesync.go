@@ -54,6 +54,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		Cluster: parts.Kube, Status: parts.Status,
 		OpenFGA: parts.OpenFGA, Writer: writer, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
+	state.KeepUntil(r.mirror.Emptied)
 	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {
 		if key.Mirror != (mirror.Key{}) {
 			return r.mirror.WriteOutage(ctx, key.Mirror, why)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -20,6 +21,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
+
+// interval is how often it is looked whether a Store may go.
+const interval = time.Second
 
 // Config of a [Reconciler]. All fields are required.
 type Config struct {
@@ -80,6 +84,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 		if s.wait > 0 {
 			p.reporter.Again(s.wait)
 			return nil
+		}
+		if slices.ContainsFunc(s.input.Owners, func(o plan.Owner) bool { return o.Lingers() }) {
+			p.reporter.Again(interval)
 		}
 		if decided.Idle() {
 			if p.forbidden != nil {

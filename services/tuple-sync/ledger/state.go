@@ -31,15 +31,16 @@ type State struct {
 	infos  *view.Table[corev1alpha1.AccountInfo]
 	// accountType is the type of the accounts that everybody is a member of; empty if nobody is.
 	accountType string
-	// iam is the Store of IAM.
-	iam   event.Key
-	packs *packs
+	// iam is the Store of IAM, and emptied says whether it may go, as far as its types are concerned.
+	iam     event.Key
+	emptied func() bool
+	packs   *packs
 }
 
 // NewState declares the tables in v, where a Store is that of IAM. With an account type everybody is a member of accounts.
 func NewState(v *view.View, iam event.Key, accountType string) *State {
 	return &State{
-		accountType: accountType, iam: iam, packs: newPacks(),
+		accountType: accountType, iam: iam, emptied: func() bool { return true }, packs: newPacks(),
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
 			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordedOfStore(s).StoreID} },
@@ -53,6 +54,9 @@ func NewState(v *view.View, iam event.Key, accountType string) *State {
 		}),
 	}
 }
+
+// KeepUntil keeps the Store of IAM, and what it declares, until it is emptied of what is not declared here.
+func (s *State) KeepUntil(emptied func() bool) { s.emptied = emptied }
 
 // snapshot is what a plan is made from, and the objects behind it by UID.
 type snapshot struct {
@@ -83,7 +87,7 @@ func (s *State) dependents(store event.Key) []view.Object[corev1alpha1.Authoriza
 func (s *State) store(o view.Object[corev1alpha1.Store]) object {
 	out := storeObject(s.packs, o)
 	out.Reserved = o.Key == s.iam
-	out.HasDependents = out.Deleting && len(s.dependents(o.Key)) > 0
+	out.HasDependents = out.Deleting && (len(s.dependents(o.Key)) > 0 || out.Reserved && !s.emptied())
 	if s.accountType == "" {
 		return out
 	}

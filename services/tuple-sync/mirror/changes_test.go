@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // server is an OpenFGA store: what it holds, and its list of changes, in their order.
@@ -18,6 +19,10 @@ type server struct {
 	tuples []*openfgav1.Tuple
 	list   []*openfgav1.TupleChange
 	loads  int
+	// gone says that there is no such store, writes are all calls, and refuse tells what is not taken.
+	gone   bool
+	writes []tuple.Write
+	refuse func(tuple.Tuple) bool
 }
 
 func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple, error] {

@@ -272,6 +272,13 @@ func (m *mirrored) known() []string {
 	return slices.Collect(maps.Keys(m.objects))
 }
 
+// empty says whether nothing holds anything, as far as is known.
+func (m *mirrored) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.objects)+len(m.doubted) == 0
+}
+
 // size is how many tuples an object holds by the copy.
 func (m *mirrored) size(object string) int {
 	m.mu.Lock()

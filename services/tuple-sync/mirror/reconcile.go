@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,6 +70,8 @@ type Reconciler struct {
 	// compare it with. Only the pass of the tail uses them.
 	swept  basis
 	loaded int
+	// emptied says that the IAM store ends, and held nothing when it was looked at last.
+	emptied atomic.Bool
 	// undeclared counts the tuples of others that were removed.
 	undeclared prometheus.Counter
 }
@@ -179,10 +182,18 @@ func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
 	return n, nil
 }
 
+// wanted are the tuples that an object is to hold.
+func (n *snapshot) wanted(object string) []iam.Tuple {
+	if n.of.ends {
+		return nil
+	}
+	return n.objects.Wanted(object)
+}
+
 // difference is what an object lacks, as far as the model knows it, and what it has too much.
 func (r *Reconciler) difference(n *snapshot, object string, has edges) (add, remove []iam.Tuple) {
 	wanted := map[edge]bool{}
-	for _, t := range n.objects.Wanted(object) {
+	for _, t := range n.wanted(object) {
 		e := edge{t.Relation, t.User}
 		wanted[e] = true
 		if _, ok := has[e]; !ok && r.copy.takes(t, n.of.modelID) && n.model.Validate(convert(t)) == nil {

@@ -76,7 +76,7 @@ func (r *Reconciler) inStep(n *snapshot, key Key) bool {
 	for _, object := range r.State.speaksOf(key.owner) {
 		r.copy.await(object, key)
 		// What the model does not know yet is not there: it is looked at again when there is another.
-		if !r.copy.holds(n.of.storeID, object, n.objects.Wanted(object)) {
+		if !r.copy.holds(n.of.storeID, object, n.wanted(object)) {
 			return false
 		}
 		r.copy.leave(object, key)

@@ -3,6 +3,7 @@ package mirror
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -71,6 +72,8 @@ type cache struct {
 type basis struct {
 	storeID, modelID string
 	revision         uint64
+	// ends says that the store is to hold nothing any more.
+	ends bool
 }
 
 // NewState declares the tables in v, for the IAM store of a cluster. Where that is trusted, bindings act whose target nobody
@@ -201,7 +204,13 @@ func (s *State) where() (o view.Object[corev1alpha1.Store], known bool) {
 
 // basis is what tuples depend on now.
 func (s *State) basis(o view.Object[corev1alpha1.Store]) basis {
-	return basis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load()}
+	return basis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.ends(o)}
+}
+
+// ends says that the IAM store is to go, and no kind is registered any more. Whoever keeps its OpenFGA store is answered by
+// its last model: it is emptied first.
+func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
+	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.all(), func(f found) bool { return f.alive })
 }
 
 // objects are all that is declared, by what of it the model knows: a kind without a type there is not registered.

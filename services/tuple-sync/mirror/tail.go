@@ -10,18 +10,13 @@ import (
 
 // tail looks at the store as a whole, and does so again soon.
 func (r *Reconciler) tail(ctx context.Context, p Pass) error {
+	there, err := r.there(ctx)
+	if !there || err != nil {
+		return err
+	}
 	n, err := r.declared(ctx)
 	if n == nil || err != nil {
 		return err // The Store will tell when there is one.
-	}
-	// OpenFGA takes tuples for a store that was deleted, and nobody sees them. store-sync makes another.
-	_, found, err := r.OpenFGA.GetStore(ctx, n.of.storeID)
-	if err == nil && !found {
-		r.copy.forget()
-		err = fault.Unavailable(fmt.Errorf("following %s: %w", n.of.storeID, fga.ErrStoreNotFound))
-	}
-	if err != nil {
-		return err
 	}
 	if err := r.copy.follow(ctx, n.of.storeID); err != nil {
 		return err
@@ -36,8 +31,34 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	for _, object := range r.copy.doubts() {
 		p.Enqueue(revokes, Key{sort: tuples, object: object})
 	}
+	r.emptied.Store(n.of.ends && r.copy.empty())
 	p.Reporter.Again(interval)
 	return nil
+}
+
+// there looks whether OpenFGA has the store that the Store names: it takes tuples for one that was deleted, and nobody sees
+// them. store-sync makes another, unless the Store is to go.
+func (r *Reconciler) there(ctx context.Context) (bool, error) {
+	store, known := r.State.where()
+	if !known {
+		return false, nil
+	}
+	id := store.Value.Status.StoreID
+	if _, found, err := r.OpenFGA.GetStore(ctx, id); found || err != nil {
+		return found, err
+	}
+	r.copy.forget()
+	if r.State.ends(store) {
+		r.emptied.Store(true)
+		return false, nil
+	}
+	return false, fault.Unavailable(fmt.Errorf("following %s: %w", id, fga.ErrStoreNotFound))
+}
+
+// Emptied says that nothing of IAM keeps its store: it has no model yet, or it is to go and holds nothing any more.
+func (r *Reconciler) Emptied() bool {
+	_, known := r.State.where()
+	return !known || r.emptied.Load()
 }
 
 // whole reads all that the store holds; what differs from the copy is looked at with the tail. Nothing waits for it meanwhile.

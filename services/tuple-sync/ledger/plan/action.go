@@ -45,7 +45,7 @@ func (d *draft) action(e *Evaluation) Action {
 	case e.phase == deleting:
 		a.RemoveFinalizer = o.HasFinalizer
 	default:
-		a.AddFinalizer = !o.HasFinalizer && !o.Deleting && len(e.desired)+len(o.Record.Tuples) > 0
+		a.AddFinalizer = !o.HasFinalizer && !o.Deleting && (len(e.desired)+len(o.Record.Tuples) > 0 || e.phase == here && o.IsStore && o.Reserved)
 	}
 	switch {
 	case d.touched[e]:

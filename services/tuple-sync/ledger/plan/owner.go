@@ -64,6 +64,9 @@ type Owner struct {
 	Size int
 }
 
+// Lingers says that the Store of IAM is to go, and is still needed: no event tells when it is not.
+func (o *Owner) Lingers() bool { return o.Reserved && o.IsStore && o.Deleting && o.HasDependents }
+
 // Record is what was, or may have been, written to a store.
 type Record struct {
 	StoreID string

@@ -189,6 +189,14 @@ func TestThePlanForAStore(t *testing.T) {
 			owners: []Owner{owner("a", t1).with(free).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true })},
 			want:   []string{"commit a [] Invalid"},
 		},
+		"the Store of IAM is held whatever it declares": {
+			owners: []Owner{owner("a").with(free).with(func(o *Owner) { o.IsStore, o.Reserved = true, true })},
+			want:   []string{"add finalizer to a", "commit a [] Synced"},
+		},
+		"another is not": {
+			owners: []Owner{owner("a").with(free).with(func(o *Owner) { o.IsStore = true })},
+			want:   []string{"commit a [] Synced"},
+		},
 		"an object whose Store is gone goes without a call": {
 			owners: []Owner{owner("a", t1).recorded("S", t1).with(going).with(stray)},
 			want:   []string{"commit a [] Removed", "remove finalizer from a"},
