@@ -3,7 +3,12 @@
 package v1alpha1_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +43,11 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 		}
 		return all
 	}
+	owner := func(kind, name string) any {
+		return map[string]any{"apiVersion": "resourcemanager.miloapis.com/v1alpha1", "kind": kind, "name": name, "uid": name}
+	}
+	owners := []string{"metadata", "ownerReferences"}
+	config := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c"}
 	tests := map[string]struct {
 		rights []rbacv1.PolicyRule
 		object string
@@ -51,6 +61,8 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 		"a binding":                       {object: "on-a-kind", want: "takes the verb bind on that roles.iam.miloapis.com"},
 		"a binding of what is theirs":     {rights: []rbacv1.PolicyRule{right("bind", "roles", role)}, object: "on-a-kind"},
 		"a binding of something else":     {rights: []rbacv1.PolicyRule{right("bind", "roles", viewer)}, object: "on-a-kind", want: "it gives Role default/" + role},
+		"a binding without a name":        {object: "on-a-kind", path: []string{"metadata"}, value: map[string]any{"generateName": "x-", "namespace": "default"}, want: "it gives Role default/" + role},
+		"a binding of a role elsewhere":   {object: "on-a-kind", path: []string{"spec", "roleRef", "namespace"}, value: "elsewhere", want: "it gives Role elsewhere/" + role},
 		"another subject":                 {object: "on-a-kind", path: []string{"spec", "subjects"}, value: subjects("User", "mallory", "u"), update: true, want: "the verb bind"},
 		"a subject less":                  {object: "on-an-object", path: []string{"spec", "subjects"}, value: subjects("Group", "system:authenticated-users", ""), update: true},
 		"a label of a binding":            {object: "on-a-kind", path: []string{"metadata", "labels"}, value: map[string]any{"a": "b"}, update: true},
@@ -66,11 +78,22 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 		"a member":                        {object: "alice-staff", want: "verb bind on that groups.iam.miloapis.com"},
 		"a member of theirs":              {rights: []rbacv1.PolicyRule{right("bind", "groups", "staff")}, object: "alice-staff"},
 		"another member":                  {object: "alice-staff", path: []string{"spec", "userRef", "name"}, value: "mallory", update: true, want: "verb bind"},
+		"a member elsewhere":              {object: "alice-staff", path: []string{"spec", "groupRef", "namespace"}, value: "elsewhere", want: "a member of Group elsewhere/staff"},
+		"an owner":                        {object: "nothing-yet", path: owners, value: []any{owner("Organization", "evil")}, update: true, want: "it gives the object to Organization evil"},
+		"an owner from the start":         {object: "staff", path: owners, value: []any{owner("Project", "evil")}, want: "it gives the object to Project evil"},
+		"an owner that is theirs":         {rights: []rbacv1.PolicyRule{right("bind", "organizations", "ours")}, object: "nothing-yet", path: owners, value: []any{owner("Organization", "ours")}, update: true},
+		"a project that is theirs":        {rights: []rbacv1.PolicyRule{right("bind", "projects", "ours")}, object: "alice", path: owners, value: []any{owner("Project", "ours"), config}, update: true},
+		"an organization of that name":    {rights: []rbacv1.PolicyRule{right("bind", "projects", "ours")}, object: "alice", path: owners, value: []any{owner("Organization", "ours")}, update: true, want: "it gives the object to Organization ours"},
+		"several owners":                  {rights: []rbacv1.PolicyRule{right("bind", "projects", "ours")}, object: "builder", path: owners, value: []any{owner("Project", "ours"), owner("Project", "evil")}, update: true, want: "one after the other"},
+		"several owners of who may":       {rights: []rbacv1.PolicyRule{right("bind", "projects"), right("bind", "organizations")}, object: "builder", path: owners, value: []any{owner("Project", "a"), owner("Organization", "b")}, update: true},
+		"an owner of another kind":        {object: "nothing-yet", path: owners, value: []any{config}, update: true},
 		"a project":                       {object: "web", want: "verb bind on that organizations.resourcemanager.miloapis.com"},
 		"a project of theirs":             {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web"},
 		"a project that moves":            {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web", path: []string{"spec", "ownerRef", "name"}, value: "newer", update: true, want: "it gives a project to Organization newer"},
 	}
-	for name, test := range tests {
+	// What is refused first: then the policies are in force, and what is let pass is let pass by them.
+	for _, name := range slices.SortedFunc(maps.Keys(tests), func(a, b string) int { return strings.Compare(tests[b].want, tests[a].want) }) {
+		test := tests[name]
 		t.Run(name, func(t *testing.T) {
 			object := manifestNamed(t, test.object)
 			if test.update {
@@ -92,19 +115,74 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 	}
 }
 
+// Whoever writes a binding otherwise, or is no person, is asked for the same.
+func TestNoWayRoundLeadsToABinding(t *testing.T) {
+	server := testbed.Kube(t)
+	object := manifestNamed(t, "on-a-kind")
+	path := "ServiceAccount default/robot"
+	for name, write := range map[string]func(api dynamic.ResourceInterface) error{
+		"server-side apply": func(api dynamic.ResourceInterface) error {
+			_, err := api.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: "person", DryRun: []string{metav1.DryRunAll}})
+			return err
+		},
+		path: func(api dynamic.ResourceInterface) error {
+			_, err := api.Create(t.Context(), object, dryRun())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			user := ""
+			if name == path {
+				user = "system:serviceaccount:default:robot"
+			}
+			testbed.Eventually(t, soon, func() error {
+				return unlike(write(as(t, server, object, user, nil)), "takes the verb bind on that roles.iam.miloapis.com")
+			})
+		})
+	}
+}
+
+// Who may only write statuses changes neither what a binding gives nor what it belongs to.
+func TestAStatusGivesNothing(t *testing.T) {
+	server := testbed.Kube(t)
+	stored := create(t, server, manifestNamed(t, "on-a-kind"))
+	other := changed(t, stored, []string{"spec", "subjects"}, subjects("User", "mallory", "u"))
+	other = changed(t, other, []string{"metadata", "ownerReferences"}, []any{map[string]any{
+		"apiVersion": "resourcemanager.miloapis.com/v1alpha1", "kind": "Organization", "name": "evil", "uid": "evil",
+	}})
+	api := asUser(t, server, stored, nil)
+	testbed.Eventually(t, soon, func() error {
+		now, err := api.UpdateStatus(t.Context(), other, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return err
+		}
+		if now.GetGeneration() != stored.GetGeneration() || len(now.GetOwnerReferences()) > 0 {
+			return errors.New("the status changed the object")
+		}
+		return nil
+	})
+}
+
 // asUser is the way of somebody new to objects, who may write them and has some rights besides.
 func asUser(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
+	return as(t, server, u, "", rights)
+}
+
+// as is that way of a user; without a name of somebody new.
+func as(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, user string, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
+	t.Helper()
 	api := kubernetes.NewForConfigOrDie(server.Admin()).RbacV1()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "author-"}, Rules: append(rights, right("create", "*"), right("update", "*"))}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "author-"}, Rules: append(rights, right("create", "*"), right("update", "*"), right("patch", "*"))}
 	role, err := api.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	user = cmp.Or(user, role.Name)
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: role.Name}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}
 	if _, err = api.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -115,6 +193,6 @@ func asUser(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructur
 		_ = api.ClusterRoles().Delete(ctx, role.Name, metav1.DeleteOptions{})
 	})
 	cfg := server.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: role.Name}
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
 	return dynamic.NewForConfigOrDie(cfg).Resource(u.GroupVersionKind().GroupVersion().WithResource(resourceOf(u))).Namespace(u.GetNamespace())
 }
