@@ -164,7 +164,7 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.
 	return out, err
 }
 
-// Modules is the one that has the types, as long as anything is registered.
+// Modules is the one that has the types, or no type as long as nothing is registered: nobody else has names of theirs meanwhile.
 func (p *Provider) Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool) {
 	if store != p.state.store {
 		return nil, nil, true
@@ -173,8 +173,9 @@ func (p *Provider) Modules(store event.Key) (modules []model.Module, made []conf
 	for _, o := range p.state.registered() {
 		all, made = append(all, bare(o.Value)), append(made, statement(o))
 	}
+	m := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}
 	if len(all) > 0 {
-		modules = []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: all}}
+		m.Types = all
 	}
-	return modules, made, true
+	return []model.Module{m}, made, true
 }

@@ -56,6 +56,11 @@ func TestAProtectedResourceIsPartOfTheIAMStoreAlone(t *testing.T) {
 	if got := f.typesOf(t, "iam", 100); got != nil {
 		t.Errorf("with nothing registered the Store has %v", got)
 	}
+	for store, want := range map[string]int{"iam": 1, "demo": 0} {
+		if got, _, _ := f.provider.Modules(module.StoreKey(store, moduletest.Cluster)); len(got) != want {
+			t.Errorf("with nothing registered %s has the modules %v", store, got)
+		}
+	}
 	key := f.put(moduletest.Cluster, "K")
 	f.put("elsewhere", "E")
 	f.put(moduletest.Cluster, "D", func(p *iamv1alpha1.ProtectedResource) { p.DeletionTimestamp = new(metav1.Now()) })

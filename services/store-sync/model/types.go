@@ -18,6 +18,15 @@ type Types interface {
 	Within(types, bytes int) []*openfgav1.TypeDefinition
 }
 
+// None are no types yet. The names of those that may come are not for anybody else.
+type None struct{}
+
+// Live implements [Types].
+func (None) Live() []*openfgav1.TypeDefinition { return nil }
+
+// Within implements [Types].
+func (None) Within(int, int) []*openfgav1.TypeDefinition { return nil }
+
 // cut takes the module that is no text out of the others.
 func cut(others []Module) (typed *Module, texts []Module) {
 	i := slices.IndexFunc(others, func(m Module) bool { return m.Types != nil })
@@ -31,7 +40,7 @@ func cut(others []Module) (typed *Module, texts []Module) {
 // texts, and what is left is for what is to come.
 func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, error) {
 	result, err := mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
-	if result.Model == nil {
+	if result.Model == nil || typed.Types == (None{}) {
 		return result, err
 	}
 	result.Room = limits.less(result.Model.GetTypeDefinitions())

@@ -118,6 +118,14 @@ func TestWithoutProtectedKindsNoNameIsReserved(t *testing.T) {
 	}
 }
 
+func TestNamesAreReservedBeforeTheFirstProtectedKind(t *testing.T) {
+	none := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}
+	result, err := model.Merge(model.Module{DSL: coreText}, []model.Module{written("module m\n\ntype a.example/A\n"), none}, model.Limits{})
+	if err != nil || typesOf(result.Model) != "user" || len(result.Reports) != 2 || result.Reports[1].State != model.Rejected {
+		t.Errorf("the types are %s, the reports %+v (%v)", typesOf(result.Model), result.Reports, err)
+	}
+}
+
 func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 	text := written("module m\n\ntype doc\n")
 	tests := map[string]struct {

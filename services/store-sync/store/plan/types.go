@@ -19,7 +19,7 @@ func protects(in Input, carrier event.Key) bool {
 // stillProtects is why a Store is not deleted while kinds are registered: it would be made again, and nobody be granted anything.
 func stillProtects(in Input) (condition.Condition, bool) {
 	return condition.New(corev1alpha1.Deleting, true, ReasonBlocked, "ProtectedResources have their types in this Store: delete these first"),
-		slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Types != nil })
+		slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Types != nil && m.Types != (model.None{}) })
 }
 
 // typesLive says whether the types that follow from ProtectedResources are live, and what they had to fit into.

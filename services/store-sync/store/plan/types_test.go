@@ -26,6 +26,7 @@ func TestAStoreWithProtectedKindsIsNotDeleted(t *testing.T) {
 		Name: "iam", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{corev1alpha1.StoreFinalizer},
 	}}}
 	in.Store.Spec.DeletionPolicy = corev1alpha1.DeletionRetain
+	in.Provided = []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}}
 	if got := plan.Next(in, plan.Observed{}); got.Verb != plan.RemoveFinalizer {
 		t.Errorf("without kinds the next action is %+v", got)
 	}
