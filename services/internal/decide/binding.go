@@ -78,27 +78,22 @@ func (x *Index) unbind(b *binding) {
 	}
 	if len(g.bindings) == 0 {
 		g.role.grants--
-		g.at.grants = slices.DeleteFunc(g.at.grants, func(other *grant) bool { return other == g })
+		g.at.setGranted(g.uid, slices.DeleteFunc(g.at.granted(g.uid), func(other *grant) bool { return other == g }))
 		x.releaseRole(g.role)
 		x.releasePlace(g.at)
 	}
 }
 
 func (x *Index) grant(r *role, at *place, uid string) *grant {
-	for _, g := range at.grants {
+	for _, g := range at.granted(uid) {
 		if g.role == r && g.uid == uid {
 			return g
 		}
 	}
 	g := &grant{role: r, at: at, uid: uid}
 	r.grants++
-	at.grants = append(at.grants, g)
+	at.setGranted(uid, append(at.granted(uid), g))
 	return g
 }
 
-// counts says whether the object of a grant is there, and is the one that was meant.
-func (g *grant) counts() bool {
-	return g.at.All || g.at.isThere(g.uid) || g.at.target == nil && g.at.trusted
-}
-
-func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) && g.counts() }
+func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) }

@@ -28,7 +28,10 @@ type place struct {
 	target *iam.Target
 	// trusted says that it counts without.
 	trusted bool
-	grants  []*grant
+	// grants are those that count here, idle the others, by the UID of the object that was meant: they slow nobody down,
+	// however many somebody makes of UIDs that no object has.
+	grants []*grant
+	idle   map[string][]*grant
 }
 
 // SetTarget tells of an object that roles can be had on.
@@ -36,8 +39,50 @@ func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p := x.place(Place{Type: typ, Ref: Ref{namespace, name}})
-	p.target = t
+	p.setTarget(t)
 	x.releasePlace(p)
+}
+
+// setTarget makes another object be here, and finds out which grants count then.
+func (p *place) setTarget(t *iam.Target) {
+	if t != nil && p.isThere(t.UID) {
+		p.target = t
+		return
+	}
+	all := p.grants
+	for _, idle := range p.idle {
+		all = append(all, idle...)
+	}
+	p.target, p.grants, p.idle = t, nil, nil
+	for _, g := range all {
+		p.setGranted(g.uid, append(p.granted(g.uid), g))
+	}
+}
+
+// counts says whether what is granted on an object of a UID is granted here: it is there, or need not be.
+func (p *place) counts(uid string) bool {
+	return p.All || p.isThere(uid) || p.target == nil && p.trusted
+}
+
+// granted are the grants on an object of a UID, among others if they count.
+func (p *place) granted(uid string) []*grant {
+	if p.counts(uid) {
+		return p.grants
+	}
+	return p.idle[uid]
+}
+
+func (p *place) setGranted(uid string, grants []*grant) {
+	switch {
+	case p.counts(uid):
+		p.grants = grants
+	case len(grants) == 0:
+		delete(p.idle, uid)
+	case p.idle == nil:
+		p.idle = map[string][]*grant{uid: grants}
+	default:
+		p.idle[uid] = grants
+	}
 }
 
 func (x *Index) place(at Place) *place {
@@ -55,7 +100,7 @@ func (x *Index) trusts(at Place) bool {
 }
 
 func (x *Index) releasePlace(p *place) {
-	if p.target == nil && len(p.grants) == 0 {
+	if p.target == nil && len(p.grants)+len(p.idle) == 0 {
 		delete(x.places, p.Place)
 	}
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,5 +153,34 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 	}
 	if path := x.Explain(get("alice", "one", "oak")).Path; len(path) != 3 {
 		t.Errorf("the way up is %v", path)
+	}
+}
+
+// Whoever makes bindings on objects that never were slows down nobody who asks about one that is there.
+func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
+	x := trees()
+	const many = 1000
+	for i := range many {
+		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "t", UID: fmt.Sprint("never", i)})
+		x.SetBinding("one", fmt.Sprint("b", i), b)
+	}
+	p := x.places[Place{Type: "a/Tree", Ref: Ref{"one", "t"}}]
+	for _, uid := range []string{"never1", "2", "never2"} {
+		x.SetTarget("a/Tree", "one", "t", &iam.Target{Namespace: "one", UID: uid})
+		for _, g := range p.grants {
+			if g.uid != uid {
+				t.Errorf("on the object %s counts what was granted on %s", uid, g.uid)
+			}
+		}
+		if want := strings.Count(uid, "never"); len(p.grants) != want || len(p.idle) != many-want {
+			t.Errorf("on the object %s %d grants count, and %d do not", uid, len(p.grants), len(p.idle))
+		}
+	}
+	for i := range many {
+		x.SetBinding("one", fmt.Sprint("b", i), nil)
+	}
+	x.SetTarget("a/Tree", "one", "t", nil)
+	if x.places[p.Place] != nil {
+		t.Error("the place stays although there is nothing")
 	}
 }

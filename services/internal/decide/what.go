@@ -25,7 +25,7 @@ func (x *Index) WhatCan(s Subject) []Right {
 	for _, p := range x.are(s, nil) {
 		membership := x.membership(s.User, p.Principal)
 		for g, bindings := range p.grants {
-			if k := x.kinds[g.at.Type]; k != nil && g.counts() {
+			if k := x.kinds[g.at.Type]; k != nil && g.at.counts(g.uid) {
 				if n := g.role.effective.common(k.held); n > 0 {
 					rights = append(rights, Right{Proof{bindings[0].Ref, g.role.Ref, p.Principal, g.at.Place}, membership, n})
 				}
@@ -119,9 +119,7 @@ func (r *reach) grants() map[*grant]struct{} {
 	all := map[*grant]struct{}{}
 	for at := range r.all {
 		for _, g := range at.grants {
-			if g.counts() {
-				all[g] = struct{}{}
-			}
+			all[g] = struct{}{}
 		}
 	}
 	return all
