@@ -54,19 +54,21 @@ type bed struct {
 	dirty map[Key]int
 	done  []Key
 	model *plan.Model
+	// metrics are the mirror's own.
+	metrics *prometheus.Registry
 }
 
 // newBed has an IAM store, a model with documents, and the ProtectedResource for these.
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, openFGA: &server{}, api: map[event.Key]event.Change{}, dirty: map[Key]int{}}
+	b := &bed{t: t, openFGA: &server{}, api: map[event.Key]event.Change{}, dirty: map[Key]int{}, metrics: prometheus.NewRegistry()}
 	log := slog.New(slog.DiscardHandler)
 	v := view.New(view.Config{Log: log})
 	store := b.keyOf(kinds.Stores(), "iam")
 	b.Reconciler = New(Config{
 		State: NewState(v, view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), store, false), View: v,
 		Confirmer: confirm.New(v, b, cluster, log, prometheus.NewRegistry()), Cluster: b, Status: controller.NewStatusWriter(b, v, log),
-		OpenFGA: b.openFGA, Writer: b.openFGA, Models: b, Log: log, Metrics: prometheus.NewRegistry(),
+		OpenFGA: b.openFGA, Writer: b.openFGA, Models: b, Log: log, Metrics: b.metrics,
 	})
 	v.OnChange(func(k event.Key) { b.ask(b.Keys(k)...) })
 	p := &iamv1alpha1.ProtectedResource{}

@@ -18,6 +18,7 @@ import (
 
 // sync makes an object of OpenFGA hold what it is to hold, and asks for who waits for that.
 func (r *Reconciler) sync(ctx context.Context, p Pass) error {
+	var doors []iam.Tuple
 	more := false
 	err := reconcile.Retry(p.Key, func() error {
 		n, err := r.snapshot(ctx)
@@ -32,10 +33,11 @@ func (r *Reconciler) sync(ctx context.Context, p Pass) error {
 		if err := r.remove(ctx, p, n, remove); err != nil {
 			return err
 		}
-		r.announce(ctx, n, strange, remove)
+		doors = append(doors, shared(strange, remove)...)
 		more, err = r.add(ctx, p, n, add)
 		return err
 	})
+	r.announce(ctx, p.Key.object, doors)
 	switch {
 	case more:
 		p.Enqueue(changes, p.Key)
@@ -124,18 +126,25 @@ func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements [
 	return nil
 }
 
-// announce says that somebody wrote tuples that nobody declares.
-func (r *Reconciler) announce(ctx context.Context, n *snapshot, strange, removed []iam.Tuple) {
-	for _, t := range strange {
-		for _, gone := range removed {
-			if t != gone {
-				continue
-			}
-			r.undeclared.Inc()
-			r.Log.WarnContext(ctx, "tuple of IAM removed that nobody declares", slog.String("tuple", convert(t).String()))
-			r.Status.Note(ctx, n.store, condition.Note{
-				Warning: true, Reason: "UndeclaredTupleRemoved", Message: fmt.Sprintf("somebody wrote %s, which nobody declares", convert(t)),
-			})
-		}
+// announce says that somebody wrote tuples that nobody declares: however many, once of an object.
+func (r *Reconciler) announce(ctx context.Context, object string, doors []iam.Tuple) {
+	if len(doors) == 0 {
+		return
 	}
+	r.undeclared.Add(float64(len(doors)))
+	told := fmt.Sprintf("somebody wrote %d tuples of %s, which nobody declares, such as %s", len(doors), object, convert(doors[0]))
+	r.Log.WarnContext(ctx, "tuples of IAM removed that nobody declares", slog.String("object", object), slog.Int("tuples", len(doors)),
+		slog.String("such_as", convert(doors[0]).String()))
+	if store, known := r.State.where(); known {
+		r.Status.Note(ctx, store.Change, condition.Note{Warning: true, Reason: "UndeclaredTupleRemoved", Message: told})
+	}
+}
+
+// shared are the tuples that are in both lists.
+func shared(a, b []iam.Tuple) []iam.Tuple {
+	in := map[iam.Tuple]bool{}
+	for _, t := range b {
+		in[t] = true
+	}
+	return slices.DeleteFunc(a, func(t iam.Tuple) bool { return !in[t] })
 }

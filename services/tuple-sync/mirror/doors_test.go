@@ -1,0 +1,38 @@
+package mirror
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// door is a tuple that nobody declares.
+func (b *bed) door(user string) tuple.Tuple {
+	role := strings.Split(b.openFGA.holds()[0], "#")[0]
+	return tuple.Tuple{ID: tuple.ID{Object: role, Relation: "member", User: iam.User(user)}}
+}
+
+// However many tuples somebody writes who may, they are told of in one Event of each object.
+func TestTuplesThatNobodyDeclaresAreToldOfOnce(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	before := b.openFGA.holds()
+	for i := range 250 {
+		b.openFGA.change(b.door(fmt.Sprint("eve", i)), true)
+	}
+	b.follow()
+	if after := b.openFGA.holds(); !slices.Equal(before, after) {
+		t.Errorf("%d tuples are there, want %d", len(after), len(before))
+	}
+	if len(b.notes) != 1 || !strings.Contains(b.notes[0].Message, "250 tuples") {
+		t.Errorf("told is %+v", b.notes)
+	}
+	families, err := b.metrics.Gather()
+	if err != nil || len(families) != 1 || families[0].GetMetric()[0].GetCounter().GetValue() != 250 {
+		t.Errorf("counted is %v (%v)", families, err)
+	}
+}
