@@ -21,6 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const configured = "Ready=True/IAMSystemConfigured"
@@ -203,6 +204,7 @@ func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
 		}
 		return nil
 	})
+	b.CaughtUp(topology.StoreSync) // Whatever follows from the message is done.
 	m, err := b.hand.LatestModel(t.Context(), b.store("iam").Status.StoreID)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 package tuplesync_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,10 +15,12 @@ import (
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
 )
 
 func TestWhateverHappensTheIAMStoreHoldsWhatIsDeclared(t *testing.T) {
@@ -131,7 +134,8 @@ func (b *iamBed) bindAny(some func(string) string) {
 func (b *iamBed) follows(others ...string) error {
 	b.T.Helper()
 	want := others
-	for _, t := range b.wanted() {
+	objects, wanted := b.wanted()
+	for _, t := range wanted {
 		want = append(want, t.Object+"#"+t.Relation+"@"+t.User)
 	}
 	slices.Sort(want)
@@ -139,13 +143,38 @@ func (b *iamBed) follows(others ...string) error {
 	if got := b.holds(b.id); !slices.Equal(got, want) {
 		return fmt.Errorf("the store holds %d tuples, want %d:\n%v\n%v", len(got), len(want), got, want)
 	}
-	for _, u := range b.List(kinds.PolicyBindings()).Items {
-		o := decode[iamv1alpha1.PolicyBinding](b.bed, u)
-		if c := meta.FindStatusCondition(o.Status.Conditions, iamv1alpha1.Ready); c == nil || c.ObservedGeneration != o.Generation || c.Reason == iamv1alpha1.Unknown {
-			return fmt.Errorf("%s says %+v", o.Name, c)
+	return b.says(objects)
+}
+
+// says wants every status to say what is so, so that nothing is left to be written.
+func (b *iamBed) says(o *iam.Objects) error {
+	b.T.Helper()
+	var errs []error
+	check := func(m metav1.ObjectMeta, has []metav1.Condition, want []condition.Condition) {
+		for _, w := range condition.Apply(nil, nil, m.Generation, metav1.Time{}, want...) {
+			c := meta.FindStatusCondition(has, w.Type)
+			if _, differs := condition.Changed(has, []metav1.Condition{w}, w.Type); differs || c.ObservedGeneration != m.Generation {
+				errs = append(errs, fmt.Errorf("%s at generation %d says %+v, want %+v", m.Name, m.Generation, c, w))
+			}
 		}
 	}
-	return nil
+	for _, r := range listed[iamv1alpha1.Role](b, kinds.IAMRoles()) {
+		effective, want := plan.Role(o, r)
+		check(r.ObjectMeta, r.Status.Conditions, want)
+		if !slices.Equal(effective, r.Status.EffectivePermissions) {
+			errs = append(errs, fmt.Errorf("Role %s gives %v, want %v", r.Name, r.Status.EffectivePermissions, effective))
+		}
+	}
+	for _, p := range listed[iamv1alpha1.PolicyBinding](b, kinds.PolicyBindings()) {
+		check(p.ObjectMeta, p.Status.Conditions, plan.PolicyBinding(o, p))
+	}
+	for _, m := range listed[iamv1alpha1.GroupMembership](b, kinds.GroupMemberships()) {
+		check(m.ObjectMeta, m.Status.Conditions, plan.GroupMembership(o, m))
+	}
+	for _, p := range listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources()) {
+		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.Observed(true, false)})
+	}
+	return errors.Join(errs...)
 }
 
 // listed are the objects of a kind.
@@ -158,7 +187,7 @@ func listed[T any](b *iamBed, kind kinds.Kind) (all []*T) {
 }
 
 // wanted are all tuples, by the pure function of what the API server has.
-func (b *iamBed) wanted() (all []iam.Tuple) {
+func (b *iamBed) wanted() (o *iam.Objects, all []iam.Tuple) {
 	b.T.Helper()
 	roles, groups := listed[iamv1alpha1.Role](b, kinds.IAMRoles()), listed[iamv1alpha1.Group](b, kinds.Groups())
 	bindings, memberships := listed[iamv1alpha1.PolicyBinding](b, kinds.PolicyBindings()), listed[iamv1alpha1.GroupMembership](b, kinds.GroupMemberships())
@@ -170,7 +199,7 @@ func (b *iamBed) wanted() (all []iam.Tuple) {
 	for _, o := range listed[resourcemanagerv1alpha1.Organization](b, kinds.Organizations()) {
 		targets[iam.Object(orgType, "", o.Name)], _ = iam.TargetOfObject(&o.ObjectMeta)
 	}
-	o := &iam.Objects{
+	o = &iam.Objects{
 		Registry: iam.Register(listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources())),
 		Role: func(_, name string) *iamv1alpha1.Role {
 			return one(roles, func(r *iamv1alpha1.Role) bool { return r.Name == name })
@@ -214,7 +243,7 @@ func (b *iamBed) wanted() (all []iam.Tuple) {
 	for object := range targets {
 		all = append(all, o.Wanted(object)...)
 	}
-	return all
+	return o, all
 }
 
 func one[T any](all []*T, is func(*T) bool) *T {
