@@ -197,19 +197,8 @@ func (b *bed) declared() *world.World {
 		for _, u := range b.List(kind).Items {
 			thing := &world.Thing{Type: projects + "/" + kind.Kind}
 			thing.Name, thing.UID, thing.DeletionTimestamp = u.GetName(), u.GetUID(), u.GetDeletionTimestamp()
-			if owner, ok, _ := unstructured.NestedString(u.Object, "spec", "ownerRef", "name"); ok {
-				thing.OwnerReferences = []metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Organization", Name: owner}}
-			}
+			thing.Organization, _, _ = unstructured.NestedString(u.Object, "spec", "ownerRef", "name")
 			w.Things = append(w.Things, thing)
-		}
-	}
-	for _, project := range w.Things { // A project belongs to the organization that has the name now.
-		for i, owner := range project.OwnerReferences {
-			for _, o := range w.Things {
-				if o.Type == projects+"/Organization" && o.Name == owner.Name {
-					project.OwnerReferences[i].UID = o.UID
-				}
-			}
 		}
 	}
 	return w

@@ -30,7 +30,8 @@ func worlds(t *testing.T) uint64 {
 func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
 	asked, granted := 0, 0
 	for seed := range worlds(t) {
-		w, x, before, r := world.New(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 0))
+		w, before, r := world.New(seed), told{}, rand.New(rand.NewPCG(seed, 0))
+		x := New(w.Trusted)
 		for state := range states {
 			before = before.tell(r, x, w)
 			n := world.NewNaive(w)
@@ -78,6 +79,6 @@ func (x *Index) emptied(t *testing.T, before told) {
 func question(r world.Request) Question {
 	return Question{
 		Subject:    Subject{User: r.User, Account: r.Account, Groups: r.Groups},
-		Permission: r.Permission, Type: r.Type, Namespace: r.Namespace, Name: r.Name,
+		Permission: r.Permission, Type: r.Type, Namespace: r.Namespace, Name: r.Name, There: r.There,
 	}
 }

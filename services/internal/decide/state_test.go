@@ -27,7 +27,9 @@ func (before told) tell(r *rand.Rand, x *Index, w *world.World) told {
 	note(now, w.Accounts, func(o *iamv1alpha1.ServiceAccount) any { return o.DeepCopy() })
 	note(now, w.Groups, func(o *iamv1alpha1.Group) any { return o.DeepCopy() })
 	note(now, w.Memberships, func(o *iamv1alpha1.GroupMembership) any { return o.DeepCopy() })
-	note(now, w.Things, func(o *world.Thing) any { return &world.Thing{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type} })
+	note(now, w.Things, func(o *world.Thing) any {
+		return &world.Thing{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type, Organization: o.Organization}
+	})
 	var changes []func()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if o := now[name]; !reflect.DeepEqual(o, before[name]) {
@@ -90,6 +92,9 @@ func targetOf(t *world.Thing) *iam.Target {
 		return nil
 	}
 	target, alive := iam.TargetOfObject(&t.ObjectMeta)
+	if p := t.Project(); p != nil {
+		target, alive = iam.TargetOfProject(p)
+	}
 	if !alive {
 		return nil
 	}

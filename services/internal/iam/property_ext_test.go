@@ -131,6 +131,9 @@ func (s *store) ask(t *testing.T, o *iam.Objects, q world.Request) bool {
 	if !ok {
 		return false
 	}
+	if _, there := o.Target(iam.Object(q.Type, q.Namespace, q.Name)); q.There && !there {
+		return false // As webhook does.
+	}
 	question := iam.Question{Groups: q.Groups, Permission: q.Permission, Kind: k, Namespace: q.Namespace}
 	if q.Name != "" {
 		question.Object = iam.Object(q.Type, q.Namespace, q.Name)
@@ -166,13 +169,13 @@ func key(t iam.Tuple) *openfgav1.TupleKey {
 func asIndexed(q world.Request) decide.Question {
 	return decide.Question{
 		Subject:    decide.Subject{User: q.User, Account: q.Account, Groups: q.Groups},
-		Permission: q.Permission, Type: q.Type, Namespace: q.Namespace, Name: q.Name,
+		Permission: q.Permission, Type: q.Type, Namespace: q.Namespace, Name: q.Name, There: q.There,
 	}
 }
 
 // index is told of a world.
 func index(w *world.World) *decide.Index {
-	x := decide.New(nil)
+	x := decide.New(w.Trusted)
 	for _, o := range w.Bindings {
 		x.SetBinding(o.Namespace, o.Name, o)
 	}
@@ -192,7 +195,7 @@ func index(w *world.World) *decide.Index {
 		x.SetServiceAccount(o.Name, o)
 	}
 	for _, o := range w.Things {
-		if t, alive := iam.TargetOfObject(&o.ObjectMeta); alive {
+		if t, alive := targetOf(o); alive {
 			x.SetTarget(o.Type, o.Namespace, o.Name, &t)
 		}
 	}

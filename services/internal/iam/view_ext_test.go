@@ -32,10 +32,11 @@ func objects(w *world.World) *iam.Objects {
 		},
 		Target: func(o string) (iam.Target, bool) {
 			if t := world.Find(w.Things, func(t *world.Thing) bool { return iam.Object(t.Type, t.Namespace, t.Name) == o }); t != nil {
-				return iam.TargetOfObject(&t.ObjectMeta)
+				return targetOf(t)
 			}
 			return iam.Target{}, false
 		},
+		Trusted: w.Trusted,
 		Inactive: func(subject string) bool {
 			u := world.Find(w.Users, func(u *iamv1alpha1.User) bool { return iam.User(u.Name) == subject })
 			a := world.Find(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return iam.ServiceAccount(string(a.UID)) == subject })
@@ -53,6 +54,14 @@ func objects(w *world.World) *iam.Objects {
 			})
 		},
 	}
+}
+
+// targetOf is a thing as bindings see it.
+func targetOf(t *world.Thing) (iam.Target, bool) {
+	if p := t.Project(); p != nil {
+		return iam.TargetOfProject(p)
+	}
+	return iam.TargetOfObject(&t.ObjectMeta)
 }
 
 // wanted are all tuples, by object.

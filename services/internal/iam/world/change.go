@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -10,7 +11,7 @@ import (
 
 // Change does something to the world.
 func (w *World) Change() {
-	switch w.Random.IntN(16) {
+	switch w.Random.IntN(18) {
 	case 0:
 		w.Bindings = drop(w, w.Bindings)
 	case 1:
@@ -43,11 +44,29 @@ func (w *World) Change() {
 		w.addResource(pick(w, kindsOfWorlds()))
 	case 12, 13:
 		w.recreate()
+	case 14:
+		w.judge(pick(w, w.Resources))
+	case 15:
+		if p := pick(w, w.Resources); p != nil {
+			p.Generation++
+			p.Spec.Permissions = w.verbs()
+		}
 	default:
 		for _, add := range []func(){w.addUser, w.addGroup, w.addMembership, w.addRole, w.addThing, w.addBinding} {
 			add()
 		}
 	}
+}
+
+// judge has been said of a ProtectedResource at some time: whether the kind is its own, or a parent is refused.
+func (w *World) judge(p *iamv1alpha1.ProtectedResource) {
+	if p == nil {
+		return
+	}
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
+		Type: iamv1alpha1.Registered, Status: pick(w, []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse}),
+		Reason: pick(w, []string{iamv1alpha1.IAMSystemConfigured, iamv1alpha1.ParentCycle}), ObservedGeneration: p.Generation,
+	})
 }
 
 // recreate makes something anew, under its old name.

@@ -23,7 +23,7 @@ func NewNaive(w *World) *Naive {
 	n := &Naive{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
 	alive := slices.DeleteFunc(slices.Clone(w.Resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
 	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		return cmp.Or(rank(a)-rank(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
 	var first []*iamv1alpha1.ProtectedResource
 	for _, p := range alive {
@@ -40,6 +40,7 @@ func NewNaive(w *World) *Naive {
 			n.owner[p.Spec.ServiceRef.Name+"/"+p.Spec.Plural+separator+verb] = typ
 		}
 	}
+	slices.SortStableFunc(first, func(a, b *iamv1alpha1.ProtectedResource) int { return rankOfParents(a) - rankOfParents(b) })
 	for _, p := range first {
 		typ := p.Spec.ServiceRef.Name + "/" + p.Spec.Kind
 		for _, ref := range p.Spec.ParentResources {
@@ -50,6 +51,26 @@ func NewNaive(w *World) *Naive {
 		}
 	}
 	return n
+}
+
+// rank is less for who has a kind as he is, or had it before he changed.
+func rank(p *iamv1alpha1.ProtectedResource) int {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Registered" && c.Status == "True" {
+			return min(1, int(p.Generation-c.ObservedGeneration))
+		}
+	}
+	return 2
+}
+
+// rankOfParents puts him last of whom a parent was refused.
+func rankOfParents(p *iamv1alpha1.ProtectedResource) int {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Registered" && c.Reason == "ParentCycle" {
+			return 2
+		}
+	}
+	return rank(p)
 }
 
 // atOrAbove says whether the first kind is the second, or an ancestor of it.
@@ -68,6 +89,9 @@ func (n *Naive) Allows(q Request) bool {
 	if n.inactive(q) {
 		return false
 	}
+	if q.There && n.thing(place{q.Type, q.Namespace, q.Name}) == nil {
+		return false
+	}
 	places := n.places(place{q.Type, q.Namespace, q.Name})
 	return slices.ContainsFunc(n.world.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
 		return b.DeletionTimestamp == nil && n.gives(b, q.Permission) && n.isOn(b, places) &&
@@ -80,18 +104,12 @@ func (n *Naive) places(p place) []place {
 	all := []place{{typ: p.typ}}
 	var owners []place
 	namespace := p.namespace
-	if t := n.thing(p); t != nil && p.name != "" {
-		all, namespace = append(all, p), t.Namespace
-		for _, ref := range t.OwnerReferences {
-			typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
-			typ = cmp.Or(typ, "core.miloapis.com") + "/" + ref.Kind
-			for _, ns := range []string{"", t.Namespace} {
-				owner := place{typ, ns, ref.Name}
-				if o := n.thing(owner); o != nil && o.UID == ref.UID {
-					owners = append(owners, owner)
-				}
-			}
-		}
+	t := n.thing(p)
+	if p.name != "" && (t != nil || n.world.Trusted(p.typ)) {
+		all = append(all, p)
+	}
+	if t != nil && p.name != "" {
+		namespace, owners = t.Namespace, n.owners(t)
 	}
 	if namespace != "" {
 		owners = append(owners, place{"core.miloapis.com/Namespace", "", namespace})
@@ -102,6 +120,33 @@ func (n *Naive) places(p place) []place {
 		}
 	}
 	return all
+}
+
+// owners are what a thing belongs to: a project to the organization that it names, other things to their owners.
+func (n *Naive) owners(t *Thing) (owners []place) {
+	organization := place{Organization, "", t.Organization}
+	o := n.thing(organization)
+	belongs := t.Type == Project && o != nil
+	for _, ref := range t.OwnerReferences {
+		typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
+		typ = cmp.Or(typ, "core.miloapis.com") + "/" + ref.Kind
+		if t.Type == Project && typ == Organization {
+			if o != nil && ref.Name == t.Organization { // Whoever says which one must say so of the one that is there.
+				belongs = ref.UID == o.UID
+			}
+			continue
+		}
+		for _, ns := range []string{"", t.Namespace} {
+			owner := place{typ, ns, ref.Name}
+			if o := n.thing(owner); o != nil && o.UID == ref.UID {
+				owners = append(owners, owner)
+			}
+		}
+	}
+	if belongs {
+		owners = append(owners, organization)
+	}
+	return owners
 }
 
 func (n *Naive) thing(p place) *Thing {
@@ -118,7 +163,8 @@ func (n *Naive) isOn(b *iamv1alpha1.PolicyBinding, places []place) bool {
 	ref := b.Spec.ResourceSelector.ResourceRef
 	on := place{cmp.Or(ref.APIGroup, "core.miloapis.com") + "/" + ref.Kind, ref.Namespace, ref.Name}
 	t := n.thing(on)
-	return n.kinds[on.typ] && t != nil && string(t.UID) == ref.UID && slices.Contains(places, on)
+	meant := t != nil && string(t.UID) == ref.UID || t == nil && n.world.Trusted(on.typ)
+	return n.kinds[on.typ] && meant && slices.Contains(places, on)
 }
 
 func (n *Naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {

@@ -17,6 +17,8 @@ type Request struct {
 	Groups        []string
 	// Permission is held on an object of a type; without a name on none.
 	Permission, Type, Namespace, Name string
+	// There says that nothing is allowed on what is not there, as at the endpoint of a project.
+	There bool
 }
 
 // Ask makes a request, most likely one that a binding is about.
@@ -33,6 +35,9 @@ func (w *World) Ask() Request {
 	}
 	if kind := Find(kindsOfWorlds(), func(k kindOf) bool { return k.typ == q.Type }); !kind.namespaced {
 		q.Namespace = ""
+	}
+	if q.Type == Project && q.Name != "" {
+		q.There = w.one(2)
 	}
 	return q
 }

@@ -11,11 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 )
 
 // World is a set of declared objects, as odd as they can be.
 type World struct {
 	Random *rand.Rand
+
+	// Trust lets bindings on objects of the kind that nobody follows act, whether or not these are there.
+	Trust bool
 
 	made        int
 	Resources   []*iamv1alpha1.ProtectedResource
@@ -33,6 +37,29 @@ type Thing struct {
 	metav1.ObjectMeta
 
 	Type string
+	// Organization is the one that the spec of a project names.
+	Organization string
+}
+
+// Types of things that differ from others.
+const (
+	Organization = "resourcemanager.miloapis.com/Organization"
+	Project      = "resourcemanager.miloapis.com/Project"
+	// Unfollowed is the kind that nobody follows where that is trusted.
+	Unfollowed = "b.example/Alone"
+)
+
+// Trusted says of a type whether its objects need not be there.
+func (w *World) Trusted(typ string) bool { return w.Trust && typ == Unfollowed }
+
+// Project is a thing that is one; nil of others.
+func (t *Thing) Project() *resourcemanagerv1alpha1.Project {
+	if t.Type != Project {
+		return nil
+	}
+	p := &resourcemanagerv1alpha1.Project{ObjectMeta: t.ObjectMeta}
+	p.Spec.OwnerRef.Name = t.Organization
+	return p
 }
 
 // kindOf is a kind that worlds have.
@@ -45,19 +72,19 @@ type kindOf struct {
 
 func kindsOfWorlds() []kindOf {
 	return []kindOf{
-		{"resourcemanager.miloapis.com/Organization", "organizations", false, nil},
-		{"resourcemanager.miloapis.com/Project", "projects", false, []string{"resourcemanager.miloapis.com/Organization"}},
-		{"a.example/Folder", "folders", false, []string{"resourcemanager.miloapis.com/Project", "resourcemanager.miloapis.com/Organization"}},
-		{"core.miloapis.com/Namespace", "namespaces", false, []string{"resourcemanager.miloapis.com/Project"}},
+		{Organization, "organizations", false, nil},
+		{Project, "projects", false, []string{Organization}},
+		{"a.example/Folder", "folders", false, []string{Project, Organization}},
+		{"core.miloapis.com/Namespace", "namespaces", false, []string{Project}},
 		{"a.example/Widget", "widgets", true, []string{"core.miloapis.com/Namespace", "a.example/Folder"}},
 		{"a.example/Part", "parts", true, []string{"a.example/Widget"}},
-		{"b.example/Alone", "alones", true, nil},
+		{Unfollowed, "alones", true, nil},
 	}
 }
 
 // New makes a world that is the same for the same seed.
 func New(seed uint64) *World {
-	w := &World{Random: rand.New(rand.NewPCG(seed, seed))}
+	w := &World{Random: rand.New(rand.NewPCG(seed, seed)), Trust: seed%2 == 1}
 	for _, kind := range kindsOfWorlds() {
 		if !w.one(8) {
 			w.addResource(kind)
@@ -226,7 +253,7 @@ func (w *World) addThing() {
 	if slices.ContainsFunc(w.Things, func(t *Thing) bool { return t.Type == kind.typ && t.Namespace == namespace && t.Name == name }) {
 		return
 	}
-	t := &Thing{w.meta(namespace, name), kind.typ}
+	t := &Thing{ObjectMeta: w.meta(namespace, name), Type: kind.typ, Organization: pick(w, []string{"x", "y", "z:1"})}
 	for range 1 + w.Random.IntN(2) {
 		if owner := w.owner(kind); owner != nil {
 			group, kind, _ := strings.Cut(owner.Type, "/")
