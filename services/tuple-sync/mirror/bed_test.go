@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -25,9 +26,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
@@ -36,8 +39,12 @@ import (
 const (
 	ns      = "default"
 	cluster = "local"
-	docType = "a.example/Doc"
-	getDoc  = "a.example/docs.get"
+
+	docType     = "a.example/Doc"
+	orgType     = "resourcemanager.miloapis.com/Organization"
+	projectType = "resourcemanager.miloapis.com/Project"
+	getDoc      = "a.example/docs.get"
+	getProject  = "resourcemanager.miloapis.com/projects.get"
 )
 
 // bed is a mirror between an API server and an OpenFGA store, both in memory.
@@ -46,34 +53,38 @@ type bed struct {
 
 	t       *testing.T
 	openFGA *server
-	// api are the objects, and notes the Events about them.
-	api     map[event.Key]event.Change
-	notes   []condition.Note
-	version int
-	// dirty are the keys that are asked for, with their priorities, and done those that had their turn.
-	dirty map[Key]int
-	done  []Key
-	model *plan.Model
+	// api are the objects, gone those of the past, and notes the Events about them.
+	api, gone map[event.Key]event.Change
+	notes     []condition.Note
+	version   int
+	// dirty are the keys that are asked for, with their priorities, and done those that had their turn. routes are the keys
+	// that objects had last.
+	dirty  map[Key]int
+	done   []Key
+	routes map[event.Key][]Key
+	model  *plan.Model
+	// passing means that it is the mirror that writes.
+	passing bool
+	// fail is what becomes of a call that changes something.
+	fail func() error
 	// metrics are the mirror's own.
 	metrics *prometheus.Registry
 }
 
-// newBed has an IAM store, a model with documents, and the ProtectedResource for these.
+// newBed has an IAM store, a model with documents in projects, and the ProtectedResources for these.
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, openFGA: &server{}, api: map[event.Key]event.Change{}, dirty: map[Key]int{}, metrics: prometheus.NewRegistry()}
-	log := slog.New(slog.DiscardHandler)
-	v := view.New(view.Config{Log: log})
-	store := b.keyOf(kinds.Stores(), "iam")
-	b.Reconciler = New(Config{
-		State: NewState(v, view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), store, false), View: v,
-		Confirmer: confirm.New(v, b, cluster, log, prometheus.NewRegistry()), Cluster: b, Status: controller.NewStatusWriter(b, v, log),
-		OpenFGA: b.openFGA, Writer: b.openFGA, Models: b, Log: log, Metrics: b.metrics,
-	})
-	v.OnChange(func(k event.Key) { b.ask(b.Keys(k)...) })
-	p := &iamv1alpha1.ProtectedResource{}
-	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a.example", "Doc", "docs", []string{"get", "update"}
-	m := &openfgav1.AuthorizationModel{Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.Register([]*iamv1alpha1.ProtectedResource{p}).Types()}
+	b := &bed{
+		t: t, openFGA: &server{}, api: map[event.Key]event.Change{}, gone: map[event.Key]event.Change{}, fail: func() error { return nil },
+	}
+	b.openFGA.fail = func() error { return b.fail() }
+	b.open()
+	protected := map[string]*iamv1alpha1.ProtectedResource{
+		"docs": protect(docType, "docs"), "projects": protect(projectType, "projects", orgType), "orgs": protect(orgType, "organizations"),
+	}
+	m := &openfgav1.AuthorizationModel{
+		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.Register(slices.Collect(maps.Values(protected))).Types(),
+	}
 	for _, d := range m.GetTypeDefinitions() {
 		d.Metadata.Module = ""
 	}
@@ -81,10 +92,50 @@ func newBed(t *testing.T) *bed {
 	if b.model, err = plan.NewModel(m); err != nil {
 		t.Fatal(err)
 	}
-	b.put(kinds.ProtectedResources(), "docs", p)
+	for name, p := range protected {
+		b.put(kinds.ProtectedResources(), name, p)
+	}
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
 	b.work()
 	return b
+}
+
+func protect(typ, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
+	p := &iamv1alpha1.ProtectedResource{}
+	p.Spec.ServiceRef.Name, p.Spec.Kind, _ = strings.Cut(typ, "/")
+	p.Spec.Plural, p.Spec.Permissions = plural, []string{"get", "update"}
+	for _, parent := range parents {
+		group, kind, _ := strings.Cut(parent, "/")
+		p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: group, Kind: kind})
+	}
+	return p
+}
+
+// open starts a mirror that knows nothing, and tells it of all that is, or was, there.
+func (b *bed) open() {
+	b.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	v := view.New(view.Config{Log: log})
+	b.dirty, b.routes, b.metrics = map[Key]int{}, map[event.Key][]Key{}, prometheus.NewRegistry()
+	b.Reconciler = New(Config{
+		State: newState(v, b), View: v, Confirmer: confirm.New(v, b, cluster, log, prometheus.NewRegistry()),
+		Cluster: b, Status: controller.NewStatusWriter(b, v, log),
+		OpenFGA: b.openFGA, Writer: b.openFGA, Models: b, Log: log, Metrics: b.metrics,
+	})
+	v.OnChange(func(k event.Key) {
+		now := b.Keys(k)
+		b.ask(append(slices.Clone(now), b.routes[k]...)...)
+		if !b.passing { // Of our own writes the bus tells late, with what comes next.
+			b.routes[k] = now
+		}
+	})
+	for _, c := range slices.Concat(slices.Collect(maps.Values(b.gone)), slices.Collect(maps.Values(b.api))) {
+		b.take(c)
+	}
+}
+
+func newState(v *view.View, b *bed) *State {
+	return NewState(v, view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), b.keyOf(kinds.Stores(), "iam"), false)
 }
 
 func (b *bed) keyOf(kind kinds.Kind, name string) event.Key {
@@ -98,7 +149,15 @@ func (b *bed) keyOf(kind kinds.Kind, name string) event.Key {
 // ask has keys take their turn.
 func (b *bed) ask(keys ...Key) {
 	for _, k := range keys {
-		b.dirty[k] = max(b.dirty[k], b.Priority(k))
+		b.enqueue(b.Priority(k), k)
+	}
+}
+
+func (b *bed) enqueue(priority int, keys ...Key) {
+	for _, k := range keys {
+		if has, asked := b.dirty[k]; !asked || has < priority {
+			b.dirty[k] = priority
+		}
 	}
 }
 
@@ -143,9 +202,12 @@ func (b *bed) take(c event.Change) {
 func (b *bed) drop(kind kinds.Kind, name string) {
 	b.t.Helper()
 	c := b.api[b.keyOf(kind, name)]
-	delete(b.api, c.Key)
+	if delete(b.api, c.Key); c.UID == "" {
+		return
+	}
 	b.version++
 	c.ResourceVersion, c.Deleted = strconv.Itoa(b.version), true
+	b.gone[c.Key] = c
 	b.take(c)
 }
 
@@ -160,28 +222,51 @@ func (b *bed) next() Key {
 func (b *bed) work() {
 	b.t.Helper()
 	b.done = nil
-	for turns := 0; len(b.dirty) > 0; turns++ {
-		if turns > 5000 {
+	for len(b.dirty) > 0 {
+		if len(b.done) > 20_000 {
 			b.t.Fatalf("it does not end: %v", b.dirty)
 		}
-		k := b.next()
-		delete(b.dirty, k)
-		b.done = append(b.done, k)
-		if err := b.turn(k, false); err != nil {
+		b.turn()
+	}
+}
+
+// turn gives the next key its turn. One that fails comes again, which only what is to fail may do.
+func (b *bed) turn() {
+	b.t.Helper()
+	k := b.next()
+	priority := b.dirty[k]
+	delete(b.dirty, k)
+	b.done = append(b.done, k)
+	if err := b.pass(k, false); err != nil {
+		if b.enqueue(priority, k); !errors.Is(err, errTrouble) {
 			b.t.Fatalf("%s: %v", k, err)
 		}
 	}
 }
 
-func (b *bed) turn(k Key, resync bool) error {
+// errTrouble is why calls fail.
+var errTrouble = fault.Unavailable(errors.New("no answer"))
+
+func (b *bed) pass(k Key, resync bool) error {
+	b.passing = true
+	defer func() { b.passing = false }()
 	return b.Reconcile(b.t.Context(), Pass{
-		Key: k, Resync: resync, Reporter: consume.NewPass(b.View, k, resync),
-		Enqueue: func(priority int, keys ...Key) {
-			for _, k := range keys {
-				b.dirty[k] = max(b.dirty[k], priority)
-			}
-		},
+		Key: k, Resync: resync, Reporter: watcher{consume.NewPass(b.View, k, resync), b}, Enqueue: b.enqueue,
 	})
+}
+
+// watcher makes objects lead to a key.
+type watcher struct {
+	*consume.Pass[Key]
+
+	bed *bed
+}
+
+func (w watcher) Watch(objects ...event.Key) bool {
+	for _, k := range objects {
+		w.bed.routes[k] = append(w.bed.routes[k], w.Key)
+	}
+	return false
 }
 
 // Newest, RemoveFinalizer, ApplyStatus and Event are the API server's.
@@ -199,6 +284,16 @@ func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, _
 }
 
 func (b *bed) ApplyStatus(_ context.Context, _ kinds.Kind, c event.Change, status any) (event.Change, error) {
+	now, there := b.api[c.Key]
+	switch {
+	case !there || now.UID != c.UID:
+		return c, kube.ErrNotFound
+	case now.ResourceVersion != c.ResourceVersion:
+		return c, kube.ErrConflict
+	}
+	if err := b.fail(); err != nil {
+		return c, err
+	}
 	var object, fields map[string]any
 	data, err := json.Marshal(status)
 	if err == nil {
@@ -229,6 +324,9 @@ func (b *bed) Get(context.Context, string, string) (*plan.Model, error) { return
 
 // Write writes to the store, and refuses what it is to.
 func (s *server) Write(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
+	if err := s.fail(); err != nil {
+		return nil, err
+	}
 	s.writes = append(s.writes, w)
 	refused := map[tuple.Tuple]error{}
 	for _, t := range w.Add {
@@ -243,6 +341,9 @@ func (s *server) Write(_ context.Context, w tuple.Write) (map[tuple.Tuple]error,
 	}
 	for _, t := range w.Remove {
 		s.change(t, false)
+	}
+	if err := s.fail(); err != nil {
+		return nil, err // Nobody knows that it was done.
 	}
 	return refused, nil
 }

@@ -23,6 +23,7 @@ type server struct {
 	gone   bool
 	writes []tuple.Write
 	refuse func(tuple.Tuple) bool
+	fail   func() error
 }
 
 func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple, error] {

@@ -18,11 +18,18 @@ func (b *bed) doom() {
 	})
 }
 
+func (b *bed) unprotect() {
+	b.t.Helper()
+	for _, name := range []string{"docs", "projects", "orgs"} {
+		b.drop(kinds.ProtectedResources(), name)
+	}
+}
+
 // Whoever asks the OpenFGA store of a Store that is gone is answered by its last model.
 func TestAStoreThatGoesWithTheLastKindIsEmptiedFirst(t *testing.T) {
 	for name, steps := range map[string][]func(*bed){
-		"the Store first": {(*bed).doom, func(b *bed) { b.drop(kinds.ProtectedResources(), "docs") }},
-		"the kind first":  {func(b *bed) { b.drop(kinds.ProtectedResources(), "docs") }, (*bed).doom},
+		"the Store first": {(*bed).doom, (*bed).unprotect},
+		"the kinds first": {(*bed).unprotect, (*bed).doom},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
@@ -48,7 +55,7 @@ func TestAStoreThatGoesWithTheLastKindIsEmptiedFirst(t *testing.T) {
 func TestAStoreThatGoesIsNotHeldByWhatOpenFGADoesNotHave(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
-	b.drop(kinds.ProtectedResources(), "docs")
+	b.unprotect()
 	b.doom()
 	b.openFGA.gone = true
 	if b.follow(); !b.Emptied() {

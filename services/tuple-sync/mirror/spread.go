@@ -63,6 +63,17 @@ func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 	return objects
 }
 
+// members are the memberships of a group of OpenFGA. Each can become one of another group, and need not have led to this one
+// when it was looked at last: there may have been no such group.
+func (s *State) members(object string) (keys []event.Key) {
+	for _, g := range s.groups.by(itself, object) {
+		for _, m := range s.memberships.by(byGroup, path(g.Key.Namespace, g.Key.Name)) {
+			keys = append(keys, m.Key)
+		}
+	}
+	return keys
+}
+
 // dependents are the declared objects that depend on another one, beside itself.
 func (s *State) dependents(k event.Key) []event.Key {
 	f, _ := s.kinds[k.GroupResource].last(k)

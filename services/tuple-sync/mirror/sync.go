@@ -25,6 +25,7 @@ func (r *Reconciler) sync(ctx context.Context, p Pass) error {
 		if n == nil || err != nil {
 			return err
 		}
+		p.Reporter.Watch(r.State.members(p.Key.object)...)
 		has, strange, err := r.copy.held(ctx, n.of.storeID, p.Key.object)
 		if err != nil {
 			return err
