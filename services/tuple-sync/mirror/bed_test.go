@@ -238,8 +238,18 @@ func (b *bed) turn() {
 	delete(b.dirty, k)
 	b.done = append(b.done, k)
 	if err := b.pass(k, false); err != nil {
-		if b.enqueue(priority, k); !errors.Is(err, errTrouble) {
+		if b.enqueue(priority, k); !fault.IsUnavailable(err) {
 			b.t.Fatalf("%s: %v", k, err)
+		}
+	}
+}
+
+// try gives as many turns, though nothing may come of them.
+func (b *bed) try(turns int) {
+	b.t.Helper()
+	for range turns {
+		if len(b.dirty) > 0 {
+			b.turn()
 		}
 	}
 }
@@ -351,6 +361,14 @@ func (s *server) Write(_ context.Context, w tuple.Write) (map[tuple.Tuple]error,
 // change is a write of somebody.
 func (s *server) change(t tuple.Tuple, written bool) {
 	s.commit(time.Unix(1e9+int64(len(s.list)), 0), &openfgav1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}, written)
+}
+
+// inStep wants the store to hold what is declared, and somebody to have something.
+func (b *bed) inStep(when string) {
+	b.t.Helper()
+	if got, want := b.openFGA.holds(), b.wanted(); !slices.Equal(got, want) || len(got) == 0 {
+		b.t.Errorf("%s the store holds\n%v\nwant\n%v", when, got, want)
+	}
 }
 
 func (s *server) GetStore(context.Context, string) (fga.Store, bool, error) {

@@ -24,10 +24,16 @@ type server struct {
 	writes []tuple.Write
 	refuse func(tuple.Tuple) bool
 	fail   func() error
+	// reading, if there is one, holds up who reads everything until it is closed; begun is closed first.
+	begun, reading chan struct{}
 }
 
 func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple, error] {
 	s.loads++
+	if s.reading != nil {
+		close(s.begun)
+		<-s.reading
+	}
 	return func(yield func(*openfgav1.Tuple, error) bool) {
 		for _, t := range s.tuples {
 			if !yield(t, nil) {

@@ -29,11 +29,7 @@ func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 		}
 		for range 80 {
 			b.anything(r)
-			for range r.IntN(8) {
-				if len(b.dirty) > 0 {
-					b.turn()
-				}
-			}
+			b.try(r.IntN(8))
 			switch r.IntN(60) {
 			case 0:
 				b.open() // After a crash.

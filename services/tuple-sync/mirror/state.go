@@ -129,18 +129,21 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 		kinds.IAMServiceAccounts().GroupResource: s.accounts, kinds.Organizations().GroupResource: s.organizations,
 		kinds.Projects().GroupResource: s.projects,
 	}
-	v.OnReload(func() {
-		s.registry.mu.Lock()
-		defer s.registry.mu.Unlock()
-		clear(s.judged)
-		s.revision.Add(1)
-	})
+	v.OnReload(s.reloaded)
 	v.OnChange(func(k event.Key) {
 		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.rejudged(k) {
 			s.revision.Add(1)
 		}
 	})
 	return s
+}
+
+// reloaded forgets what ProtectedResources were: they may be what they were before, and not what the registry is of.
+func (s *State) reloaded() {
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	clear(s.judged)
+	s.revision.Add(1)
 }
 
 // rejudged says whether a ProtectedResource has changed in what registers a kind.

@@ -49,12 +49,17 @@ func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Con
 		target = condition.New(target.Type, false, reason, targetMessage(reason))
 	}
 	subjects := condition.New(iamv1alpha1.SubjectValid, true, iamv1alpha1.ValidationSuccessful, "every subject is there, or needs no object")
-	var invalid []string
+	var invalid, inactive []string
 	acting := false
 	for _, s := range b.Spec.Subjects {
 		is, reason := o.Subject(s)
-		if acting = acting || is != ""; reason != "" {
+		switch {
+		case reason != "":
 			invalid = append(invalid, fmt.Sprintf("%s/%s (%s)", s.Kind, s.Name, reason))
+		case is == "":
+			inactive = append(inactive, s.Kind+"/"+s.Name)
+		default:
+			acting = true
 		}
 	}
 	if len(invalid) > 0 {
@@ -80,8 +85,11 @@ func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Con
 			break
 		}
 	}
-	if ready.Holds() && !acting {
+	switch {
+	case ready.Holds() && !acting:
 		ready.Message = "no subject may act: all are Inactive, and nobody has the role by this"
+	case ready.Holds() && len(inactive) > 0:
+		ready.Message += ", but for those that are Inactive: " + strings.Join(inactive, ", ")
 	}
 	if !subjects.Holds() && target.Holds() && role.Holds() && acting {
 		ready.Message += "; the others have the role"

@@ -28,7 +28,10 @@ func world() *iam.Objects {
 			return map[string]*iamv1alpha1.Group{"staff": {ObjectMeta: named("staff", "2")}}[name]
 		},
 		User: func(name string) *iamv1alpha1.User {
-			return map[string]*iamv1alpha1.User{"alice": {ObjectMeta: named("alice", "3")}}[name]
+			return map[string]*iamv1alpha1.User{
+				"alice": {ObjectMeta: named("alice", "3")},
+				"idle":  {ObjectMeta: named("idle", "5"), Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}},
+			}[name]
 		},
 		Target: func(object string) (iam.Target, bool) { return iam.Target{UID: "4"}, object == "a.example/Widget:w" },
 	}
@@ -90,6 +93,25 @@ func TestABindingSaysWhatIsWrongWithItByThePublishedNames(t *testing.T) {
 			test.edit(&b.Spec)
 			want(t, PolicyBinding(world(), b), test.want)
 		})
+	}
+}
+
+func TestABindingDoesNotSayThatWhoIsInactiveHasTheRole(t *testing.T) {
+	alice, idle := iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "3"}, iamv1alpha1.Subject{Kind: "User", Name: "idle", UID: "5"}
+	b := &iamv1alpha1.PolicyBinding{ObjectMeta: named("b", "b")}
+	b.Spec.RoleRef.Name = "viewer"
+	b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: "a.example", Kind: "Widget"}
+	for message, subjects := range map[string][]iamv1alpha1.Subject{
+		"the subjects have the role on the target":                                             {alice},
+		"the subjects have the role on the target, but for those that are Inactive: User/idle": {alice, idle},
+		"no subject may act: all are Inactive, and nobody has the role by this":                {idle},
+	} {
+		b.Spec.Subjects = subjects
+		conditions := PolicyBinding(world(), b)
+		want(t, conditions, map[string]string{"SubjectValid": "True/ValidationSuccessful", "Ready": "True/ReconciliationSuccessful"})
+		if ready := conditions[len(conditions)-1]; ready.Message != message {
+			t.Errorf("of %v it says %q, want %q", subjects, ready.Message, message)
+		}
 	}
 }
 
