@@ -52,7 +52,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}), mirror: mirror.New(mirror.Config{
 		State: iam, View: parts.View, Confirmer: confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics),
 		Cluster: parts.Kube, Status: parts.Status,
-		OpenFGA: parts.OpenFGA, Writer: writer, Models: models, Log: rt.Log, Metrics: rt.Metrics,
+		OpenFGA: parts.OpenFGA, Writer: &collector{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
 	state.KeepUntil(r.mirror.Emptied)
 	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {

@@ -58,7 +58,7 @@ func (r *Reconciler) remove(ctx context.Context, p Pass, n *snapshot, remove []i
 	if len(remove) == 0 {
 		return nil
 	}
-	_, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(remove), Sure: true})
+	_, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(remove), Sure: true, Turn: p.Reporter.Turn()})
 	switch {
 	case lost(err):
 		r.copy.forget()
@@ -106,7 +106,7 @@ func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements [
 	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
 		return err
 	}
-	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add)})
+	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Turn()})
 	switch {
 	case lost(err):
 		r.copy.forget()

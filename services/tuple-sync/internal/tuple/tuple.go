@@ -212,6 +212,8 @@ type Write struct {
 	Add, Remove []Tuple
 	// Sure means that what is removed must have been: else a store without a model has no tuples, and nothing is to be done.
 	Sure bool
+	// Turn is that of the pass which decided it: what different turns decided is not written in one call.
+	Turn uint64
 }
 
 // Objects are those whose tuples change, each once.

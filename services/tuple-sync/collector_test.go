@@ -1,0 +1,244 @@
+package tuplesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// gated is an OpenFGA that makes each call when it is let.
+type gated struct {
+	asked chan tuple.Write
+	let   chan struct{}
+	// answer is what becomes of a call.
+	answer func(ctx context.Context, w tuple.Write) (map[tuple.Tuple]error, error)
+}
+
+func (g *gated) Write(ctx context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
+	g.asked <- w
+	<-g.let
+	return g.answer(ctx, w)
+}
+
+// crowd is a collector with those who write by it, and what became of each by its name.
+type crowd struct {
+	*collector
+
+	t       *testing.T
+	openFGA *gated
+	wait    sync.WaitGroup
+	mu      sync.Mutex
+	came    map[string]string
+}
+
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	g := &gated{asked: make(chan tuple.Write), let: make(chan struct{})}
+	g.answer = func(context.Context, tuple.Write) (map[tuple.Tuple]error, error) { return nil, nil }
+	return &crowd{collector: &collector{writer: g}, t: t, openFGA: g, came: map[string]string{}}
+}
+
+func named(name string) tuple.Tuple { return tuple.Tuple{ID: tuple.ID{Object: name}} }
+
+// write has somebody write.
+func (c *crowd) write(ctx context.Context, name string, w tuple.Write) {
+	c.t.Helper()
+	c.wait.Go(func() {
+		refused, err := c.Write(ctx, w)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.came[name] = fmt.Sprint(len(refused), " ", err)
+	})
+}
+
+// await returns once so many wait.
+func (c *crowd) await(n int) {
+	for waiting := 0; waiting < n; runtime.Gosched() {
+		c.collector.mu.Lock()
+		waiting = len(c.waiting)
+		c.collector.mu.Unlock()
+	}
+}
+
+// gather has many write while a call is under way, and returns when all of them wait.
+func (c *crowd) gather(writes map[string]tuple.Write) {
+	c.t.Helper()
+	c.write(c.t.Context(), "first", tuple.Write{StoreID: "S", Add: []tuple.Tuple{named("first")}})
+	<-c.openFGA.asked
+	for _, name := range slices.Sorted(maps.Keys(writes)) {
+		c.write(c.t.Context(), name, writes[name])
+	}
+	c.await(len(writes))
+	c.openFGA.let <- struct{}{}
+}
+
+// calls lets all calls be made, and returns how many tuples each added and took away.
+func (c *crowd) calls(n int) (all []string) {
+	c.t.Helper()
+	for range n {
+		w := <-c.openFGA.asked
+		all = append(all, fmt.Sprintf("+%d-%d", len(w.Add), len(w.Remove)))
+		c.openFGA.let <- struct{}{}
+	}
+	c.wait.Wait()
+	return all
+}
+
+func adds(tuples ...string) tuple.Write {
+	w := tuple.Write{StoreID: "S"}
+	for _, t := range tuples {
+		w.Add = append(w.Add, named(t))
+	}
+	return w
+}
+
+func TestWhoComesDuringACallGoesWithTheNext(t *testing.T) {
+	c, writes := newCrowd(t), map[string]tuple.Write{}
+	for i := range 120 {
+		writes[fmt.Sprint("more", i)] = adds(fmt.Sprint(i))
+	}
+	writes["gone"] = tuple.Write{StoreID: "S", Remove: []tuple.Tuple{named("g")}, Sure: true}
+	writes["gone, too"] = tuple.Write{StoreID: "S", Remove: []tuple.Tuple{named("h")}, Sure: true}
+	writes["of another turn"] = tuple.Write{StoreID: "S", Remove: []tuple.Tuple{named("i")}, Sure: true, Turn: 2}
+	c.gather(writes)
+	got := c.calls(4)
+	slices.Sort(got[:2])
+	if want := []string{"+0-1", "+0-2", "+100-0", "+20-0"}; !slices.Equal(got, want) {
+		t.Errorf("the calls are %v, want %v", got, want)
+	}
+	for name, is := range c.came {
+		if is != "0 <nil>" {
+			t.Errorf("%s is told %s", name, is)
+		}
+	}
+	if len(c.came) != len(writes)+1 || c.busy || len(c.waiting) > 0 {
+		t.Errorf("%d of %d are told", len(c.came), len(writes)+1)
+	}
+}
+
+func TestWhatIsRefusedHoldsUpNobodyElse(t *testing.T) {
+	c := newCrowd(t)
+	announced := 0
+	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
+		if slices.Contains(w.Add, named("bad")) {
+			return map[tuple.Tuple]error{named("bad"): fga.ErrInvalidTuple}, nil
+		}
+		announced += len(w.Add)
+		return nil, nil
+	}
+	c.gather(map[string]tuple.Write{"a": adds("1", "2"), "b": adds("3", "bad"), "c": adds("4")})
+	if got := c.calls(2); !slices.Equal(got, []string{"+5-0", "+3-0"}) || announced != 4 {
+		t.Errorf("the calls are %v, %d tuples announced", got, announced)
+	}
+	if want := map[string]string{"first": "0 <nil>", "a": "0 <nil>", "b": "1 <nil>", "c": "0 <nil>"}; !maps.Equal(c.came, want) {
+		t.Errorf("told is %v, want %v", c.came, want)
+	}
+}
+
+func TestEachIsToldItsOwnError(t *testing.T) {
+	c := newCrowd(t)
+	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
+		if slices.Contains(w.Add, named("bad")) {
+			return nil, errors.New("bad")
+		}
+		return nil, nil
+	}
+	c.gather(map[string]tuple.Write{"a": adds("1"), "b": adds("bad")})
+	c.calls(3)
+	if want := map[string]string{"first": "0 <nil>", "a": "0 <nil>", "b": "0 bad"}; !maps.Equal(c.came, want) {
+		t.Errorf("told is %v, want %v", c.came, want)
+	}
+}
+
+func TestWhenOpenFGAGivesNoAnswerAllAreTold(t *testing.T) {
+	c := newCrowd(t)
+	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
+		if len(w.Add) > 1 {
+			return nil, fault.Unavailable(errors.New("away"))
+		}
+		return nil, nil
+	}
+	c.gather(map[string]tuple.Write{"a": adds("1"), "b": adds("2")})
+	if got := c.calls(1); !slices.Equal(got, []string{"+2-0"}) {
+		t.Errorf("the calls are %v", got)
+	}
+	if want := map[string]string{"first": "0 <nil>", "a": "0 away", "b": "0 away"}; !maps.Equal(c.came, want) {
+		t.Errorf("told is %v, want %v", c.came, want)
+	}
+}
+
+// Who leads may have no time left: the others have.
+func TestTheEndOfOneIsNotThatOfOthers(t *testing.T) {
+	c := newCrowd(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.openFGA.answer = func(ctx context.Context, _ tuple.Write) (map[tuple.Tuple]error, error) { return nil, ctx.Err() }
+	c.write(t.Context(), "first", adds("first"))
+	<-c.openFGA.asked
+	c.write(ctx, "leads", adds("1"))
+	c.await(1)
+	c.write(t.Context(), "goes along", adds("2"))
+	c.await(2)
+	c.openFGA.let <- struct{}{}
+	<-c.openFGA.asked
+	cancel()
+	c.openFGA.let <- struct{}{}
+	c.wait.Wait()
+	if c.came["leads"] != "0 context canceled" || c.came["goes along"] != fmt.Sprint("0 ", errUnanswered) {
+		t.Errorf("told is %v", c.came)
+	}
+	if c.busy {
+		t.Error("nobody can write any more")
+	}
+}
+
+func TestWhoFailsBadlyLeavesNobodyWaiting(t *testing.T) {
+	c := newCrowd(t)
+	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
+		if len(w.Add) > 1 {
+			panic("a fault of ours")
+		}
+		return nil, nil
+	}
+	c.write(t.Context(), "first", adds("first"))
+	<-c.openFGA.asked
+	c.wait.Go(func() {
+		defer func() { _ = recover() }()
+		_, _ = c.Write(t.Context(), adds("1"))
+	})
+	c.await(1)
+	c.write(t.Context(), "goes along", adds("2"))
+	c.await(2)
+	c.openFGA.let <- struct{}{}
+	c.calls(1)
+	if c.came["goes along"] != fmt.Sprint("0 ", errUnanswered) || c.busy {
+		t.Errorf("told is %v", c.came)
+	}
+}
+
+func TestWhoHasNoTimeLeftLeadsNobody(t *testing.T) {
+	c := newCrowd(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.write(t.Context(), "first", adds("first"))
+	<-c.openFGA.asked
+	c.write(ctx, "late", adds("1"))
+	c.await(1)
+	c.write(t.Context(), "in time", adds("2"))
+	c.await(2)
+	cancel()
+	c.openFGA.let <- struct{}{}
+	if got := c.calls(1); !slices.Equal(got, []string{"+1-0"}) {
+		t.Errorf("the calls are %v", got)
+	}
+	if want := map[string]string{"first": "0 <nil>", "late": "0 context canceled", "in time": "0 <nil>"}; !maps.Equal(c.came, want) {
+		t.Errorf("told is %v, want %v", c.came, want)
+	}
+}
