@@ -52,7 +52,7 @@ type bed struct {
 	hand *fga.Client
 }
 
-func newBed(t *testing.T) *bed {
+func newBed(t testing.TB) *bed {
 	t.Helper()
 	b := testbed.NewBed(t)
 	return &bed{b, b.OpenFGA.Client(t)}

@@ -44,7 +44,7 @@ type iamBed struct {
 	bindings int
 }
 
-func newIAMBed(t *testing.T) *iamBed {
+func newIAMBed(t testing.TB) *iamBed {
 	t.Helper()
 	b := &iamBed{bed: newBed(t)}
 	b.register("organization", orgType, "organizations")
@@ -73,6 +73,16 @@ func (b *iamBed) register(name, typ, plural string, parents ...string) {
 // remodel does what store-sync does when ProtectedResources change.
 func (b *iamBed) remodel() {
 	b.T.Helper()
+	modelID, err := b.hand.WriteModel(b.T.Context(), b.id, b.modelOf())
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	b.rule(kinds.Stores(), "iam", corev1alpha1.ModelSynced, map[string]any{"storeId": b.id, "authorizationModelId": modelID})
+}
+
+// modelOf is the model that follows from ProtectedResources.
+func (b *iamBed) modelOf() *openfgav1.AuthorizationModel {
+	b.T.Helper()
 	var all []*iamv1alpha1.ProtectedResource
 	for _, u := range b.List(kinds.ProtectedResources()).Items {
 		all = append(all, decode[iamv1alpha1.ProtectedResource](b.bed, u))
@@ -86,11 +96,7 @@ func (b *iamBed) remodel() {
 		t.Metadata.Module = ""
 		m.TypeDefinitions = append(m.TypeDefinitions, t)
 	}
-	modelID, err := b.hand.WriteModel(b.T.Context(), b.id, m)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	b.rule(kinds.Stores(), "iam", corev1alpha1.ModelSynced, map[string]any{"storeId": b.id, "authorizationModelId": modelID})
+	return m
 }
 
 // apply makes an object, with a namespace if its kind has any, and returns its metadata.

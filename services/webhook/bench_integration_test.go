@@ -4,14 +4,12 @@ package webhook_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,11 +17,9 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/webhook"
 )
 
@@ -94,76 +90,32 @@ func (b *bed) beat() {
 // publish puts bindings on the bus with all that they name, as if they were there.
 func (b *bed) publish() {
 	b.T.Helper()
-	counts := map[event.GroupResource]int{kinds.Stores().GroupResource: 0}
-	for _, kind := range kinds.IAM() {
-		counts[kind.GroupResource] = 0
-	}
-	version := 0
-	put := func(kind kinds.Kind, object metav1.Object) {
-		version++
-		counts[kind.GroupResource]++
-		data, err := json.Marshal(object)
-		if err != nil {
-			b.T.Fatal(err)
+	b.Fill(append(kinds.IAM(), kinds.Stores()), func(put func(kinds.Kind, metav1.Object)) {
+		meta := func(namespace, name string) metav1.ObjectMeta {
+			return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("0a1b2c3d-0000-0000-0000-" + name), Generation: 1}
 		}
-		c := event.Change{
-			Key:     event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: object.GetNamespace(), Name: object.GetName()},
-			Version: kind.Version, Kind: kind.Kind, UID: string(object.GetUID()), ResourceVersion: fmt.Sprint(version), Generation: 1,
-			Object: data, Epoch: "e", ObservedAt: time.Now(),
+		protected := &iamv1alpha1.ProtectedResource{ObjectMeta: meta("", "project")}
+		protected.Spec.ServiceRef.Name, protected.Spec.Kind, protected.Spec.Plural, protected.Spec.Permissions = projects, "Project", "projects", []string{"get", "list"}
+		put(kinds.ProtectedResources(), protected)
+		role := &iamv1alpha1.Role{ObjectMeta: meta(namespace, "reader")}
+		role.Spec.IncludedPermissions = []string{projects + "/projects.get"}
+		put(kinds.IAMRoles(), role)
+		for i := range most {
+			put(kinds.Projects(), &resourcemanagerv1alpha1.Project{ObjectMeta: meta("", fmt.Sprint("project-", i))})
 		}
-		wire, err := c.Marshal()
-		if err == nil {
-			_, err = b.JS.PublishAsync(topology.ChangeSubject(c.Key), wire)
+		for i := range bindings/perUser + 1 {
+			put(kinds.Users(), &iamv1alpha1.User{ObjectMeta: meta("", fmt.Sprint("user-", i))})
 		}
-		if err != nil {
-			b.T.Fatal(err)
+		for i := range bindings {
+			user, project := meta("", fmt.Sprint("user-", max(0, (i-most)/perUser+1))), meta("", fmt.Sprint("project-", i%most))
+			binding := &iamv1alpha1.PolicyBinding{ObjectMeta: meta(namespace, fmt.Sprint("binding-", i))}
+			if i < most {
+				user = meta("", "user-0")
+			}
+			binding.Spec.RoleRef.Name = "reader"
+			binding.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "User", Name: user.Name, UID: string(user.UID)}}
+			binding.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: projects, Kind: "Project", Name: project.Name, UID: string(project.UID)}
+			put(kinds.PolicyBindings(), binding)
 		}
-		if version%1000 == 0 {
-			<-b.JS.PublishAsyncComplete()
-		}
-	}
-	meta := func(namespace, name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("0a1b2c3d-0000-0000-0000-" + name), Generation: 1}
-	}
-	protected := &iamv1alpha1.ProtectedResource{ObjectMeta: meta("", "project")}
-	protected.Spec.ServiceRef.Name, protected.Spec.Kind, protected.Spec.Plural, protected.Spec.Permissions = projects, "Project", "projects", []string{"get", "list"}
-	put(kinds.ProtectedResources(), protected)
-	role := &iamv1alpha1.Role{ObjectMeta: meta(namespace, "reader")}
-	role.Spec.IncludedPermissions = []string{projects + "/projects.get"}
-	put(kinds.IAMRoles(), role)
-	for i := range most {
-		put(kinds.Projects(), &resourcemanagerv1alpha1.Project{ObjectMeta: meta("", fmt.Sprint("project-", i))})
-	}
-	for i := range bindings/perUser + 1 {
-		put(kinds.Users(), &iamv1alpha1.User{ObjectMeta: meta("", fmt.Sprint("user-", i))})
-	}
-	for i := range bindings {
-		user, project := meta("", fmt.Sprint("user-", max(0, (i-most)/perUser+1))), meta("", fmt.Sprint("project-", i%most))
-		binding := &iamv1alpha1.PolicyBinding{ObjectMeta: meta(namespace, fmt.Sprint("binding-", i))}
-		if i < most {
-			user = meta("", "user-0")
-		}
-		binding.Spec.RoleRef.Name = "reader"
-		binding.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "User", Name: user.Name, UID: string(user.UID)}}
-		binding.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: projects, Kind: "Project", Name: project.Name, UID: string(project.UID)}
-		put(kinds.PolicyBindings(), binding)
-	}
-	<-b.JS.PublishAsyncComplete()
-	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	info := stream.CachedInfo()
-	for kind, n := range counts {
-		data, err := proto.Marshal(&eventv1.SnapshotMarker{
-			Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(n),
-			Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
-		})
-		if err == nil {
-			_, err = b.JS.Publish(b.T.Context(), topology.SyncSubject("local", kind), data)
-		}
-		if err != nil {
-			b.T.Fatal(err)
-		}
-	}
+	})
 }
