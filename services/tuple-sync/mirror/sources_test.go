@@ -1,0 +1,128 @@
+package mirror
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// forge has the bus say of an object what the API server does not: the newest of many states.
+func (b *bed) forge(kind kinds.Kind, name string, edit func(c *event.Change, object, spec map[string]any)) {
+	b.t.Helper()
+	c, object := b.api[b.keyOf(kind, name)], map[string]any{}
+	if err := c.Decode(&object); err != nil {
+		b.t.Fatal(err)
+	}
+	spec, _ := object["spec"].(map[string]any)
+	edit(&c, object, spec)
+	var err error
+	if c.Object, err = json.Marshal(object); err != nil {
+		b.t.Fatal(err)
+	}
+	c.ResourceVersion = strconv.Itoa(b.version + 1000)
+	b.take(c)
+}
+
+// Whoever has the watcher's rights on the bus, and says one thing that is not so, gives nobody anything.
+func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
+	eve := func(c *event.Change, object, _ map[string]any) {
+		c.UID = "eve"
+		meta, _ := object["metadata"].(map[string]any)
+		meta["uid"] = "eve"
+	}
+	bobs := ""
+	for name, lie := range map[string]struct {
+		kind kinds.Kind
+		name string
+		edit func(c *event.Change, object, spec map[string]any)
+	}{
+		"a subject": {kinds.PolicyBindings(), "bob", func(_ *event.Change, _, spec map[string]any) {
+			subjects, _ := spec["subjects"].([]any)
+			spec["subjects"] = append(subjects, map[string]any{"kind": "Group", "name": "oidc:everybody"})
+		}},
+		"a permission": {kinds.IAMRoles(), "viewer", func(_ *event.Change, _, spec map[string]any) {
+			spec["includedPermissions"] = []any{getDoc, "a.example/docs.update"}
+		}},
+		"a permission of what is inherited": {kinds.IAMRoles(), "base", func(_ *event.Change, _, spec map[string]any) {
+			spec["includedPermissions"] = []any{getDoc}
+		}},
+		"a role":               {kinds.IAMRoles(), "gone", func(c *event.Change, _, _ map[string]any) { c.Deleted = false }},
+		"a user of that name":  {kinds.Users(), "carol", eve},
+		"a group of that name": {kinds.Groups(), "others", eve},
+		"that somebody may act": {kinds.Users(), "idle", func(_ *event.Change, object, _ map[string]any) {
+			object["status"] = map[string]any{"state": "Active"}
+		}},
+		"a member": {kinds.GroupMemberships(), "idle-staff", func(_ *event.Change, object, spec map[string]any) {
+			spec["userRef"] = map[string]any{"name": "bob"}
+			object["status"] = map[string]any{"user": map[string]any{"name": "bob", "uid": bobs}}
+		}},
+		"an organization": {kinds.Projects(), "web", func(_ *event.Change, _, spec map[string]any) {
+			spec["ownerRef"] = map[string]any{"kind": "Organization", "name": "evil"}
+		}},
+		"a target of that name": {kinds.Projects(), "web", eve},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.liedAbout()
+			bobs = b.api[b.keyOf(kinds.Users(), "bob")].UID
+			before, calls := b.openFGA.holds(), len(b.openFGA.writes)
+			forged := lie.edit
+			if c := b.api[b.keyOf(lie.kind, lie.name)]; c.UID == "" {
+				c = b.gone[b.keyOf(lie.kind, lie.name)]
+				c.Deleted, c.ResourceVersion = false, strconv.Itoa(b.version+1000)
+				b.take(c)
+			} else {
+				b.forge(lie.kind, lie.name, forged)
+			}
+			b.work()
+			b.follow()
+			for _, w := range b.openFGA.writes[calls:] { // Also what is taken back at once was given.
+				for _, tuple := range w.Add {
+					if !slices.Contains(before, tuple.String()) {
+						t.Errorf("%s was written", tuple)
+					}
+				}
+			}
+		})
+	}
+}
+
+// liedAbout declares what is worth a lie: nothing of it gives more than what peopled gives.
+func (b *bed) liedAbout() {
+	b.t.Helper()
+	b.peopled()
+	b.put(kinds.Users(), "idle", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}})
+	b.put(kinds.Users(), "carol", &iamv1alpha1.User{})
+	b.put(kinds.Groups(), "others", &iamv1alpha1.Group{})
+	b.put(kinds.IAMRoles(), "base", &iamv1alpha1.Role{})
+	b.put(kinds.IAMRoles(), "above", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "base"}}}})
+	b.put(kinds.IAMRoles(), "gone", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getDoc}}})
+	for _, name := range []string{"acme", "evil"} {
+		b.put(kinds.Organizations(), name, &resourcemanagerv1alpha1.Organization{})
+	}
+	web := &resourcemanagerv1alpha1.Project{}
+	web.Spec.OwnerRef.Name = "acme"
+	b.put(kinds.Projects(), "web", web)
+	b.join("idle-staff", "idle", "staff")
+	b.bind("of-the-role-that-goes", "gone", b.subject(kinds.Users(), "bob"))
+	for i, subject := range []iamv1alpha1.Subject{
+		{Kind: "User", Name: "carol", UID: "eve"}, {Kind: "Group", Name: "others", Namespace: ns, UID: "eve"},
+	} {
+		b.bind(fmt.Sprint("of-eve-", i), "viewer", subject)
+	}
+	on := &iamv1alpha1.PolicyBinding{Spec: iamv1alpha1.PolicyBindingSpec{
+		RoleRef: iamv1alpha1.RoleReference{Name: "viewer"}, Subjects: []iamv1alpha1.Subject{b.subject(kinds.Users(), "bob")},
+	}}
+	on.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "resourcemanager.miloapis.com", Kind: "Project", Name: "web", UID: "eve"}
+	b.put(kinds.PolicyBindings(), "on-another", on)
+	b.work()
+	b.drop(kinds.IAMRoles(), "gone")
+	b.work()
+}
