@@ -4,6 +4,7 @@ package tuplesync_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,6 +71,34 @@ func TestAStoreThatIsToGoHoldsNothingThatWasTakenAway(t *testing.T) {
 	b.remove(kinds.PolicyBindings(), "bob")
 	b.mayBoth(false, "bob")
 	b.mayBoth(true, "alice")
+	b.strip(kinds.Stores(), "iam")
+}
+
+// With the last kind goes whatever OpenFGA would answer by, and then the Store.
+func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
+	b := newPeopled(t)
+	finalizers := func(want ...string) {
+		t.Helper()
+		testbed.Eventually(t, soon, func() error {
+			o, _, err := b.get(kinds.Stores(), "iam")
+			if err == nil && !slices.Equal(o.Finalizers, want) {
+				err = fmt.Errorf("the finalizers are %v, want %v", o.Finalizers, want)
+			}
+			return err
+		})
+	}
+	finalizers(corev1alpha1.TuplesFinalizer)
+	held := []byte(`{"metadata":{"finalizers":["` + corev1alpha1.TuplesFinalizer + `","` + corev1alpha1.StoreFinalizer + `"]}}`) // As store-sync does.
+	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.Delete(kinds.Stores(), "iam")
+	b.remove(kinds.ProtectedResources(), "organization")
+	b.remove(kinds.ProtectedResources(), "project")
+	finalizers(corev1alpha1.StoreFinalizer)
+	if left := b.holds(b.id); len(left) > 0 {
+		t.Errorf("the Store may go, and there is left %v", left)
+	}
 	b.strip(kinds.Stores(), "iam")
 }
 
