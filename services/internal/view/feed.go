@@ -107,6 +107,7 @@ func (v *View) begin() {
 	defer v.mu.Unlock()
 	v.position, v.changed, v.loading = 0, 0, true
 	clear(v.epochs)
+	v.loads.Add(1)
 	for _, t := range v.tables {
 		t.begin()
 	}

@@ -90,6 +90,7 @@ func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 		"a binding of what implies more":    {"mallory", binding, 1, "RoleBinding new: admission webhook \"rolebindings.role.k8s.com\" denied the request: Role writer implies Role reader, which mallory may not bind"},
 		"a binding by an administrator":     {"", binding, 0, "You may do this."},
 		"one subject more":                  {"mallory", []string{"binding", "alice-writes", "--role", "writer", "--subject", "mallory"}, 1, "implies Role reader"},
+		"what nobody gains by":              {"mallory", []string{"binding", "alice-writes", "--role", "writer", "--subject", "alice"}, 0, "You may do this."},
 		"a deletion without the right":      {"mallory", []string{"binding", "alice-writes", "--remove"}, 1, "cannot delete resource"},
 		"a rule that gives what is implied": {"mallory", []string{"rules", "-f", rules}, 1, "gives Role reader with Role writer to whoever has Role free"},
 		"a rule of an administrator":        {"", []string{"rules", "-f", rules}, 0, "You may do this."},
