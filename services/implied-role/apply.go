@@ -132,7 +132,11 @@ func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, act
 // one makes one change and takes its result into the view. What would go on granting after its
 // deletion grants nothing before.
 func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, action infer.Action) error {
-	seen, there := a.state.Bindings.Get(a.state.BindingKey(n.name, action.Name))
+	last, there := a.state.Bindings.Last(a.state.BindingKey(n.name, action.Name))
+	var seen view.Object[infer.Binding]
+	if there {
+		seen = last
+	}
 	if there != (action.Observed != nil) || there && !same(seen.Value, action.Observed) {
 		return reconcile.ErrStale
 	}
@@ -147,6 +151,9 @@ func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, act
 	seen.Key = a.state.BindingKey(n.name, action.Name)
 	now, err := a.call(ctx, seen.Change, action)
 	if errors.Is(err, kube.ErrConflict) {
+		if last.Key = seen.Key; !there { // What the bus told of its end may be no longer true.
+			seen = last
+		}
 		return a.refresh(ctx, kinds.RoleBindings(), seen.Change)
 	}
 	if err != nil {

@@ -61,3 +61,20 @@ func TestNobodyIsBoundOnTheWordOfTheBusAlone(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatTheBusSaysIsGoneIsStillTaken(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	b.do("a>b B1=a{u}")
+	b.becomes("B1:b{u}")
+	b.Settled()
+	b.Forge(testbed.Forgery{Kind: kinds.RoleBindings(), Namespace: b.namespace, Name: name("B1", "b"), Edit: func(c *event.Change, _ map[string]any) {
+		c.Deleted = true
+	}}, 1_000_000)
+	b.do("B3=a{w}") // What was forged has been acted on when this has followed.
+	b.becomes("B1:b{u} B3:b{w}")
+	b.Settled()
+	b.do("-a>b")
+	b.becomes("")
+}

@@ -39,9 +39,6 @@ type process struct {
 	waiting map[Key]bool
 	// later is why a pass asked for its key again.
 	later error
-	turn  uint64
-	// next takes over when a test says so.
-	next *process
 }
 
 // written is a state of an object.
@@ -81,8 +78,6 @@ func (n noting) Watch(objects ...event.Key) (again bool) {
 	}
 	return again
 }
-
-func (n noting) Turn() uint64 { return n.process.turn }
 
 func (n noting) Later(why error) { n.process.later = why }
 

@@ -60,8 +60,8 @@ func TestWhatNobodyDeclaresIsToldWithWhatBecomesOfIt(t *testing.T) {
 	}
 	want("in step", tuplev1.Fate_FATE_UNMANAGED, foreign...)
 
-	b.OpenFGA.FailBefore(func(_ context.Context, op string) error {
-		if op == "Write" {
+	b.Kube.FailBefore(func(_ context.Context, op string) error {
+		if strings.HasPrefix(op, "PATCH ") {
 			return errCut
 		}
 		return nil
@@ -69,7 +69,13 @@ func TestWhatNobodyDeclaresIsToldWithWhatBecomesOfIt(t *testing.T) {
 	b.store("demo", first)
 	want("taken out of the spec", tuplev1.Fate_FATE_TO_BE_REMOVED, second+" Store/demo")
 
-	b.store("demo", first, "document:new#viewer@user:1") // That is recorded first.
+	b.OpenFGA.FailBefore(func(_ context.Context, op string) error {
+		if op == "Write" {
+			return errCut
+		}
+		return nil
+	})
+	b.Kube.FailBefore(nil)
 	want("on its way out", tuplev1.Fate_FATE_CONTESTED, second+" Store/demo")
 
 	b.mend()

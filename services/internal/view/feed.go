@@ -107,6 +107,7 @@ func (v *View) begin() {
 	defer v.mu.Unlock()
 	v.position, v.changed, v.loading = 0, 0, true
 	clear(v.epochs)
+	v.loads.Add(1)
 	for _, t := range v.tables {
 		t.begin()
 	}
@@ -241,8 +242,7 @@ func each(ctx context.Context, consumer jetstream.Consumer, f func(jetstream.Msg
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	defer context.AfterFunc(ctx, messages.Stop)() // A reset in progress does not look at ctx.
-	defer messages.Stop()
+	defer messages.Stop() // Not while it is reset, as when ctx ends: what it becomes would go on without end.
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {

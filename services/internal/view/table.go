@@ -49,8 +49,8 @@ type table interface {
 	// size is how many live objects there are in a cluster.
 	size(cluster string) int64
 	lives(k event.Key) bool
-	// deny drops a state, and reports whether that was held.
-	deny(lie event.Change) bool
+	// believe drops what contradicts what is there, unless another state is held by now.
+	believe(held, is event.Change) bool
 	// begin starts a reload into an empty table, unseen by readers until finish.
 	begin()
 	finish()
@@ -234,7 +234,16 @@ func (c *content[T]) replace(was, o *Object[T]) {
 	c.live.put(o.Key, o)
 }
 
-func (t *Table[T]) deny(lie event.Change) bool {
+func (t *Table[T]) believe(held, is event.Change) bool {
+	believed := is.NewerThan(held) || t.deny(held, is)
+	if believed {
+		t.outlive(is)
+	}
+	return believed
+}
+
+// deny drops a state in favour of what is, and reports whether that was held.
+func (t *Table[T]) deny(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
 		return o != nil && o.UID == lie.UID && o.Epoch == lie.Epoch && o.ResourceVersion == lie.ResourceVersion && o.Deleted == lie.Deleted
@@ -244,6 +253,9 @@ func (t *Table[T]) deny(lie event.Change) bool {
 	case held(live):
 		c.live.remove(lie.Key)
 		c.denied[lie.Key] = live
+		if own := c.gone.get(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
+			c.gone.remove(is.Key, is.UID) // The lie displaced it.
+		}
 	case live == nil && held(gone):
 		c.gone.remove(lie.Key, lie.UID)
 		c.denied[lie.Key] = gone
@@ -251,6 +263,20 @@ func (t *Table[T]) deny(lie event.Change) bool {
 		return false
 	}
 	return true
+}
+
+// outlive drops deletions of others of its name that an object is there in spite of. That of the object itself, if that is
+// newer, is believed: others may have come and gone since.
+func (t *Table[T]) outlive(is event.Change) {
+	gone := t.writing.gone
+	if own := gone.get(is.Key, is.UID); own != nil && !is.NewerThan(own.Change) {
+		return
+	}
+	for _, o := range gone.of(is.Key) {
+		if o.UID != is.UID && o.Epoch == is.Epoch && !is.NewerThan(o.Change) {
+			gone.remove(is.Key, o.UID)
+		}
+	}
 }
 
 func (t *Table[T]) begin() {
@@ -290,7 +316,10 @@ func (t *Table[T]) finish() {
 	t.shown = loaded
 }
 
-func (t *Table[T]) expire(now time.Time) { t.shown.gone.expire(now) }
+func (t *Table[T]) expire(now time.Time) {
+	t.shown.gone.expire(now)
+	maps.DeleteFunc(t.shown.denied, func(_ event.Key, o *Object[T]) bool { return expired(o.Change, now) })
+}
 
 func (t *Table[T]) appendKeys(keys []event.Key) []event.Key {
 	keys = slices.AppendSeq(keys, maps.Keys(t.shown.live.objects))

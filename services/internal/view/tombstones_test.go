@@ -106,7 +106,12 @@ func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
 		{"a@2", "a@2", "a@2", "a@3", "a@3:"},
 		{"a@1 b@900", "b@900", "a@2", "", "a@2:"},
 		{"a@1 -a@900", "-a@900", "a@2", "a@3", "a@3:"},
+		{"a@1 -b@900", "a@1", "a@2", "a@3", "a@3:"},
+		{"a@1 b@900", "b@900", "a@1", "", "a@1:"},
+		{"a@1 b@900 -b@901", "-b@901", "a@2", "a@3", "a@3:"},
+		{"-b@900", "", "a@2", "", "a@2:"},
 		// Others have told better since.
+		{"a@1 -a@3 b@4 -b@5", "a@1", "a@2", "", "none: a@3 b@5"},
 		{"a@1 a@900 a@901", "a@900", "a@2", "", "a@901:"},
 		{"a@1 a@900 -a@901", "a@900", "a@2", "", "none: a@901"},
 		// It was no lie: the cluster went back in time.
@@ -117,7 +122,11 @@ func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
 			t.Parallel()
 			v, table := newThings()
 			applied(t, v, strings.Fields(c.states)...)
-			if err := v.Correct(t.Context(), parse(t, c.lie), parse(t, c.is)); err != nil {
+			var lie event.Change
+			if c.lie != "" {
+				lie = parse(t, c.lie)
+			}
+			if err := v.Correct(t.Context(), lie, parse(t, c.is)); err != nil {
 				t.Fatal(err)
 			}
 			applied(t, v, strings.Fields(c.later)...)

@@ -50,8 +50,9 @@ type View struct {
 
 	// applying is held while a change is taken in and told of.
 	applying sync.Mutex
-	// decoding is shared by those who bring the same state at the same time: feed and consumer, as a rule.
+	// decoding is shared by those who bring the same state at the same time, of the same load: feed and consumer, as a rule.
 	decoding singleflight.Group
+	loads    atomic.Uint64
 
 	mu     sync.RWMutex
 	tables map[event.GroupResource]table
@@ -223,7 +224,8 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	if !newer || v.cfg.Cluster != "" && v.cfg.Cluster != c.Key.Cluster {
 		return nil
 	}
-	state := strings.Join([]string{c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
+	load := strconv.FormatUint(v.loads.Load(), 10)
+	state := strings.Join([]string{load, c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
 	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.accept(ctx, t, c) })
 	return err
 }
@@ -244,14 +246,14 @@ func (v *View) accept(ctx context.Context, t table, c event.Change) error {
 // that calls itself, unless the view holds another by now.
 func (v *View) Correct(ctx context.Context, held, is event.Change) error {
 	is = v.Dated(is)
-	if is.Deleted || is.NewerThan(held) {
+	if is.Deleted {
 		return v.Apply(ctx, is)
 	}
-	t, _, ok := v.newer(held)
+	t, _, ok := v.newer(is)
 	if !ok {
-		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", held.Key))
+		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", is.Key))
 	}
-	return v.commit(t, is, func() bool { return t.deny(held) })
+	return v.commit(t, is, func() bool { return t.believe(held, is) })
 }
 
 // commit decodes a change, and takes it in if prepared.

@@ -75,7 +75,7 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 			return err
 		}
 	}
-	for _, do := range []step{a.confirm, a.intend, a.confirmTaken} {
+	for _, do := range []step{a.confirm, a.intend} {
 		if err := a.each(ctx, p, s, decided, do); err != nil {
 			return err
 		}
@@ -148,6 +148,48 @@ func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action p
 	return err
 }
 
+// confirm asks the API server whether the Store is really gone before a record is
+// given up without a call to OpenFGA: the bus may not have told of the Store yet.
+func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.Action) error {
+	if action.Commit == nil || !action.Evaluation.AbandonsRecord() || o.Store.Cluster != o.Key.Cluster {
+		return nil
+	}
+	held, _ := a.state.Stores.Last(o.Store)
+	store, err := a.cluster.Get(ctx, kinds.Stores(), "", o.Store.Name)
+	if errors.Is(err, kube.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.view.Correct(ctx, held.Change, store); err != nil {
+		return fmt.Errorf("taking in %s: %w", o.Store, err)
+	}
+	return reconcile.ErrStale
+}
+
+// confirmGone asks the API server whether an object is really gone before its tuples are removed.
+func (a *applier) confirmGone(ctx context.Context, _ *pass, o *object, _ plan.Action) error {
+	if !o.Deleted || o.former {
+		return nil
+	}
+	held := o.change
+	if namesake, ok := a.state.lookUp(o.Key); ok {
+		held = namesake.change
+	}
+	now, err := a.cluster.Get(ctx, o.kind, o.Key.Namespace, o.Key.Name)
+	if errors.Is(err, kube.ErrNotFound) || err == nil && now.UID != o.UID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.view.Correct(ctx, held, now); err != nil {
+		return fmt.Errorf("taking in %s: %w", o.Key, err)
+	}
+	return reconcile.ErrStale
+}
+
 func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	return a.writeStatus(ctx, p, o, action.Intent)
 }
@@ -173,25 +215,14 @@ func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, actio
 	return nil
 }
 
-// write changes the store, and makes sure of it: before anything is added, or before anybody is told that all is there.
+// write changes the store. What the server refuses although the model allows it is remembered
+// with the model, and everything is planned again without it.
 func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) error {
-	if in.StoreID != "" && len(decided.Write) > 0 {
+	if in.StoreID != "" && (len(decided.Write) > 0 || decided.Promises()) {
 		if err := a.exists(ctx, in.StoreID); err != nil {
 			return err
 		}
 	}
-	if err := a.change(ctx, in, decided); err != nil {
-		return err
-	}
-	if in.StoreID != "" && len(decided.Write) == 0 && decided.Promises() {
-		return a.exists(ctx, in.StoreID)
-	}
-	return nil
-}
-
-// change adds and removes tuples. What the server refuses although the model allows it is remembered
-// with the model, and everything is planned again without it.
-func (a *applier) change(ctx context.Context, in plan.Input, decided plan.Plan) error {
 	if len(decided.Write)+len(decided.Remove) == 0 {
 		return nil
 	}

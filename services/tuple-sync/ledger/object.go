@@ -88,9 +88,7 @@ func (o *object) bear(p *packs, r recorded) {
 // deletedObject is one that was deleted past us, with the condition that we wrote last.
 func deletedObject(last event.Change, r plan.Record, c plan.Condition) object {
 	kind, _ := kinds.Of(last.Key.GroupResource)
-	return object{kind: kind, change: last, Owner: plan.Owner{
-		Key: last.Key, UID: last.UID, Generation: last.Generation, Deleted: true, Record: r, Condition: c,
-	}}
+	return object{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r, Condition: c}}
 }
 
 // formerObject is what a living object was before its cluster went back in time. It is an owner of

@@ -88,6 +88,9 @@ func (p *packs) keep(list lru.Key, tuples []tuple.Tuple) {
 func size(list lru.Key, tuples []tuple.Tuple) int {
 	packed, _ := list.(string)
 	n := len(packed)
+	if _, ofView := list.(*corev1alpha1.Tuple); ofView { // Its texts are those of the tuples.
+		n += len(tuples) * int(unsafe.Sizeof(corev1alpha1.Tuple{}))
+	}
 	for _, t := range tuples {
 		n += int(unsafe.Sizeof(t)) + len(t.Object) + len(t.Relation) + len(t.User) + len(t.Condition) + len(t.Context)
 	}

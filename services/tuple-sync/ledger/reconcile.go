@@ -104,8 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	storeID := p.key.StoreID
 	s := &snapshot{input: plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.strays(storeID)}, objects: map[string]*object{}, begun: r.now()}
-	declared, thorough := false, p.resync
-	first, ofTurn := r.records.firstPass(storeID, p.reporter.Turn())
+	declared, thorough, first := false, p.resync, r.records.firstPass(storeID)
 	objects := r.objects(p)
 	modelID := modelOf(storeID, objects)
 	for _, o := range objects {
@@ -117,7 +116,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		}
 		_, o.Unwritable = p.unwritable[o.UID]
 		declared = declared || len(o.Declared) > 0
-		thorough = r.records.doubt(storeID, &o, first, ofTurn, s.begun) || thorough
+		thorough = r.records.doubt(storeID, &o, first, s.begun) || thorough
 		s.wait = max(s.wait, o.Contested)
 		owner := o.Owner
 		if !o.IsStore && o.modelID > modelID {

@@ -24,7 +24,7 @@ type records struct {
 	mu sync.Mutex
 	// kept by OpenFGA store and UID of the object.
 	kept map[string]map[string]kept
-	// passed are the stores that this process has looked at lately, each with the turn.
+	// passed are the stores that this process has looked at lately.
 	passed *cache.LRUExpireCache
 	// contests by store and UID of the object.
 	contests map[string]map[string]contest
@@ -46,8 +46,6 @@ const (
 type kept struct {
 	change event.Change
 	tuples []tuple.Tuple
-	// taken means that some of them may be removed by now.
-	taken bool
 }
 
 // contest is about a record that another replica was about to carry out: it may still do so until
@@ -66,12 +64,11 @@ func newRecords() *records {
 	}
 }
 
-// firstPass reports whether nobody has asked this of a store before, and whether nobody has in this turn. Passes of one store
-// follow each other.
-func (r *records) firstPass(storeID string, turn uint64) (ever, ofTurn bool) {
-	last, again := r.passed.Get(storeID)
-	r.passed.Add(storeID, turn, memoryTTL)
-	return !again, last != turn
+// firstPass reports whether nobody has asked this of a store before. Passes of one store follow each other.
+func (r *records) firstPass(storeID string) bool {
+	_, again := r.passed.Get(storeID)
+	r.passed.Add(storeID, nil, memoryTTL)
+	return !again
 }
 
 // trusts reports whether the record of o is known to be true.
@@ -82,7 +79,7 @@ func (r *records) trusts(o object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k, ok := r.kept[o.Record.StoreID][o.UID]
-	return ok && !k.taken && !o.Deleted && slices.Equal(k.tuples, o.Record.Tuples)
+	return ok && !o.Deleted && slices.Equal(k.tuples, o.Record.Tuples)
 }
 
 // contest opens one, unless it is about the same record as the last.
@@ -99,12 +96,11 @@ func (r *records) contest(storeID string, o object, until time.Duration) {
 
 // doubt reports whether the store must be read before the record of an object is believed. Of the
 // first look at a store only what may still be carried out by another is doubted, be the object there
-// or gone; of the first in a turn also what another may have begun to take away.
-func (r *records) doubt(storeID string, o *object, first, ofTurn bool, now time.Duration) (thorough bool) {
-	behind := ofTurn && o.Behind()
-	if o.Record.StoreID == storeID && (behind || !r.trusts(*o)) {
-		thorough = o.Deleted || !first || behind
-		if behind || o.Condition.Reason == plan.Syncing {
+// or gone.
+func (r *records) doubt(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
+	if o.Record.StoreID == storeID && !r.trusts(*o) {
+		thorough = o.Deleted || !first
+		if o.Condition.Reason == plan.Syncing {
 			r.contest(storeID, *o, now+topology.Settling)
 		}
 		if first && !o.Deleted {
@@ -160,17 +156,7 @@ func (r *records) keep(storeID string, o object) {
 	if r.kept[storeID] == nil {
 		r.kept[storeID] = map[string]kept{}
 	}
-	r.kept[storeID][o.UID] = kept{change: o.change, tuples: o.Record.Tuples}
-}
-
-// distrust makes the store be read before the record of o is believed again.
-func (r *records) distrust(storeID string, o *object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if k, ok := r.kept[storeID][o.UID]; ok {
-		k.taken = true
-		r.kept[storeID][o.UID] = k
-	}
+	r.kept[storeID][o.UID] = kept{o.change, o.Record.Tuples}
 }
 
 // clean ends the matter of an object that was deleted past us, unless it turns out that its last

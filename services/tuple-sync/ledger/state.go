@@ -126,18 +126,6 @@ func (s *State) lookUp(key event.Key) (object, bool) {
 	return object{}, false
 }
 
-// read makes an object of what the API server answered; false of what cannot be decoded.
-func (s *State) read(now event.Change) (object, bool) {
-	if now.Key.GroupResource == kinds.Stores().GroupResource {
-		var v corev1alpha1.Store
-		err := now.Decode(&v)
-		return s.store(view.Object[corev1alpha1.Store]{Change: now, Value: &v}), err == nil
-	}
-	var v corev1alpha1.AuthorizationModel
-	err := now.Decode(&v)
-	return s.model(view.Object[corev1alpha1.AuthorizationModel]{Change: now, Value: &v}), err == nil
-}
-
 // under lists the live objects that have to do with what is reconciled as one.
 func (s *State) under(key Key) []object {
 	if key.StoreID != "" {

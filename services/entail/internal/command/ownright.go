@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,17 +42,18 @@ func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []wri
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
 	defer cancel()
-	objects, err := c.objectsOf()
-	for _, w := range writes {
-		if err == nil {
-			err = w.try(ctx, objects.Resource(w.kind.Served()).Namespace(namespace))
-		}
-		if refusal := apierrors.APIStatus(nil); errors.As(err, &refusal) && refuses(refusal.Status().Code) {
-			return fmt.Errorf("%w: %s %s: %s", errNotYou, w.kind.Kind, w.name, refusal.Status().Message)
+	objects, unknown := c.objectsOf()
+	if unknown == nil {
+		for _, w := range writes {
+			err := w.try(ctx, objects.Resource(w.kind.Served()).Namespace(namespace))
+			if refusal := apierrors.APIStatus(nil); errors.As(err, &refusal) && refuses(refusal.Status().Code) {
+				return fmt.Errorf("%w: %s %s: %s", errNotYou, w.kind.Kind, w.name, refusal.Status().Message)
+			}
+			unknown = cmp.Or(unknown, err)
 		}
 	}
-	if err != nil {
-		cmd.PrintErrf("Whether you may do this is not known: %v\n", err)
+	if unknown != nil {
+		cmd.PrintErrf("Whether you may do this is not known: %v\n", unknown)
 		return nil
 	}
 	cmd.PrintErrln("You may do this.")
@@ -73,21 +75,26 @@ func (c cluster) objectsOf() (dynamic.Interface, error) {
 	return dynamic.NewForConfig(config)
 }
 
+// try changes what is there, and makes what is not: who may do one need not be allowed the other, and what somebody gains by a
+// change is less than what the whole object gives.
 func (w write) try(ctx context.Context, objects dynamic.ResourceInterface) error {
 	all := []string{metav1.DryRunAll}
 	if w.remove {
 		return objects.Delete(ctx, w.name, metav1.DeleteOptions{DryRun: all})
-	}
-	object := maps.Clone(w.fields)
-	object["apiVersion"], object["kind"], object["metadata"] = w.kind.Served().GroupVersion().String(), w.kind.Kind, map[string]any{"name": w.name}
-	_, err := objects.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{DryRun: all})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
 	}
 	patch, err := json.Marshal(w.fields)
 	if err != nil {
 		return err
 	}
 	_, err = objects.Patch(ctx, w.name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: all})
-	return err
+	if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return err
+	}
+	object := maps.Clone(w.fields)
+	object["apiVersion"], object["kind"], object["metadata"] = w.kind.Served().GroupVersion().String(), w.kind.Kind, map[string]any{"name": w.name}
+	_, made := objects.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{DryRun: all})
+	if apierrors.IsAlreadyExists(made) {
+		return err
+	}
+	return made
 }

@@ -16,8 +16,6 @@ type Action struct {
 	// Intent is to be recorded before, Commit after the tuples are written and removed;
 	// nil means that there is nothing to record.
 	Intent, Commit *StatusUpdate
-	// Takes means that tuples are removed without an intent: the record names them.
-	Takes bool
 	// RemoveFinalizer asks to take our finalizer off.
 	RemoveFinalizer bool
 	// NextCondition is the one that results.
@@ -50,7 +48,7 @@ func (d *draft) action(e *Evaluation) Action {
 	switch {
 	case d.touched[e]:
 		a.Commit = d.update(e, e.desired, next)
-		if a.Takes = d.onlyTakes(e); !a.Takes && !e.AbandonsRecord() {
+		if !e.AbandonsRecord() {
 			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
 			if o.Ready.Unknown { // Only what is done puts an end to that.
 				a.Intent.Ready = o.Ready
@@ -68,18 +66,6 @@ func (d *draft) action(e *Evaluation) Action {
 		a.Intent = nil // It was announced before, and nothing is left to do.
 	}
 	return a
-}
-
-// onlyTakes means that nothing is to be recorded before: all that is in the store on the owner's behalf, or will be, is. That
-// the record is of an earlier generation says to whoever finds it that some of it may be gone.
-func (d *draft) onlyTakes(e *Evaluation) bool {
-	o, recorded := e.Owner, set(e.Owner.Record.Tuples)
-	return (e.phase == here || e.phase == deleting && !e.AbandonsRecord()) && o.Behind() && o.Contested == 0 &&
-		!slices.ContainsFunc(e.desired, func(t tuple.Tuple) bool {
-			_, there := recorded[t]
-			_, written := d.write[t.ID]
-			return !there || written || d.contested[t.ID]
-		})
 }
 
 // isOf reports whether the status of o is u.

@@ -10,10 +10,6 @@
 //     lists is in OpenFGA. Before anything of an owner is touched it is marked
 //     [Syncing], by compare-and-swap, so that whoever acts on an old state fails
 //     before it can do harm, and whoever comes later writes everything again.
-//     Where nothing is to be done but to remove what the record lists, because the
-//     object asks for it no more, it is not marked, but confirmed: that the record
-//     is of an earlier generation says as much ([Owner.Behind]) to whoever takes
-//     over, who reads the store, waits as for a mark, and then believes it.
 //
 // [Make] turns the owners of a store into a [Plan] that keeps both rules.
 package plan

@@ -82,11 +82,6 @@ func (o *Owner) inStep() bool {
 	return len(o.Record.Tuples) == 0
 }
 
-// Behind means that the record is of an earlier generation, and that of what it names, some may be removed by now.
-func (o *Owner) Behind() bool {
-	return len(o.Record.Tuples) > 0 && o.inStep() && o.Condition.Generation < o.Generation
-}
-
 // moved says that the owner's tuples were in another store before: that none is recorded here does not mean that it is new.
 func (o *Owner) moved() bool {
 	return o.Condition.Reason == Syncing && o.StatusStoreID != o.TargetStoreID

@@ -50,7 +50,6 @@ func (o Owner) with(edit func(*Owner)) Owner {
 }
 
 func going(o *Owner)     { o.Deleting = true }
-func edited(o *Owner)    { o.Generation++ }
 func free(o *Owner)      { o.HasFinalizer = false }
 func syncing(o *Owner)   { o.Condition = Condition{Reason: Syncing} }
 func homeless(o *Owner)  { o.TargetStoreID = "" }
@@ -93,27 +92,6 @@ func TestThePlanForAStore(t *testing.T) {
 			want: []string{
 				"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1 doc:3#viewer@user:1] Syncing",
 				"write doc:1#viewer@user:1", "remove doc:3#viewer@user:1", "commit a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Synced",
-			},
-		},
-		"what is only taken away is in the record, which is of the generation before": {
-			owners: []Owner{owner("a", t1).recorded("S", t1, t2).with(synced(2)).with(edited)},
-			want:   []string{"remove doc:2#viewer@user:1", "commit a S[doc:1#viewer@user:1] Synced"},
-		},
-		"what goes with its owner is in the record, too": {
-			owners: []Owner{owner("a", t1).recorded("S", t1).with(synced(1)).with(edited).with(going)},
-			want:   []string{"remove doc:1#viewer@user:1", "commit a [] Removed", "remove finalizer from a"},
-		},
-		"what the model takes away is recorded before, for no generation tells": {
-			owners: []Owner{owner("a", t1, tx).recorded("S", t1, tx).with(synced(2))},
-			want: []string{
-				"intend a S[doc:1#viewer@user:1 ship:1#captain@user:1] Syncing", "remove ship:1#captain@user:1", "commit a S[doc:1#viewer@user:1] Invalid",
-			},
-		},
-		"while something else is missing, what is taken away is recorded before": {
-			owners: []Owner{owner("a", t1).recorded("S", t1, t2).with(synced(2)).with(edited)}, found: []tuple.Tuple{t2},
-			want: []string{
-				"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Syncing", "write doc:1#viewer@user:1", "remove doc:2#viewer@user:1",
-				"commit a S[doc:1#viewer@user:1] Synced",
 			},
 		},
 		"what was left half-done is written again": {

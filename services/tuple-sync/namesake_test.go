@@ -1,0 +1,25 @@
+package tuplesync
+
+import (
+	"testing"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+// What is told of somebody else of the same name holds nobody's revocation up.
+func TestAForgedNamesakeIsForgotten(t *testing.T) {
+	s := newFixture(t)
+	m := s.module("m", one)
+	s.reconcile()
+	forged := *m
+	forged.meta.UID, forged.meta.ResourceVersion, forged.tuples, forged.meta.Finalizers = "forged", "999999", nil, nil
+	forged.status = corev1alpha1.StoreStatus{}
+	s.receive(forged.change(t, false))
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+	m.tuples = []corev1alpha1.Tuple{two}
+	m.meta.Generation++
+	s.receive(s.changed(m))
+	s.reconcile()
+	s.expect("doc:2#viewer@user:2")
+}
