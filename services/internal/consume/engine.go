@@ -263,7 +263,7 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 		return
 	}
 	p := NewPass(e.cfg.View, key, r.resync)
-	p.engine = e
+	p.engine, p.turn = e, turn
 	err := e.attempt(during(ctx, turn), p, others)
 	e.conclude(ctx, p, r, err)
 }

@@ -25,6 +25,7 @@ type Pass[K comparable] struct {
 	view *view.View
 	// engine is nil in a pass that none asked for.
 	engine *engine[K]
+	turn   uint64
 
 	mu sync.Mutex
 	// writes counts calls that changed something, by the object on whose behalf.
@@ -42,6 +43,7 @@ type Pass[K comparable] struct {
 
 // Reporter is the part of a [Pass] that has nothing to do with its key.
 type Reporter interface {
+	Turn() uint64
 	Watch(objects ...event.Key) (again bool)
 	Wrote(ctx context.Context, cause, now event.Change) error
 	Count(cause event.Change)
@@ -58,6 +60,9 @@ func NewPass[K comparable](v *view.View, key K, resync bool) *Pass[K] {
 		writes: map[event.Key]int{}, place: map[event.Key]int{}, enqueued: map[K]int{},
 	}
 }
+
+// Turn tells passes of one turn of this replica from those of others: in between, another one may have been at work.
+func (p *Pass[K]) Turn() uint64 { return p.turn }
 
 // Watch makes sure that the next event of each object wakes this key, whatever the object touches
 // by then. It is for passes that decide from objects which touch the key by way of others only:
