@@ -67,6 +67,8 @@ type bed struct {
 	passing bool
 	// fail is what becomes of a call that changes something.
 	fail func() error
+	// stuck is why no finalizer can be taken off, if there is a reason.
+	stuck error
 	// metrics are the mirror's own.
 	metrics *prometheus.Registry
 }
@@ -290,7 +292,15 @@ func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Cha
 }
 
 func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, _ string) (event.Change, error) {
-	return b.api[c.Key], nil
+	if b.stuck != nil {
+		return c, b.stuck
+	}
+	o := map[string]any{}
+	if err := b.api[c.Key].Decode(&o); err != nil {
+		return c, err
+	}
+	delete(o["metadata"].(map[string]any), "finalizers")
+	return b.written(b.api[c.Key], o), nil
 }
 
 func (b *bed) ApplyStatus(_ context.Context, _ kinds.Kind, c event.Change, status any) (event.Change, error) {

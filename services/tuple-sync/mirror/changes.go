@@ -34,7 +34,7 @@ func newChange(c *openfgav1.TupleChange) change {
 
 // catchUp reads what has been written since, by whomever. Now and then it looks back: what was committed late is in
 // the list before what was read already. A list that lacks the last change that was read is another one, as of a database
-// that was restored: what came back with it is in no list, so the whole store is.
+// that was restored: what came back with it is in no list, so the whole store is read, and until then that is still owed.
 func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
 	begun, token, since := bootclock.Now(), m.token, time.Time{}
 	back := token == "" || bootclock.Since(m.back) >= looksBack
@@ -43,11 +43,16 @@ func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
 			since = m.last.Add(-late)
 		}
 	}
-	tip := m.tip
-	is, seen, token, err := m.readChanges(ctx, storeID, token, since)
-	if err == nil && back && tip != (change{}) && !seen {
-		m.tip = change{}
-		err = m.review(ctx, storeID)
+	read, err := m.readChanges(ctx, storeID, token, since)
+	m.compare(read.is) // As far as it was read: that is not read again.
+	lost := back && m.tip != (change{}) && !read.seen
+	if err == nil && lost {
+		if err = m.review(ctx, storeID); err == nil {
+			lost, m.tip = false, change{}
+		}
+	}
+	if !lost && read.newest != (change{}) {
+		m.last, m.tip = read.newest.at, read.newest
 	}
 	if err != nil {
 		return err
@@ -55,29 +60,37 @@ func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
 	if m.read = begun; back {
 		m.back = begun
 	}
-	m.token = token
-	m.compare(is)
+	m.token = read.token
 	return nil
 }
 
-// readChanges reads the rest of the list: which tuples are there by it, and whether the last change was seen again.
-func (m *mirrored) readChanges(ctx context.Context, storeID, from string, since time.Time) (is map[iam.Tuple]bool, seen bool, token string, err error) {
-	is, tip := map[iam.Tuple]bool{}, m.tip
-	for token = from; ; {
-		page, next, err := m.openFGA.ReadChanges(ctx, storeID, token, since)
+// reading is what was read of the list of changes: which tuples are there by it, whether the last change was seen again that
+// was read before, the newest that is as new as that, and where to go on.
+type reading struct {
+	is     map[iam.Tuple]bool
+	seen   bool
+	newest change
+	token  string
+}
+
+// readChanges reads the rest of the list, as far as it can be read.
+func (m *mirrored) readChanges(ctx context.Context, storeID, from string, since time.Time) (reading, error) {
+	r, last := reading{is: map[iam.Tuple]bool{}, token: from}, m.last
+	for {
+		page, next, err := m.openFGA.ReadChanges(ctx, storeID, r.token, since)
 		if err != nil {
-			return nil, false, "", err
+			return r, err
 		}
 		for _, entry := range page {
 			c := newChange(entry)
-			seen = seen || c == tip
-			is[c.tuple] = c.written
-			if !c.at.Before(m.last) {
-				m.last, m.tip = c.at, c
+			r.seen = r.seen || c == m.tip
+			r.is[c.tuple] = c.written
+			if !c.at.Before(last) {
+				last, r.newest = c.at, c
 			}
 		}
-		if token = next; len(page) == 0 || token == "" {
-			return is, seen, token, nil
+		if r.token = next; len(page) == 0 || next == "" {
+			return r, nil
 		}
 	}
 }

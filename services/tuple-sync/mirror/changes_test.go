@@ -24,6 +24,9 @@ type server struct {
 	writes []tuple.Write
 	refuse func(tuple.Tuple) bool
 	fail   func() error
+	// page is how many changes are told at a time, if not all; stumble fails one call that reads, if there is one.
+	page    int
+	stumble func(call string) error
 	// reading, if there is one, holds up who reads everything until it is closed; begun is closed first.
 	begun, reading chan struct{}
 }
@@ -35,6 +38,10 @@ func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple,
 		<-s.reading
 	}
 	return func(yield func(*openfgav1.Tuple, error) bool) {
+		if err := s.stumbles("read"); err != nil {
+			yield(nil, err)
+			return
+		}
 		for _, t := range s.tuples {
 			if !yield(t, nil) {
 				return
@@ -45,6 +52,13 @@ func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple,
 
 func (s *server) ReadObject(_ context.Context, _, object string) ([]*openfgav1.Tuple, error) {
 	return slices.DeleteFunc(slices.Clone(s.tuples), func(t *openfgav1.Tuple) bool { return t.GetKey().GetObject() != object }), nil
+}
+
+func (s *server) stumbles(call string) error {
+	if s.stumble == nil {
+		return nil
+	}
+	return s.stumble(call)
 }
 
 // ReadChanges has the time of the last change that was read as its token: what is committed late is before that.
@@ -61,6 +75,12 @@ func (s *server) ReadChanges(_ context.Context, _, token string, since time.Time
 	slices.SortFunc(page, func(a, b *openfgav1.TupleChange) int {
 		return a.GetTimestamp().AsTime().Compare(b.GetTimestamp().AsTime())
 	})
+	if s.page > 0 && len(page) > s.page {
+		page = page[:s.page]
+	}
+	if err := s.stumbles("changes after " + token); err != nil {
+		return nil, "", err
+	}
 	if len(page) > 0 {
 		token = page[len(page)-1].GetTimestamp().AsTime().Format(time.RFC3339Nano)
 	}
@@ -156,4 +176,56 @@ func TestADatabaseThatWasRestoredIsReadAnew(t *testing.T) {
 	if s.loads != 2 {
 		t.Errorf("the store was read %d times", s.loads)
 	}
+}
+
+// Whoever restores a database has it stumble at first: what came back with it is looked for until it has been.
+func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
+	s, now := &server{}, time.Now()
+	m := newMirrored(s)
+	s.commit(now, tupleOf("a", "alice"), true)
+	m.wantDoubts(t, "at first")
+	backup := server{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
+	s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false)
+	m.wrote("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
+	m.wantDoubts(t, "after a revocation")
+	s.tuples, s.list = backup.tuples, backup.list
+	s.commit(now.Add(2*time.Hour), tupleOf("b", "bob"), true) // The new history goes on.
+	failures := 1
+	s.stumble = func(call string) error {
+		if call == "read" && failures > 0 {
+			failures--
+			return errTrouble
+		}
+		return nil
+	}
+	m.wait()
+	if err := m.follow(t.Context(), "store"); err == nil {
+		t.Fatal("nothing has failed")
+	}
+	m.wait()
+	m.wantDoubts(t, "once it can be read", "a", "b")
+}
+
+// What was read of a list that could not be read to its end is not read again.
+func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
+	s, now := &server{page: 2}, time.Now()
+	m := newMirrored(s)
+	s.commit(now, tupleOf("a", "alice"), true)
+	m.wantDoubts(t, "at first")
+	s.commit(now.Add(time.Second), tupleOf("b", "bob"), true)
+	s.commit(now.Add(10*time.Minute), tupleOf("c", "carol"), true)
+	s.commit(now.Add(11*time.Minute), tupleOf("d", "dave"), true)
+	calls := 0
+	s.stumble = func(string) error {
+		if calls++; calls == 3 {
+			return errTrouble
+		}
+		return nil
+	}
+	m.wait()
+	if err := m.follow(t.Context(), "store"); err == nil {
+		t.Fatal("nothing has failed")
+	}
+	m.wait()
+	m.wantDoubts(t, "once it can be read", "b", "c", "d")
 }

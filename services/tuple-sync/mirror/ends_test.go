@@ -1,11 +1,13 @@
 package mirror
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -68,5 +70,27 @@ func TestAStoreThatGoesIsNotHeldByAModelItNeverHad(t *testing.T) {
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
 	if b.follow(); !b.Emptied() {
 		t.Error("it waits")
+	}
+}
+
+// Whatever holds up that an object goes for good, or is written at all, holds up no revocation.
+func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	before := b.openFGA.holds()
+	b.stuck = errTrouble
+	idle := func(state iamv1alpha1.ActivationState, finalizers ...string) {
+		b.put(kinds.Users(), "bob", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Finalizers: finalizers}, Status: iamv1alpha1.UserStatus{State: state}})
+	}
+	idle(iamv1alpha1.Inactive, iamv1alpha1.SystemGroupFinalizer)
+	b.try(40)
+	b.inStep("with a finalizer that stays,")
+	if after := b.openFGA.holds(); len(after) >= len(before) {
+		t.Errorf("bob, who is Inactive, has what he had: %v", after)
+	}
+	b.stuck = nil
+	b.work()
+	if f := b.api[b.keyOf(kinds.Users(), "bob")].Object; strings.Contains(string(f), iamv1alpha1.SystemGroupFinalizer) {
+		t.Errorf("the finalizer stays: %s", f)
 	}
 }

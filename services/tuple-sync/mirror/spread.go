@@ -129,9 +129,6 @@ func (s *State) heirs(role string, keys map[event.Key]bool) {
 
 // spread asks for all that depends on a declared object, and lets it go if other software holds it that is gone.
 func (r *Reconciler) spread(ctx context.Context, p Pass) error {
-	if err := r.letGo(ctx, p); err != nil {
-		return err
-	}
 	n, err := r.snapshot(ctx)
 	if err != nil {
 		return err
@@ -148,7 +145,7 @@ func (r *Reconciler) spread(ctx context.Context, p Pass) error {
 	if n != nil {
 		r.enqueue(n, p, objects)
 	}
-	return nil
+	return r.letGo(ctx, p) // Last: nothing that is taken away waits for it.
 }
 
 // revisit asks for what is said in a declared object.
@@ -181,5 +178,6 @@ func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
 	if err != nil {
 		return err
 	}
+	p.Enqueue(spreads, p.Key) // Others may have written meanwhile.
 	return p.Reporter.Wrote(ctx, f.change, now)
 }
