@@ -18,16 +18,25 @@ const Module = "iam"
 // Room bounds IAM's part of a model.
 type Room struct{ Types, Bytes int }
 
-// Within judges ProtectedResources as [Register] does, and leaves out those with the least claims
-// until the model has room for the others.
+// Within judges ProtectedResources as [Register] does, and leaves out those for which the model has no room beside
+// others with better claims. One that is too large keeps no smaller one out.
 func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 	alive := ranked(resources)
 	fit := sort.Search(len(alive), func(n int) bool { return !register(alive[:n+1]).fits(room) })
-	r := register(alive[:fit])
+	kept := slices.Clip(alive[:fit])
+	var out []*iamv1alpha1.ProtectedResource
 	for _, p := range alive[fit:] {
+		if more := append(kept, p); register(more).fits(room) {
+			kept = slices.Clip(more)
+		} else {
+			out = append(out, p)
+		}
+	}
+	r := register(kept)
+	for _, p := range out {
 		r.findings[p.Name] = Finding{
 			Reason: iamv1alpha1.LimitExceeded,
-			Message: "the model has no room for this kind and what it adds to those above: " +
+			Message: "the model has no room for this kind beside those in force: " +
 				"raise the limits of types and bytes, here and in OpenFGA, or remove other kinds",
 		}
 	}

@@ -316,6 +316,32 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
+// Whatever claim it has.
+func TestWhatIsTooLargeKeepsNothingElseOut(t *testing.T) {
+	small, big, last := resource(1, "a/A", "as"), resource(2, "a/B", "bs"), resource(3, "a/C", "cs")
+	room := Room{10, Size(Register([]*iamv1alpha1.ProtectedResource{small, big, last}).Types())}
+	for i := range 50 {
+		big.Spec.Permissions = append(big.Spec.Permissions, "verb"+strings.Repeat("a", i))
+	}
+	edited := func(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+		return changed(judged(p.DeepCopy(), iamv1alpha1.IAMSystemConfigured))
+	}
+	for name, resources := range map[string][]*iamv1alpha1.ProtectedResource{
+		"new": {small, big, last}, "changed": {edited(small), edited(big), edited(last)},
+	} {
+		r := Within(resources, room)
+		for _, p := range resources {
+			want := iamv1alpha1.IAMSystemConfigured
+			if p.Name == big.Name {
+				want = iamv1alpha1.LimitExceeded
+			}
+			if got := r.Finding(p.Name).Reason; got != want {
+				t.Errorf("%s: %s is told %s", name, p.Name, got)
+			}
+		}
+	}
+}
+
 func TestInForceIsWhatWasLetInAsItIs(t *testing.T) {
 	old := judged(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)
 	old.Generation++

@@ -101,6 +101,25 @@ func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 	}
 }
 
+// Nor for who reads what was written a minute ago.
+func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	b.follow()
+	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
+	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
+	go func() { done <- b.copy.follow(t.Context(), "store") }()
+	<-begun
+	b.openFGA.stumble = nil
+	b.drop(kinds.PolicyBindings(), "bob")
+	b.work()
+	b.inStep("while changes are read,")
+	close(read)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What was loaded anew in between counts, although the bus then tells of what was before.
 func TestAKindThatComesBackAsItWasIsRegisteredAnew(t *testing.T) {
 	b := newBed(t)
