@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// fresh is how old the copy may be, as to what others write. Who takes over from another replica reads first.
+	// fresh is how old the copy may be, as to what others write. Who takes over from another replica reads first, and whoever
+	// reads for longer than that is waited for.
 	fresh = 4 * time.Second
 )
 

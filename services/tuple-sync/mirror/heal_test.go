@@ -3,6 +3,7 @@ package mirror
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -107,6 +108,7 @@ func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
 	b.peopled()
 	b.follow()
 	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
+	b.copy.read += time.Hour // However slow the machine is, it is fresh.
 	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
 	go func() { done <- b.copy.follow(t.Context(), "store") }()
 	<-begun
