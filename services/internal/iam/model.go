@@ -36,7 +36,7 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 	for _, p := range out {
 		r.findings[p.Name] = Finding{
 			Reason: iamv1alpha1.LimitExceeded,
-			Message: "the model has no room for this kind and what it adds to those above: " +
+			Message: "the model has no room for this kind beside those in force: " +
 				"raise the limits of types and bytes, here and in OpenFGA, or remove other kinds",
 		}
 	}

@@ -30,7 +30,7 @@ func mutants() map[string]mutant.Mutant {
 		"a review that failed is done":            {"changes.go", "	if !lost && read.newest", "	if read.newest"},
 		"half a list is believed to be all":       {"changes.go", "	m.compare(read.is) // As far as it was read: that is not read again.\n", "	if err == nil {\n		m.compare(read.is)\n	}\n"},
 		"a finalizer holds up who depends on it":  {"spread.go", "	return r.letGo(ctx, p) // Last: nothing that is taken away waits for it.\n", "	return nil\n"},
-		"a restored store is read and forgotten":  {"copy.go", "!maps.Equal(held[object], m.objects[object])", "false"},
+		"a restored store is read and forgotten":  {"load.go", "!maps.Equal(held[object], m.objects[object])", "false"},
 	}
 }
 
