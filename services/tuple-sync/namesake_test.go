@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 )
 
 // What is told of somebody else of the same name holds nobody's revocation up.
@@ -22,4 +23,22 @@ func TestAForgedNamesakeIsForgotten(t *testing.T) {
 	s.receive(s.changed(m))
 	s.reconcile()
 	s.expect("doc:2#viewer@user:2")
+}
+
+// What is told of a cluster that went back in time takes nothing away that is declared there.
+func TestAForgedReturnInTimeTakesNothingAway(t *testing.T) {
+	s := newFixture(t)
+	m := s.module("m", one)
+	s.reconcile()
+	clear(s.calls)
+	forged := *m
+	forged.tuples, forged.status = nil, corev1alpha1.StoreStatus{}
+	told := forged.change(t, false)
+	told.Epoch = event.NextEpoch(told.Epoch)
+	s.receive(told)
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+	if n := s.calls["write"]; n > 0 {
+		t.Errorf("OpenFGA was changed %d times", n)
+	}
 }

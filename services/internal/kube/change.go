@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,10 +55,7 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 	if err := slim(kind, top, metadata); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
-	var err error
-	if c.Object, err = json.Marshal(top); err != nil {
-		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
-	}
+	c.Object = top.join()
 	return Object{Top: top, Metadata: metadata, Change: c}, nil
 }
 
@@ -71,7 +69,8 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 			return err
 		}
 	}
-	for name, value := range map[string]any{"metadata": metadata, "apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind} {
+	top["metadata"] = metadata.join()
+	for name, value := range map[string]any{"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind} {
 		if err := top.set(name, value); err != nil {
 			return err
 		}
@@ -101,6 +100,24 @@ func (f Fields) set(name string, value any) error {
 	data, err := json.Marshal(value)
 	f[name] = data
 	return err
+}
+
+// join is the object that f is the fields of, in the order of their names. They are as they were sent: nothing in them is
+// looked at once more.
+func (f Fields) join() json.RawMessage {
+	size := len("{}")
+	for name, raw := range f {
+		size += len(name) + len(raw) + len(`"":,`)
+	}
+	object := append(make(json.RawMessage, 0, size), '{')
+	for i, name := range slices.Sorted(maps.Keys(f)) {
+		if i > 0 {
+			object = append(object, ',')
+		}
+		quoted, _ := json.Marshal(name) // Every text can be.
+		object = append(append(append(object, quoted...), ':'), f[name]...)
+	}
+	return append(object, '}')
 }
 
 func apiVersion(group, version string) string {

@@ -242,7 +242,7 @@ func (t *Table[T]) believe(held, is event.Change) bool {
 	return believed
 }
 
-// deny drops a state in favour of what is, and reports whether that was held.
+// deny drops a state in favour of what is, and reports whether that was held, or nothing is that could tell otherwise.
 func (t *Table[T]) deny(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
@@ -260,7 +260,7 @@ func (t *Table[T]) deny(lie, is event.Change) bool {
 		c.gone.remove(lie.Key, lie.UID)
 		c.denied[lie.Key] = gone
 	default:
-		return false
+		return live == nil && gone == nil
 	}
 	return true
 }

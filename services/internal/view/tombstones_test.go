@@ -110,6 +110,7 @@ func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
 		{"a@1 b@900", "b@900", "a@1", "", "a@1:"},
 		{"a@1 b@900 -b@901", "-b@901", "a@2", "a@3", "a@3:"},
 		{"-b@900", "", "a@2", "", "a@2:"},
+		{"", "a@2", "a@2", "", "a@2:"},
 		// Others have told better since.
 		{"a@1 -a@3 b@4 -b@5", "a@1", "a@2", "", "none: a@3 b@5"},
 		{"a@1 a@900 a@901", "a@900", "a@2", "", "a@901:"},

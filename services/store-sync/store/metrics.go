@@ -2,13 +2,10 @@ package store
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/store-sync/module"
-	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // outdated tells of whom an earlier text than the object's is live: what an edit took out of it may be there still.
@@ -29,17 +26,15 @@ func (o *outdated) Describe(described chan<- *prometheus.Desc) { described <- o.
 // Collect implements prometheus.Collector.
 func (o *outdated) Collect(found chan<- prometheus.Metric) {
 	for _, m := range o.state.Models.All() {
-		o.collect(found, m.Key, meta.FindStatusCondition(m.Value.Status.Conditions, corev1alpha1.Merged), corev1alpha1.LastGoodLive)
+		o.collect(found, m.Key, m.Value.Kept())
 	}
 	for _, s := range o.state.Stores.All() {
-		if s.Value.Status.Live != nil {
-			o.collect(found, s.Key, meta.FindStatusCondition(s.Value.Status.Conditions, corev1alpha1.ModelSynced), plan.ReasonInvalidCore)
-		}
+		o.collect(found, s.Key, s.Value.Kept())
 	}
 }
 
-func (o *outdated) collect(found chan<- prometheus.Metric, of event.Key, c *metav1.Condition, reason string) {
-	if c != nil && c.Status == metav1.ConditionFalse && c.Reason == reason {
+func (o *outdated) collect(found chan<- prometheus.Metric, of event.Key, c *metav1.Condition) {
+	if c != nil {
 		found <- prometheus.MustNewConstMetric(o.since, prometheus.GaugeValue, float64(c.LastTransitionTime.Unix()), of.Resource, of.Name)
 	}
 }

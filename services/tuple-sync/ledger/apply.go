@@ -168,9 +168,10 @@ func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.A
 	return reconcile.ErrStale
 }
 
-// confirmGone asks the API server whether an object is really gone before its tuples are removed.
-func (a *applier) confirmGone(ctx context.Context, _ *pass, o *object, _ plan.Action) error {
-	if !o.Deleted || o.former {
+// confirmGone asks the API server whether an object is really gone before its tuples are removed. Of one that lives, and is
+// said to have been another before its cluster went back in time, it asks once what it is now: that is planned from.
+func (a *applier) confirmGone(ctx context.Context, p *pass, o *object, _ plan.Action) error {
+	if !o.Deleted || p.confirmed[o.UID] {
 		return nil
 	}
 	held := o.change
@@ -178,7 +179,7 @@ func (a *applier) confirmGone(ctx context.Context, _ *pass, o *object, _ plan.Ac
 		held = namesake.change
 	}
 	now, err := a.cluster.Get(ctx, o.kind, o.Key.Namespace, o.Key.Name)
-	if errors.Is(err, kube.ErrNotFound) || err == nil && now.UID != o.UID {
+	if errors.Is(err, kube.ErrNotFound) || err == nil && now.UID != o.change.UID {
 		return nil
 	}
 	if err != nil {
@@ -187,6 +188,7 @@ func (a *applier) confirmGone(ctx context.Context, _ *pass, o *object, _ plan.Ac
 	if err := a.view.Correct(ctx, held, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", o.Key, err)
 	}
+	p.confirmed[o.UID] = o.former
 	return reconcile.ErrStale
 }
 

@@ -69,7 +69,7 @@ func (r *Reconciler) Keys(object event.Key) []Key { return r.state.Keys(object) 
 // Reconcile makes a store hold what is declared for it. It plans until nothing is left to do:
 // what it did for one object may be what another waits for, and no event will tell it of that.
 func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key, resync bool) error {
-	p := &pass{reporter: to, key: key, resync: resync, unwritable: map[string]error{}}
+	p := &pass{reporter: to, key: key, resync: resync, unwritable: map[string]error{}, confirmed: map[string]bool{}}
 	return reconcile.Retry(key, func() error {
 		s, err := r.snapshot(ctx, p)
 		if err != nil {

@@ -11,13 +11,16 @@ import (
 func newStatus(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Tell how far every service has come",
+		Short:   "Tell how far every service has come, and of whom an earlier text than their own is live",
 		Example: "  entail status\n  entail status -o json",
 		Args:    cobra.NoArgs,
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		_, err := ask(cmd, q, syncv1connect.SyncServiceClient.GetStatus, &syncv1.GetStatusRequest{}, report.Page.Status)
+		if err == nil && q.format == report.Table {
+			cluster{around.Getenv}.tellKept(cmd)
+		}
 		return err
 	}
 	return cmd

@@ -17,7 +17,7 @@ import (
 const (
 	ReasonMerged          = "Merged"
 	ReasonModulesRejected = "ModulesRejected"
-	ReasonInvalidCore     = "InvalidCore"
+	ReasonInvalidCore     = corev1alpha1.InvalidCore
 	ReasonLimitExceeded   = "LimitExceeded"
 	ReasonModelRefused    = "ModelRefused"
 	ReasonNoStore         = "NoStore"

@@ -90,3 +90,7 @@ const BackendUnavailable = "BackendUnavailable"
 // LastGoodLive is the reason of [Merged] and [ModulesInSync] where the text of an object cannot be part of the model
 // and its last live one stays there.
 const LastGoodLive = "LastGoodLive"
+
+// InvalidCore is the reason of [ModelSynced] where the core module cannot be part of the model. Its last live text, if
+// there is one, stays there.
+const InvalidCore = "InvalidCore"

@@ -1,0 +1,81 @@
+package command_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
+
+// apiServer lists these objects, and nothing else. It returns a kubeconfig that leads there.
+func apiServer(t *testing.T, lists map[string]any) (kubeconfig string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		list, ok := lists[r.URL.Path]
+		if !ok {
+			http.Error(w, "you may not", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return written(t, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "a", "clusters": [{"name": "a", "cluster": {"server": %q}}],
+"contexts": [{"name": "a", "context": {"cluster": "a"}}]}`, server.URL))
+}
+
+func TestStatusTellsOfWhomAnEarlierTextIsLive(t *testing.T) {
+	condition := func(typ, reason string) []metav1.Condition {
+		return []metav1.Condition{{
+			Type: typ, Status: metav1.ConditionFalse, Reason: reason, Message: "line 5: to revoke now, do so", LastTransitionTime: metav1.NewTime(time.Unix(1000, 0)),
+		}}
+	}
+	store := func(name string, live *corev1alpha1.LiveCoreModule) corev1alpha1.Store {
+		return corev1alpha1.Store{
+			TypeMeta:   metav1.TypeMeta{APIVersion: corev1alpha1.GroupVersion.String(), Kind: "Store"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     corev1alpha1.StoreStatus{Live: live, Conditions: condition(corev1alpha1.ModelSynced, corev1alpha1.InvalidCore)},
+		}
+	}
+	module := func(name, reason string) corev1alpha1.AuthorizationModel {
+		return corev1alpha1.AuthorizationModel{
+			TypeMeta:   metav1.TypeMeta{APIVersion: corev1alpha1.GroupVersion.String(), Kind: "AuthorizationModel"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     corev1alpha1.AuthorizationModelStatus{Conditions: condition(corev1alpha1.Merged, reason)},
+		}
+	}
+	list := func(kind string, items any) any {
+		return map[string]any{"apiVersion": corev1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{}, "items": items}
+	}
+	const path = "/apis/core.platform-mesh.io/v1alpha1/"
+	lists := map[string]any{
+		path + "stores":              list("StoreList", []any{store("kept", &corev1alpha1.LiveCoreModule{CoreModule: "module core"}), store("never-live", nil)}),
+		path + "authorizationmodels": list("AuthorizationModelList", []any{module("docs", corev1alpha1.LastGoodLive), module("rejected", "Rejected")}),
+	}
+	url := serve(t, answers{}, nil)
+	env := map[string]string{"KUBECONFIG": apiServer(t, lists)}
+	got := run(t, env, "status", "--server", url)
+	const says = ": an earlier text is live since 1970-01-01T00:16:40Z: line 5: to revoke now, do so\n"
+	if got.code != 0 || !strings.HasSuffix(got.out, "store/kept"+says+"authorizationmodel/docs"+says) || got.err != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := run(t, env, "status", "--server", url, "-o", "json"); got.code != 0 || strings.Contains(got.out+got.err, "earlier") {
+		t.Errorf("for a program: %+v", got)
+	}
+	if got := run(t, nil, "status", "--server", url); got.code != 0 || got.err != "" || strings.Contains(got.out, "earlier") {
+		t.Errorf("without a kubeconfig: %+v", got)
+	}
+	env["KUBECONFIG"] = apiServer(t, nil)
+	if got := run(t, env, "status", "--server", url); got.code != 0 || !strings.Contains(got.err, "is not known: ") {
+		t.Errorf("without the right to see them: %+v", got)
+	}
+}
