@@ -35,8 +35,13 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 }
 
 // InForce judges those alone that were let in as they are: what has changed since may take nobody's room.
-func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) > 0 }))
+func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry { return upTo(0, resources) }
+
+// Held judges those that were let in, changed or not: nobody who is new may take their room.
+func Held(resources []*iamv1alpha1.ProtectedResource) *Registry { return upTo(newcomer-1, resources) }
+
+func upTo(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) > rank }))
 }
 
 func (r *Registry) fits(room Room) bool {

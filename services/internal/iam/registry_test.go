@@ -316,17 +316,19 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-func TestInForceIsWhatWasLetInAsItIs(t *testing.T) {
-	old := judged(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)
-	old.Generation++
-	var got []string
-	for _, k := range InForce([]*iamv1alpha1.ProtectedResource{
-		old, resource(2, "a/New", "news"), judged(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
+func TestInForceIsWhatWasLetInAsItIsAndHeldWhateverItIsNow(t *testing.T) {
+	all := []*iamv1alpha1.ProtectedResource{
+		changed(judged(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)),
+		resource(2, "a/New", "news"), judged(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
 		judged(resource(4, "a/Orphan", "orphans", "a/None"), iamv1alpha1.ParentNotRegistered), judged(resource(5, "a/Out", "outs"), iamv1alpha1.AlreadyRegistered),
-	}).Kinds() {
-		got = append(got, k.Type)
 	}
-	if strings.Join(got, " ") != "a/In a/Orphan" {
-		t.Errorf("in force are %v", got)
+	for want, r := range map[string]*Registry{"a/In a/Orphan": InForce(all), "a/In a/Old a/Orphan": Held(all)} {
+		var got []string
+		for _, k := range r.Kinds() {
+			got = append(got, k.Type)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("there are %v, want %s", got, want)
+		}
 	}
 }

@@ -13,6 +13,9 @@ type types []*iamv1alpha1.ProtectedResource
 // Live are those of the kinds that are in force as they are.
 func (t types) Live() []*openfgav1.TypeDefinition { return iam.InForce(t).Types() }
 
+// Held are those of the kinds that are in force, changed or not.
+func (t types) Held() []*openfgav1.TypeDefinition { return iam.Held(t).Types() }
+
 // Within are those that fit.
 func (t types) Within(count, bytes int) []*openfgav1.TypeDefinition {
 	return iam.Within(t, iam.Room{Types: count, Bytes: bytes}).Types()

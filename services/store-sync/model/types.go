@@ -12,8 +12,10 @@ import (
 // Types are a part of a model that follows from objects, and not from a text. Their names hold a
 // '/', and wherever there is such a part no module may define or extend a type with such a name.
 type Types interface {
-	// Live are those of what is in force. They have their room before anybody else.
+	// Live are those of what is in force as it is. They have their room before anybody else.
 	Live() []*openfgav1.TypeDefinition
+	// Held are those of what is in force as it is now, changed or not. No text that was never live takes their room.
+	Held() []*openfgav1.TypeDefinition
 	// Within are as many as there is room for, those of what is in force first.
 	Within(types, bytes int) []*openfgav1.TypeDefinition
 }
@@ -23,6 +25,9 @@ type None struct{}
 
 // Live implements [Types].
 func (None) Live() []*openfgav1.TypeDefinition { return nil }
+
+// Held implements [Types].
+func (None) Held() []*openfgav1.TypeDefinition { return nil }
 
 // Within implements [Types].
 func (None) Within(int, int) []*openfgav1.TypeDefinition { return nil }
@@ -37,9 +42,13 @@ func cut(others []Module) (typed *Module, texts []Module) {
 }
 
 // mergeAround merges what is written around what is not: first what is in force has its room, then the
-// texts, and what is left is for what is to come.
+// texts, and what is left is for what is to come. What is in force and has changed comes before texts that were never
+// live, but takes no text away that is.
 func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, error) {
-	result, err := mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
+	result, err := mergeTexts(core, texts, limits.less(typed.Types.Held()), true)
+	if err != nil || loses(texts, result.Reports) {
+		result, err = mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
+	}
 	if result.Model == nil || typed.Types == (None{}) {
 		return result, err
 	}
@@ -57,6 +66,13 @@ func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, err
 	result.Reports = append(result.Reports, Report{Origin: typed.Origin, Module: typed.Origin.Kind.String(), State: Merged})
 	slices.SortStableFunc(result.Reports, func(a, b Report) int { return a.Origin.Compare(b.Origin) })
 	return result, err
+}
+
+// loses says that a text is left out which was live, for want of room.
+func loses(texts []Module, reports []Report) bool {
+	return slices.ContainsFunc(reports, func(r Report) bool {
+		return r.Exceeds && r.State == Rejected && slices.ContainsFunc(texts, func(m Module) bool { return m.Origin == r.Origin && m.Live != "" })
+	})
 }
 
 // less is what types leave of the limits.

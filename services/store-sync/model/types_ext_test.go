@@ -11,13 +11,15 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// kinds are types without relations, as many of the first in force.
+// kinds are types without relations, as many of the first in force, and of the next in force and changed since.
 type kinds struct {
-	names []string
-	live  int
+	names         []string
+	live, changed int
 }
 
 func (k kinds) Live() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.live]) }
+
+func (k kinds) Held() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.live+k.changed]) }
 
 func (k kinds) Within(count, _ int) []*openfgav1.TypeDefinition {
 	return bareTypes(k.names[:max(0, min(count, len(k.names)))])
@@ -32,7 +34,7 @@ func bareTypes(names []string) []*openfgav1.TypeDefinition {
 }
 
 func protected(live int, names ...string) model.Module {
-	return model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{names, live}}
+	return model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{names: names, live: live}}
 }
 
 func written(text string) model.Module {
@@ -132,11 +134,15 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 		live, limit int
 		settled     bool
 		want        string
+		changed     int
 	}{
-		"all":                          {1, 4, false, "a.example/A b.example/B doc user"},
-		"a text before what is new":    {1, 3, false, "a.example/A doc user"},
-		"what is live before texts":    {2, 3, false, "a.example/A b.example/B user"},
-		"and before a text, even live": {2, 3, true, "a.example/A b.example/B user"},
+		"all":                                   {1, 4, false, "a.example/A b.example/B doc user", 0},
+		"a text before what is new":             {1, 3, false, "a.example/A doc user", 0},
+		"what is live before texts":             {2, 3, false, "a.example/A b.example/B user", 0},
+		"and before a text, even live":          {2, 3, true, "a.example/A b.example/B user", 0},
+		"what has changed before a new text":    {1, 3, false, "a.example/A b.example/B user", 1},
+		"but not before a text that is live":    {1, 3, true, "a.example/A doc user", 1},
+		"all has changed, and there is no room": {0, 2, true, "doc user", 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +150,9 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 			if test.settled {
 				m.Live = m.DSL
 			}
-			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, protected(test.live, "a.example/A", "b.example/B")}, model.Limits{Types: test.limit})
+			kindsOf := protected(test.live, "a.example/A", "b.example/B")
+			kindsOf.Types = kinds{[]string{"a.example/A", "b.example/B"}, test.live, test.changed}
+			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, kindsOf}, model.Limits{Types: test.limit})
 			if err != nil {
 				t.Fatal(err)
 			}
