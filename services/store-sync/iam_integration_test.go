@@ -76,6 +76,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.Reflector()
 	b.protect("widget", "a.example/Widget", "widgets", "a.example/Gadget")
 	b.awaitProtected("widget", "Ready=False/ParentNotRegistered")
+	b.awaitKinds("a.example/Widget") // Bindings on it and its objects act.
 	b.protect("twin", "a.example/Widget", "twins")
 	b.protect("odd", "a_b/Odd", "odds")
 	b.protect("gadget", "a.example/Gadget", "gadgets")
@@ -127,6 +128,44 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 		return nil
 	})
 	b.Settled()
+}
+
+func TestABadProtectedResourceHarmsNoOther(t *testing.T) {
+	b := newBed(t)
+	b.serve()
+	b.Reflector()
+	b.protect("one", "a.example/One", "ones", "a.example/Two")
+	b.awaitProtected("one", "Ready=False/ParentNotRegistered")
+	b.protect("two", "a.example/Two", "twos", "a.example/One")
+	b.awaitProtected("two", "Ready=False/ParentCycle")
+	b.awaitProtected("one", configured)
+
+	// The permissions get of these two plurals have one relation, list has others.
+	b.protect("first", "a.example/First", "p4ca21b606f2a")
+	b.awaitProtected("first", configured)
+	b.protect("second", "a.example/Second", "qac3cc6c88f9f")
+	b.awaitProtected("second", "Ready=False/PermissionCollision")
+	b.awaitKinds("a.example/First", "a.example/One", "a.example/Second", "a.example/Two")
+	m, err := b.hand.LatestModel(t.Context(), b.store("iam").Status.StoreID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range m.GetTypeDefinitions() {
+		for kind, permissions := range map[string]map[string]bool{
+			"a.example/First":  {"a.example/p4ca21b606f2a.get": true, "a.example/p4ca21b606f2a.list": true},
+			"a.example/Second": {"a.example/qac3cc6c88f9f.get": false, "a.example/qac3cc6c88f9f.list": true},
+			"a.example/One":    {"a.example/ones.get": true, "a.example/twos.get": false},
+			"a.example/Two":    {"a.example/ones.get": true, "a.example/twos.get": true}, // The parent of One.
+		} {
+			for permission, want := range permissions {
+				if _, has := d.GetRelations()[iam.Relation(permission)]; d.GetType() == kind && has != want {
+					t.Errorf("%s has %s: %v", kind, permission, has)
+				}
+			}
+		}
+	}
+	b.release("first") // Who had the relation is gone.
+	b.awaitProtected("second", configured)
 }
 
 // release deletes a ProtectedResource that software holds which is not there.

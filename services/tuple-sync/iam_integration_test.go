@@ -40,23 +40,32 @@ type iamBed struct {
 	*bed
 
 	id string
+	// namespace is where objects are made.
+	namespace string
 	// bindings counts those with names of their own.
 	bindings int
+	// told is what the bus said last when all of it was published again.
+	told map[string][]byte
 }
 
 func newIAMBed(t testing.TB) *iamBed {
 	t.Helper()
-	b := &iamBed{bed: newBed(t)}
+	b := &iamBed{bed: newBed(t), namespace: ns}
 	b.register("organization", orgType, "organizations")
 	b.register("project", projectType, "projects", orgType)
 	b.Kube.Apply(t, kinds.Stores(), "iam", corev1alpha1.StoreSpec{CoreModule: "module entail\n\ntype cluster\n"})
-	id, err := b.hand.CreateStore(t.Context(), "iam")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.id = id
-	b.remodel()
+	b.makeStore()
 	return b
+}
+
+// makeStore does what store-sync does when there is no store.
+func (b *iamBed) makeStore() {
+	b.T.Helper()
+	var err error
+	if b.id, err = b.hand.CreateStore(b.T.Context(), "iam"); err != nil {
+		b.T.Fatal(err)
+	}
+	b.remodel()
 }
 
 func (b *iamBed) register(name, typ, plural string, parents ...string) {
@@ -104,7 +113,7 @@ func (b *iamBed) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta
 	b.T.Helper()
 	metadata := map[string]any{"name": name}
 	if !kind.Global {
-		metadata["namespace"] = ns
+		metadata["namespace"] = b.namespace
 	}
 	object := map[string]any{"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": metadata}
 	if spec != nil {
@@ -114,7 +123,7 @@ func (b *iamBed) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	u, err := b.Resource(kind).Namespace(namespaceOf(kind)).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
+	u, err := b.Resource(kind).Namespace(b.namespaceOf(kind)).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
 		metav1.PatchOptions{FieldManager: "person", Force: new(true)})
 	if err != nil {
 		b.T.Fatal(err)
@@ -122,16 +131,16 @@ func (b *iamBed) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta
 	return metav1.ObjectMeta{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID()}
 }
 
-func namespaceOf(kind kinds.Kind) string {
+func (b *iamBed) namespaceOf(kind kinds.Kind) string {
 	if kind.Global {
 		return ""
 	}
-	return ns
+	return b.namespace
 }
 
 func (b *iamBed) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
-	err := b.Resource(kind).Namespace(namespaceOf(kind)).Delete(b.T.Context(), name, metav1.DeleteOptions{})
+	err := b.Resource(kind).Namespace(b.namespaceOf(kind)).Delete(b.T.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		b.T.Fatal(err)
 	}
@@ -174,7 +183,7 @@ func on(typ string, object ...metav1.ObjectMeta) iamv1alpha1.ResourceSelector {
 		return iamv1alpha1.ResourceSelector{ResourceKind: &iamv1alpha1.ResourceKind{APIGroup: apiGroup, Kind: kind}}
 	}
 	return iamv1alpha1.ResourceSelector{ResourceRef: &iamv1alpha1.ResourceReference{
-		APIGroup: apiGroup, Kind: kind, Name: object[0].Name, UID: string(object[0].UID),
+		APIGroup: apiGroup, Kind: kind, Namespace: object[0].Namespace, Name: object[0].Name, UID: string(object[0].UID),
 	}}
 }
 
@@ -195,10 +204,16 @@ func (b *iamBed) join(name, user string, group metav1.ObjectMeta) {
 // may asks OpenFGA whether a user has a permission on the project web.
 func (b *iamBed) may(user, permission string) bool {
 	b.T.Helper()
-	object := iam.Object(projectType, "", "web")
+	return b.mayOn(user, permission, projectType, metav1.ObjectMeta{Name: "web"})
+}
+
+// mayOn asks so about any object.
+func (b *iamBed) mayOn(user, permission, typ string, target metav1.ObjectMeta) bool {
+	b.T.Helper()
+	object := iam.Object(typ, target.Namespace, target.Name)
 	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
 		StoreId: b.id, TupleKey: &openfgav1.CheckRequestTupleKey{User: iam.User(user), Relation: iam.Relation(permission), Object: object},
-		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{User: iam.Root(projectType), Relation: "k", Object: object}}},
+		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{User: iam.Root(typ), Relation: "k", Object: object}}},
 		Consistency:      openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
 	})
 	if err != nil {
@@ -221,7 +236,7 @@ func (b *iamBed) awaits(allowed bool, user, permission string) {
 func (b *iamBed) ready(kind kinds.Kind, name, reason string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(kind).Namespace(namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
+		u, err := b.Resource(kind).Namespace(b.namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -255,7 +270,7 @@ func (b *iamBed) awaitAsked(op string, before int) {
 func (b *iamBed) awaitNone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		_, err := b.Resource(kind).Namespace(namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
+		_, err := b.Resource(kind).Namespace(b.namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s is still there: %w", name, err)
 		}

@@ -22,6 +22,7 @@ import (
 type peopled struct {
 	*iamBed
 
+	running                *testbed.Running
 	alice, bob, web, staff metav1.ObjectMeta
 }
 
@@ -29,7 +30,7 @@ func newPeopled(t *testing.T) *peopled {
 	t.Helper()
 	b := &peopled{iamBed: newIAMBed(t)}
 	b.Reflector()
-	b.serve()
+	b.running = b.serve()
 	b.fill()
 	return b
 }
@@ -67,6 +68,7 @@ func TestWhateverIsTakenAwayTakesTheAccessAway(t *testing.T) {
 		kept []string
 	}{
 		{"a membership", func() { b.remove(kinds.GroupMemberships(), "alice-staff") }, []string{"alice"}, []string{"bob"}},
+		{"a member", func() { b.join("alice-staff", "bob", b.staff) }, []string{"alice"}, []string{"bob"}},
 		{"a group", func() { b.remove(kinds.Groups(), "staff") }, []string{"alice"}, []string{"bob"}},
 		{"a subject", func() { b.bind("bob", "editor", on(projectType, b.web), user(b.alice)) }, []string{"bob"}, []string{"alice"}},
 		{"a user", func() { b.remove(kinds.Users(), "bob") }, []string{"bob"}, []string{"alice"}},
@@ -133,6 +135,17 @@ func TestOverlappingBindingsDoNotTakeEachOthersGrants(t *testing.T) {
 	if !b.may("bob", getProject) {
 		t.Error("another binding's grant was taken")
 	}
+
+	// Those that go together do not keep each other's.
+	b.bind("bob", "editor", on(projectType, b.web), user(b.bob))
+	b.bind("again", "editor", on(projectType, b.web), user(b.bob), user(b.alice))
+	b.ready(kinds.PolicyBindings(), "bob", bound)
+	b.ready(kinds.PolicyBindings(), "again", bound)
+	for _, name := range []string{"bob", "again", "narrower"} {
+		b.remove(kinds.PolicyBindings(), name)
+	}
+	b.mayBoth(false, "bob")
+	b.mayBoth(true, "alice") // By her group.
 }
 
 func TestTuplesOfOthersGoFromIAMAndStayElsewhere(t *testing.T) {

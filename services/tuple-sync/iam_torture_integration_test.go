@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -46,6 +47,8 @@ func TestWhateverHappensTheIAMStoreHoldsWhatIsDeclared(t *testing.T) {
 			r.Stop()
 			f.cut.Store(false)
 			r = b.serve()
+		case 30, 95:
+			b.again(m)
 		case 40:
 			m.Replay()
 		case 50: // The kind goes, and comes back.
@@ -56,9 +59,17 @@ func TestWhateverHappensTheIAMStoreHoldsWhatIsDeclared(t *testing.T) {
 			b.OpenFGA.Start(t)
 			b.register("project", projectType, "projects", orgType)
 			b.remodel()
+		case 62: // The store is lost: store-sync makes another, and declares what is others'.
+			if err := b.hand.DeleteStore(t.Context(), b.id); err != nil {
+				t.Fatal(err)
+			}
+			b.makeStore()
+			b.write(b.id, []string{foreign}, nil)
 		case 70:
 			b.NATS.Stop()
 			b.NATS.Start(t)
+		case 78: // Somebody empties it.
+			b.write(b.id, nil, slices.DeleteFunc(b.holds(b.id), func(t string) bool { return t == foreign }))
 		case 85:
 			b.wipe(m)
 		}
@@ -82,11 +93,42 @@ func TestWhateverHappensTheIAMStoreHoldsWhatIsDeclared(t *testing.T) {
 	})
 }
 
+// again publishes all that is on the bus once more, in any order: each message after what it said when this was last done.
+func (b *iamBed) again(m *testbed.Reflector) {
+	b.T.Helper()
+	defer m.Hold()()
+	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	info, err := stream.Info(b.T.Context(), jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	before := b.told
+	b.told = map[string][]byte{}
+	for subject := range info.State.Subjects {
+		last, err := stream.GetLastMsgForSubject(b.T.Context(), subject)
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		for _, data := range [][]byte{before[subject], last.Data} {
+			if data == nil {
+				continue
+			}
+			if _, err := b.JS.Publish(b.T.Context(), subject, data); err != nil {
+				b.T.Fatal(err)
+			}
+		}
+		b.told[subject] = last.Data
+	}
+}
+
 // anything does one thing that people do.
 func (b *iamBed) anything() {
 	b.T.Helper()
 	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, rand.IntN(4)) }
-	switch rand.IntN(10) {
+	switch rand.IntN(11) {
 	case 0:
 		b.user(some("user"))
 	case 1:
@@ -101,6 +143,9 @@ func (b *iamBed) anything() {
 		b.join(some("member")+fmt.Sprint(rand.IntN(1000)), some("user"), metav1.ObjectMeta{Namespace: ns, Name: some("group")})
 	case 6, 7:
 		b.bindAny(some)
+	case 8: // Somebody else's hand: a way in that nobody declares, for something that somebody does.
+		mine := slices.DeleteFunc(b.holds(b.id), func(t string) bool { return !iam.OwnsObject(t) })
+		b.write(b.id, []string{iam.GroupType + ":" + some("door") + "#member@" + iam.User("eve")}, mine[:min(1, len(mine))])
 	default:
 		of := []kinds.Kind{kinds.Users(), kinds.Projects(), kinds.Organizations(), kinds.IAMRoles(), kinds.Groups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
 		all := b.List(of[rand.IntN(len(of))])

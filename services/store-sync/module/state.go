@@ -98,7 +98,7 @@ func (s *State) Unchanged(k event.Key) bool {
 		s.asked.Remove(k)
 		return false
 	}
-	is, err := of.is()
+	is, err := of.Digest()
 	was, known := s.asked.Get(k)
 	s.asked.Add(k, is)
 	return err == nil && known && was == is

@@ -63,6 +63,8 @@ type bed struct {
 	done   []Key
 	routes map[event.Key][]Key
 	model  *plan.Model
+	// backwards turns the order of keys of one priority round.
+	backwards bool
 	// passing means that it is the mirror that writes.
 	passing bool
 	// fail is what becomes of a call that changes something.
@@ -216,7 +218,11 @@ func (b *bed) drop(kind kinds.Kind, name string) {
 // next is the key whose turn it is.
 func (b *bed) next() Key {
 	return slices.SortedFunc(maps.Keys(b.dirty), func(x, y Key) int {
-		return cmp.Or(cmp.Compare(b.dirty[y], b.dirty[x]), strings.Compare(x.String(), y.String()))
+		names := strings.Compare(x.String(), y.String())
+		if b.backwards {
+			names = -names
+		}
+		return cmp.Or(cmp.Compare(b.dirty[y], b.dirty[x]), names)
 	})[0]
 }
 

@@ -30,6 +30,17 @@ func mutants() map[string]mutant.Mutant {
 		"a review that failed is done":            {"changes.go", "	if !lost && read.newest", "	if read.newest"},
 		"half a list is believed to be all":       {"changes.go", "	m.compare(read.is) // As far as it was read: that is not read again.\n", "	if err == nil {\n		m.compare(read.is)\n	}\n"},
 		"a finalizer holds up who depends on it":  {"spread.go", "	return r.letGo(ctx, p) // Last: nothing that is taken away waits for it.\n", "	return nil\n"},
+		"the bus is believed of roles":            {"sources.go", ", s.roles.stated(role.Namespace, role.Name), s.stated", ", s.stated"},
+		"what belongs to who goes stays his":      {"spread.go", "range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {", "range kind.ownedBy(\"\") {"},
+		"bindings on what goes stay":              {"spread.go", "	bindings(byTarget, f.object)\n", ""},
+		"bindings of a role that goes stay":       {"spread.go", "		bindings(byRole, path(k.Namespace, k.Name))\n", ""},
+		"bindings of a user who goes stay":        {"spread.go", "		bindings(bySubject, subjectIndex(iamv1alpha1.UserKind, \"\", k.Name))\n", ""},
+		"bindings of a group that goes stay":      {"spread.go", "		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))\n", ""},
+		"memberships of a user who goes stay":     {"spread.go", "range s.memberships.by(byUser, k.Name) {", "range s.memberships.by(byUser, \"\") {"},
+		"who is no subject any more keeps it":     {"reconcile.go", "		if !wanted[e] {\n", "		if !wanted[e] && e.relation != \"u\" {\n"},
+		"what a role gave is not taken away":      {"reconcile.go", "		if !wanted[e] {\n", "		if !wanted[e] && e.user != iam.UserType+\":*\" {\n"},
+		"what nobody declares stays":              {"reconcile.go", "		if !wanted[e] {\n", "		if !wanted[e] && len(wanted) > 0 {\n"},
+		"a write is known before it is done":      {"sync.go", "	case err != nil:\n		r.copy.doubt(p.Key.object)\n		return err\n	}\n	p.Reporter.Count(n.store)\n	r.copy.wrote(n.of.storeID, p.Key.object, nil, remove)", "	}\n	p.Reporter.Count(n.store)\n	r.copy.wrote(n.of.storeID, p.Key.object, nil, remove)"},
 		"a restored store is read and forgotten":  {"load.go", "!maps.Equal(held[object], m.objects[object])", "false"},
 	}
 }

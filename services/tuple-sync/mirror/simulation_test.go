@@ -6,12 +6,14 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 )
@@ -51,6 +53,34 @@ func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 		b.work()
 		if b.version != version || len(b.openFGA.writes) != writes {
 			t.Fatalf("history %d: %d statuses are written again, %d calls made", seed, b.version-version, len(b.openFGA.writes)-writes)
+		}
+	}
+}
+
+// In whatever order all that was declared goes, each takes with it what follows from it, and nothing is left.
+func TestInWhateverOrderAllGoesNothingIsLeft(t *testing.T) {
+	for seed := range uint64(80) {
+		b, r := newBed(t), rand.New(rand.NewPCG(seed, 2))
+		b.backwards = seed%2 == 1
+		b.liedAbout()
+		all := slices.SortedFunc(maps.Keys(b.api), func(x, y event.Key) int { return strings.Compare(x.String(), y.String()) })
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, k := range all {
+			if k.GroupResource == kinds.Stores().GroupResource {
+				continue
+			}
+			kind, _ := kinds.Of(k.GroupResource)
+			b.drop(kind, k.Name)
+			if b.try(r.IntN(6)); r.IntN(4) > 0 {
+				continue
+			}
+			b.work()
+			if got, want := b.openFGA.holds(), b.wanted(); !slices.Equal(got, want) {
+				t.Fatalf("order %d: without %s the store holds\n%v\nwant\n%v", seed, k, got, want)
+			}
+		}
+		if b.work(); len(b.openFGA.tuples) > 0 {
+			t.Fatalf("order %d: there is left %v", seed, b.openFGA.holds())
 		}
 	}
 }

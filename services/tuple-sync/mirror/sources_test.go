@@ -68,29 +68,32 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 		}},
 		"a target of that name": {kinds.Projects(), "web", eve},
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
-			b.liedAbout()
-			bobs = b.api[b.keyOf(kinds.Users(), "bob")].UID
-			before, calls := b.openFGA.holds(), len(b.openFGA.writes)
-			forged := lie.edit
-			if c := b.api[b.keyOf(lie.kind, lie.name)]; c.UID == "" {
-				c = b.gone[b.keyOf(lie.kind, lie.name)]
-				c.Deleted, c.ResourceVersion = false, strconv.Itoa(b.version+1000)
-				b.take(c)
-			} else {
-				b.forge(lie.kind, lie.name, forged)
-			}
-			b.work()
-			b.follow()
-			for _, w := range b.openFGA.writes[calls:] { // Also what is taken back at once was given.
-				for _, tuple := range w.Add {
-					if !slices.Contains(before, tuple.String()) {
-						t.Errorf("%s was written", tuple)
+		for _, backwards := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, backwards %t", name, backwards), func(t *testing.T) {
+				b := newBed(t)
+				b.liedAbout()
+				b.backwards = backwards
+				bobs = b.api[b.keyOf(kinds.Users(), "bob")].UID
+				before, calls := b.openFGA.holds(), len(b.openFGA.writes)
+				forged := lie.edit
+				if c := b.api[b.keyOf(lie.kind, lie.name)]; c.UID == "" {
+					c = b.gone[b.keyOf(lie.kind, lie.name)]
+					c.Deleted, c.ResourceVersion = false, strconv.Itoa(b.version+1000)
+					b.take(c)
+				} else {
+					b.forge(lie.kind, lie.name, forged)
+				}
+				b.work()
+				b.follow()
+				for _, w := range b.openFGA.writes[calls:] { // Also what is taken back at once was given.
+					for _, tuple := range w.Add {
+						if !slices.Contains(before, tuple.String()) {
+							t.Errorf("%s was written", tuple)
+						}
 					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
