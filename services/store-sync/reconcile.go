@@ -25,8 +25,6 @@ type reconciler struct {
 	outages   *controller.Outages[event.Key]
 }
 
-var _ consume.Patient = (*reconciler)(nil)
-
 // Keys lists the Stores to look at when an object changed.
 func (r *reconciler) Keys(k event.Key) []event.Key {
 	keys := r.state.Keys(k)
@@ -35,9 +33,6 @@ func (r *reconciler) Keys(k event.Key) []event.Key {
 	}
 	return keys
 }
-
-// Waits implements [consume.Patient]: what tuple-sync does about tuples goes on meanwhile.
-func (r *reconciler) Waits(k event.Key) bool { return r.state.Shared.Unchanged(k) }
 
 // Reconcile has the AuthorizationModels made that APIs and PolicyDocuments ask for in a Store, and
 // then brings the Store in step. Each plans again when objects change under it; what fails for one of

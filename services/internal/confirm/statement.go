@@ -70,12 +70,6 @@ func (s Statement) Same(other Statement) bool {
 	return s.change.Key == other.change.Key && err == nil && otherErr == nil && is == was
 }
 
-// Digest is the same of an object as long as the same is stated of it.
-func (s Statement) Digest() (of [2][sha256.Size]byte, err error) {
-	is, err := s.is()
-	return [2][sha256.Size]byte{is.declared, is.recorded}, err
-}
-
 func sum(of any) ([sha256.Size]byte, error) {
 	data, err := json.Marshal(of)
 	if err != nil {

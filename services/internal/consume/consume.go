@@ -41,13 +41,6 @@ type Prioritizer[K comparable] interface {
 	Priority(key K) int
 }
 
-// A Patient is a [Reconciler] that need not follow every event at once. Waits reports whether nothing of
-// an object that matters much has changed since it was last asked about: then the keys that it touches
-// are reconciled a moment later, together with what else comes until then.
-type Patient interface {
-	Waits(object event.Key) bool
-}
-
 // An Observer is a [Reconciler] that reads its backend as a whole. Observe is called once per
 // resync, and lists the keys that are not as they should be: they are then reconciled with
 // Pass.Resync, and no others.
@@ -79,8 +72,6 @@ type Config struct {
 	Resync time.Duration
 	// Deadline bounds one reconciliation. Default 2 min.
 	Deadline time.Duration
-	// Patience is how long keys wait for more when a [Patient] says so. Default 200 ms.
-	Patience time.Duration
 	// Grace bounds the drain at shutdown. Default 10 s.
 	Grace time.Duration
 	// MinDelay and MaxDelay bound the wait before a retry. Default 200 ms and 30 s.
@@ -110,7 +101,6 @@ func (c Config) withDefaults() Config {
 	}
 	defaults(&c.Resync, 10*time.Minute)
 	defaults(&c.Deadline, 2*time.Minute)
-	defaults(&c.Patience, 200*time.Millisecond)
 	defaults(&c.Grace, 10*time.Second)
 	defaults(&c.MinDelay, 200*time.Millisecond)
 	defaults(&c.MaxDelay, 30*time.Second)

@@ -174,7 +174,6 @@ func union[K comparable](first, second []K) []K {
 // itself is no news to that one: while its pass lasts, d just shares the fate of the pass, and
 // once that has failed, d is as good as any message to bring the key back.
 func (e *engine[K]) attach(d *delivery, keys []K) bool {
-	waits := e.waits(d)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if writer, ok := e.echoes.take(d); ok {
@@ -190,20 +189,9 @@ func (e *engine[K]) attach(d *delivery, keys []K) bool {
 	}
 	d.keys += len(keys)
 	for _, key := range keys {
-		if _, failed := e.retries[key]; waits && !failed {
-			e.join(key, []*delivery{d}, false)
-			e.queue.keys.AddAfter(key, e.cfg.Patience)
-			continue
-		}
 		e.ask(key, e.priority(key), []*delivery{d}, d.replay)
 	}
 	return d.keys > 0
-}
-
-// waits reports whether the event of d is hardly news.
-func (e *engine[K]) waits(d *delivery) bool {
-	p, ok := e.reconciler.(Patient)
-	return ok && p.Waits(d.change.Key) && !d.replay
 }
 
 // fanOut asks for the keys that a pass enqueued, and makes the messages that it was for wait for
@@ -225,15 +213,10 @@ func (e *engine[K]) fanOut(p *Pass[K], r *request, err error) {
 
 // ask requests a reconciliation of key, for messages or for its own sake; the caller holds the lock.
 func (e *engine[K]) ask(key K, priority int, deliveries []*delivery, resync bool) {
-	e.join(key, deliveries, resync)
-	e.queue.add(priority, key)
-}
-
-// join makes messages wait for the next reconciliation of key; the caller holds the lock.
-func (e *engine[K]) join(key K, deliveries []*delivery, resync bool) {
 	r := e.request(key)
 	r.deliveries = append(r.deliveries, deliveries...)
 	r.resync = r.resync || resync
+	e.queue.add(priority, key)
 }
 
 // request is that of a key; the caller holds the lock.

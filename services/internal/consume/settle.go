@@ -110,7 +110,8 @@ type retry struct {
 func (e *engine[K]) requeue(key K, resync bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.join(key, nil, resync)
+	r := e.request(key)
+	r.resync = r.resync || resync
 }
 
 // finish is done with one of the keys that d waits for; the last one settles the message by the

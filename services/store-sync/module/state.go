@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	"k8s.io/utils/lru"
-
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -29,17 +27,12 @@ type State struct {
 	Cluster string
 	Stores  *view.Table[corev1alpha1.Store]
 	Models  *view.Table[corev1alpha1.AuthorizationModel]
-	// asked is the essence of objects when somebody last asked whether it is the same.
-	asked *lru.Cache
 }
-
-// maxAsked bounds of how many objects that is kept.
-const maxAsked = 4096
 
 // NewState registers the tables.
 func NewState(v *view.View, cluster string) *State {
 	return &State{
-		Cluster: cluster, asked: lru.New(maxAsked),
+		Cluster: cluster,
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byName:    func(s *corev1alpha1.Store) []string { return []string{s.Name} },
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
@@ -88,25 +81,6 @@ func (s *State) Statement(k event.Key) (confirm.Statement, bool) {
 		return ModelStatement(o), true
 	}
 	return confirm.Statement{}, false
-}
-
-// Unchanged reports whether nothing that a model depends on has changed in a Store or an AuthorizationModel since it was last
-// asked about: its tuples have, say, or what tuple-sync says of them. A deletion waits for what others take off an object.
-func (s *State) Unchanged(k event.Key) bool {
-	of, ok := s.Statement(k)
-	if !ok || s.deleting(k) {
-		s.asked.Remove(k)
-		return false
-	}
-	is, err := of.Digest()
-	was, known := s.asked.Get(k)
-	s.asked.Add(k, is)
-	return err == nil && known && was == is
-}
-
-func (s *State) deleting(k event.Key) bool {
-	store, _ := s.Stores.Get(k)
-	return store.Value != nil && store.Value.DeletionTimestamp != nil
 }
 
 // Parts are statements on all that a Store's model is made of here: the Store, the AuthorizationModels that refer to
