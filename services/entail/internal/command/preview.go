@@ -185,7 +185,7 @@ func parseRule(data []byte, kind string) (rolev1alpha1.ImpliedRoles, error) {
 		return rule, err
 	}
 	if cmp.Or(rule.Kind, kind) != "ImpliedRoles" || rule.Name == "" {
-		return rule, fmt.Errorf("a %q named %q is not a named ImpliedRoles", rule.Kind, rule.Name)
+		return rule, fmt.Errorf("a %q named %q is not a named ImpliedRoles: that is one rule of one namespace, and there are no others", rule.Kind, rule.Name)
 	}
 	return rule, nil
 }
