@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/consume"
@@ -26,7 +28,7 @@ type cluster interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
-	Create(ctx context.Context, kind kinds.Kind, k event.Key, object any) (event.Change, error)
+	Create(ctx context.Context, kind kinds.Kind, k event.Key, object runtime.Object) (event.Change, error)
 	Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
 	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }

@@ -239,6 +239,7 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 	b.guarded()
 	h, admin := b.hands(mallory), b.hands("system:admin")
 	admin.rules = b.rules()
+	everywhere := &bed{b.Bed, b.typed, metav1.NamespaceAll}
 	for name, c := range map[string]struct {
 		err  error
 		want []string
@@ -253,6 +254,8 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 		"a label on somebody's rule":        {h.labels("dev.to.secret-admin"), nil},
 		"a prohibited one":                  {admin.implies("x", "p", "ClusterRole/cluster-admin"), []string{"must not follow from a rule"}},
 		"an administrator's":                {admin.implies("x", "p", "ClusterRole/view"), nil},
+		"one for all namespaces":            {everywhere.hands(mallory).implies("x", "p", "free"), []string{"at the cluster scope"}},
+		"an administrator's for all":        {everywhere.hands("x").admin().implies("x", "p", "free"), []string{"could not find the requested resource"}},
 		"an administrator's in kube-system": {b.in("kube-system").hands("x").admin().implies("x", "p", "free"), []string{"no rule holds in namespace kube-system"}},
 	} {
 		t.Run(name, func(t *testing.T) { judged(t, c.err, c.want...) })

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,18 +65,21 @@ func patchOf(kind kinds.Kind, seen event.Change, object any) ([]byte, error) {
 
 // Create makes object, which has key k, and returns it as it was made. If there is one of that name,
 // it is [ErrConflict]. It costs the API server less than [Client.Apply]; who creates then changes by
-// [Client.Merge]: what is applied takes out of a list only what was applied before.
-func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, object any) (event.Change, error) {
-	data, err := json.Marshal(object)
+// [Client.Merge]: what is applied takes out of a list only what was applied before. The object is of a kind
+// that Kubernetes itself has, and so travels as protobuf, which both ends read in less time than JSON.
+func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, object runtime.Object) (event.Change, error) {
+	made, err := about(c.protobuf.Post(), kind, k.Namespace).Param("fieldManager", c.manager).Body(object).Do(ctx).Get()
+	if err != nil {
+		return event.Change{}, fmt.Errorf("creating %s: %w", k, classify(err))
+	}
+	if o, err := meta.Accessor(made); err == nil {
+		o.SetManagedFields(nil)
+	}
+	raw, err := json.Marshal(made)
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", k, err)
 	}
-	request := about(c.paths.Post(), kind, k.Namespace).Param("fieldManager", c.manager).SetHeader("Content-Type", runtime.ContentTypeJSON)
-	now, err := c.answer(ctx, kind, request.Body(data))
-	if err != nil {
-		return event.Change{}, fmt.Errorf("creating %s: %w", k, err)
-	}
-	return now, nil
+	return c.change(ctx, kind, raw)
 }
 
 // Merge changes the given fields of an object, whoever else claims them, and no others, and returns
@@ -114,8 +118,10 @@ func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) 
 	return nil
 }
 
-// List yields the objects of a namespace as they are now, until an error, which comes last.
+// List yields the objects of a namespace as they are now, until an error, which comes last. There may be very many: of each it is
+// told what the API server sent, and of what kind it is.
 func (c *Client) List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
+	of := event.Change{Key: event.Key{Cluster: c.cluster, GroupResource: kind.GroupResource, Namespace: namespace}}
 	return func(yield func(event.Change, error) bool) {
 		for token := ""; ; {
 			var page struct {
@@ -131,8 +137,7 @@ func (c *Client) List(ctx context.Context, kind kinds.Kind, namespace string) it
 				return
 			}
 			for _, item := range page.Items {
-				change, err := c.change(ctx, kind, item)
-				if !yield(change, err) || err != nil {
+				if of.Object = item; !yield(of, nil) {
 					return
 				}
 			}

@@ -192,6 +192,9 @@ func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if is := read(t, made); is.Name != "owned" || string(is.UID) != made.UID || len(is.ManagedFields) > 0 || !slices.Equal(is.Subjects, owned.Subjects) {
+		t.Errorf("it was made as %s", made.Object)
+	}
 	now, err := c.Merge(t.Context(), kinds.RoleBindings(), made, map[string]any{"metadata": map[string]any{
 		"labels": map[string]string{"more": "yes"}, "ownerReferences": after,
 	}})

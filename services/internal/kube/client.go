@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -29,11 +30,13 @@ const requestTimeout = 30 * time.Second
 // Client reads and writes objects of one cluster on behalf of one service. It is
 // safe for concurrent use.
 type Client struct {
-	api     dynamic.Interface
-	paths   rest.Interface
-	cluster string
-	manager string
-	events  flowcontrol.RateLimiter
+	api   dynamic.Interface
+	paths rest.Interface
+	// protobuf is for kinds that Kubernetes itself has.
+	protobuf rest.Interface
+	cluster  string
+	manager  string
+	events   flowcontrol.RateLimiter
 
 	mu    sync.Mutex
 	epoch string
@@ -51,8 +54,13 @@ func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	protobuf, err := plain(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating client of the API server: %w", err)
+	}
 	return &Client{
-		api: api, paths: paths, cluster: cluster, manager: fieldManager,
+		api: api, paths: paths, protobuf: protobuf, cluster: cluster, manager: fieldManager,
 		events: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
 	}, nil
 }

@@ -324,12 +324,7 @@ func TestAListEndsWithItsErrorOrWithItsReader(t *testing.T) {
 	}
 	c, w := dial(t, pages)
 	var names []string
-	var last error
-	for change, err := range c.List(t.Context(), kinds.RoleBindings(), "team-a") {
-		if last = err; err == nil {
-			names = append(names, change.Key.Name)
-		}
-	}
+	last := event.Each(c.List(t.Context(), kinds.RoleBindings(), "team-a"), func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
 	if !slices.Equal(names, []string{"a", "b", "a1", "b1"}) || last == nil || !strings.Contains(last.Error(), "listing rolebindings.rbac.authorization.k8s.io in team-a") {
 		t.Errorf("read %v, %v", names, last)
 	}

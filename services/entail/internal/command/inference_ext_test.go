@@ -216,6 +216,7 @@ func TestPreviewRulesRefusesWhatItCannotRead(t *testing.T) {
 		"no such file":           {[]string{"-f", "/nowhere"}, "no such file"},
 		"no YAML":                {[]string{"-f", written(t, "{")}, "document 1"},
 		"another kind":           {[]string{"-f", written(t, "kind: Store\nmetadata: {name: x}")}, `a "Store" named "x"`},
+		"rules of all":           {[]string{"-f", written(t, "kind: ClusterImpliedRoles\nmetadata: {name: x}")}, "one rule of one namespace, and there are no others"},
 		"no name":                {[]string{"-f", written(t, "kind: ImpliedRoles")}, `named ""`},
 		"another kind in a list": {[]string{"-f", written(t, "kind: List\nitems: [{kind: Store, metadata: {name: x}}]")}, `document 1 of the rules: item 1: a "Store" named "x"`},
 		"no kind in a list":      {[]string{"-f", written(t, "kind: List\nitems: [{metadata: {name: x}}]")}, `item 1: a "" named "x"`},

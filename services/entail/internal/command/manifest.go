@@ -27,6 +27,9 @@ type declared[T any] interface {
 	runtime.Object
 }
 
+// errNotNamed means that an object is of another kind, or has no name.
+var errNotNamed = errors.New("is not a named")
+
 // readObjects reads the objects of one kind in all documents of a file, which errors call as is said.
 func readObjects[T any, P declared[T]](in io.Reader, file string, kind kinds.Kind, what string) ([]T, error) {
 	if file == "" {
@@ -90,7 +93,7 @@ func parseOne[T any, P declared[T]](data []byte, kind, want string) (T, error) {
 	}
 	own := P(&object).GetObjectKind().GroupVersionKind().Kind
 	if cmp.Or(own, kind) != want || P(&object).GetName() == "" {
-		return object, fmt.Errorf("a %q named %q is not a named %s", own, P(&object).GetName(), want)
+		return object, fmt.Errorf("a %q named %q %w %s", own, P(&object).GetName(), errNotNamed, want)
 	}
 	return object, nil
 }

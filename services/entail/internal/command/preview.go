@@ -91,6 +91,9 @@ func previewRequest(in io.Reader, file, namespace string, only bool) (*inference
 		request.Namespace = namespace
 	}
 	rules, err := readObjects[rolev1alpha1.ImpliedRoles](in, file, kinds.ImpliedRoles(), "rules")
+	if errors.Is(err, errNotNamed) {
+		err = fmt.Errorf("%w: that is one rule of one namespace, and there are no others", err)
+	}
 	if err != nil {
 		return nil, err
 	}

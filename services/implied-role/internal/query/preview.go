@@ -88,6 +88,8 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 		return nil, rpc.Invalid("RoleBinding %q is generated or being deleted: preview a change of its source", r.GetName())
 	}
 	switch {
+	case strings.Contains(r.GetName(), "/"): // As answers name ClusterRoleBindings.
+		return nil, rpc.Invalid("%q is no name of a RoleBinding, and from nothing else roles follow: bind the role in each namespace", r.GetName())
 	case r.GetRemove() && change.Before == nil:
 		return nil, rpc.Invalid("RoleBinding %q cannot be removed: there is none", r.GetName())
 	case !r.GetRemove() && r.GetRole() == nil:

@@ -120,7 +120,8 @@ func TestAPreviewOfABinding(t *testing.T) {
 	}
 	for want, r := range map[string]*inferencev1.PreviewBindingRequest{
 		"there is none": {Name: "none", Remove: true}, "needs a role": {Name: "B9"},
-		"is generated": {Name: infer.Name("B1", role("b")), Remove: true},
+		"is generated":      {Name: infer.Name("B1", role("b")), Remove: true},
+		"in each namespace": {Name: "ClusterRoleBinding/B9", Role: roleMessage(role("x")), Subjects: []*inferencev1.Subject{v}},
 	} {
 		r.Namespace = "team"
 		_, err := w.PreviewBinding(t.Context(), r)

@@ -60,7 +60,8 @@ type ImpliedRolesStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ImpliedRoles is one rule: whoever holds the parent role in this namespace also holds the child role.
+// ImpliedRoles is one rule: whoever holds the parent role by a RoleBinding in this namespace also holds the child role in it.
+// There are no rules for all namespaces, and nothing follows from a ClusterRoleBinding.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=impliedroles,singular=impliedrole,scope=Namespaced,shortName=ir,categories=entail
