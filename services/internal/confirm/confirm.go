@@ -135,7 +135,9 @@ func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, e
 }
 
 // Hear remembers what the API server answered to a write of ours.
-func (c *Confirmer) Hear(s Statement, now event.Change) (essence, error) { return c.hear(s, now, false) }
+func (c *Confirmer) Hear(s Statement, now event.Change) (essence, error) {
+	return c.hear(s, now, false)
+}
 
 func (c *Confirmer) hear(s Statement, now event.Change, asked bool) (essence, error) {
 	is, err := s.read(now)
