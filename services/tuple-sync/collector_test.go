@@ -15,6 +15,9 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
+// none is what is refused.
+func none() map[tuple.Tuple]error { return nil }
+
 // gated is an OpenFGA that makes each call when it is let.
 type gated struct {
 	asked chan tuple.Write
@@ -43,7 +46,7 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	g := &gated{asked: make(chan tuple.Write), let: make(chan struct{})}
-	g.answer = func(context.Context, tuple.Write) (map[tuple.Tuple]error, error) { return nil, nil }
+	g.answer = func(context.Context, tuple.Write) (map[tuple.Tuple]error, error) { return none(), nil }
 	return &crowd{collector: &collector{writer: g}, t: t, openFGA: g, came: map[string]string{}}
 }
 
@@ -133,7 +136,7 @@ func TestWhatIsRefusedHoldsUpNobodyElse(t *testing.T) {
 			return map[tuple.Tuple]error{named("bad"): fga.ErrInvalidTuple}, nil
 		}
 		announced += len(w.Add)
-		return nil, nil
+		return none(), nil
 	}
 	c.gather(map[string]tuple.Write{"a": adds("1", "2"), "b": adds("3", "bad"), "c": adds("4")})
 	if got := c.calls(2); !slices.Equal(got, []string{"+5-0", "+3-0"}) || announced != 4 {
@@ -150,7 +153,7 @@ func TestEachIsToldItsOwnError(t *testing.T) {
 		if slices.Contains(w.Add, named("bad")) {
 			return nil, errors.New("bad")
 		}
-		return nil, nil
+		return none(), nil
 	}
 	c.gather(map[string]tuple.Write{"a": adds("1"), "b": adds("bad")})
 	c.calls(3)
@@ -165,7 +168,7 @@ func TestWhenOpenFGAGivesNoAnswerAllAreTold(t *testing.T) {
 		if len(w.Add) > 1 {
 			return nil, fault.Unavailable(errors.New("away"))
 		}
-		return nil, nil
+		return none(), nil
 	}
 	c.gather(map[string]tuple.Write{"a": adds("1"), "b": adds("2")})
 	if got := c.calls(1); !slices.Equal(got, []string{"+2-0"}) {
@@ -204,9 +207,9 @@ func TestWhoFailsBadlyLeavesNobodyWaiting(t *testing.T) {
 	c := newCrowd(t)
 	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
 		if len(w.Add) > 1 {
-			panic("a fault of ours")
+			panic("a fault of ours") //nolint:forbidigo // What becomes of others then?
 		}
-		return nil, nil
+		return none(), nil
 	}
 	c.write(t.Context(), "first", adds("first"))
 	<-c.openFGA.asked

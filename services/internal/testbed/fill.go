@@ -40,11 +40,11 @@ func (b *Bed) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object)
 	info := stream.CachedInfo()
 	for kind, n := range counts {
 		data, err := proto.Marshal(&eventv1.SnapshotMarker{
-			Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(n),
+			Cluster: local, Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(n),
 			Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
 		})
 		if err == nil {
-			_, err = b.JS.Publish(b.T.Context(), topology.SyncSubject("local", kind), data)
+			_, err = b.JS.Publish(b.T.Context(), topology.SyncSubject(local, kind), data)
 		}
 		if err != nil {
 			b.T.Fatal(err)
@@ -59,7 +59,7 @@ func (b *Bed) putOnBus(kind kinds.Kind, object metav1.Object, version int) {
 		b.T.Fatal(err)
 	}
 	c := event.Change{
-		Key:     event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: object.GetNamespace(), Name: object.GetName()},
+		Key:     event.Key{Cluster: local, GroupResource: kind.GroupResource, Namespace: object.GetNamespace(), Name: object.GetName()},
 		Version: kind.Version, Kind: kind.Kind, UID: string(object.GetUID()), Generation: object.GetGeneration(),
 		ResourceVersion: cmp.Or(object.GetResourceVersion(), fmt.Sprint(version)),
 		Object:          data, Epoch: "e", ObservedAt: time.Now(),

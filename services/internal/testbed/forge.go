@@ -24,7 +24,7 @@ type Forgery struct {
 // object of the name goes where the watcher says of such.
 func (b *Bed) Forge(f Forgery, later int) {
 	b.T.Helper()
-	key := event.Key{Cluster: "local", GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
+	key := event.Key{Cluster: local, GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
 	c := b.Told(f.Kind, f.Namespace, cmp.Or(f.Like, f.Name))
 	object, uid := map[string]any{}, c.UID
 	if err := json.Unmarshal(c.Object, &object); err != nil {
@@ -55,7 +55,7 @@ func (b *Bed) Forge(f Forgery, later int) {
 // Told is what the bus told last of an object.
 func (b *Bed) Told(kind kinds.Kind, namespace, name string) event.Change {
 	b.T.Helper()
-	key := event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: namespace, Name: name}
+	key := event.Key{Cluster: local, GroupResource: kind.GroupResource, Namespace: namespace, Name: name}
 	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
 	if err != nil {
 		b.T.Fatal(err)

@@ -16,6 +16,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
+// local is the cluster whose objects are published.
+const local = "local"
+
 // retryPause is the wait before the bus or the API server is tried again.
 const retryPause = 50 * time.Millisecond
 
@@ -37,7 +40,7 @@ type Reflector struct {
 // Reflector starts one of all kinds that services follow, until the test ends.
 func (b *Bed) Reflector() *Reflector {
 	b.T.Helper()
-	api, err := kube.New(b.Kube.Admin(), "local", "test")
+	api, err := kube.New(b.Kube.Admin(), local, "test")
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -45,7 +48,7 @@ func (b *Bed) Reflector() *Reflector {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	r := &Reflector{bed: b, kinds: kinds.All(), origin: kube.Origin{Cluster: "local", Epoch: epoch}, publisher: publish.New(b.JS)}
+	r := &Reflector{bed: b, kinds: kinds.All(), origin: kube.Origin{Cluster: local, Epoch: epoch}, publisher: publish.New(b.JS)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	var following sync.WaitGroup
 	b.T.Cleanup(func() { cancel(); following.Wait() })
@@ -102,7 +105,7 @@ func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served b
 		r.bed.T.Fatal(err)
 	}
 	if err := r.publisher.Marker(ctx, &eventv1.SnapshotMarker{
-		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: r.origin.Epoch,
+		Cluster: local, Group: kind.Group, Resource: kind.Resource, Epoch: r.origin.Epoch,
 		ResourceVersion: version, Count: int64(len(list.Items)),
 		Stream: topology.Incarnation(stream.CachedInfo()), LastSequence: highest, Served: served,
 	}); err != nil {
