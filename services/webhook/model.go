@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,8 +44,14 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 		answer.Synced = c.Status == "True" && c.ObservedGeneration == store.Value.Generation
 		answer.Message = c.Reason + ": " + c.Message
 	}
-	if waiting := s.state.waiting(); waiting != "" && answer.GetSynced() {
-		answer.Synced, answer.Message = false, "ProtectedResource "+waiting+" was not looked at yet as it is"
+	if answer.GetSynced() && !isMadeOf(store.Value.Status.Modules, registry) {
+		answer.Synced, answer.Message = false, "the model in OpenFGA does not follow yet from the ProtectedResources as they are"
 	}
 	return answer, nil
+}
+
+// isMadeOf says whether the part of IAM in a Store's model is what follows from a registry. Where nothing is registered there is none.
+func isMadeOf(modules []corev1alpha1.ModuleStatus, registry *iam.Registry) bool {
+	i := slices.IndexFunc(modules, func(m corev1alpha1.ModuleStatus) bool { return m.Source == iam.Module })
+	return i < 0 && len(registry.Kinds()) == 0 || i >= 0 && modules[i].Digest == iam.Digest(registry.Types())
 }
