@@ -35,7 +35,7 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 		answer.Permissions += int32(len(k.Permissions))
 	}
 	store, live := s.state.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: s.store})
-	if !live {
+	if !live || store.Value == nil {
 		answer.Message = "there is no such Store: store-sync makes it"
 		return answer, nil
 	}
