@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -20,21 +19,22 @@ const Module = "iam"
 // Room bounds IAM's part of a model.
 type Room struct{ Types, Bytes int }
 
-// Within judges ProtectedResources as [Register] does, and leaves out those for which the model has no room beside
-// others with better claims. One that is too large keeps no smaller one out.
+// Within judges ProtectedResources as [Register] does, and leaves out each for which, and for those with better claims,
+// the model has no room. Those behind it may have it.
 func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
-	alive := ranked(resources)
-	fit := sort.Search(len(alive), func(n int) bool { return !register(alive[:n+1]).fits(room) })
-	kept := slices.Clip(alive[:fit])
-	var out []*iamv1alpha1.ProtectedResource
-	for _, p := range alive[fit:] {
-		if more := append(kept, p); register(more).fits(room) {
-			kept = slices.Clip(more)
-		} else {
-			out = append(out, p)
+	var in, out []*iamv1alpha1.ProtectedResource
+	rest := ranked(resources)
+	for n := len(rest); len(rest) > 0; n = min(n, len(rest)) {
+		switch all := slices.Concat(in, rest[:n]); {
+		case register(all).fits(room):
+			in, rest, n = all, rest[n:], 2*n
+		case n > 1:
+			n /= 2
+		default:
+			out, rest = append(out, rest[0]), rest[1:]
 		}
 	}
-	r := register(kept)
+	r := register(in)
 	for _, p := range out {
 		r.findings[p.Name] = Finding{
 			Reason: iamv1alpha1.LimitExceeded,
@@ -45,12 +45,24 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 	return r
 }
 
-// InForce judges those alone that were let in as they are: what has changed since may take nobody's room.
+// InForce judges those alone that were let in, whether or not they have changed since.
 func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) > 0 }))
+	return before(newcomer, resources)
+}
+
+// Unchanged judges those alone that were let in as they are.
+func Unchanged(resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return before(edited, resources)
+}
+
+func before(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) >= rank }))
 }
 
 func (r *Registry) fits(room Room) bool {
+	if len(r.Kinds()) > room.Types {
+		return false
+	}
 	types := r.Types()
 	return len(types) <= room.Types && Size(types) <= room.Bytes
 }

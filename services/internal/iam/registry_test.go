@@ -316,43 +316,44 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// Whatever claim it has.
-func TestWhatIsTooLargeKeepsNothingElseOut(t *testing.T) {
-	small, big, last := resource(1, "a/A", "as"), resource(2, "a/B", "bs"), resource(3, "a/C", "cs")
-	room := Room{10, Size(Register([]*iamv1alpha1.ProtectedResource{small, big, last}).Types())}
-	for i := range 50 {
-		big.Spec.Permissions = append(big.Spec.Permissions, "verb"+strings.Repeat("a", i))
-	}
-	edited := func(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
-		return changed(judged(p.DeepCopy(), iamv1alpha1.IAMSystemConfigured))
-	}
-	for name, resources := range map[string][]*iamv1alpha1.ProtectedResource{
-		"new": {small, big, last}, "changed": {edited(small), edited(big), edited(last)},
-	} {
-		r := Within(resources, room)
-		for _, p := range resources {
-			want := iamv1alpha1.IAMSystemConfigured
-			if p.Name == big.Name {
-				want = iamv1alpha1.LimitExceeded
+// Of five that are new one is large: it alone stays out, and so it does where all have changed since they were let in.
+func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
+	const fine = iamv1alpha1.IAMSystemConfigured
+	for _, rank := range []int{edited, newcomer} {
+		resources := []*iamv1alpha1.ProtectedResource{
+			resource(1, "a/A", "as"), resource(2, "a/B", "bs"), resource(3, "a/C", "cs"), resource(4, "a/D", "ds"), resource(5, "a/E", "es"),
+		}
+		room := Room{100, Size(Register(resources).Types())}
+		resources[2] = permitting(resources[2], "get", "list", "watch", "create", "update", "patch", "delete")
+		if rank == edited {
+			for _, p := range resources {
+				judged(p, fine).Generation++
 			}
-			if got := r.Finding(p.Name).Reason; got != want {
-				t.Errorf("%s: %s is told %s", name, p.Name, got)
+		}
+		r := Within(resources, room)
+		for i, p := range resources {
+			want := map[bool]string{true: iamv1alpha1.LimitExceeded, false: fine}[i == 2]
+			if _, in := r.Kind("a/" + p.Spec.Kind); in == (i == 2) || r.Finding(p.Name).Reason != want {
+				t.Errorf("of rank %d, %s is in: %v, and is told %s", rank, p.Name, in, r.Finding(p.Name).Reason)
 			}
 		}
 	}
 }
 
-func TestInForceIsWhatWasLetInAsItIs(t *testing.T) {
+func TestInForceIsWhatWasLetIn(t *testing.T) {
 	old := judged(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)
 	old.Generation++
-	var got []string
-	for _, k := range InForce([]*iamv1alpha1.ProtectedResource{
+	resources := []*iamv1alpha1.ProtectedResource{
 		old, resource(2, "a/New", "news"), judged(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
 		judged(resource(4, "a/Orphan", "orphans", "a/None"), iamv1alpha1.ParentNotRegistered), judged(resource(5, "a/Out", "outs"), iamv1alpha1.AlreadyRegistered),
-	}).Kinds() {
-		got = append(got, k.Type)
 	}
-	if strings.Join(got, " ") != "a/In a/Orphan" {
-		t.Errorf("in force are %v", got)
+	for registry, want := range map[*Registry]string{InForce(resources): "a/In a/Old a/Orphan", Unchanged(resources): "a/In a/Orphan"} {
+		var got []string
+		for _, k := range registry.Kinds() {
+			got = append(got, k.Type)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("in force are %v, want %s", got, want)
+		}
 	}
 }

@@ -14,8 +14,10 @@ import (
 // Types are a part of a model that follows from objects, and not from a text. Their names hold a
 // '/', and wherever there is such a part no module may define or extend a type with such a name.
 type Types interface {
-	// Live are those of what is in force. They have their room before anybody else.
+	// Live are those of what is in force, as it is now. They have their room before any text that is not live.
 	Live() []*openfgav1.TypeDefinition
+	// Unchanged are those of what is in force as it is. They have their room before anybody else.
+	Unchanged() []*openfgav1.TypeDefinition
 	// Within are as many as there is room for, those of what is in force first.
 	Within(types, bytes int) []*openfgav1.TypeDefinition
 }
@@ -25,6 +27,9 @@ type None struct{}
 
 // Live implements [Types].
 func (None) Live() []*openfgav1.TypeDefinition { return nil }
+
+// Unchanged implements [Types].
+func (None) Unchanged() []*openfgav1.TypeDefinition { return nil }
 
 // Within implements [Types].
 func (None) Within(int, int) []*openfgav1.TypeDefinition { return nil }
@@ -42,6 +47,12 @@ func cut(others []Module) (typed *Module, texts []Module) {
 // texts, and what is left is for what is to come.
 func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, error) {
 	result, err := mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
+	if result.Model == nil || slices.ContainsFunc(texts, result.evicts) {
+		roomier, roomierErr := mergeTexts(core, texts, limits.less(typed.Types.Unchanged()), true)
+		if result.Model == nil || slices.ContainsFunc(texts, func(m Module) bool { return result.evicts(m) && !roomier.evicts(m) }) {
+			result, err = roomier, roomierErr
+		}
+	}
 	if result.Model == nil || typed.Types == (None{}) {
 		return result, err
 	}
@@ -59,6 +70,11 @@ func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, err
 	result.Reports = append(result.Reports, Report{Origin: typed.Origin, Module: typed.Origin.Kind.String(), State: Merged, Digest: iam.Digest(types)})
 	slices.SortStableFunc(result.Reports, func(a, b Report) int { return a.Origin.Compare(b.Origin) })
 	return result, err
+}
+
+// evicts says whether a text that was live has no part in the model.
+func (r Result) evicts(m Module) bool {
+	return m.Live != "" && slices.ContainsFunc(r.Reports, func(report Report) bool { return report.Origin == m.Origin && report.State == Rejected })
 }
 
 // less is what types leave of the limits.

@@ -12,13 +12,14 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// kinds are types without relations, as many of the first in force.
+// kinds are types without relations, as many of the first in force, and of those the first unchanged.
 type kinds struct {
-	names []string
-	live  int
+	names           []string
+	live, unchanged int
 }
 
-func (k kinds) Live() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.live]) }
+func (k kinds) Live() []*openfgav1.TypeDefinition      { return bareTypes(k.names[:k.live]) }
+func (k kinds) Unchanged() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.unchanged]) }
 
 func (k kinds) Within(count, _ int) []*openfgav1.TypeDefinition {
 	return bareTypes(k.names[:max(0, min(count, len(k.names)))])
@@ -33,7 +34,7 @@ func bareTypes(names []string) []*openfgav1.TypeDefinition {
 }
 
 func protected(live int, names ...string) model.Module {
-	return model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{names, live}}
+	return model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{names, live, live}}
 }
 
 func written(text string) model.Module {
@@ -147,6 +148,32 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 				m.Live = m.DSL
 			}
 			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, protected(test.live, "a.example/A", "b.example/B")}, model.Limits{Types: test.limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := typesOf(result.Model); got != test.want {
+				t.Errorf("the types are %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAChangeOfWhatIsInForceTakesTheRoomOfNewTextsAlone(t *testing.T) {
+	const old = "module m\n\ntype doc\n"
+	changed := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{[]string{"a.example/A", "b.example/B"}, 2, 1}}
+	tests := map[string]struct{ text, live, want string }{
+		"a new text":                   {old, "", "a.example/A b.example/B user"},
+		"a live text":                  {old, old, "a.example/A doc user"},
+		"a live text, that has grown":  {old + "\ntype page\n", old, "a.example/A doc user"},
+		"a live text without room":     {"module m\n\ntype c.example/C\n", "module m\n\ntype c.example/C\n", "a.example/A b.example/B user"},
+		"a live text that is no text":  {"nonsense", old, "a.example/A doc user"},
+		"no text, with room for kinds": {"nonsense", "", "a.example/A b.example/B user"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := written(test.text)
+			m.Live = test.live
+			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, changed}, model.Limits{Types: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
