@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,7 +35,7 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 		answer.Permissions += int32(len(k.Permissions))
 	}
 	store, live := s.state.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: s.store})
-	if !live {
+	if !live || store.Value == nil {
 		answer.Message = "there is no such Store: store-sync makes it"
 		return answer, nil
 	}
@@ -43,8 +44,14 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 		answer.Synced = c.Status == "True" && c.ObservedGeneration == store.Value.Generation
 		answer.Message = c.Reason + ": " + c.Message
 	}
-	if waiting := s.state.waiting(); waiting != "" && answer.GetSynced() {
-		answer.Synced, answer.Message = false, "ProtectedResource "+waiting+" was not looked at yet as it is"
+	if answer.GetSynced() && !isMadeOf(store.Value.Status.Modules, registry) {
+		answer.Synced, answer.Message = false, "the model in OpenFGA does not follow yet from the ProtectedResources as they are"
 	}
 	return answer, nil
+}
+
+// isMadeOf says whether the part of IAM in a Store's model is what follows from a registry. Where nothing is registered there is none.
+func isMadeOf(modules []corev1alpha1.ModuleStatus, registry *iam.Registry) bool {
+	i := slices.IndexFunc(modules, func(m corev1alpha1.ModuleStatus) bool { return m.Source == iam.Module })
+	return i < 0 && len(registry.Kinds()) == 0 || i >= 0 && modules[i].Digest == iam.Digest(registry.Types())
 }

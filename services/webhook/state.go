@@ -22,9 +22,7 @@ type state struct {
 	view   *view.View
 	index  atomic.Pointer[decide.Index]
 	stores *view.Table[corev1alpha1.Store]
-	// resources are those from which the model follows.
-	resources *view.Table[iamv1alpha1.ProtectedResource]
-	kinds     map[event.GroupResource]followed
+	kinds  map[event.GroupResource]followed
 	// trust says whether bindings act on objects of kinds that are not followed.
 	trust bool
 }
@@ -42,7 +40,7 @@ type followed struct {
 func newState(v *view.View, trust bool) *state {
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
 	s.index.Store(s.newIndex())
-	s.resources = follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
+	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		if o != nil && hasNoRoom(o) {
 			o = nil // OpenFGA does not know it either.
 		}
@@ -79,7 +77,7 @@ type declared[T any] interface {
 
 // follow declares the table of a kind, and how the index is told of it: as what its objects say, and
 // as what roles can be had on.
-func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) *view.Table[T] {
+func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) {
 	table := view.Register[T](s.view, kind, nil)
 	tell := func(x *decide.Index, key event.Key, o *T) {
 		set(x, key, o)
@@ -109,32 +107,12 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 			}, err
 		},
 	}
-	return table
-}
-
-// judged is what store-sync said of a ProtectedResource as it is, if it did.
-func judged(p *iamv1alpha1.ProtectedResource) metav1.Condition {
-	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Ready)
-	if c == nil || c.ObservedGeneration != p.Generation || c.Status == metav1.ConditionUnknown {
-		return metav1.Condition{}
-	}
-	return *c
 }
 
 // hasNoRoom says whether the model had no room for a ProtectedResource, when it was looked at last.
 func hasNoRoom(p *iamv1alpha1.ProtectedResource) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == iamv1alpha1.LimitExceeded
-}
-
-// waiting is a ProtectedResource of which store-sync has said nothing yet, as it is.
-func (s *state) waiting() string {
-	for _, o := range s.resources.All() {
-		if o.Value.DeletionTimestamp == nil && judged(o.Value).Reason == "" {
-			return o.Key.Name
-		}
-	}
-	return ""
 }
 
 // targetOf is nothing for an object that is not there, or in deletion.

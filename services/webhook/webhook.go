@@ -31,7 +31,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	if err != nil {
 		return service.App{}, err
 	}
-	v := view.New(view.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log})
+	v := view.New(view.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Blank: true, Log: rt.Log})
 	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.", ConstLabels: prometheus.Labels{"service": rt.Name},
 	}, func() float64 { return v.Age().Seconds() }))

@@ -1,6 +1,8 @@
 package iam
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -68,6 +70,12 @@ func (r *Registry) fits(room Room) bool {
 // Size is what types take in a model, in bytes.
 func Size(types []*openfgav1.TypeDefinition) int {
 	return proto.Size(&openfgav1.AuthorizationModel{TypeDefinitions: types})
+}
+
+// Digest stands for types: as long as they are the same, so is that.
+func Digest(types []*openfgav1.TypeDefinition) string {
+	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&openfgav1.AuthorizationModel{TypeDefinitions: types})
+	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
 // Types are IAM's part of a model, in order of their names. Marshalled deterministically, equal

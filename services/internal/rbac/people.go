@@ -23,7 +23,7 @@ type Role struct {
 
 // Roles are those for people: the other table. By none of them can anybody give more than they have.
 // In admin are rules, where Kubernetes has RoleBindings, and as with these it is asked who
-// could bind what follows. Bindings of IAM reach beyond their namespace, and whoever writes tuples gives what they like: these are
+// could bind what follows. Bindings of IAM can reach beyond their namespace, and whoever writes tuples gives what they like: those are
 // in no role of Kubernetes.
 func Roles() []Role {
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource

@@ -73,8 +73,8 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 	})
 }
 
-// take applies one message. What cannot be decoded is skipped here: the service's
-// consumer receives it too, and makes it a dead letter.
+// take applies one message. What cannot be decoded is skipped here, or blank: the service's
+// consumer, if it has one, receives it too, and makes it a dead letter.
 func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 	v.brought.Add(1)
 	if topology.IsWake(msg.Subject()) {

@@ -18,7 +18,7 @@ import (
 // Value and dropped. Value is shared: never modify it.
 type Object[T any] struct {
 	event.Change
-	// Value is nil only for a deletion whose last state is unknown.
+	// Value is nil only for a deletion whose last state is unknown, and by [Config.Blank].
 	Value *T
 }
 
@@ -44,6 +44,8 @@ type table interface {
 	newer(c event.Change) bool
 	// decode does the costly part outside of the lock; the function it returns needs the lock.
 	decode(c event.Change) (commit func() (taken bool), err error)
+	// blank is the commit of what cannot be decoded.
+	blank(c event.Change) (commit func() (taken bool))
 	appendKeys(keys []event.Key) []event.Key
 	appendPublished(keys []event.Key, since time.Time) []event.Key
 	// size is how many live objects there are in a cluster.
@@ -175,6 +177,17 @@ func (t *Table[T]) decode(c event.Change) (func() bool, error) {
 		}
 	}
 	return func() bool { return t.put(o) }, nil
+}
+
+func (t *Table[T]) blank(c event.Change) func() bool {
+	c.Object = nil
+	return func() bool {
+		newer := t.newer(c)
+		if newer {
+			t.writing.replace(t.writing.live.objects[c.Key], &Object[T]{Change: c})
+		}
+		return newer
+	}
 }
 
 // fitted is value in as little memory as it needs: without the room that decoding left

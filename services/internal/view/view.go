@@ -40,6 +40,9 @@ type Config struct {
 	Cluster string
 	// Fetch reads an object that the bus could not carry, as JSON; nil when it is gone.
 	Fetch func(context.Context, event.Key) ([]byte, error)
+	// Blank has what cannot be decoded in the place of what it was before, without a value: for who says yes by what is there, and
+	// has no consumer that makes it a dead letter.
+	Blank bool
 	Log   *slog.Logger
 }
 
@@ -260,7 +263,11 @@ func (v *View) Correct(ctx context.Context, held, is event.Change) error {
 func (v *View) commit(t table, c event.Change, prepare func() bool) error {
 	commit, err := t.decode(c)
 	if err != nil {
-		return fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
+		err = fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
+		if !v.cfg.Blank {
+			return err
+		}
+		commit = t.blank(c)
 	}
 	v.applying.Lock()
 	defer v.applying.Unlock()
@@ -275,7 +282,7 @@ func (v *View) commit(t table, c event.Change, prepare func() bool) error {
 			f(c.Key)
 		}
 	}
-	return nil
+	return err
 }
 
 // newer finds the table of c, and whether that holds nothing as new. Who finds that it does finds

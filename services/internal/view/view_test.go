@@ -265,3 +265,25 @@ func TestWhatCameLatelyIsTold(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestWhatCannotBeDecodedIsNotWhatItWasBefore(t *testing.T) {
+	t.Parallel()
+	for _, blank := range []bool{false, true} {
+		v := view.New(view.Config{Blank: blank, Log: slog.New(slog.DiscardHandler)})
+		table := view.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
+		var told int
+		v.OnChange(func(event.Key) { told++ })
+		apply(t, v, change("a", 1))
+		if err := v.Apply(t.Context(), change("a", 2, tags(`{"tags":1}`))); !fault.IsTerminal(err) {
+			t.Errorf("it is taken with %v", err)
+		}
+		o, live := table.Get(key("a"))
+		if !live || (o.Value == nil) != blank || (told == 2) != blank || (table.Count("tag", "x") == 0) != blank {
+			t.Errorf("blank %v: it is %+v, and was told of %d times", blank, o, told)
+		}
+		apply(t, v, change("a", 1), change("a", 3))
+		if o, _ := table.Get(key("a")); o.Value == nil || o.ResourceVersion != "3" || table.Count("tag", "x") != 1 {
+			t.Errorf("blank %v: what came then is %+v", blank, o)
+		}
+	}
+}

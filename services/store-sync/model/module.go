@@ -132,6 +132,8 @@ type Report struct {
 	State  State
 	// Message says for people what is wrong, where, and what to do. It is empty for a merged module.
 	Message string
+	// Digest stands for the types of a module that is no text.
+	Digest string
 	// Exceeds means that nothing is wrong with the module but that there is no room for it.
 	Exceeds bool
 	// Unread means that the text could not be read, so that nothing is known of what it was to take away.

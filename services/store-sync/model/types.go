@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	"github.com/entail-dev/entail/services/internal/iam"
 )
 
 // Types are a part of a model that follows from objects, and not from a text. Their names hold a
@@ -66,7 +68,7 @@ func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, err
 		result.Definitions = append(result.Definitions, d)
 	}
 	slices.SortFunc(result.Definitions, Definition.compare)
-	result.Reports = append(result.Reports, Report{Origin: typed.Origin, Module: typed.Origin.Kind.String(), State: Merged})
+	result.Reports = append(result.Reports, Report{Origin: typed.Origin, Module: typed.Origin.Kind.String(), State: Merged, Digest: iam.Digest(types)})
 	slices.SortStableFunc(result.Reports, func(a, b Report) int { return a.Origin.Compare(b.Origin) })
 	return result, err
 }

@@ -8,6 +8,7 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
@@ -69,7 +70,8 @@ func TestTypesThatAreNoTextAreMergedWithTextsInAnyOrder(t *testing.T) {
 		if i := slices.IndexFunc(result.Definitions, func(d model.Definition) bool { return d.Type == "a.example/A" }); i < 0 || result.Definitions[i].Origin.Kind != model.IAM {
 			t.Errorf("the definitions are %+v", result.Definitions)
 		}
-		if i := slices.IndexFunc(result.Reports, func(r model.Report) bool { return r.Origin.Kind == model.IAM }); i < 0 || result.Reports[i].State != model.Merged {
+		if i := slices.IndexFunc(result.Reports, func(r model.Report) bool { return r.Origin.Kind == model.IAM }); i < 0 || result.Reports[i].State != model.Merged ||
+			result.Reports[i].Digest != iam.Digest(bareTypes([]string{"z.example/Z", "a.example/A"})) {
 			t.Errorf("the reports are %+v", result.Reports)
 		}
 		if text, err := model.DSL(result.Model); err != nil || !strings.Contains(text, "type a.example/A") {

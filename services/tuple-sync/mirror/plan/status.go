@@ -14,7 +14,21 @@ import (
 // permissionFormat is what a permission looks like: group/resource.verb.
 var permissionFormat = regexp.MustCompile(`^[^/]+/[^.]+\.[^.]+$`)
 
-// Role is what is to be said of a Role, and what it gives.
+// maxEffective is how many bytes of permissions a status lists: with more an object may be too large to be written at all.
+const maxEffective = 256 << 10
+
+// fitting are as many of the first permissions as a status lists.
+func fitting(permissions []string) []string {
+	size := 0
+	for i, permission := range permissions {
+		if size += len(permission); size > maxEffective {
+			return permissions[:i]
+		}
+	}
+	return permissions
+}
+
+// Role is what is to be said of a Role, and what it gives, as far as that has room in a status.
 func Role(o *iam.Objects, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
 	gives := o.Effective(r)
 	valid := condition.New(iamv1alpha1.PermissionsValid, true, iamv1alpha1.ValidationSuccessful, "every permission is one that some ProtectedResource has")
@@ -39,7 +53,10 @@ func Role(o *iam.Objects, r *iamv1alpha1.Role) (effective []string, conditions [
 		}
 		ready = condition.New(ready.Type, false, iamv1alpha1.EffectivePermissionsError, strings.Join(missing, "; "))
 	}
-	return gives.All, []condition.Condition{valid, ready}
+	if effective = fitting(gives.All); len(effective) < len(gives.All) {
+		ready.Message += fmt.Sprintf("; of %d permissions only the first %d are listed", len(gives.All), len(effective))
+	}
+	return effective, []condition.Condition{valid, ready}
 }
 
 // PolicyBinding is what is to be said of one. What is wrong first is why it is not ready.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -169,4 +170,18 @@ func TestAMembershipSaysWhoIsMissing(t *testing.T) {
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name = "alice", "nobody"
 	m.Status.User = nil
 	want(t, GroupMembership(world(), m), map[string]string{"GroupRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+}
+
+func TestARoleOfVeryManyPermissionsCanBeWritten(t *testing.T) {
+	r := &iamv1alpha1.Role{ObjectMeta: named("r", "r")}
+	for i := range 30_000 {
+		r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions, fmt.Sprintf("%0100d", i))
+	}
+	effective, conditions := Role(world(), r)
+	if len(effective) == 0 || len(effective)*100 > maxEffective {
+		t.Errorf("it lists %d permissions", len(effective))
+	}
+	if ready := conditions[1]; !strings.HasSuffix(ready.Message, fmt.Sprintf("of 30000 permissions only the first %d are listed", len(effective))) {
+		t.Errorf("it says %.100q", ready.Message)
+	}
 }

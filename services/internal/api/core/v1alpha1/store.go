@@ -71,6 +71,9 @@ type ModuleStatus struct {
 	// Message tells why a module is left out and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// Digest stands for the types of a module that is no text, as they are part of the model.
+	// +optional
+	Digest string `json:"digest,omitempty"`
 }
 
 // LiveCoreModule is the core module that was last part of the store's model. It stays there while a later one cannot be.

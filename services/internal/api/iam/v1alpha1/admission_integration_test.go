@@ -61,7 +61,9 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 		want string
 	}{
 		"a binding":                       {object: "on-a-kind", want: "takes the verb bind on that roles.iam.miloapis.com"},
-		"a binding of what is theirs":     {rights: []rbacv1.PolicyRule{right("bind", "roles", role)}, object: "on-a-kind"},
+		"a binding of what is theirs":     {rights: []rbacv1.PolicyRule{right("bind", "roles", role)}, object: "on-an-object"},
+		"a binding on all of a kind":      {rights: []rbacv1.PolicyRule{right("bind", "roles", role)}, object: "on-a-kind", want: "takes the verb bind on policybindings.iam.miloapis.com in all namespaces"},
+		"a binding on all that there is":  {rights: []rbacv1.PolicyRule{right("bind", "roles", role), right("bind", "policybindings")}, object: "on-a-kind"},
 		"a binding of something else":     {rights: []rbacv1.PolicyRule{right("bind", "roles", viewer)}, object: "on-a-kind", want: "it gives Role default/" + role},
 		"a binding without a name":        {object: "on-a-kind", path: []string{"metadata"}, value: map[string]any{"generateName": "x-", "namespace": "default"}, want: "it gives Role default/" + role},
 		"a binding of a role elsewhere":   {object: "on-a-kind", path: []string{"spec", "roleRef", "namespace"}, value: "elsewhere", want: "it gives Role elsewhere/" + role},
@@ -151,6 +153,61 @@ func TestNoWayRoundLeadsToABinding(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who may do anything in a namespace has all that it takes there, but for what is elsewhere.
+func TestWhoHasAllOfANamespaceGivesNothingBeyond(t *testing.T) {
+	server := testbed.Kube(t)
+	ref := func(kind, namespace string) map[string]any {
+		on := map[string]any{"apiGroup": "resourcemanager.miloapis.com", "kind": kind, "name": "acme", "uid": "u"}
+		if namespace != "" {
+			on["namespace"] = namespace
+		}
+		return map[string]any{"resourceRef": on}
+	}
+	const one, two = "default", "kube-system"
+	tests := map[string]struct {
+		has  []string
+		on   map[string]any
+		want string
+	}{
+		"a kind":                    {[]string{one, two}, map[string]any{"resourceKind": map[string]any{"kind": "Organization"}}, "in all namespaces"},
+		"an object of all":          {[]string{one, two}, ref("Organization", ""), "in all namespaces"},
+		"an object elsewhere":       {[]string{one}, ref("Workload", two), "in namespace " + two},
+		"an object there":           {[]string{one}, ref("Workload", one), ""},
+		"an object of both of them": {[]string{one, two}, ref("Workload", two), ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			user := "owner of " + name
+			for _, namespace := range test.has {
+				mayAll(t, server, user, namespace)
+			}
+			cfg := server.Admin()
+			cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
+			object := changed(t, manifestNamed(t, "on-a-kind"), []string{"spec", "resourceSelector"}, test.on)
+			api := dynamic.NewForConfigOrDie(cfg).Resource(object.GroupVersionKind().GroupVersion().WithResource(resourceOf(object))).Namespace(one)
+			testbed.Eventually(t, soon, func() error {
+				_, err := api.Create(t.Context(), object, dryRun())
+				return unlike(err, test.want)
+			})
+		})
+	}
+}
+
+// mayAll lets a user do anything in a namespace.
+func mayAll(t *testing.T, server *testbed.KubeServer, user, namespace string) {
+	t.Helper()
+	api := kubernetes.NewForConfigOrDie(server.Admin()).RbacV1().RoleBindings(namespace)
+	made, err := api.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), made.Name, metav1.DeleteOptions{}) })
 }
 
 // Who may only write statuses changes neither what a binding gives nor what it belongs to.

@@ -30,7 +30,7 @@ type RoleStatus struct {
 	// Parent is part of the published schema; nothing writes it.
 	// +optional
 	Parent string `json:"parent,omitempty"`
-	// EffectivePermissions are all that the role gives, those of inherited roles included, sorted.
+	// EffectivePermissions are all that the role gives, those of inherited roles included, sorted; of very many the first.
 	// +optional
 	EffectivePermissions []string `json:"effectivePermissions,omitempty"`
 	// ObservedGeneration is the generation that the conditions speak of.

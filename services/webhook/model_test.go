@@ -1,0 +1,44 @@
+package webhook
+
+import (
+	"strings"
+	"testing"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+func registryOf(kinds ...string) *iam.Registry {
+	var all []*iamv1alpha1.ProtectedResource
+	for _, kind := range kinds {
+		p := &iamv1alpha1.ProtectedResource{}
+		p.Name, p.Spec = kind, iamv1alpha1.ProtectedResourceSpec{
+			ServiceRef: iamv1alpha1.ServiceReference{Name: "a.example"}, Kind: kind, Plural: strings.ToLower(kind) + "s", Permissions: []string{"get"},
+		}
+		all = append(all, p)
+	}
+	return iam.Register(all)
+}
+
+// A model in which OpenFGA has a kind that is deleted is not in step, whatever is said of the Store and of those that are left.
+func TestAModelIsInStepWithTheKindsThatItWasMadeOf(t *testing.T) {
+	live := []corev1alpha1.ModuleStatus{{Source: "store/iam"}, {Source: "iam", Digest: iam.Digest(registryOf("Disk", "Widget").Types())}}
+	for name, c := range map[string]struct {
+		modules []corev1alpha1.ModuleStatus
+		kinds   []string
+		want    bool
+	}{
+		"the same":          {live, []string{"Widget", "Disk"}, true},
+		"one is deleted":    {live, []string{"Widget"}, false},
+		"all are deleted":   {live, nil, false},
+		"one is new":        {live, []string{"Widget", "Disk", "Host"}, false},
+		"there are none":    {live[:1], nil, true},
+		"the first is new":  {live[:1], []string{"Widget"}, false},
+		"nothing is merged": {nil, []string{"Widget"}, false},
+	} {
+		if got := isMadeOf(c.modules, registryOf(c.kinds...)); got != c.want {
+			t.Errorf("%s: it is in step: %v", name, got)
+		}
+	}
+}
