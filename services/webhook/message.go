@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // question puts a request in the words of the index. What nobody registers has no permission.
@@ -18,7 +20,9 @@ func question(x *decide.Index, who decide.Subject, verb string, on *accessv1.Res
 	if !ok {
 		return q
 	}
-	q.Permission, q.Type = permission, k.Type
+	if q.Permission, q.Type = permission, k.Type; isGlobal(k.Type) {
+		q.Namespace = "" // That of a namespace says one all the same.
+	}
 	if verb == "create" && on.GetSubresource() == "" {
 		q.Name = "" // It may have a name, but there is no such object yet.
 	}
@@ -27,6 +31,11 @@ func question(x *decide.Index, who decide.Subject, verb string, on *accessv1.Res
 		q.Namespace, q.Name, q.There = "", on.GetProject(), true
 	}
 	return q
+}
+
+// isGlobal says whether objects of a type are known to be in no namespace, whatever a request says.
+func isGlobal(typ string) bool {
+	return typ == iam.Type("", "Namespace") || slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return k.Global && typeOf(k) == typ })
 }
 
 func subject(s *accessv1.Subject) decide.Subject {

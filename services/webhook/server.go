@@ -79,8 +79,11 @@ func (s *server) ready(ctx context.Context, least *accessv1.AtLeast) (x *decide.
 			return nil, "", err
 		}
 	}
+	if err := s.fresh(); err != nil { // Asked first: an index from before the view was read anew is never fresh.
+		return nil, "", rpc.Incomplete(err)
+	}
 	revision = s.view.Revision()
-	return s.state.index.Load(), revision, rpc.Incomplete(s.fresh())
+	return s.state.index.Load(), revision, nil
 }
 
 // fresh says what the state lacks, or that it may be too old: the stream can be read to its end while nobody writes to it.

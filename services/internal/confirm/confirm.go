@@ -32,9 +32,17 @@ type Confirmer struct {
 	api     objects
 	view    *view.View
 	log     *slog.Logger
-	// known is the essence of objects by key.
+	// known is what was [heard] of objects, by key.
 	known        *lru.Cache
 	contradicted *prometheus.CounterVec
+}
+
+// heard is what the API server said of an object.
+type heard struct {
+	essence
+
+	// asked says that it answered a question, and not a write of ours.
+	asked bool
 }
 
 // objects is what is needed of the API server.
@@ -52,11 +60,17 @@ func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics pr
 	}
 	metrics.MustRegister(c.contradicted)
 	v.OnChange(func(k event.Key) {
-		if !v.Lives(k) {
-			c.known.Remove(k)
+		if !v.Lives(k) || c.heard(k).asked {
+			c.known.Remove(k) // What we do not write could be told to be again what it was when we asked.
 		}
 	})
 	return c
+}
+
+func (c *Confirmer) heard(k event.Key) heard {
+	kept, _ := c.known.Get(k)
+	of, _ := kept.(heard)
+	return of
 }
 
 // Confirm is nil once the API server has said of all objects what is stated of them. Where it says otherwise, because the bus
@@ -76,8 +90,7 @@ func (c *Confirmer) ConfirmRecord(ctx context.Context, s Statement) error {
 	if err != nil || stated.recorded == (essence{}).recorded {
 		return err
 	}
-	kept, _ := c.known.Get(s.change.Key)
-	if known, ok := kept.(essence); ok && known.recorded == stated.recorded {
+	if c.heard(s.change.Key).recorded == stated.recorded {
 		return nil
 	}
 	return c.confirm(ctx, s)
@@ -88,14 +101,14 @@ func (c *Confirmer) confirm(ctx context.Context, s Statement) error {
 	if err != nil {
 		return err
 	}
-	if known, ok := c.known.Get(s.change.Key); ok && known == stated {
+	if stated != (essence{}) && c.heard(s.change.Key).essence == stated {
 		return nil
 	}
 	now, err := c.newest(ctx, s.change)
 	if err != nil {
 		return err
 	}
-	is, err := c.Hear(s, now)
+	is, err := c.hear(s, now, true)
 	if err != nil || is == stated {
 		return err
 	}
@@ -121,14 +134,16 @@ func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, e
 	return c.view.Dated(now), err
 }
 
-// Hear remembers what the API server said of an object.
-func (c *Confirmer) Hear(s Statement, now event.Change) (essence, error) {
+// Hear remembers what the API server answered to a write of ours.
+func (c *Confirmer) Hear(s Statement, now event.Change) (essence, error) { return c.hear(s, now, false) }
+
+func (c *Confirmer) hear(s Statement, now event.Change, asked bool) (essence, error) {
 	is, err := s.read(now)
 	if err != nil || is == (essence{}) {
 		c.known.Remove(s.change.Key)
 		return is, err
 	}
-	c.known.Add(s.change.Key, is)
+	c.known.Add(s.change.Key, heard{is, asked})
 	return is, nil
 }
 

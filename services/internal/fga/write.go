@@ -30,12 +30,13 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 		return fmt.Errorf("writing tuples to OpenFGA store %.100s: %w", storeID, err)
 	}
 	for chunk := range slices.Chunk(wanted.list, c.maxTuples) {
-		if err := c.add(ctx, storeID, modelID, chunk); err != nil {
+		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKey) error { return c.add(ctx, storeID, modelID, part) })
+		if err != nil {
 			return fmt.Errorf("writing tuples to OpenFGA store %s: %w", storeID, c.whose(ctx, storeID, refusal(err, ErrInvalidTuple)))
 		}
 	}
 	for chunk := range slices.Chunk(wanted.without(remove), c.maxTuples) {
-		err := c.remove(ctx, storeID, chunk)
+		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKeyWithoutCondition) error { return c.remove(ctx, storeID, part) })
 		if modelID == "" && errors.Is(err, ErrModelNotFound) {
 			return nil // Where there is no model, no tuple can be.
 		}
@@ -44,6 +45,20 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 		}
 	}
 	return nil
+}
+
+// byHalves writes in smaller calls what the server has not done in the time that it gives one: of the same it would never do more.
+func byHalves[T any](ctx context.Context, chunk []T, write func([]T) error) error {
+	err := write(chunk)
+	late := slices.Contains([]codes.Code{cancelled, codes.Canceled, codes.DeadlineExceeded}, codeOf(err))
+	if !late || len(chunk) < 2 || ctx.Err() != nil {
+		return err
+	}
+	half := len(chunk) / 2
+	if err := byHalves(ctx, chunk[:half], write); err != nil {
+		return err
+	}
+	return byHalves(ctx, chunk[half:], write)
 }
 
 // add writes one chunk. OpenFGA refuses it as a whole when it holds a tuple with

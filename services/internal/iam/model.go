@@ -3,7 +3,6 @@ package iam
 import (
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -18,33 +17,50 @@ const Module = "iam"
 // Room bounds IAM's part of a model.
 type Room struct{ Types, Bytes int }
 
-// Within judges ProtectedResources as [Register] does, and leaves out those with the least claims
-// until the model has room for the others.
+// Within judges ProtectedResources as [Register] does, and leaves out each for which, and for those with better claims,
+// the model has no room. Those behind it may have it.
 func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
-	alive := ranked(resources)
-	fit := sort.Search(len(alive), func(n int) bool { return !register(alive[:n+1]).fits(room) })
-	r := register(alive[:fit])
-	for _, p := range alive[fit:] {
+	var in, out []*iamv1alpha1.ProtectedResource
+	rest := ranked(resources)
+	for n := len(rest); len(rest) > 0; n = min(n, len(rest)) {
+		switch all := slices.Concat(in, rest[:n]); {
+		case register(all).fits(room):
+			in, rest, n = all, rest[n:], 2*n
+		case n > 1:
+			n /= 2
+		default:
+			out, rest = append(out, rest[0]), rest[1:]
+		}
+	}
+	r := register(in)
+	for _, p := range out {
 		r.findings[p.Name] = Finding{
 			Reason: iamv1alpha1.LimitExceeded,
-			Message: "the model has no room for this kind and what it adds to those above: " +
+			Message: "the model has no room for this kind beside those in force: " +
 				"raise the limits of types and bytes, here and in OpenFGA, or remove other kinds",
 		}
 	}
 	return r
 }
 
-// InForce judges those alone that were let in as they are: what has changed since may take nobody's room.
-func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry { return upTo(0, resources) }
+// InForce judges those alone that were let in, whether or not they have changed since.
+func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return before(newcomer, resources)
+}
 
-// Held judges those that were let in, changed or not: nobody who is new may take their room.
-func Held(resources []*iamv1alpha1.ProtectedResource) *Registry { return upTo(newcomer-1, resources) }
+// Unchanged judges those alone that were let in as they are.
+func Unchanged(resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return before(edited, resources)
+}
 
-func upTo(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) > rank }))
+func before(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) >= rank }))
 }
 
 func (r *Registry) fits(room Room) bool {
+	if len(r.Kinds()) > room.Types {
+		return false
+	}
 	types := r.Types()
 	return len(types) <= room.Types && Size(types) <= room.Bytes
 }

@@ -86,8 +86,13 @@ func ranked(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.Protected
 	return alive
 }
 
-// newcomer is the incumbency of who has no kind yet.
-const newcomer = 2
+// Incumbencies are less for those with better claims.
+const (
+	// edited is of who has a kind, and has changed since.
+	edited = iota + 1
+	// newcomer is of who has no kind yet.
+	newcomer
+)
 
 // incumbency is less for those whose kind is in force: first who has it as he is, then who has changed since. Whatever else is
 // said of one, such as that OpenFGA gives no answer, takes no kind away.
@@ -96,7 +101,7 @@ func incumbency(p *iamv1alpha1.ProtectedResource) int {
 	case registered == nil || registered.Status != metav1.ConditionTrue:
 		return newcomer
 	case registered.ObservedGeneration != p.Generation:
-		return 1
+		return edited
 	}
 	return 0
 }

@@ -316,19 +316,44 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-func TestInForceIsWhatWasLetInAsItIsAndHeldWhateverItIsNow(t *testing.T) {
-	all := []*iamv1alpha1.ProtectedResource{
-		changed(judged(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)),
-		resource(2, "a/New", "news"), judged(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
+// Of five that are new one is large: it alone stays out, and so it does where all have changed since they were let in.
+func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
+	const fine = iamv1alpha1.IAMSystemConfigured
+	for _, rank := range []int{edited, newcomer} {
+		resources := []*iamv1alpha1.ProtectedResource{
+			resource(1, "a/A", "as"), resource(2, "a/B", "bs"), resource(3, "a/C", "cs"), resource(4, "a/D", "ds"), resource(5, "a/E", "es"),
+		}
+		room := Room{100, Size(Register(resources).Types())}
+		resources[2] = permitting(resources[2], "get", "list", "watch", "create", "update", "patch", "delete")
+		if rank == edited {
+			for _, p := range resources {
+				judged(p, fine).Generation++
+			}
+		}
+		r := Within(resources, room)
+		for i, p := range resources {
+			want := map[bool]string{true: iamv1alpha1.LimitExceeded, false: fine}[i == 2]
+			if _, in := r.Kind("a/" + p.Spec.Kind); in == (i == 2) || r.Finding(p.Name).Reason != want {
+				t.Errorf("of rank %d, %s is in: %v, and is told %s", rank, p.Name, in, r.Finding(p.Name).Reason)
+			}
+		}
+	}
+}
+
+func TestInForceIsWhatWasLetIn(t *testing.T) {
+	old := judged(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)
+	old.Generation++
+	resources := []*iamv1alpha1.ProtectedResource{
+		old, resource(2, "a/New", "news"), judged(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
 		judged(resource(4, "a/Orphan", "orphans", "a/None"), iamv1alpha1.ParentNotRegistered), judged(resource(5, "a/Out", "outs"), iamv1alpha1.AlreadyRegistered),
 	}
-	for want, r := range map[string]*Registry{"a/In a/Orphan": InForce(all), "a/In a/Old a/Orphan": Held(all)} {
+	for registry, want := range map[*Registry]string{InForce(resources): "a/In a/Old a/Orphan", Unchanged(resources): "a/In a/Orphan"} {
 		var got []string
-		for _, k := range r.Kinds() {
+		for _, k := range registry.Kinds() {
 			got = append(got, k.Type)
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("there are %v, want %s", got, want)
+			t.Errorf("in force are %v, want %s", got, want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type Role struct {
 
 // Roles are those for people: the other table. By none of them can anybody give more than they have.
 // In admin are rules, where Kubernetes has RoleBindings, and as with these it is asked who
-// could bind what follows. Whoever writes tuples gives what they like: that is in no role of Kubernetes.
+// could bind what follows. Bindings of IAM reach beyond their namespace: they are in no role of Kubernetes. Whoever writes tuples gives what they like: that is in no role of Kubernetes.
 func Roles() []Role {
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	documents, rules := kinds.PolicyDocuments().GroupResource, kinds.ImpliedRoles().GroupResource
@@ -42,13 +42,15 @@ func Roles() []Role {
 			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam))},
 		{"entail-edit", "edit", each("A service registers its part of a policy, which gives nobody anything.", write,
 			[]event.GroupResource{documents})},
-		{"entail-admin", "admin", each(
-			"Whoever binds roles also says which imply which, and binds those of IAM; admission asks whether they could give what follows.",
-			write, append(bindings, rules))},
+		{"entail-admin", "admin", each("Whoever binds roles also says which imply which; implied-role asks whether they could bind what follows.", write,
+			[]event.GroupResource{rules})},
 		{"entail-stores", "", append(each("Tuples give whatever a store is asked about: this is for whom you trust with every store.", all,
 			[]event.GroupResource{stores, models}), extend)},
 		{"entail-store-extender", "", append(each("A part of a model says what follows from tuples: this is for whom you trust with every model.", all,
 			[]event.GroupResource{models, documents}), extend)},
+		{"entail-iam-binder", "", each(
+			"A binding can be on any object, of whatever namespace: only admission asks who gives what, by bind and escalate, which are given beside it.",
+			write, bindings)},
 		{"entail-iam", "", each(
 			"Kinds, people and roles are for whom you trust with all of IAM; bind and escalate on roles, groups and organizations are given beside it.",
 			all, iam)},

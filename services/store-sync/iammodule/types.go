@@ -10,11 +10,11 @@ import (
 // types are those that follow from ProtectedResources.
 type types []*iamv1alpha1.ProtectedResource
 
-// Live are those of the kinds that are in force as they are.
+// Live are those of the kinds that are in force.
 func (t types) Live() []*openfgav1.TypeDefinition { return iam.InForce(t).Types() }
 
-// Held are those of the kinds that are in force, changed or not.
-func (t types) Held() []*openfgav1.TypeDefinition { return iam.Held(t).Types() }
+// Unchanged are those of the kinds that are in force as they are.
+func (t types) Unchanged() []*openfgav1.TypeDefinition { return iam.Unchanged(t).Types() }
 
 // Within are those that fit.
 func (t types) Within(count, bytes int) []*openfgav1.TypeDefinition {

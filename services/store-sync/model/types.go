@@ -12,10 +12,10 @@ import (
 // Types are a part of a model that follows from objects, and not from a text. Their names hold a
 // '/', and wherever there is such a part no module may define or extend a type with such a name.
 type Types interface {
-	// Live are those of what is in force as it is. They have their room before anybody else.
+	// Live are those of what is in force, as it is now. They have their room before any text that is not live.
 	Live() []*openfgav1.TypeDefinition
-	// Held are those of what is in force as it is now, changed or not. No text that was never live takes their room.
-	Held() []*openfgav1.TypeDefinition
+	// Unchanged are those of what is in force as it is. They have their room before anybody else.
+	Unchanged() []*openfgav1.TypeDefinition
 	// Within are as many as there is room for, those of what is in force first.
 	Within(types, bytes int) []*openfgav1.TypeDefinition
 }
@@ -26,8 +26,8 @@ type None struct{}
 // Live implements [Types].
 func (None) Live() []*openfgav1.TypeDefinition { return nil }
 
-// Held implements [Types].
-func (None) Held() []*openfgav1.TypeDefinition { return nil }
+// Unchanged implements [Types].
+func (None) Unchanged() []*openfgav1.TypeDefinition { return nil }
 
 // Within implements [Types].
 func (None) Within(int, int) []*openfgav1.TypeDefinition { return nil }
@@ -42,12 +42,14 @@ func cut(others []Module) (typed *Module, texts []Module) {
 }
 
 // mergeAround merges what is written around what is not: first what is in force has its room, then the
-// texts, and what is left is for what is to come. What is in force and has changed comes before texts that were never
-// live, but takes no text away that is.
+// texts, and what is left is for what is to come.
 func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, error) {
-	result, err := mergeTexts(core, texts, limits.less(typed.Types.Held()), true)
-	if err != nil || loses(texts, result.Reports) {
-		result, err = mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
+	result, err := mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
+	if result.Model == nil || slices.ContainsFunc(texts, result.evicts) {
+		roomier, roomierErr := mergeTexts(core, texts, limits.less(typed.Types.Unchanged()), true)
+		if result.Model == nil || slices.ContainsFunc(texts, func(m Module) bool { return result.evicts(m) && !roomier.evicts(m) }) {
+			result, err = roomier, roomierErr
+		}
 	}
 	if result.Model == nil || typed.Types == (None{}) {
 		return result, err
@@ -68,11 +70,9 @@ func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, err
 	return result, err
 }
 
-// loses says that a text is left out which was live, for want of room.
-func loses(texts []Module, reports []Report) bool {
-	return slices.ContainsFunc(reports, func(r Report) bool {
-		return r.Exceeds && r.State == Rejected && slices.ContainsFunc(texts, func(m Module) bool { return m.Origin == r.Origin && m.Live != "" })
-	})
+// evicts says whether a text that was live has no part in the model.
+func (r Result) evicts(m Module) bool {
+	return m.Live != "" && slices.ContainsFunc(r.Reports, func(report Report) bool { return report.Origin == m.Origin && report.State == Rejected })
 }
 
 // less is what types leave of the limits.

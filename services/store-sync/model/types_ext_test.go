@@ -11,15 +11,14 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// kinds are types without relations, as many of the first in force, and of the next in force and changed since.
+// kinds are types without relations, as many of the first in force, and of those the first unchanged.
 type kinds struct {
-	names         []string
-	live, changed int
+	names           []string
+	live, unchanged int
 }
 
-func (k kinds) Live() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.live]) }
-
-func (k kinds) Held() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.live+k.changed]) }
+func (k kinds) Live() []*openfgav1.TypeDefinition      { return bareTypes(k.names[:k.live]) }
+func (k kinds) Unchanged() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.unchanged]) }
 
 func (k kinds) Within(count, _ int) []*openfgav1.TypeDefinition {
 	return bareTypes(k.names[:max(0, min(count, len(k.names)))])
@@ -34,7 +33,7 @@ func bareTypes(names []string) []*openfgav1.TypeDefinition {
 }
 
 func protected(live int, names ...string) model.Module {
-	return model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{names: names, live: live}}
+	return model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{names, live, live}}
 }
 
 func written(text string) model.Module {
@@ -134,15 +133,11 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 		live, limit int
 		settled     bool
 		want        string
-		changed     int
 	}{
-		"all":                                   {1, 4, false, "a.example/A b.example/B doc user", 0},
-		"a text before what is new":             {1, 3, false, "a.example/A doc user", 0},
-		"what is live before texts":             {2, 3, false, "a.example/A b.example/B user", 0},
-		"and before a text, even live":          {2, 3, true, "a.example/A b.example/B user", 0},
-		"what has changed before a new text":    {1, 3, false, "a.example/A b.example/B user", 1},
-		"but not before a text that is live":    {1, 3, true, "a.example/A doc user", 1},
-		"all has changed, and there is no room": {0, 2, true, "doc user", 2},
+		"all":                          {1, 4, false, "a.example/A b.example/B doc user"},
+		"a text before what is new":    {1, 3, false, "a.example/A doc user"},
+		"what is live before texts":    {2, 3, false, "a.example/A b.example/B user"},
+		"and before a text, even live": {2, 3, true, "a.example/A b.example/B user"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -150,9 +145,33 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 			if test.settled {
 				m.Live = m.DSL
 			}
-			kindsOf := protected(test.live, "a.example/A", "b.example/B")
-			kindsOf.Types = kinds{[]string{"a.example/A", "b.example/B"}, test.live, test.changed}
-			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, kindsOf}, model.Limits{Types: test.limit})
+			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, protected(test.live, "a.example/A", "b.example/B")}, model.Limits{Types: test.limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := typesOf(result.Model); got != test.want {
+				t.Errorf("the types are %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAChangeOfWhatIsInForceTakesTheRoomOfNewTextsAlone(t *testing.T) {
+	const old = "module m\n\ntype doc\n"
+	changed := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{[]string{"a.example/A", "b.example/B"}, 2, 1}}
+	tests := map[string]struct{ text, live, want string }{
+		"a new text":                   {old, "", "a.example/A b.example/B user"},
+		"a live text":                  {old, old, "a.example/A doc user"},
+		"a live text, that has grown":  {old + "\ntype page\n", old, "a.example/A doc user"},
+		"a live text without room":     {"module m\n\ntype c.example/C\n", "module m\n\ntype c.example/C\n", "a.example/A b.example/B user"},
+		"a live text that is no text":  {"nonsense", old, "a.example/A doc user"},
+		"no text, with room for kinds": {"nonsense", "", "a.example/A b.example/B user"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := written(test.text)
+			m.Live = test.live
+			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, changed}, model.Limits{Types: 3})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -57,10 +57,13 @@ func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
 	if err != nil {
 		return err
 	}
-	if m.read = begun; back {
+	if back {
 		m.back = begun
 	}
 	m.token = read.token
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.read = begun
 	return nil
 }
 

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// fresh is how old the copy may be, as to what others write. Who takes over from another replica reads first.
+	// fresh is how old the copy may be, as to what others write. Who takes over from another replica reads first, and whoever
+	// reads for longer than that is waited for.
 	fresh = 4 * time.Second
 )
 
@@ -42,13 +43,15 @@ type mirrored struct {
 	reading sync.Mutex
 	token   string
 	// last is when the store changed last, by its own clock, and tip is the change that was, if it was read in the list of
-	// changes; back is when these were last read from before that, read when at all, by ours.
-	last       time.Time
-	tip        change
-	back, read time.Duration
+	// changes; back is when these were last read from before that, by ours.
+	last time.Time
+	tip  change
+	back time.Duration
 
 	mu      sync.Mutex
 	storeID string
+	// read is when its changes were last read, by our clock.
+	read time.Duration
 	// loads counts the stores that it became a copy of, or of none.
 	loads   int
 	objects map[string]edges
@@ -71,7 +74,7 @@ func (m *mirrored) reset(storeID string, objects map[string]edges) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.storeID, m.objects, m.doubted, m.refused = storeID, objects, map[string]bool{}, map[iam.Tuple]string{}
-	m.loads++
+	m.loads, m.read = m.loads+1, 0
 }
 
 // forget makes the store be read anew.
@@ -82,6 +85,13 @@ func (m *mirrored) is(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.storeID == storeID
+}
+
+// isFresh reports whether this is a copy of a store by what was read lately.
+func (m *mirrored) isFresh(storeID string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.storeID == storeID && bootclock.Since(m.read) < fresh
 }
 
 // loaded is how often the copy became one of a store that was not known.
@@ -96,6 +106,11 @@ func (m *mirrored) loaded() int {
 func (m *mirrored) follow(ctx context.Context, storeID string) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
+	return m.followed(ctx, storeID)
+}
+
+// followed does so for who reads alone.
+func (m *mirrored) followed(ctx context.Context, storeID string) error {
 	if !m.is(storeID) {
 		if err := m.load(ctx, storeID); err != nil {
 			return err
@@ -106,69 +121,15 @@ func (m *mirrored) follow(ctx context.Context, storeID string) error {
 
 // refresh does so unless that was done lately.
 func (m *mirrored) refresh(ctx context.Context, storeID string) error {
+	if m.isFresh(storeID) { // Whoever reads holds up nobody as long as it is.
+		return nil
+	}
 	m.reading.Lock()
-	done := m.is(storeID) && bootclock.Since(m.read) < fresh
-	m.reading.Unlock()
-	if done {
+	defer m.reading.Unlock()
+	if m.isFresh(storeID) {
 		return nil
 	}
-	return m.follow(ctx, storeID)
-}
-
-// load reads a store that is not known.
-func (m *mirrored) load(ctx context.Context, storeID string) error {
-	held, last, err := m.readAll(ctx, storeID)
-	if err != nil {
-		return err
-	}
-	m.token, m.last, m.tip, m.back = "", last, change{}, 0
-	m.reset(storeID, held)
-	return nil
-}
-
-// review reads a whole store that is known, and doubts objects that hold something else than the copy says. What is written
-// meanwhile makes doubts, too: they are cleared by another look.
-func (m *mirrored) review(ctx context.Context, storeID string) error {
-	held, _, err := m.readAll(ctx, storeID)
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.storeID != storeID {
-		return nil
-	}
-	for _, object := range slices.Concat(slices.Collect(maps.Keys(held)), slices.Collect(maps.Keys(m.objects))) {
-		if !maps.Equal(held[object], m.objects[object]) {
-			m.doubted[object] = true
-		}
-	}
-	return nil
-}
-
-// readAll reads what a store holds of IAM's types, and when it was written last.
-func (m *mirrored) readAll(ctx context.Context, storeID string) (held map[string]edges, last time.Time, err error) {
-	held = map[string]edges{}
-	for t, err := range m.openFGA.ReadTuples(ctx, storeID) {
-		if err != nil {
-			return nil, last, err
-		}
-		if at := t.GetTimestamp().AsTime(); at.After(last) {
-			last = at
-		}
-		put(held, t.GetKey())
-	}
-	return held, last, nil
-}
-
-func put(objects map[string]edges, t *openfgav1.TupleKey) {
-	if !iam.OwnsObject(t.GetObject()) {
-		return
-	}
-	if objects[t.GetObject()] == nil {
-		objects[t.GetObject()] = edges{}
-	}
-	objects[t.GetObject()][edge{t.GetRelation(), t.GetUser()}] = struct{}{}
+	return m.followed(ctx, storeID)
 }
 
 // doubts are the objects of which the copy is perhaps untrue.

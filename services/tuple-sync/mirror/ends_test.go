@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -93,4 +94,26 @@ func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
 	if f := b.api[b.keyOf(kinds.Users(), "bob")].Object; strings.Contains(string(f), iamv1alpha1.SystemGroupFinalizer) {
 		t.Errorf("the finalizer stays: %s", f)
 	}
+}
+
+// Whoever is going when a membership is made, though nobody has told yet, is not whom it is for.
+func TestAMembershipIsNotForAUserWhoIsGoing(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	k := b.put(kinds.Users(), "carol", &iamv1alpha1.User{})
+	b.work()
+	b.written(b.api[k], &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "carol", UID: types.UID(b.api[k].UID), DeletionTimestamp: new(metav1.Now())}})
+	b.join("carol-staff", "carol", "staff")
+	b.work()
+	membership := func() string { return string(b.api[b.keyOf(kinds.GroupMemberships(), "carol-staff")].Object) }
+	if strings.Contains(membership(), b.api[k].UID) {
+		t.Errorf("it is for who is going: %s", membership())
+	}
+	b.drop(kinds.Users(), "carol")
+	b.put(kinds.Users(), "carol", &iamv1alpha1.User{})
+	b.work()
+	if !strings.Contains(membership(), b.api[k].UID) {
+		t.Errorf("it is for nobody: %s", membership())
+	}
+	b.inStep("with another carol,")
 }

@@ -3,6 +3,7 @@ package mirror
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -97,6 +98,26 @@ func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 	b.inStep("while everything is read,")
 	close(b.openFGA.reading)
 	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nor for who reads what was written a minute ago.
+func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	b.follow()
+	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
+	b.copy.read += time.Hour // However slow the machine is, it is fresh.
+	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
+	go func() { done <- b.copy.follow(t.Context(), "store") }()
+	<-begun
+	b.openFGA.stumble = nil
+	b.drop(kinds.PolicyBindings(), "bob")
+	b.work()
+	b.inStep("while changes are read,")
+	close(read)
+	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 }

@@ -51,7 +51,7 @@ func (r *Reconciler) record(ctx context.Context, p Pass) error {
 	})
 }
 
-// present is the UID that a User of the name has now, whatever was heard before of one; empty if there is none any more.
+// present is the UID that a User of the name has now, whatever was heard before of one; empty if there is none any more, or one that is going.
 func (r *Reconciler) present(ctx context.Context, user *iamv1alpha1.User) (uid string, err error) {
 	seen, _ := r.State.users.last(r.State.users.key("", user.Name))
 	now, err := r.Cluster.Newest(ctx, kinds.Users(), seen.change)
@@ -61,7 +61,11 @@ func (r *Reconciler) present(ctx context.Context, user *iamv1alpha1.User) (uid s
 	if now.UID != seen.change.UID {
 		err = r.View.Apply(ctx, r.View.Dated(now))
 	}
-	return now.UID, err
+	var is metav1.PartialObjectMetadata
+	if err = errors.Join(err, now.Decode(&is)); err != nil || is.DeletionTimestamp != nil {
+		return "", err
+	}
+	return now.UID, nil
 }
 
 // unrecorded is a membership in which it is to be recorded for whom it is, with that User; nil if there is none.

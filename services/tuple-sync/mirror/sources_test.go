@@ -97,6 +97,22 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 	}
 }
 
+// Who was confirmed once, and has been suspended since, is told to be as before.
+func TestAnOldTruthIsNotBelievedAgain(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	b.work()
+	before := b.openFGA.holds()
+	b.put(kinds.Users(), "bob", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}})
+	b.work()
+	without := b.openFGA.holds()
+	b.forge(kinds.Users(), "bob", func(_ *event.Change, object, _ map[string]any) { delete(object, "status") })
+	b.work()
+	if got := b.openFGA.holds(); len(without) == len(before) || !slices.Equal(got, without) {
+		t.Errorf("there was %v, then %v, and after the lie %v", before, without, got)
+	}
+}
+
 // liedAbout declares what is worth a lie: nothing of it gives more than what peopled gives.
 func (b *bed) liedAbout() {
 	b.t.Helper()

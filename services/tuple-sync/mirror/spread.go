@@ -3,6 +3,7 @@ package mirror
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -131,7 +132,7 @@ func (s *State) heirs(role string, keys map[event.Key]bool) {
 func (r *Reconciler) spread(ctx context.Context, p Pass) error {
 	n, err := r.snapshot(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, r.letGo(ctx, p))
 	}
 	objects := map[string]bool{}
 	for _, k := range append(r.State.dependents(p.Key.owner), p.Key.owner) {

@@ -19,6 +19,7 @@ import (
 type noKinds struct{}
 
 func (noKinds) Live() []*openfgav1.TypeDefinition           { return nil }
+func (noKinds) Unchanged() []*openfgav1.TypeDefinition      { return nil }
 func (noKinds) Within(int, int) []*openfgav1.TypeDefinition { return nil }
 
 func TestAStoreWithProtectedKindsIsNotDeleted(t *testing.T) {

@@ -110,7 +110,8 @@ func targetMessage(reason string) string {
 // GroupMembership is what is to be said of one.
 func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition.Condition {
 	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user is there")
-	if _, reason := o.Member(m); reason != "" {
+	is, reason := o.Member(m)
+	if reason != "" {
 		message := "Reference not found: there is no User " + m.Spec.UserRef.Name
 		switch reason {
 		case iamv1alpha1.UIDMissing:
@@ -126,6 +127,9 @@ func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition
 			"Reference not found: there is no Group "+m.Spec.GroupRef.Namespace+"/"+m.Spec.GroupRef.Name)
 	}
 	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the user is a member of the group")
+	if is == "" {
+		ready.Message = "the user is Inactive, and has nothing by this"
+	}
 	for _, ref := range []condition.Condition{user, group} {
 		if !ref.Holds() && ready.Holds() {
 			ready = condition.New(ready.Type, false, iamv1alpha1.ReferenceInvalid, ref.Message)

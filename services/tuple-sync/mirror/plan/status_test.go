@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,6 +157,13 @@ func TestAMembershipSaysWhoIsMissing(t *testing.T) {
 	want(t, GroupMembership(world(), m), map[string]string{
 		"UserRefValid": "True/ValidationSuccessful", "GroupRefValid": "True/ValidationSuccessful", "Ready": "True/Reconciled",
 	})
+	idle := world()
+	alice := idle.User("alice").DeepCopy()
+	alice.Status.State = iamv1alpha1.Inactive
+	idle.User = func(string) *iamv1alpha1.User { return alice }
+	if says := GroupMembership(idle, m)[2]; !says.Holds() || !strings.Contains(says.Message, "Inactive") {
+		t.Errorf("of who is Inactive it says %+v", says)
+	}
 	m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "before"}
 	want(t, GroupMembership(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name = "alice", "nobody"

@@ -51,8 +51,10 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 	tests := map[string]struct {
 		rights []rbacv1.PolicyRule
 		object string
-		path   []string
-		value  any
+		// owned says that its Organization owns the object that is there by a reference, too.
+		owned bool
+		path  []string
+		value any
 		// update says that the object is there, and that this is a change of it.
 		update bool
 		// want is what the refusal says; empty means that there is none.
@@ -90,12 +92,21 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 		"a project":                       {object: "web", want: "verb bind on that organizations.resourcemanager.miloapis.com"},
 		"a project of theirs":             {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web"},
 		"a project that moves":            {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web", path: []string{"spec", "ownerRef", "name"}, value: "newer", update: true, want: "it gives a project to Organization newer"},
+		"a project without its owner":     {object: "web", owned: true, path: owners, value: []any{}, update: true, want: "it gives a project to Organization acme"},
+		"their project without its owner": {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web", owned: true, path: owners, value: []any{}, update: true},
+		"a label of a project":            {object: "web", owned: true, path: []string{"metadata", "labels"}, value: map[string]any{"a": "b"}, update: true},
 	}
 	// What is refused first: then the policies are in force, and what is let pass is let pass by them.
 	for _, name := range slices.SortedFunc(maps.Keys(tests), func(a, b string) int { return strings.Compare(tests[b].want, tests[a].want) }) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
 			object := manifestNamed(t, test.object)
+			if test.owned {
+				acme := create(t, server, manifestNamed(t, "acme"))
+				object = changed(t, object, owners, []any{map[string]any{
+					"apiVersion": acme.GetAPIVersion(), "kind": acme.GetKind(), "name": acme.GetName(), "uid": string(acme.GetUID()),
+				}})
+			}
 			if test.update {
 				object = create(t, server, object)
 			}

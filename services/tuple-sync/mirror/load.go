@@ -1,0 +1,68 @@
+package mirror
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// load reads a store that is not known.
+func (m *mirrored) load(ctx context.Context, storeID string) error {
+	held, last, err := m.readAll(ctx, storeID)
+	if err != nil {
+		return err
+	}
+	m.token, m.last, m.tip, m.back = "", last, change{}, 0
+	m.reset(storeID, held)
+	return nil
+}
+
+// review reads a whole store that is known, and doubts objects that hold something else than the copy says. What is written
+// meanwhile makes doubts, too: they are cleared by another look.
+func (m *mirrored) review(ctx context.Context, storeID string) error {
+	held, _, err := m.readAll(ctx, storeID)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.storeID != storeID {
+		return nil
+	}
+	for _, object := range slices.Concat(slices.Collect(maps.Keys(held)), slices.Collect(maps.Keys(m.objects))) {
+		if !maps.Equal(held[object], m.objects[object]) {
+			m.doubted[object] = true
+		}
+	}
+	return nil
+}
+
+// readAll reads what a store holds of IAM's types, and when it was written last.
+func (m *mirrored) readAll(ctx context.Context, storeID string) (held map[string]edges, last time.Time, err error) {
+	held = map[string]edges{}
+	for t, err := range m.openFGA.ReadTuples(ctx, storeID) {
+		if err != nil {
+			return nil, last, err
+		}
+		if at := t.GetTimestamp().AsTime(); at.After(last) {
+			last = at
+		}
+		put(held, t.GetKey())
+	}
+	return held, last, nil
+}
+
+func put(objects map[string]edges, t *openfgav1.TupleKey) {
+	if !iam.OwnsObject(t.GetObject()) {
+		return
+	}
+	if objects[t.GetObject()] == nil {
+		objects[t.GetObject()] = edges{}
+	}
+	objects[t.GetObject()][edge{t.GetRelation(), t.GetUser()}] = struct{}{}
+}
