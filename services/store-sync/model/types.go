@@ -44,8 +44,7 @@ func cut(others []Module) (typed *Module, texts []Module) {
 }
 
 // mergeAround merges what is written around what is not: first what is in force has its room, then the
-// texts, and what is left is for what is to come. What is in force and has changed comes before texts that were never
-// live, but takes no text away that is.
+// texts, and what is left is for what is to come.
 func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, error) {
 	result, err := mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
 	if result.Model == nil || slices.ContainsFunc(texts, result.evicts) {

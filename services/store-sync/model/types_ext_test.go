@@ -135,15 +135,11 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 		live, limit int
 		settled     bool
 		want        string
-		changed     int
 	}{
-		"all":                                   {1, 4, false, "a.example/A b.example/B doc user", 0},
-		"a text before what is new":             {1, 3, false, "a.example/A doc user", 0},
-		"what is live before texts":             {2, 3, false, "a.example/A b.example/B user", 0},
-		"and before a text, even live":          {2, 3, true, "a.example/A b.example/B user", 0},
-		"what has changed before a new text":    {1, 3, false, "a.example/A b.example/B user", 1},
-		"but not before a text that is live":    {1, 3, true, "a.example/A doc user", 1},
-		"all has changed, and there is no room": {0, 2, true, "doc user", 2},
+		"all":                          {1, 4, false, "a.example/A b.example/B doc user"},
+		"a text before what is new":    {1, 3, false, "a.example/A doc user"},
+		"what is live before texts":    {2, 3, false, "a.example/A b.example/B user"},
+		"and before a text, even live": {2, 3, true, "a.example/A b.example/B user"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -151,9 +147,7 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 			if test.settled {
 				m.Live = m.DSL
 			}
-			kindsOf := protected(test.live, "a.example/A", "b.example/B")
-			kindsOf.Types = kinds{[]string{"a.example/A", "b.example/B"}, test.live, test.changed}
-			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, kindsOf}, model.Limits{Types: test.limit})
+			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, protected(test.live, "a.example/A", "b.example/B")}, model.Limits{Types: test.limit})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,6 @@ func mutants() map[string]mutant.Mutant {
 		"a finalizer holds up who depends on it":  {"spread.go", "	return r.letGo(ctx, p) // Last: nothing that is taken away waits for it.\n", "	return nil\n"},
 		"the bus is believed of roles":            {"sources.go", ", s.roles.stated(role.Namespace, role.Name), s.stated", ", s.stated"},
 		"what belongs to who goes stays his":      {"spread.go", "range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {", "range kind.ownedBy(\"\") {"},
-		"bindings on what goes stay":              {"spread.go", "	bindings(byTarget, f.object)\n", ""},
 		"bindings of a role that goes stay":       {"spread.go", "		bindings(byRole, path(k.Namespace, k.Name))\n", ""},
 		"bindings of a user who goes stay":        {"spread.go", "		bindings(bySubject, subjectIndex(iamv1alpha1.UserKind, \"\", k.Name))\n", ""},
 		"bindings of a group that goes stay":      {"spread.go", "		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))\n", ""},

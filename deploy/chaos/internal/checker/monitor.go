@@ -123,6 +123,9 @@ func (m *Monitor) checkOpenFGA(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	for _, id := range stores[workload.IAMStore] {
+		m.readTuples(ctx, workload.IAMStore, id) // Users whom nobody gives anything any more.
+	}
 	for _, store := range workload.StoreNames() {
 		for _, id := range stores[store] {
 			m.readTuples(ctx, store, id)

@@ -21,17 +21,22 @@ type possible struct {
 	// bound are the roles that people were bound to, as namespace/person.
 	bound map[string]map[string]bool
 	rules rules
+	// acting are the users to whom something was given in IAM.
+	acting map[string]bool
 }
 
 func newPossible() *possible {
 	return &possible{
 		tuples: map[string]map[Tuple]bool{}, computed: map[string]map[string]map[string]bool{},
-		bound: map[string]map[string]bool{}, rules: rules{},
+		bound: map[string]map[string]bool{}, rules: rules{}, acting: map[string]bool{},
 	}
 }
 
 // add takes one state of an object into account.
 func (p *possible) add(kind string, o unstructured.Unstructured) {
+	for _, user := range acting(kind, o) {
+		p.acting[user] = true
+	}
 	switch kind {
 	case workload.Stores().Resource:
 		p.addModule(o.GetName(), field(o, "spec", "coreModule"), o)
@@ -92,7 +97,13 @@ func (p *possible) addModule(store, text string, owner unstructured.Unstructured
 }
 
 // declared reports whether somebody declared the tuple.
-func (p *possible) declared(store string, t Tuple) bool { return p.tuples[store][t] }
+func (p *possible) declared(store string, t Tuple) bool {
+	if store == workload.IAMStore {
+		user, is := strings.CutPrefix(t.User, iamUser)
+		return !is || p.acting[user]
+	}
+	return p.tuples[store][t]
+}
 
 // allows reports whether a question may be answered with yes.
 func (p *possible) allows(store string, q Tuple) bool {

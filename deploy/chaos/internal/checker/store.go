@@ -153,8 +153,12 @@ func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) 
 	if err != nil {
 		return err
 	}
+	written, wrong := live, error(nil)
+	if store.GetName() == workload.IAMStore {
+		written, wrong = d.addAccess(w.Snapshot, live)
+	}
 	errs := []error{
-		differ("the live model", meaning(live), meaning(d.model)),
+		wrong, differ("the live model", meaning(written), meaning(d.model)),
 		checkTuples(ctx, w, id, d),
 		wantFinalizers(store, storeFinalizer),
 		checkRecord(store, d), wantCondition(store, "Ready", !d.invalid[store.GetName()]),

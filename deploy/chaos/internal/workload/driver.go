@@ -61,7 +61,11 @@ func (d *Driver) api(o Operation) dynamic.ResourceInterface {
 }
 
 func (d *Driver) apply(ctx context.Context, o Operation) error {
-	_, err := d.api(o).Apply(ctx, o.Object.GetName(), o.Object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	object, err := d.present(ctx, o.Object)
+	if err != nil {
+		return err
+	}
+	_, err = d.api(o).Apply(ctx, o.Object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	return err
 }
 

@@ -71,9 +71,9 @@ type Kind struct {
 
 // Kinds lists every kind. A new one joins here.
 func Kinds() []Kind {
-	return []Kind{
+	return append([]Kind{
 		namespaces(), stores(), authorizationModels(), policyDocuments(), definitions(), impliedRoles(), roleBindings(), roles(),
-	}
+	}, iam()...)
 }
 
 // Workload draws operations.

@@ -54,7 +54,7 @@ func TestEveryKindIsCreatedChangedAndDeleted(t *testing.T) {
 func TestPeopleAreBusyWithOneKindForAWhile(t *testing.T) {
 	w := New(rand.New(rand.NewPCG(1, 0)))
 	most, last := map[string]int{}, []string{}
-	for range 2000 {
+	for range 5000 {
 		last = append(last, w.Next().Resource.Resource)
 		counts := map[string]int{}
 		for _, resource := range last[max(0, len(last)-12):] {

@@ -1,0 +1,233 @@
+package checker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/entail-dev/entail/deploy/chaos/internal/workload"
+)
+
+const (
+	organizationType = workload.ResourceGroup + "/Organization"
+	projectType      = workload.ResourceGroup + "/Project"
+	iamPrefix        = workload.IAMGroup + "/"
+	iamUser          = iamPrefix + "InternalUser:u/"
+)
+
+// access is who may do what by the objects of IAM.
+type access struct {
+	// permissions are those that are registered, and kinds their types.
+	permissions, kinds map[string]bool
+	// objects are the living ones of each kind by namespace/name.
+	objects map[schema.GroupVersionResource]map[string]unstructured.Unstructured
+	tuples  map[string]bool
+	wrong   []error
+}
+
+func newAccess(s *Snapshot) *access {
+	a := &access{
+		permissions: map[string]bool{}, kinds: map[string]bool{}, tuples: map[string]bool{},
+		objects: map[schema.GroupVersionResource]map[string]unstructured.Unstructured{},
+	}
+	for gvr := range s.byKind {
+		a.objects[gvr] = map[string]unstructured.Unstructured{}
+		for _, o := range s.Live(gvr) {
+			a.objects[gvr][o.GetNamespace()+"/"+o.GetName()] = o
+		}
+	}
+	for _, p := range a.objects[workload.ProtectedResources()] {
+		group := field(p, "spec", "serviceRef", "name")
+		a.kinds[group+"/"+field(p, "spec", "kind")] = true
+		verbs, _, _ := unstructured.NestedStringSlice(p.Object, "spec", "permissions")
+		for _, verb := range verbs {
+			a.permissions[group+"/"+field(p, "spec", "plural")+"."+verb] = true
+		}
+	}
+	a.roles()
+	a.memberships()
+	a.bindings()
+	a.parents()
+	return a
+}
+
+func (a *access) want(object, relation, user string) {
+	a.tuples[Tuple{object, relation, user}.String()] = true
+}
+
+func (a *access) ready(o unstructured.Unstructured, want bool) {
+	if err := wantCondition(o, "Ready", want); err != nil {
+		a.wrong = append(a.wrong, fmt.Errorf("%s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err))
+	}
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func internal(kind string, o unstructured.Unstructured) string {
+	return iamPrefix + kind + ":" + string(o.GetUID())
+}
+
+// refer is what an object's reference names, in its own namespace if it says none.
+func refer(from unstructured.Unstructured, ref map[string]any) string {
+	namespace, _ := ref["namespace"].(string)
+	if namespace == "" {
+		namespace = from.GetNamespace()
+	}
+	return fmt.Sprintf("%s/%v", namespace, ref["name"])
+}
+
+func (a *access) roles() {
+	roles := a.objects[workload.IAMRoles()]
+	for name, role := range roles {
+		all, whole := map[string]bool{}, true
+		seen := map[string]bool{}
+		var follow func(name string)
+		follow = func(name string) {
+			r, there := roles[name]
+			if whole = whole && there; !there || seen[name] {
+				return
+			}
+			seen[name] = true
+			permissions, _, _ := unstructured.NestedStringSlice(r.Object, "spec", "includedPermissions")
+			for _, permission := range permissions {
+				all[permission] = true
+			}
+			inherited, _, _ := unstructured.NestedSlice(r.Object, "spec", "inheritedRoles")
+			for _, item := range inherited {
+				ref, _ := item.(map[string]any)
+				follow(refer(r, ref))
+			}
+		}
+		follow(name)
+		for permission := range all {
+			if whole = whole && a.permissions[permission]; a.permissions[permission] {
+				a.want(internal("InternalRole", role), hashOf(permission)[:12], iamPrefix+"InternalUser:*")
+			}
+		}
+		a.ready(role, whole)
+	}
+}
+
+func (a *access) memberships() {
+	for _, m := range a.objects[workload.GroupMemberships()] {
+		name := field(m, "spec", "userRef", "name")
+		user, there := a.objects[workload.IAMUsers()]["/"+name]
+		if there && field(m, "status", "user", "name") != name {
+			a.wrong = append(a.wrong, fmt.Errorf("GroupMembership %s/%s is for nobody yet", m.GetNamespace(), m.GetName()))
+		}
+		same := there && field(m, "status", "user", "uid") == string(user.GetUID())
+		group, grouped := a.objects[workload.Groups()][field(m, "spec", "groupRef", "namespace")+"/"+field(m, "spec", "groupRef", "name")]
+		if same && grouped {
+			a.want(internal("InternalUserGroup", group), "member", iamUser+name)
+		}
+		a.ready(m, same && grouped)
+	}
+}
+
+// subject is who is meant; empty if nobody is.
+func (a *access) subject(s map[string]any) string {
+	name := fmt.Sprint(s["name"])
+	if strings.Contains(name, ":") {
+		return iamPrefix + "InternalTokenGroup:" + strings.ReplaceAll(name, ":", "%3A") + "#member"
+	}
+	if s["kind"] == "User" {
+		if u, there := a.objects[workload.IAMUsers()]["/"+name]; there && s["uid"] == string(u.GetUID()) {
+			return iamUser + name
+		}
+		return ""
+	}
+	if g, there := a.objects[workload.Groups()][refer(unstructured.Unstructured{}, s)]; there && s["uid"] == string(g.GetUID()) {
+		return internal("InternalUserGroup", g) + "#member"
+	}
+	return ""
+}
+
+// target is what a binding is on; empty if there is no such.
+func (a *access) target(b unstructured.Unstructured) string {
+	if typ := field(b, "spec", "resourceSelector", "resourceKind", "apiGroup") + "/" + field(b, "spec", "resourceSelector", "resourceKind", "kind"); a.kinds[typ] {
+		return iamPrefix + "Root:" + typ
+	}
+	ref := func(key string) string { return field(b, "spec", "resourceSelector", "resourceRef", key) }
+	typ := ref("apiGroup") + "/" + ref("kind")
+	of := map[string]schema.GroupVersionResource{organizationType: workload.Organizations(), projectType: workload.Projects()}[typ]
+	if o, there := a.objects[of]["/"+ref("name")]; there && a.kinds[typ] && ref("uid") == string(o.GetUID()) {
+		return typ + ":" + o.GetName()
+	}
+	return ""
+}
+
+func (a *access) bindings() {
+	for _, b := range a.objects[workload.PolicyBindings()] {
+		ref, _, _ := unstructured.NestedMap(b.Object, "spec", "roleRef")
+		role, there := a.objects[workload.IAMRoles()][refer(b, ref)]
+		target, whole := a.target(b), there
+		list, _, _ := unstructured.NestedSlice(b.Object, "spec", "subjects")
+		for _, item := range list {
+			s, _ := item.(map[string]any)
+			subject := a.subject(s)
+			whole = whole && subject != ""
+			if there && target != "" && subject != "" {
+				grant := iamPrefix + "RoleBinding:" + string(role.GetUID()) + "/" + hashOf(target)
+				a.want(target, "b", grant)
+				a.want(grant, "r", internal("InternalRole", role))
+				a.want(grant, "u", subject)
+			}
+		}
+		a.ready(b, whole && target != "")
+	}
+}
+
+func (a *access) parents() {
+	for _, p := range a.objects[workload.Projects()] {
+		org := field(p, "spec", "ownerRef", "name")
+		_, there := a.objects[workload.Organizations()]["/"+org]
+		if there && a.kinds[projectType] && a.kinds[organizationType] {
+			a.want(projectType+":"+p.GetName(), "p", organizationType+":"+org)
+		}
+	}
+}
+
+// addAccess adds what IAM wants in its store, and returns the part of the live model that is written: the rest has a type for
+// each kind.
+func (d *declared) addAccess(s *Snapshot, live *openfgav1.AuthorizationModel) (written *openfgav1.AuthorizationModel, err error) {
+	a := newAccess(s)
+	maps.Copy(d.tuples, a.tuples)
+	kinds := map[string]bool{}
+	written = &openfgav1.AuthorizationModel{Id: live.GetId()}
+	for _, t := range live.GetTypeDefinitions() {
+		switch typ := t.GetType(); {
+		case !strings.Contains(typ, "/"):
+			written.TypeDefinitions = append(written.TypeDefinitions, t)
+		case !strings.HasPrefix(typ, iamPrefix):
+			kinds[typ] = true
+		}
+	}
+	return written, errors.Join(append(a.wrong, differ("kinds", kinds, a.kinds))...)
+}
+
+// acting are the users whom an object of IAM gives something.
+func acting(kind string, o unstructured.Unstructured) []string {
+	switch kind {
+	case workload.GroupMemberships().Resource:
+		return []string{field(o, "spec", "userRef", "name")}
+	case workload.PolicyBindings().Resource:
+		return slices.DeleteFunc(subjects(unstructured.Unstructured{Object: specOf(o)}), func(name string) bool { return !strings.HasPrefix(name, "user-") })
+	}
+	return nil
+}
+
+func specOf(o unstructured.Unstructured) map[string]any {
+	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
+	return spec
+}

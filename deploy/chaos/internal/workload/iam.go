@@ -1,0 +1,184 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Groups of the API that say who may do what to what.
+const (
+	IAMGroup       = "iam.miloapis.com"
+	ResourceGroup  = "resourcemanager.miloapis.com"
+	iamVersion     = "v1alpha1"
+	subjectsOfIAM  = 8
+	groupsOfIAM    = 3
+	projectsOfIAM  = 3
+	rolesOfIAM     = 4
+	bindingsOfIAM  = 8
+	membersOfGroup = 8
+)
+
+// IAMStore is the Store that has the model and the tuples of IAM.
+const IAMStore = "iam"
+
+func iamResource(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: IAMGroup, Version: iamVersion, Resource: resource}
+}
+
+// ProtectedResources is the kind ProtectedResource.
+func ProtectedResources() schema.GroupVersionResource { return iamResource("protectedresources") }
+
+// IAMRoles is the kind Role of IAM.
+func IAMRoles() schema.GroupVersionResource { return iamResource("roles") }
+
+// PolicyBindings is the kind PolicyBinding.
+func PolicyBindings() schema.GroupVersionResource { return iamResource("policybindings") }
+
+// Groups is the kind Group.
+func Groups() schema.GroupVersionResource { return iamResource("groups") }
+
+// GroupMemberships is the kind GroupMembership.
+func GroupMemberships() schema.GroupVersionResource { return iamResource("groupmemberships") }
+
+// IAMUsers is the kind User.
+func IAMUsers() schema.GroupVersionResource { return iamResource("users") }
+
+// Organizations is the kind Organization.
+func Organizations() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: ResourceGroup, Version: iamVersion, Resource: "organizations"}
+}
+
+// Projects is the kind Project.
+func Projects() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: ResourceGroup, Version: iamVersion, Resource: "projects"}
+}
+
+// iam are projects in organizations, and who may do what to them.
+func iam() []Kind {
+	return []Kind{
+		{Resource: ProtectedResources(), Weight: 1, Draw: protecting("Organization"), Keep: true, Once: []*unstructured.Unstructured{
+			protectedResource("Organization", []any{"get"}),
+		}},
+		{Resource: ProtectedResources(), Weight: 1, Draw: protecting("Project")},
+		{Resource: Organizations(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+			return specified(Organizations(), "Organization", "", numbered(r, "org-", 2), map[string]any{"type": "Standard"}), ""
+		}},
+		{Resource: Projects(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+			org := numbered(r, "org-", 2)
+			owner := with(named(org), "kind", "Organization")
+			return specified(Projects(), "Project", "", numbered(r, "project-", projectsOfIAM), map[string]any{"ownerRef": owner}), "of " + org
+		}},
+		{Resource: IAMUsers(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+			name := numbered(r, "user-", subjectsOfIAM)
+			return specified(IAMUsers(), "User", "", name, map[string]any{"email": name + "@example.com"}), ""
+		}},
+		{Resource: Groups(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+			return object(Groups(), "Group", some(r, Namespaces()...), numbered(r, "group-", groupsOfIAM)), ""
+		}},
+		{Resource: GroupMemberships(), Weight: 2, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+			user, group := numbered(r, "user-", subjectsOfIAM), with(named(numbered(r, "group-", groupsOfIAM)), "namespace", some(r, Namespaces()...))
+			spec := map[string]any{"userRef": named(user), "groupRef": group}
+			o := specified(GroupMemberships(), "GroupMembership", some(r, Namespaces()...), numbered(r, "member-", membersOfGroup), spec)
+			return o, fmt.Sprintf("%s in %s/%s", user, group["namespace"], group["name"])
+		}},
+		{Resource: IAMRoles(), Weight: 2, Draw: drawIAMRole},
+		{Resource: PolicyBindings(), Weight: 4, Draw: drawPolicyBinding, Fixed: otherReference},
+	}
+}
+
+func specified(gvr schema.GroupVersionResource, kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
+	o := object(gvr, kind, namespace, name)
+	o.Object["spec"] = spec
+	return o
+}
+
+// verbs are some of a few, as elements of a list.
+func verbs(r *rand.Rand) []any {
+	all := []any{"get"}
+	for _, verb := range []string{"list", "update"} {
+		if r.IntN(3) > 0 {
+			all = append(all, verb)
+		}
+	}
+	return all
+}
+
+// protecting registers a kind with some verbs.
+func protecting(kind string) func(*rand.Rand) (*unstructured.Unstructured, string) {
+	return func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		has := verbs(r)
+		return protectedResource(kind, has), fmt.Sprint(has)
+	}
+}
+
+// protectedResource registers organizations, or projects below them.
+func protectedResource(kind string, verbs []any) *unstructured.Unstructured {
+	singular := strings.ToLower(kind)
+	spec := map[string]any{
+		"serviceRef": named(ResourceGroup), "kind": kind, "singular": singular, "plural": singular + "s", "permissions": verbs,
+	}
+	if kind == "Project" {
+		spec["parentResources"] = []any{map[string]any{"apiGroup": ResourceGroup, "kind": "Organization"}}
+	}
+	return specified(ProtectedResources(), "ProtectedResource", "", singular, spec)
+}
+
+// drawIAMRole has some permissions, and inherits others', in cycles, too.
+func drawIAMRole(r *rand.Rand) (*unstructured.Unstructured, string) {
+	permissions, inherited := []any{}, []any{}
+	for _, plural := range []string{"organizations", "projects"} {
+		for _, verb := range verbs(r) {
+			if r.IntN(2) == 0 {
+				permissions = append(permissions, fmt.Sprintf("%s/%s.%s", ResourceGroup, plural, verb))
+			}
+		}
+	}
+	if r.IntN(2) == 0 {
+		inherited = append(inherited, with(named(numbered(r, "access-", rolesOfIAM)), "namespace", some(r, Namespaces()...)))
+	}
+	spec := map[string]any{"launchStage": "Beta", "includedPermissions": permissions, "inheritedRoles": inherited}
+	o := specified(IAMRoles(), "Role", some(r, Namespaces()...), numbered(r, "access-", rolesOfIAM), spec)
+	return o, fmt.Sprintf("%d permissions, inherits %v", len(permissions), inherited)
+}
+
+// drawPolicyBinding gives a role to people and groups, on a kind or an object. Its UIDs are those of the present: [Driver] knows.
+func drawPolicyBinding(r *rand.Rand) (*unstructured.Unstructured, string) {
+	role := named(numbered(r, "access-", rolesOfIAM))
+	if r.IntN(2) == 0 {
+		role["namespace"] = some(r, Namespaces()...)
+	}
+	var subjects []any
+	for range 1 + r.IntN(2) {
+		subjects = append(subjects, some(r,
+			map[string]any{"kind": "User", "name": numbered(r, "user-", subjectsOfIAM), "uid": ""},
+			map[string]any{"kind": "Group", "name": numbered(r, "group-", groupsOfIAM), "namespace": some(r, Namespaces()...), "uid": ""},
+			map[string]any{"kind": "Group", "name": "oidc:staff"},
+		))
+	}
+	kind := some(r, "Organization", "Project")
+	on, what := map[string]any{"resourceKind": map[string]any{"apiGroup": ResourceGroup, "kind": kind}}, "all"
+	if r.IntN(3) > 0 {
+		what = map[string]string{"Organization": numbered(r, "org-", 2), "Project": numbered(r, "project-", projectsOfIAM)}[kind]
+		on = map[string]any{"resourceRef": map[string]any{"apiGroup": ResourceGroup, "kind": kind, "name": what, "uid": ""}}
+	}
+	spec := map[string]any{"roleRef": role, "subjects": subjects, "resourceSelector": on}
+	o := specified(PolicyBindings(), "PolicyBinding", some(r, Namespaces()...), numbered(r, "grant-", bindingsOfIAM), spec)
+	return o, fmt.Sprintf("%s on %s %s for %v", role["name"], what, kind, subjects)
+}
+
+// otherReference says that a PolicyBinding is about something else, or perhaps about another object of the same name.
+func otherReference(before, after *unstructured.Unstructured) bool {
+	for _, field := range []string{"roleRef", "resourceSelector"} {
+		was, _, _ := unstructured.NestedMap(before.Object, "spec", field)
+		is, _, _ := unstructured.NestedMap(after.Object, "spec", field)
+		if is["resourceRef"] != nil || !reflect.DeepEqual(was, is) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+package workload
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// absent is the UID of what is not there.
+const absent = "absent"
+
+// present is an object whose references name others by the UIDs that these have now: no seed knows them.
+func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	o = o.DeepCopy()
+	refs, _, _ := unstructured.NestedSlice(o.Object, "spec", "subjects")
+	on, named, _ := unstructured.NestedMap(o.Object, "spec", "resourceSelector", "resourceRef")
+	for _, item := range append(refs, any(on)) {
+		ref, ok := item.(map[string]any)
+		if !ok || ref["uid"] != "" {
+			continue
+		}
+		var err error
+		if ref["uid"], err = d.uid(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	if len(refs) > 0 {
+		if err := unstructured.SetNestedSlice(o.Object, refs, "spec", "subjects"); err != nil {
+			return nil, err
+		}
+	}
+	if named {
+		return o, unstructured.SetNestedMap(o.Object, on, "spec", "resourceSelector", "resourceRef")
+	}
+	return o, nil
+}
+
+func (d *Driver) uid(ctx context.Context, ref map[string]any) (string, error) {
+	kind, _ := ref["kind"].(string)
+	name, _ := ref["name"].(string)
+	namespace, _ := ref["namespace"].(string)
+	of := map[string]schema.GroupVersionResource{"User": IAMUsers(), "Group": Groups(), "Organization": Organizations(), "Project": Projects()}
+	u, err := d.objects.Resource(of[kind]).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return absent, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(u.GetUID()), nil
+}
