@@ -14,27 +14,30 @@ import (
 // A server that needs longer for a hundred tuples than it gives a call has them in the end.
 func TestWhatTakesTheServerTooLongIsWrittenInSmallerCalls(t *testing.T) {
 	all := []int{1, 2, 3, 4, 5, 6, 7}
-	ended, end := context.WithCancel(t.Context())
-	end()
 	for name, c := range map[string]struct {
-		ctx   context.Context
+		over  bool
 		err   error
 		most  int
 		calls int
 		want  []int
 	}{
-		"in time":          {t.Context(), &answer{code: cancelled}, 7, 1, all},
-		"by halves":        {t.Context(), fault.Unavailable(&answer{code: cancelled}), 2, 7, all},
-		"by the transport": {t.Context(), &answer{code: codes.DeadlineExceeded}, 3, 5, all},
-		"one by one":       {t.Context(), &answer{code: codes.Canceled}, 1, 13, all},
-		"never":            {t.Context(), &answer{code: cancelled}, 0, 3, nil},
-		"another error":    {t.Context(), errors.New("no"), 2, 1, nil},
-		"our own time":     {ended, &answer{code: cancelled}, 2, 1, nil},
+		"in time":          {false, &answer{code: cancelled}, 7, 1, all},
+		"by halves":        {false, fault.Unavailable(&answer{code: cancelled}), 2, 7, all},
+		"by the transport": {false, &answer{code: codes.DeadlineExceeded}, 3, 5, all},
+		"one by one":       {false, &answer{code: codes.Canceled}, 1, 13, all},
+		"never":            {false, &answer{code: cancelled}, 0, 3, nil},
+		"another error":    {false, errors.New("no"), 2, 1, nil},
+		"our own time":     {true, &answer{code: cancelled}, 2, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var written []int
 			calls := 0
-			err := byHalves(c.ctx, all, func(part []int) error {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			if c.over {
+				end()
+			}
+			err := byHalves(ctx, all, func(part []int) error {
 				if calls++; len(part) > c.most {
 					return c.err
 				}

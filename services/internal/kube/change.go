@@ -55,7 +55,10 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 	if err := slim(kind, top, metadata); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
-	c.Object = top.join()
+	var err error
+	if c.Object, err = top.join(); err != nil {
+		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
+	}
 	return Object{Top: top, Metadata: metadata, Change: c}, nil
 }
 
@@ -69,7 +72,10 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 			return err
 		}
 	}
-	top["metadata"] = metadata.join()
+	var err error
+	if top["metadata"], err = metadata.join(); err != nil {
+		return err
+	}
 	for name, value := range map[string]any{"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind} {
 		if err := top.set(name, value); err != nil {
 			return err
@@ -104,7 +110,7 @@ func (f Fields) set(name string, value any) error {
 
 // join is the object that f is the fields of, in the order of their names. They are as they were sent: nothing in them is
 // looked at once more.
-func (f Fields) join() json.RawMessage {
+func (f Fields) join() (json.RawMessage, error) {
 	size := len("{}")
 	for name, raw := range f {
 		size += len(name) + len(raw) + len(`"":,`)
@@ -114,10 +120,13 @@ func (f Fields) join() json.RawMessage {
 		if i > 0 {
 			object = append(object, ',')
 		}
-		quoted, _ := json.Marshal(name) // Every text can be.
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return nil, err
+		}
 		object = append(append(append(object, quoted...), ':'), f[name]...)
 	}
-	return append(object, '}')
+	return append(object, '}'), nil
 }
 
 func apiVersion(group, version string) string {

@@ -42,10 +42,9 @@ type content[T any] struct {
 // table is what the view needs of any Table.
 type table interface {
 	newer(c event.Change) bool
-	// decode does the costly part outside of the lock; the function it returns needs the lock.
-	decode(c event.Change) (commit func() (taken bool), err error)
-	// blank is the commit of what cannot be decoded.
-	blank(c event.Change) (commit func() (taken bool))
+	// decode does the costly part outside of the lock; the function it returns needs the lock. What cannot be decoded may
+	// be taken in blank.
+	decode(c event.Change, blank bool) (commit func() (taken bool), err error)
 	appendKeys(keys []event.Key) []event.Key
 	appendPublished(keys []event.Key, since time.Time) []event.Key
 	// size is how many live objects there are in a cluster.
@@ -165,13 +164,15 @@ func (t *Table[T]) newer(c event.Change) bool {
 	return live == nil || c.NewerThan(live.Change)
 }
 
-func (t *Table[T]) decode(c event.Change) (func() bool, error) {
+func (t *Table[T]) decode(c event.Change, blank bool) (func() bool, error) {
 	o := &Object[T]{Change: c}
 	o.Object = nil
 	if len(c.Object) > 0 {
 		value := new(T)
 		if err := json.Unmarshal(c.Object, value); err == nil {
 			o.Value = fitted(value)
+		} else if !c.Deleted && blank {
+			return func() bool { return t.putBlank(o) }, err
 		} else if !c.Deleted { // That an object is gone needs no body.
 			return nil, err
 		}
@@ -179,15 +180,12 @@ func (t *Table[T]) decode(c event.Change) (func() bool, error) {
 	return func() bool { return t.put(o) }, nil
 }
 
-func (t *Table[T]) blank(c event.Change) func() bool {
-	c.Object = nil
-	return func() bool {
-		newer := t.newer(c)
-		if newer {
-			t.writing.replace(t.writing.live.objects[c.Key], &Object[T]{Change: c})
-		}
-		return newer
+// putBlank takes in an object without a value.
+func (t *Table[T]) putBlank(o *Object[T]) (taken bool) {
+	if taken = t.newer(o.Change); taken {
+		t.writing.replace(t.writing.live.objects[o.Key], o)
 	}
+	return taken
 }
 
 // fitted is value in as little memory as it needs: without the room that decoding left

@@ -261,13 +261,12 @@ func (v *View) Correct(ctx context.Context, held, is event.Change) error {
 
 // commit decodes a change, and takes it in if prepared.
 func (v *View) commit(t table, c event.Change, prepare func() bool) error {
-	commit, err := t.decode(c)
+	commit, err := t.decode(c, v.cfg.Blank)
 	if err != nil {
 		err = fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
-		if !v.cfg.Blank {
-			return err
-		}
-		commit = t.blank(c)
+	}
+	if commit == nil {
+		return err
 	}
 	v.applying.Lock()
 	defer v.applying.Unlock()

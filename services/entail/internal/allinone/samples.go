@@ -7,16 +7,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/entail-dev/entail/deploy"
 	"github.com/entail-dev/entail/services/internal/devserver"
@@ -75,11 +78,22 @@ func create(ctx context.Context, client dynamic.Interface, mapper meta.RESTMappe
 	if err := recordApplied(object); err != nil {
 		return false, err
 	}
-	_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
+	err = retry.OnError(patience, isBusy, func() error {
+		_, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
+		return err
+	})
 	if apierrors.IsAlreadyExists(err) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// patience is how often a sample is tried, within half a minute.
+var patience = wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 8}
+
+// isBusy says whether the API server, or a webhook that it asked, had no time.
+func isBusy(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // recordApplied notes what was created where `kubectl apply` looks for it, so that
