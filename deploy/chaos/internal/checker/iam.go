@@ -155,7 +155,8 @@ func (a *access) subject(s map[string]any) string {
 
 // target is what a binding is on; empty if there is no such.
 func (a *access) target(b unstructured.Unstructured) string {
-	if typ := field(b, "spec", "resourceSelector", "resourceKind", "apiGroup") + "/" + field(b, "spec", "resourceSelector", "resourceKind", "kind"); a.kinds[typ] {
+	all := func(key string) string { return field(b, "spec", "resourceSelector", "resourceKind", key) }
+	if typ := all("apiGroup") + "/" + all("kind"); a.kinds[typ] {
 		return iamPrefix + "Root:" + typ
 	}
 	ref := func(key string) string { return field(b, "spec", "resourceSelector", "resourceRef", key) }

@@ -70,8 +70,8 @@ func iam() []Kind {
 		}},
 		{Resource: Projects(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			org := numbered(r, "org-", 2)
-			owner := with(named(org), "kind", "Organization")
-			return specified(Projects(), "Project", "", numbered(r, "project-", projectsOfIAM), map[string]any{"ownerRef": owner}), "of " + org
+			spec := map[string]any{"ownerRef": ofKind("Organization", org)}
+			return specified(Projects(), "Project", "", numbered(r, "project-", projectsOfIAM), spec), "of " + org
 		}},
 		{Resource: IAMUsers(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			name := numbered(r, "user-", subjectsOfIAM)
@@ -155,16 +155,16 @@ func drawPolicyBinding(r *rand.Rand) (*unstructured.Unstructured, string) {
 	var subjects []any
 	for range 1 + r.IntN(2) {
 		subjects = append(subjects, some(r,
-			map[string]any{"kind": "User", "name": numbered(r, "user-", subjectsOfIAM), "uid": ""},
-			map[string]any{"kind": "Group", "name": numbered(r, "group-", groupsOfIAM), "namespace": some(r, Namespaces()...), "uid": ""},
-			map[string]any{"kind": "Group", "name": "oidc:staff"},
+			with(ofKind("User", numbered(r, "user-", subjectsOfIAM)), "uid", ""),
+			with(with(ofKind("Group", numbered(r, "group-", groupsOfIAM)), "namespace", some(r, Namespaces()...)), "uid", ""),
+			ofKind("Group", "oidc:staff"),
 		))
 	}
 	kind := some(r, "Organization", "Project")
 	on, what := map[string]any{"resourceKind": map[string]any{"apiGroup": ResourceGroup, "kind": kind}}, "all"
 	if r.IntN(3) > 0 {
 		what = map[string]string{"Organization": numbered(r, "org-", 2), "Project": numbered(r, "project-", projectsOfIAM)}[kind]
-		on = map[string]any{"resourceRef": map[string]any{"apiGroup": ResourceGroup, "kind": kind, "name": what, "uid": ""}}
+		on = map[string]any{"resourceRef": with(with(ofKind(kind, what), "apiGroup", ResourceGroup), "uid", "")}
 	}
 	spec := map[string]any{"roleRef": role, "subjects": subjects, "resourceSelector": on}
 	o := specified(PolicyBindings(), "PolicyBinding", some(r, Namespaces()...), numbered(r, "grant-", bindingsOfIAM), spec)

@@ -25,12 +25,12 @@ func roleBindings() Kind {
 		Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			o := object(RoleBindings(), "RoleBinding", some(r, Namespaces()...), numbered(r, "binding-", bindingNames))
 			role := some(r, Roles()...)
-			o.Object["roleRef"] = with(with(named(role), "kind", "Role"), "apiGroup", rbacv1.GroupName)
+			o.Object["roleRef"] = with(ofKind("Role", role), "apiGroup", rbacv1.GroupName)
 			subjects := []any{}
 			var who []string
 			for _, person := range People() {
 				if r.IntN(3) == 0 {
-					subjects = append(subjects, with(with(named(person), "kind", rbacv1.UserKind), "apiGroup", rbacv1.GroupName))
+					subjects = append(subjects, with(ofKind(rbacv1.UserKind, person), "apiGroup", rbacv1.GroupName))
 					who = append(who, person)
 				}
 			}

@@ -185,6 +185,8 @@ func object(gvr schema.GroupVersionResource, kind, namespace, name string) *unst
 func named(name string) map[string]any { return map[string]any{"name": name} }
 
 // with adds a field.
+func ofKind(kind, name string) map[string]any { return with(named(name), "kind", kind) }
+
 func with(fields map[string]any, key, value string) map[string]any {
 	fields[key] = value
 	return fields

@@ -78,7 +78,8 @@ func create(ctx context.Context, client dynamic.Interface, mapper meta.RESTMappe
 	if err := recordApplied(object); err != nil {
 		return false, err
 	}
-	err = retry.OnError(patience, isBusy, func() error {
+	halfAMinute := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 8}
+	err = retry.OnError(halfAMinute, isBusy, func() error {
 		_, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
 		return err
 	})
@@ -87,9 +88,6 @@ func create(ctx context.Context, client dynamic.Interface, mapper meta.RESTMappe
 	}
 	return err == nil, err
 }
-
-// patience is how often a sample is tried, within half a minute.
-var patience = wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 8}
 
 // isBusy says whether the API server, or a webhook that it asked, had no time.
 func isBusy(err error) bool {
