@@ -72,7 +72,7 @@ func TestWhoMayDoWhatFollowsFromBindings(t *testing.T) {
 	eventually(t, soon, "alice may", says(0, "yes: Role default/reader on Organization acme", "can-i", "alice", "get", "projects/web"))
 	eventually(t, soon, "it is explained", says(0, "└─ Organization acme", "explain", "access", "alice", "get", "projects/web"))
 	eventually(t, soon, "she is listed", says(0, "User alice", "who-can", "get", "projects/web"))
-	eventually(t, soon, "what she may is listed", says(0, resourceManager+"/projects.get", "what-can", "alice"))
+	eventually(t, soon, "what she may is listed", says(0, resourceManager+"/projects: get", "what-can", "alice"))
 	bindings := objects.Resource(schema.GroupVersionResource{Group: iam, Version: "v1alpha1", Resource: "policybindings"}).Namespace("default")
 	if err := bindings.Delete(t.Context(), "on-acme", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestServicesActAsAUserWhoMayNotImpersonate(t *testing.T) {
 	for kind, content := range map[string]map[string]any{
 		"ClusterRole": {"rules": []any{map[string]any{
 			"apiGroups": []any{"*"}, "resources": []any{"*"},
-			"verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete", "bind", "extend"},
+			"verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete", "bind", "escalate", "extend"},
 		}}},
 		"ClusterRoleBinding": {
 			"roleRef":  map[string]any{"apiGroup": group.Group, "kind": "ClusterRole", "name": "dev"},
