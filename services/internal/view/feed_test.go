@@ -148,9 +148,12 @@ func TestReadersSeeTheOldContentUntilTheNewOneIsWhole(t *testing.T) {
 	}
 	close(whole)
 	f.await(t, "a large ")
-	if n := f.reloads.Load(); n == 0 {
-		t.Error("nobody was told of the reload")
-	}
+	f.eventually(t, func() error {
+		if f.reloads.Load() == 0 {
+			return errors.New("nobody was told of the reload")
+		}
+		return nil
+	})
 }
 
 func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
