@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,14 @@ func TestAClusterOfTheUserIsUsedOnlyWhenAskedFor(t *testing.T) {
 			}
 			stores, models := objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
 			eventually(t, soon, "the sample is ready", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
+			rules := objects.Resource(schema.GroupVersionResource{Group: "role.k8s.com", Version: "v1alpha1", Resource: "impliedroles"}).Namespace("default")
+			eventually(t, soon, "no rule holds where nobody is asked about rules", func(ctx context.Context) error {
+				got, err := condition(ctx, rules, "admin-developer", "Accepted")
+				if err == nil && !strings.HasPrefix(got, "False Unguarded") {
+					err = fmt.Errorf("condition Accepted is %s", got)
+				}
+				return err
+			})
 			for _, err := range []error{
 				models.Delete(t.Context(), "demo-documents", metav1.DeleteOptions{}), stores.Delete(t.Context(), "demo", metav1.DeleteOptions{}),
 			} {
