@@ -3,7 +3,6 @@
 package impliedrole_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,17 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -103,59 +99,39 @@ func (b *bed) acknowledged() {
 func (b *bed) publishInStep(namespaces, sources int) {
 	b.T.Helper()
 	const depth = 4
-	version := 0
-	put := func(kind kinds.Kind, object metav1.Object) {
-		version++
-		object.SetUID(types.UID(fmt.Sprintf("0a1b2c3d-0000-0000-0000-%012d", version)))
-		object.SetGeneration(1)
-		data, err := json.Marshal(object)
-		if err != nil {
-			b.T.Fatal(err)
+	of := []kinds.Kind{kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.ClusterRoleBindings(), kinds.Roles(), kinds.ClusterRoles()}
+	b.Fill(of, func(fill func(kinds.Kind, metav1.Object)) {
+		version := 0
+		put := func(kind kinds.Kind, object metav1.Object) {
+			version++
+			object.SetUID(types.UID(fmt.Sprintf("0a1b2c3d-0000-0000-0000-%012d", version)))
+			object.SetGeneration(1)
+			fill(kind, object)
 		}
-		c := event.Change{
-			Key:     event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: object.GetNamespace(), Name: object.GetName()},
-			Version: kind.Version, Kind: kind.Kind, UID: string(object.GetUID()), ResourceVersion: fmt.Sprint(version), Generation: 1,
-			Object: data, Epoch: "e", ObservedAt: time.Now(),
-		}
-		wire, err := c.Marshal()
-		if err != nil {
-			b.T.Fatal(err)
-		}
-		if _, err := b.JS.PublishAsync(topology.ChangeSubject(c.Key), wire); err != nil {
-			b.T.Fatal(err)
-		}
-		if version%1000 == 0 {
-			<-b.JS.PublishAsyncComplete()
-		}
-	}
-	for i := range namespaces {
-		namespace := fmt.Sprintf("many-%d", i)
-		var rules []infer.Rule
-		for d := range depth {
-			rules = append(rules, infer.Rule{Name: fmt.Sprintf("rule-%d", d), Parent: role(fmt.Sprintf("role-%d", d)), Child: role(fmt.Sprintf("role-%d", d+1))})
-		}
-		policy := infer.DefaultPolicy()
-		policy.MaxGenerated = 1 << 40
-		ruleSet := infer.NewRuleSet(namespace, rules, policy)
-		for _, r := range ruleSet.Rules() {
-			put(kinds.ImpliedRoles(), inStep(namespace, r, ruleSet))
-		}
-		for j := range sources {
-			source := &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("source-%d", j)},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "role-0"},
-				Subjects:   []rbacv1.Subject{subject(fmt.Sprintf("user-%d", j))},
+		for i := range namespaces {
+			namespace := fmt.Sprintf("many-%d", i)
+			var rules []infer.Rule
+			for d := range depth {
+				rules = append(rules, infer.Rule{Name: fmt.Sprintf("rule-%d", d), Parent: role(fmt.Sprintf("role-%d", d)), Child: role(fmt.Sprintf("role-%d", d+1))})
 			}
-			put(kinds.RoleBindings(), source)
-			for _, d := range ruleSet.Desired(read(b.T, source)) {
-				put(kinds.RoleBindings(), d.Object())
+			policy := infer.DefaultPolicy()
+			policy.MaxGenerated = 1 << 40
+			ruleSet := infer.NewRuleSet(namespace, rules, policy)
+			for _, r := range ruleSet.Rules() {
+				put(kinds.ImpliedRoles(), inStep(namespace, r, ruleSet))
+			}
+			for j := range sources {
+				source := &rbacv1.RoleBinding{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("source-%d", j)},
+					RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "role-0"},
+					Subjects:   []rbacv1.Subject{subject(fmt.Sprintf("user-%d", j))},
+				}
+				put(kinds.RoleBindings(), source)
+				for _, d := range ruleSet.Desired(read(b.T, source)) {
+					put(kinds.RoleBindings(), d.Object())
+				}
 			}
 		}
-	}
-	<-b.JS.PublishAsyncComplete()
-	b.mark(map[kinds.Kind]int{
-		kinds.ImpliedRoles(): namespaces * depth, kinds.RoleBindings(): namespaces * sources * (1 + depth), kinds.ClusterRoleBindings(): 0,
-		kinds.Roles(): 0, kinds.ClusterRoles(): 0,
 	})
 }
 
@@ -168,26 +144,4 @@ func inStep(namespace string, r infer.EvaluatedRule, ruleSet *infer.RuleSet) *ro
 	rule.Status.Inferences = rolev1alpha1.RuleInferences{ParentRole: want.Parent.String(), ChildRoles: strings.Fields(texts(want.Children))}
 	rule.Status.Conditions = condition.Apply(nil, nil, 1, metav1.Now(), append(want.Conditions(), infer.Judged(rule, time.Time{}))...)
 	return rule
-}
-
-// mark says that all of some kinds is on the bus.
-func (b *bed) mark(counts map[kinds.Kind]int) {
-	b.T.Helper()
-	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	info := stream.CachedInfo()
-	for kind, n := range counts {
-		data, err := proto.Marshal(&eventv1.SnapshotMarker{
-			Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(n),
-			Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
-		})
-		if err != nil {
-			b.T.Fatal(err)
-		}
-		if _, err := b.JS.Publish(b.T.Context(), topology.SyncSubject("local", kind.GroupResource), data); err != nil {
-			b.T.Fatal(err)
-		}
-	}
 }

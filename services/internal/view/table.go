@@ -1,14 +1,10 @@
 package view
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
 	"time"
-	"unique"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -28,15 +24,6 @@ type Table[T any] struct {
 	extract map[string]func(*T) []string
 	// shown is what readers see, writing where changes go: the same but during a reload.
 	shown, writing *content[T]
-}
-
-// content is the living objects, and those that were deleted: also when others have their names by now.
-type content[T any] struct {
-	live *shelf[event.Key, T]
-	gone *tombstones[T]
-	// denied are states that the API server contradicted. If it does because the cluster went back in time, they are what
-	// was before.
-	denied map[event.Key]*Object[T]
 }
 
 // table is what the view needs of any Table.
@@ -145,149 +132,6 @@ func (t *Table[T]) All() []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return sorted(maps.Values(t.shown.live.objects))
-}
-
-// newer reports whether c tells more than what is held. The deletion of an object says nothing
-// about another one, or about the same in another epoch.
-func (t *Table[T]) newer(c event.Change) bool {
-	live := t.writing.live.objects[c.Key]
-	if c.Deleted {
-		gone := t.writing.gone.get(c.Key, c.UID)
-		return (gone == nil || c.NewerThan(gone.Change)) &&
-			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.NewerThan(live.Change))
-	}
-	for _, gone := range t.writing.gone.of(c.Key) {
-		if !c.NewerThan(gone.Change) {
-			return false
-		}
-	}
-	return live == nil || c.NewerThan(live.Change)
-}
-
-func (t *Table[T]) decode(c event.Change, blank bool) (func() bool, error) {
-	o := &Object[T]{Change: c}
-	o.Object = nil
-	if len(c.Object) > 0 {
-		value := new(T)
-		if err := json.Unmarshal(c.Object, value); err == nil {
-			o.Value = fitted(value)
-		} else if !c.Deleted && blank {
-			return func() bool { return t.putBlank(o) }, err
-		} else if !c.Deleted { // That an object is gone needs no body.
-			return nil, err
-		}
-	}
-	return func() bool { return t.put(o) }, nil
-}
-
-// putBlank takes in an object without a value.
-func (t *Table[T]) putBlank(o *Object[T]) (taken bool) {
-	if taken = t.newer(o.Change); taken {
-		t.writing.replace(t.writing.live.objects[o.Key], o)
-	}
-	return taken
-}
-
-// fitted is value in as little memory as it needs: without the room that decoding left
-// in its slices, and with one text for all conditions that say the same.
-func fitted[T any](value *T) *T {
-	if c, ok := any(value).(interface{ DeepCopy() *T }); ok {
-		value = c.DeepCopy()
-	}
-	if c, ok := any(value).(interface{ GetConditions() []metav1.Condition }); ok {
-		said := c.GetConditions()
-		for i := range said {
-			for _, text := range []*string{&said[i].Type, &said[i].Reason, &said[i].Message} {
-				*text = unique.Make(*text).Value()
-			}
-			said[i].Status = unique.Make(said[i].Status).Value()
-		}
-	}
-	return value
-}
-
-// put stores o unless something as new came while it was decoded.
-func (t *Table[T]) put(o *Object[T]) (taken bool) {
-	if !t.newer(o.Change) {
-		return false
-	}
-	c := t.writing
-	was := c.live.objects[o.Key]
-	if was != nil && was.UID == o.UID && o.Value == nil {
-		o.Value = was.Value
-	}
-	switch {
-	case !o.Deleted:
-		c.replace(was, o)
-	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.NewerThan(was.Change):
-		if c.live.remove(o.Key); was.UID != o.UID { // It went before the one that is deleted came.
-			c.gone.displace(was, o.Change)
-		}
-		fallthrough
-	default:
-		c.gone.put(o)
-	}
-	return true
-}
-
-// replace makes o the living object of its name. What had the name is gone.
-func (c *content[T]) replace(was, o *Object[T]) {
-	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
-		c.gone.displace(was, o.Change)
-	}
-	if denied := c.denied[o.Key]; denied != nil && denied.Epoch != o.Epoch {
-		c.gone.displace(denied, o.Change)
-		delete(c.denied, o.Key)
-	}
-	if gone := c.gone.get(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
-		c.gone.remove(o.Key, o.UID)
-	}
-	c.live.put(o.Key, o)
-}
-
-func (t *Table[T]) believe(held, is event.Change) bool {
-	believed := is.NewerThan(held) || t.deny(held, is)
-	if believed {
-		t.outlive(is)
-	}
-	return believed
-}
-
-// deny drops a state in favour of what is, and reports whether that was held, or nothing is that could tell otherwise.
-func (t *Table[T]) deny(lie, is event.Change) bool {
-	c := t.writing
-	held := func(o *Object[T]) bool {
-		return o != nil && o.UID == lie.UID && o.Epoch == lie.Epoch && o.ResourceVersion == lie.ResourceVersion && o.Deleted == lie.Deleted
-	}
-	live, gone := c.live.objects[lie.Key], c.gone.get(lie.Key, lie.UID)
-	switch {
-	case held(live):
-		c.live.remove(lie.Key)
-		c.denied[lie.Key] = live
-		if own := c.gone.get(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
-			c.gone.remove(is.Key, is.UID) // The lie displaced it.
-		}
-	case live == nil && held(gone):
-		c.gone.remove(lie.Key, lie.UID)
-		c.denied[lie.Key] = gone
-	default:
-		return live == nil && gone == nil
-	}
-	return true
-}
-
-// outlive drops deletions of others of its name that an object is there in spite of. That of the object itself, if that is
-// newer, is believed: others may have come and gone since.
-func (t *Table[T]) outlive(is event.Change) {
-	gone := t.writing.gone
-	if own := gone.get(is.Key, is.UID); own != nil && !is.NewerThan(own.Change) {
-		return
-	}
-	for _, o := range gone.of(is.Key) {
-		if o.UID != is.UID && o.Epoch == is.Epoch && !is.NewerThan(o.Change) {
-			gone.remove(is.Key, o.UID)
-		}
-	}
 }
 
 func (t *Table[T]) begin() {

@@ -134,6 +134,16 @@ func (m *mirrored) wantDoubts(t *testing.T, when string, want ...string) {
 // wait makes the next look be one back.
 func (m *mirrored) wait() { m.back -= looksBack }
 
+// fails makes the next look one back, which must fail, and the one after that another.
+func (m *mirrored) fails(t *testing.T) {
+	t.Helper()
+	m.wait()
+	if err := m.follow(t.Context(), "store"); err == nil {
+		t.Fatal("nothing has failed")
+	}
+	m.wait()
+}
+
 func TestWhatIsCommittedLateIsFound(t *testing.T) {
 	s, now := &server{}, time.Now()
 	m := newMirrored(s)
@@ -198,11 +208,7 @@ func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 		}
 		return nil
 	}
-	m.wait()
-	if err := m.follow(t.Context(), "store"); err == nil {
-		t.Fatal("nothing has failed")
-	}
-	m.wait()
+	m.fails(t)
 	m.wantDoubts(t, "once it can be read", "a", "b")
 }
 
@@ -222,10 +228,6 @@ func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 		}
 		return nil
 	}
-	m.wait()
-	if err := m.follow(t.Context(), "store"); err == nil {
-		t.Fatal("nothing has failed")
-	}
-	m.wait()
+	m.fails(t)
 	m.wantDoubts(t, "once it can be read", "b", "c", "d")
 }

@@ -1,0 +1,101 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+// Apply takes c into the view unless something as new is there. It serves the feed,
+// the consumer, and writers that want to read what they have just written (see [View.Dated]). The
+// error is [fault.Terminal] when c cannot be decoded.
+func (v *View) Apply(ctx context.Context, c event.Change) error {
+	t, newer, ok := v.newer(c)
+	if !ok {
+		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
+	}
+	if !newer || v.cfg.Cluster != "" && v.cfg.Cluster != c.Key.Cluster {
+		return nil
+	}
+	load := strconv.FormatUint(v.loads.Load(), 10)
+	state := strings.Join([]string{load, c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
+	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.accept(ctx, t, c) })
+	return err
+}
+
+// accept makes c part of a table, and tells of it.
+func (v *View) accept(ctx context.Context, t table, c event.Change) error {
+	if c.Omitted && !c.Deleted {
+		object, err := v.fetch(ctx, c.Key)
+		if err != nil || object == nil {
+			return err
+		}
+		c.Object = object
+	}
+	return v.commit(t, c, func() bool { return true })
+}
+
+// Correct takes in what the API server answers about an object: also in the place of a state that it contradicts, however new
+// that calls itself, unless the view holds another by now.
+func (v *View) Correct(ctx context.Context, held, is event.Change) error {
+	is = v.Dated(is)
+	if is.Deleted {
+		return v.Apply(ctx, is)
+	}
+	t, _, ok := v.newer(is)
+	if !ok {
+		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", is.Key))
+	}
+	return v.commit(t, is, func() bool { return t.believe(held, is) })
+}
+
+// commit decodes a change, and takes it in if prepared.
+func (v *View) commit(t table, c event.Change, prepare func() bool) error {
+	commit, err := t.decode(c, v.cfg.Blank)
+	if err != nil {
+		err = fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
+	}
+	if commit == nil {
+		return err
+	}
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	v.mu.Lock()
+	taken := prepare() && commit()
+	if order, ok := event.CompareEpochs(c.Epoch, v.epochs[c.Key.Cluster]); !ok || order > 0 {
+		v.epochs[c.Key.Cluster] = c.Epoch
+	}
+	v.mu.Unlock()
+	for _, f := range v.onChange {
+		if taken {
+			f(c.Key)
+		}
+	}
+	return err
+}
+
+// newer finds the table of c, and whether that holds nothing as new. Who finds that it does finds
+// that it was told of, too.
+func (v *View) newer(c event.Change) (t table, newer, ok bool) {
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	t, ok = v.tables[c.Key.GroupResource]
+	return t, ok && t.newer(c), ok
+}
+
+func (v *View) fetch(ctx context.Context, k event.Key) ([]byte, error) {
+	if v.cfg.Fetch == nil {
+		return nil, fault.Terminal(fmt.Errorf("object %s is too large for the bus and this service cannot read it elsewhere", k))
+	}
+	object, err := v.cfg.Fetch(ctx, k)
+	if err != nil {
+		return nil, fmt.Errorf("read large object %s: %w", k, err)
+	}
+	return object, nil
+}
