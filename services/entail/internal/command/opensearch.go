@@ -1,0 +1,91 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
+	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+)
+
+func newOpenSearch(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{Use: "opensearch", Short: "Tell who may do what in an OpenSearch cluster, and who says so"}
+	cmd.AddCommand(
+		newOpenSearchUsers(around), newOpenSearchRoles(around), newOpenSearchMapping(around), newOpenSearchPreview(around), newOpenSearchStatus(around),
+	)
+	return cmd
+}
+
+// bindCluster lets somebody name an OpenSearchCluster.
+func bindCluster(cmd *cobra.Command) *opensearchv1.ClusterRef {
+	of := &opensearchv1.ClusterRef{}
+	cmd.Flags().StringVarP(&of.Namespace, "namespace", "n", "default", "`namespace` of the OpenSearchCluster")
+	cmd.Flags().StringVar(&of.Name, "cluster", "search", "`name` of the OpenSearchCluster")
+	return of
+}
+
+func newOpenSearchUsers(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "users", Short: "List the users in a cluster, and whose they are",
+		Example: "  entail opensearch users\n  entail opensearch users -n team-a --cluster logs -o json",
+		Args:    cobra.NoArgs,
+	}
+	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListUsers, &opensearchv1.ListUsersRequest{Cluster: of}, report.Page.SearchUsers)
+		return err
+	}
+	return cmd
+}
+
+func newOpenSearchRoles(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "roles", Short: "List the roles in a cluster, and whose they are",
+		Example: "  entail opensearch roles\n  entail opensearch roles -n team-a --cluster logs",
+		Args:    cobra.NoArgs,
+	}
+	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListRoles, &opensearchv1.ListRolesRequest{Cluster: of}, report.Page.SearchRoles)
+		return err
+	}
+	return cmd
+}
+
+func newOpenSearchMapping(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mapping [ROLE]",
+		Short: "Tell who has a role, and which binding says so; without a role, who has which",
+		Long: `mapping lists each entry of a role's mapping with the bindings that give it. An entry of others is in nobody's
+record: it was there before, or somebody made it by hand, and stays when bindings go.`,
+		Example: "  entail opensearch mapping readall\n  entail opensearch mapping\n  entail opensearch mapping readall -o json",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListMappings, &opensearchv1.ListMappingsRequest{Cluster: of},
+				report.Page.SearchMappings)
+			return err
+		}
+		_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.ExplainMapping, &opensearchv1.ExplainMappingRequest{Cluster: of, Role: args[0]},
+			report.Page.SearchMapping)
+		return err
+	}
+	return cmd
+}
+
+func newOpenSearchStatus(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status", Short: "Count the objects of a cluster by what became of them",
+		Example: "  entail opensearch status\n  entail opensearch status -n team-a --cluster logs",
+		Args:    cobra.NoArgs,
+	}
+	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.GetSyncStatus, &opensearchv1.GetSyncStatusRequest{Cluster: of},
+			report.Page.SearchStatus)
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,100 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
+	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/entail/internal/input"
+	"github.com/entail-dev/entail/services/entail/internal/report"
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+func newOpenSearchPreview(around Surroundings) *cobra.Command {
+	var file string
+	var deleted []string
+	cmd := &cobra.Command{
+		Use:   "preview",
+		Short: "Tell what would be written to a cluster if objects were applied or deleted",
+		Long: `preview tells what would be written to a cluster if objects were applied or deleted, and what would be said of
+them. No Secret of a user is read for it: whether a password is there is told when the object is.
+
+` + ownRightHelp,
+		Example: "  entail opensearch preview -f rolebinding.yaml\n  entail opensearch preview --delete OpensearchUserRoleBinding/readers",
+		Args:    cobra.NoArgs,
+	}
+	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with objects of the cluster; - is standard input")
+	cmd.Flags().StringSliceVar(&deleted, "delete", nil, "`KIND/NAME` of an object that would be deleted; several separated by commas")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		request := &opensearchv1.PreviewRequest{Cluster: of}
+		writes, err := searchWrites(cmd.InOrStdin(), file, deleted, request)
+		if err != nil {
+			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		}
+		if _, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.Preview, request, report.Page.SearchPreview); err != nil {
+			return err
+		}
+		return cluster{around.Getenv}.tellOwnRight(cmd, of.GetNamespace(), writes)
+	}
+	return cmd
+}
+
+// searchWrites are the writes that a preview is of; the request asks about them.
+func searchWrites(in io.Reader, file string, deleted []string, request *opensearchv1.PreviewRequest) (writes []write, err error) {
+	var data []byte
+	if file != "" {
+		if data, err = input.Read(in, file, maxManifest+1); err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
+	}
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("read objects: more than %d bytes", maxManifest)
+	}
+	objects, err := devserver.Objects(data)
+	if err != nil {
+		return nil, fmt.Errorf("read objects: %w", err)
+	}
+	for _, u := range objects {
+		kind, err := searchKind(u.GetKind())
+		if err != nil {
+			return nil, err
+		}
+		manifest, err := u.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		request.Manifests = append(request.Manifests, manifest)
+		writes = append(writes, write{kind: kind, name: u.GetName(), fields: map[string]any{"spec": u.Object["spec"]}})
+	}
+	for _, ref := range deleted {
+		of, name, _ := strings.Cut(ref, "/")
+		kind, err := searchKind(of)
+		if err != nil || name == "" {
+			return nil, errors.Join(err, fmt.Errorf("%q is not KIND/NAME, as in OpensearchRole/logs", ref))
+		}
+		request.Deleted = append(request.Deleted, &opensearchv1.ObjectRef{Kind: of, Name: name})
+		writes = append(writes, write{kind: kind, name: name, remove: true})
+	}
+	if len(writes) == 0 {
+		return nil, errors.New("nothing to preview: give objects by -f or --delete")
+	}
+	return writes, nil
+}
+
+// searchKind finds a kind whose objects ask for something in OpenSearch.
+func searchKind(name string) (kinds.Kind, error) {
+	for _, kind := range searchKinds() {
+		if kind.Kind == name {
+			return kind, nil
+		}
+	}
+	return kinds.Kind{}, fmt.Errorf("kind %q asks for nothing in OpenSearch", name)
+}

@@ -1,0 +1,67 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// searchKinds are those whose objects ask for something in OpenSearch.
+func searchKinds() []kinds.Kind {
+	return []kinds.Kind{
+		kinds.OpenSearchUsers(), kinds.OpenSearchRoles(), kinds.OpenSearchBindings(), kinds.OpenSearchTenants(), kinds.OpenSearchActionGroups(),
+	}
+}
+
+// tellSearchStates counts the objects of OpenSearch clusters by what became of them, with the rights of who asks. Where there are none,
+// nothing is told. Who has no kubeconfig asks nobody.
+func (c cluster) tellSearchStates(cmd *cobra.Command) {
+	if kubeconfig(c.getenv).CurrentContext == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
+	defer cancel()
+	for _, kind := range searchKinds() {
+		states, err := c.searchStates(ctx, kind)
+		var words []string
+		for _, state := range slices.Sorted(maps.Keys(states)) {
+			words = append(words, fmt.Sprintf("%d %s", states[state], state))
+		}
+		switch {
+		case apierrors.IsNotFound(err): // The kind is not installed.
+		case err != nil:
+			cmd.PrintErrf("What became of %s is not known: %v\n", kind.Resource, err)
+		case len(words) > 0:
+			cmd.Printf("%s: %s\n", kind.Resource, strings.Join(words, ", "))
+		}
+	}
+}
+
+func (c cluster) searchStates(ctx context.Context, kind kinds.Kind) (states map[string]int, err error) {
+	objects, err := c.objectsOf()
+	if err != nil {
+		return nil, err
+	}
+	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return objects.Resource(kind.Served()).List(ctx, options)
+	}
+	states = map[string]int{}
+	return states, pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		u, _ := o.(*unstructured.Unstructured)
+		state, _, err := unstructured.NestedString(u.Object, "status", "state")
+		states[cmp.Or(state, "not seen yet")]++
+		return err
+	})
+}

@@ -1,0 +1,104 @@
+package opensearch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+const (
+	readyPoll   = 50 * time.Millisecond
+	readyAnswer = 5 * time.Second
+	maxHealth   = 64 << 10
+)
+
+// Admin is the user with all rights.
+const Admin = adminName
+
+// URL is that of the server's API.
+func (s *Server) URL() string { return "https://" + devserver.Address(s.cfg.Port) }
+
+// Port is what the server listens on.
+func (s *Server) Port() int { return s.cfg.Port }
+
+// CA is the certificate, in PEM, that clients trust.
+func (s *Server) CA() []byte { return s.known.ca.Certificate }
+
+// AdminCertificate is that of the administrator, who may do everything with it.
+func (s *Server) AdminCertificate() Certificate { return s.known.admin }
+
+// Node is the certificate of the server itself, for whoever stands before it.
+func (s *Server) Node() Certificate { return s.known.node }
+
+// Password is that of [Admin] since the server's first start.
+func (s *Server) Password() string { return s.password }
+
+// PasswordFile is where [Server.Password] is kept.
+func (s *Server) PasswordFile() string { return filepath.Join(s.cfg.Dir, secrets, "password") }
+
+// TLS is the configuration of a client: one that proves to be the administrator, or nobody.
+func (s *Server) TLS(admin bool) (*tls.Config, error) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.CA())
+	cfg := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	if admin {
+		pair, err := tls.X509KeyPair(s.known.admin.Certificate, s.known.admin.Key)
+		if err != nil {
+			return nil, fmt.Errorf("reading the administrator's certificate: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}
+
+// ready returns when the server says that its security is up.
+func (s *Server) ready(ctx context.Context) error {
+	cfg, err := s.TLS(false)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, Timeout: readyAnswer}
+	for {
+		err := s.healthy(ctx, client)
+		if err == nil {
+			return nil
+		}
+		if s.Ended() {
+			return errors.New("it ended before it was ready")
+		}
+		if !backoff.Sleep(ctx, readyPoll) {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+func (s *Server) healthy(ctx context.Context, client *http.Client) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/_plugins/_security/health", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var health struct{ Status, Message string }
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxHealth)).Decode(&health); err != nil {
+		return err
+	}
+	if health.Status != "UP" {
+		return fmt.Errorf("health is %s: %s", health.Status, health.Message)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+//go:build unix
+
+package opensearch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestADirectoryInTheWayIsNamed(t *testing.T) {
+	open := serverDir(t)
+	closed := filepath.Join(open, "closed")
+	inside := filepath.Join(closed, "inside")
+	if err := os.MkdirAll(inside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := reachable(inside); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := reachable(inside); err == nil || !strings.Contains(err.Error(), "chmod o+x "+closed) {
+		t.Errorf("got %v; want what to do", err)
+	}
+	if err := reachable(closed); err != nil {
+		t.Errorf("the last directory is handed over: %v", err)
+	}
+}

@@ -1,0 +1,93 @@
+//go:build unix
+
+package opensearch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// nobody is a user and a group without rights; they need no entry anywhere.
+const nobody = 65534
+
+// traverse is what it takes to pass through a directory: as its group, and as anybody.
+const traverseGroup, traverseAll = 0o010, 0o001
+
+// confine keeps a terminal's Ctrl-C from the child, has it die with this process, and, when that is
+// root's, runs it as nobody.
+func confine(child *exec.Cmd, cfg Config) error {
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	tie(child.SysProcAttr)
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, dir := range []string{cfg.Home, cfg.Dir} {
+		if err := reachable(dir); err != nil {
+			return err
+		}
+	}
+	child.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	return handOver(cfg.Dir)
+}
+
+// reachable tells whether nobody can pass through the directories above dir.
+func reachable(dir string) error {
+	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
+		info, err := os.Stat(above)
+		if err != nil {
+			return fmt.Errorf("looking for the way to %s: %w", dir, err)
+		}
+		owner, known := info.Sys().(*syscall.Stat_t)
+		byGroup := known && owner.Gid == nobody && info.Mode().Perm()&traverseGroup != 0
+		if !byGroup && info.Mode().Perm()&traverseAll == 0 {
+			return fmt.Errorf("OpenSearch does not run as root, and user %d cannot pass through %s to %s: "+
+				"run `chmod o+x %s`, use another place, or run as another user", nobody, above, dir, above)
+		}
+	}
+	return nil
+}
+
+// Admit lets the user that a server runs as when this process is root's pass through dir, and nobody else.
+func Admit(dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&traverseAll == 0 {
+		err = errors.Join(os.Chown(dir, -1, nobody), os.Chmod(dir, info.Mode().Perm()|traverseGroup))
+	}
+	if err != nil {
+		return fmt.Errorf("letting user %d pass through %s: %w", nobody, dir, err)
+	}
+	return nil
+}
+
+// handOver makes nobody the owner of what the server writes, and of what it alone reads. The directory stays root's:
+// what nobody puts into a part of it leads nowhere else.
+func handOver(dir string) error {
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // Its parts are their owners' alone.
+		return fmt.Errorf("handing %s over to user %d: %w", dir, nobody, err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("handing %s over to user %d: %w", dir, nobody, err)
+	}
+	defer root.Close()
+	for _, part := range []string{configuration, "data", "logs", "tmp"} {
+		err := fs.WalkDir(root.FS(), part, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return root.Lchown(path, nobody, nobody)
+		})
+		if err != nil {
+			return fmt.Errorf("handing %s over to user %d: %w", filepath.Join(dir, part), nobody, err)
+		}
+	}
+	return nil
+}

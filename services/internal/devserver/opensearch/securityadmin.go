@@ -1,0 +1,29 @@
+package opensearch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// SecurityAdmin replaces all documents of the server's security by those that a new server begins with: what
+// securityadmin.sh does, and with it jobs of operators.
+func (s *Server) SecurityAdmin(ctx context.Context) error {
+	tools := filepath.Join(s.cfg.Home, "plugins", plugin)
+	libraries := strings.Join([]string{filepath.Join(tools, "*"), filepath.Join(s.cfg.Home, "lib", "*")}, string(os.PathListSeparator))
+	credentials := filepath.Join(s.cfg.Dir, secrets)
+	command := exec.CommandContext(ctx, java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.apache.logging.log4j.simplelog.StatusLogger.level=OFF",
+		"-cp", libraries, "org.opensearch.security.tools.SecurityAdmin",
+		"-cd", filepath.Join(s.cfg.Dir, security), "-icl", "-h", "localhost", "-p", strconv.Itoa(s.cfg.Port),
+		"-cacert", filepath.Join(credentials, "ca.pem"), "-cert", filepath.Join(credentials, "admin.pem"), "-key", filepath.Join(credentials, "admin-key.pem"))
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("running securityadmin: %w\n%s", errors.Join(err, ctx.Err()), output[max(0, len(bytes.TrimSpace(output))-lastWords):])
+	}
+	return nil
+}

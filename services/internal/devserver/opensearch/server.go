@@ -1,0 +1,199 @@
+package opensearch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+const (
+	readyTimeout = 3 * time.Minute // A busy machine; a free one takes five seconds.
+	stopTimeout  = 30 * time.Second
+	// archiveTimeout is for an end that writes the archive of classes.
+	archiveTimeout = 3 * time.Minute
+	// lastWords is how much of its log a failed start reports.
+	lastWords = 4 << 10
+)
+
+// Config says how to run OpenSearch.
+type Config struct {
+	// Home is the installation; see [Find].
+	Home string
+	// Dir keeps everything: data, certificates, the administrator's password, the log.
+	Dir string
+	// Port to listen on; 0 takes a free one.
+	Port int
+	// UnsafeCheapHashes makes hashes of passwords that are quick to make, and to guess.
+	UnsafeCheapHashes bool
+}
+
+func (c *Config) cost() int {
+	if c.UnsafeCheapHashes {
+		return bcrypt.MinCost
+	}
+	return productionCost
+}
+
+// productionCost is the security plugin's default.
+const productionCost = 12
+
+// Server is a running OpenSearch.
+type Server struct {
+	cfg      Config
+	known    *credentials
+	password string
+	process  *exec.Cmd
+	ended    chan struct{}
+	endErr   error
+}
+
+// Start starts OpenSearch and returns when it answers. It ends with this process, however that ends.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	return start(ctx, cfg, "")
+}
+
+// MakeArchive makes the archive of classes of an installation, with a server in dir that starts and ends.
+func MakeArchive(ctx context.Context, home, dir string) error {
+	made := filepath.Join(dir, "tmp", archive)
+	s, err := start(ctx, Config{Home: home, Dir: dir, UnsafeCheapHashes: true}, classes(made))
+	if err != nil {
+		return err
+	}
+	if err := s.end(archiveTimeout); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(made)
+	if err != nil {
+		return fmt.Errorf("making the archive of classes: %w\n%s", err, s.words())
+	}
+	scratch := filepath.Join(home, archive+".new")
+	if err := os.WriteFile(scratch, data, 0o644); err != nil {
+		return fmt.Errorf("keeping the archive of classes: %w", err)
+	}
+	return os.Rename(scratch, filepath.Join(home, archive))
+}
+
+func start(ctx context.Context, cfg Config, archived classes) (*Server, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready after %s", readyTimeout))
+	defer cancel()
+	var err error
+	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("starting OpenSearch: %w", err)
+	}
+	if cfg.Port, err = devserver.ReservePort("OpenSearch", cfg.Port); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, ended: make(chan struct{})}
+	if s.known, s.password, err = prepare(cfg, time.Now()); err != nil {
+		return nil, err
+	}
+	if err := s.launch(archived); err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		s.Kill()
+		return nil, fmt.Errorf("starting OpenSearch in %s: %w\n%s", cfg.Dir, err, s.words())
+	}
+	return s, nil
+}
+
+// launch starts the process. The thread that does it stays until the process ends: by its end
+// the operating system would know that of this process, and end the child.
+func (s *Server) launch(archived classes) error {
+	log, err := os.OpenFile(filepath.Join(s.cfg.Dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("starting OpenSearch: %w", err)
+	}
+	s.process = exec.Command(java(), arguments(s.cfg.Home, s.cfg.Dir, archived)...)
+	s.process.Dir, s.process.Env = s.cfg.Dir, []string{"PATH=" + os.Getenv("PATH")}
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := confine(s.process, s.cfg); err != nil {
+		return errors.Join(err, log.Close())
+	}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // Without an unlock: the thread ends with this function.
+		defer close(s.ended)
+		err := s.process.Start()
+		_ = log.Close() // The child has its own.
+		started <- err
+		if err == nil {
+			s.endErr = s.process.Wait()
+		}
+	}()
+	err = <-started
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("starting OpenSearch: %w: install Java 17 or 21, or set JAVA_HOME", err)
+	}
+	if err != nil {
+		return fmt.Errorf("starting OpenSearch: %w", err)
+	}
+	return nil
+}
+
+// Done is closed when the server has ended.
+func (s *Server) Done() <-chan struct{} { return s.ended }
+
+// Ended reports whether the server has ended.
+func (s *Server) Ended() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop asks the server to end and waits for it.
+func (s *Server) Stop() error { return s.end(stopTimeout) }
+
+// terminated is the exit code of a JVM that a signal asked to end.
+const terminated = 128 + int(syscall.SIGTERM)
+
+func (s *Server) end(within time.Duration) error {
+	_ = s.process.Process.Signal(syscall.SIGTERM) // Only fails when the process has ended.
+	select {
+	case <-s.ended:
+	case <-time.After(within):
+		s.Kill()
+		return fmt.Errorf("stopping OpenSearch: killed, for it did not end within %s", within)
+	}
+	var exit *exec.ExitError
+	if s.endErr != nil && (!errors.As(s.endErr, &exit) || exit.ExitCode() != terminated) {
+		return fmt.Errorf("stopping OpenSearch: %w\n%s", s.endErr, s.words())
+	}
+	return nil
+}
+
+// Kill ends the server at once, as a crash would.
+func (s *Server) Kill() {
+	_ = s.process.Process.Kill() // Only fails when the process has ended.
+	<-s.ended
+}
+
+// words are the end of the server's log.
+func (s *Server) words() string {
+	file, err := os.Open(filepath.Join(s.cfg.Dir, logFile))
+	if err != nil {
+		return err.Error()
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	data, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-lastWords), lastWords))
+	return cmp.Or(string(data), fmt.Sprint("it said nothing: ", err))
+}

@@ -1,0 +1,241 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
+)
+
+// searchAnswerWithin is for the slowest of requests, on a busy machine.
+const searchAnswerWithin = time.Minute
+
+// OpenSearchServer is the OpenSearch of this test binary, seen through [Traffic].
+type OpenSearchServer struct {
+	Traffic
+	search *search
+	front  *front
+}
+
+// OpenSearch starts OpenSearch, or finds it running; it is one for all tests of the binary, which therefore use it
+// one at a time. When the test ends, its security is as it was at first.
+func OpenSearch(t testing.TB) *OpenSearchServer {
+	t.Helper()
+	if err := sharedSearch.started(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := &OpenSearchServer{search: &sharedSearch}
+	var err error
+	if o.front, err = newFront(&o.Traffic, sharedSearch.server); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+		defer cancel()
+		if err := errors.Join(o.front.stop(ctx), sharedSearch.restore(ctx)); err != nil {
+			t.Errorf("cleaning up after the test: %v", err)
+		}
+	})
+	return o
+}
+
+// URL leads a service to this server, through its [Traffic]. It is good over restarts.
+func (o *OpenSearchServer) URL() string { return o.front.url }
+
+// CA is the certificate, in PEM, that clients of [OpenSearchServer.URL] trust.
+func (o *OpenSearchServer) CA() []byte { return o.search.server.CA() }
+
+// AdminCertificate is that of an administrator, certificate and key in PEM.
+func (o *OpenSearchServer) AdminCertificate() (certificate, key []byte) {
+	admin := o.search.server.AdminCertificate()
+	return admin.Certificate, admin.Key
+}
+
+// AdminPassword is that of the user admin, for clients without a certificate.
+func (o *OpenSearchServer) AdminPassword() (user, password string) {
+	return opensearch.Admin, o.search.server.Password()
+}
+
+// Do is a request of the test's own, with the administrator's certificate and outside of [Traffic]; path is as in
+// "/_plugins/_security/api/roles". A body that is not nil is sent as JSON. It returns the status and the answer.
+func (o *OpenSearchServer) Do(t testing.TB, method, path string, body any) (status int, answer []byte) {
+	t.Helper()
+	status, answer, err := o.search.do(t.Context(), method, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, answer
+}
+
+// Login asks who a user is, as that user, with the password. It returns the status: 200, or 401.
+func (o *OpenSearchServer) Login(t testing.TB, user, password string) (status int, answer []byte) {
+	t.Helper()
+	return o.As(t, user, password, http.MethodGet, "/_plugins/_security/authinfo", nil)
+}
+
+// As is [OpenSearchServer.Do] as a user, with the password.
+func (o *OpenSearchServer) As(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
+	t.Helper()
+	request, err := o.search.request(t.Context(), method, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth(user, password)
+	status, answer, err = send(o.search.anybody, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, answer
+}
+
+// Stop ends the server as a signal would. Later tests start it again.
+func (o *OpenSearchServer) Stop(t testing.TB) {
+	t.Helper()
+	if err := o.search.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the server as a crash would. Later tests start it again.
+func (o *OpenSearchServer) Kill() { o.search.server.Kill() }
+
+// Start starts the server again, with the same data at the same place.
+func (o *OpenSearchServer) Start(t testing.TB) {
+	t.Helper()
+	if err := o.search.started(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// WipeIndex deletes the index that holds all security, as whoever restores an old snapshot might. The server is up,
+// and answers every request of its security API with an error until it starts again.
+func (o *OpenSearchServer) WipeIndex(t testing.TB) {
+	t.Helper()
+	if status, answer := o.Do(t, http.MethodDelete, "/.opendistro_security", nil); status != http.StatusOK {
+		t.Fatalf("wiping the index: %d %s", status, answer)
+	}
+}
+
+// RunSecurityAdmin replaces all documents of security by what the server began with, as securityadmin.sh and jobs of
+// operators do.
+func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
+	t.Helper()
+	if err := o.search.server.SecurityAdmin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sharedSearch is the OpenSearch of this binary: starting one for each test would take seconds each.
+//
+//nolint:gochecknoglobals // Tests of one binary have nothing else in common.
+var sharedSearch search
+
+// search is an OpenSearch that starts when first needed.
+type search struct {
+	mu             sync.Mutex
+	dir            string
+	port           int
+	server         *opensearch.Server
+	admin, anybody *http.Client
+	// first is what each kind was at first.
+	first map[string]map[string]json.RawMessage
+}
+
+// started returns when the server runs, which a test before may have ended.
+func (s *search) started(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server != nil && !s.server.Ended() {
+		return nil
+	}
+	home, err := opensearch.Find()
+	if err != nil {
+		return err
+	}
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "entail-opensearch-"); err != nil {
+			return fmt.Errorf("making a directory for OpenSearch: %w", err)
+		}
+	}
+	s.server, err = opensearch.Start(ctx, opensearch.Config{Home: home, Dir: s.dir, Port: s.port, UnsafeCheapHashes: true})
+	if err != nil {
+		return err
+	}
+	s.port = s.server.Port()
+	if s.admin != nil {
+		return nil
+	}
+	if s.admin, err = s.client(true); err != nil {
+		return err
+	}
+	if s.anybody, err = s.client(false); err != nil {
+		return err
+	}
+	s.first, err = s.content(ctx)
+	return err
+}
+
+// client makes no connection that outlives a request: the server may go at any time.
+func (s *search) client(admin bool) (*http.Client, error) {
+	cfg, err := s.server.TLS(admin)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Timeout: searchAnswerWithin, Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}, nil
+}
+
+func (s *search) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var reader io.Reader = http.NoBody
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(data)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.server.URL()+path, reader)
+	if err == nil && body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, err
+}
+
+func (s *search) do(ctx context.Context, method, path string, body any) (status int, answer []byte, err error) {
+	request, err := s.request(ctx, method, path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	return send(s.admin, request)
+}
+
+func send(client *http.Client, request *http.Request) (status int, answer []byte, err error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+func (s *search) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.server != nil && !s.server.Ended() {
+		err = s.server.Stop()
+	}
+	if s.dir != "" {
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// securityAPI is the path before a kind of things that security knows.
+const securityAPI = "/_plugins/_security/api/"
+
+// securityKinds are in an order in which they can be removed: nothing that is left needs what is gone.
+func securityKinds() []string {
+	return []string{"rolesmapping", "internalusers", "roles", "tenants", "actiongroups"}
+}
+
+// content is all that the security of the server holds.
+func (s *search) content(ctx context.Context) (map[string]map[string]json.RawMessage, error) {
+	all := map[string]map[string]json.RawMessage{}
+	for _, kind := range securityKinds() {
+		status, answer, err := s.do(ctx, http.MethodGet, securityAPI+kind, nil)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%d %s", status, answer)
+		}
+		things := map[string]json.RawMessage{}
+		if err == nil {
+			err = json.Unmarshal(answer, &things)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", kind, err)
+		}
+		all[kind] = things
+	}
+	return all, nil
+}
+
+// restore makes the security of the server what it was at first, whatever a test did to it or to the server.
+func (s *search) restore(ctx context.Context) error {
+	if err := s.started(ctx); err != nil {
+		return err
+	}
+	now, err := s.content(ctx)
+	if err != nil { // Its index is gone: a start makes it.
+		if err := s.server.Stop(); err != nil {
+			return err
+		}
+		if err := s.started(ctx); err != nil {
+			return err
+		}
+		if now, err = s.content(ctx); err != nil {
+			return err
+		}
+	}
+	for _, kind := range securityKinds() {
+		if err := s.patch(ctx, kind, difference(now[kind], s.first[kind])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operation is one of a JSON Patch.
+type operation struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// difference is what makes now be as wanted.
+func difference(now, wanted map[string]json.RawMessage) []operation {
+	var operations []operation
+	pointer := strings.NewReplacer("~", "~0", "/", "~1")
+	for name := range now {
+		if _, ok := wanted[name]; !ok {
+			operations = append(operations, operation{Op: "remove", Path: "/" + pointer.Replace(name)})
+		}
+	}
+	for name, value := range wanted {
+		if !bytes.Equal(now[name], value) {
+			operations = append(operations, operation{Op: "add", Path: "/" + pointer.Replace(name), Value: writable(value)})
+		}
+	}
+	return operations
+}
+
+// writable is a thing without what the server alone says of it.
+func writable(value json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(value, &fields); err != nil {
+		return value
+	}
+	for _, own := range []string{"reserved", "hidden", "static", "hash"} {
+		delete(fields, own)
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return value
+	}
+	return data
+}
+
+// patchSize is how many operations the server takes at once without being slow; restorePause is for one who
+// writes meanwhile.
+const (
+	patchSize    = 50
+	restorePause = 50 * time.Millisecond
+)
+
+func (s *search) patch(ctx context.Context, kind string, operations []operation) error {
+	for len(operations) > 0 {
+		n := min(patchSize, len(operations))
+		status, answer, err := s.do(ctx, http.MethodPatch, securityAPI+kind, operations[:n])
+		switch {
+		case err != nil:
+			return err
+		case status == http.StatusConflict:
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(restorePause):
+			}
+			continue
+		case status != http.StatusOK:
+			return fmt.Errorf("restoring %s: %d %s", kind, status, answer)
+		}
+		operations = operations[n:]
+	}
+	return nil
+}

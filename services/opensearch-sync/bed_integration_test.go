@@ -1,0 +1,234 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
+)
+
+const (
+	namespace = "default"
+	cluster   = "search"
+	soon      = 60 * time.Second
+	// first and second are passwords that the server takes.
+	first, second = "cobalt-Ferret-91-orbit", "umbra-Lantern-37-quartz"
+)
+
+// bed is the surroundings of an opensearch-sync, with an OpenSearch.
+type bed struct {
+	*testbed.Bed
+	search *testbed.OpenSearchServer
+	core   kubernetes.Interface
+	// log is all that the service has logged.
+	log lines
+}
+
+// lines are a log that several write.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func newBed(t testing.TB) *bed {
+	t.Helper()
+	b := &bed{Bed: testbed.NewBed(t), search: testbed.OpenSearch(t)}
+	b.core = kubernetes.NewForConfigOrDie(b.Kube.Admin())
+	b.Kube.Grant(t, topology.OpensearchSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	certificate, key := b.search.AdminCertificate()
+	b.secret("connection", map[string]string{
+		"url": b.search.URL(), "ca.crt": string(b.search.CA()), "tls.crt": string(certificate), "tls.key": string(key),
+	})
+	b.secret("passwords", map[string]string{"anna": first, "ben": first + "\n"})
+	return b
+}
+
+// serve starts an opensearch-sync that ends with the test at the latest.
+func (b *bed) serve() *testbed.Running {
+	b.T.Helper()
+	cfg := opensearchsync.Defaults()
+	cfg.Local, cfg.SecretInterval = true, 200*time.Millisecond
+	listener := b.Lead(topology.OpensearchSync, &cfg.Config.Config)
+	cfg.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&b.log, b.T.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return b.Serve(listener, func(ctx context.Context) error { return opensearchsync.Run(ctx, cfg) })
+}
+
+// secret makes a Secret, or gives it other values, until the test ends.
+func (b *bed) secret(name string, values map[string]string) {
+	b.T.Helper()
+	api := b.core.CoreV1().Secrets(namespace)
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: values}
+	_, err := api.Update(b.T.Context(), s, metav1.UpdateOptions{})
+	if err != nil {
+		_, err = api.Create(b.T.Context(), s, metav1.CreateOptions{})
+		b.T.Cleanup(func() { _ = api.Delete(context.WithoutCancel(b.T.Context()), name, metav1.DeleteOptions{}) })
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// connect declares the cluster.
+func (b *bed) connect() {
+	b.T.Helper()
+	b.put(kinds.OpenSearchClusters(), cluster, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"entail.dev/connection-secret": "connection"}}})
+}
+
+// put makes an object, or changes it.
+func (b *bed) put(kind kinds.Kind, name string, content map[string]any) {
+	b.T.Helper()
+	content["apiVersion"], content["kind"] = "opensearch.org/v1", kind.Kind
+	metadata, _ := content["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		content["metadata"] = metadata
+	}
+	metadata["name"] = name
+	if spec, ok := content["spec"].(map[string]any); ok && kind.Kind != kinds.OpenSearchClusters().Kind {
+		if spec["opensearchCluster"] == nil {
+			spec["opensearchCluster"] = map[string]any{"name": cluster}
+		}
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	force := true
+	_, err = b.Resource(kind).Namespace(namespace).Patch(b.T.Context(), name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func spec(fields map[string]any) map[string]any { return map[string]any{"spec": fields} }
+
+func (b *bed) user(name string) {
+	b.put(kinds.OpenSearchUsers(), name, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": name}}))
+}
+
+func (b *bed) role(name string) {
+	b.put(kinds.OpenSearchRoles(), name, spec(map[string]any{"clusterPermissions": []any{"cluster_monitor"}}))
+}
+
+func (b *bed) bind(name, role string, users ...any) {
+	b.put(kinds.OpenSearchBindings(), name, spec(map[string]any{"roles": []any{role}, "users": users}))
+}
+
+// remove deletes an object, and waits until it is gone.
+func (b *bed) remove(kind kinds.Kind, name string) {
+	b.T.Helper()
+	api := b.Resource(kind).Namespace(namespace)
+	if err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+	testbed.Eventually(b.T, soon, func() error {
+		if _, err := api.Get(b.T.Context(), name, metav1.GetOptions{}); err == nil {
+			return errors.New(name + " is still there")
+		}
+		return nil
+	})
+}
+
+// state waits until an object's status has this state and reason.
+func (b *bed) state(kind kinds.Kind, name, state, text string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		u, err := b.Resource(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		got, _, _ := unstructured.NestedString(u.Object, "status", "state")
+		reason, _, _ := unstructured.NestedString(u.Object, "status", "reason")
+		if generation, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); got != state || !strings.Contains(reason, text) || generation != u.GetGeneration() {
+			return fmt.Errorf("%s is %s: %q, want %s: %q", name, got, reason, state, text)
+		}
+		return nil
+	})
+}
+
+// users of the mapping of a role, as the server has them; nil if there is none.
+func (b *bed) mapped(role string) []string {
+	status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/rolesmapping/"+role, nil)
+	if status != http.StatusOK {
+		return nil
+	}
+	var answer map[string]struct {
+		Users []string `json:"users"`
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		b.T.Fatal(err)
+	}
+	return answer[role].Users
+}
+
+// write is an outsider's.
+func (b *bed) write(path string, body any) {
+	b.T.Helper()
+	if status, answer := b.search.Do(b.T, http.MethodPut, "/_plugins/_security/api/"+path, body); status/100 != 2 {
+		b.T.Fatalf("%s: %d %s", path, status, answer)
+	}
+}
+
+// login waits until a user can log in, or cannot.
+func (b *bed) login(user, password string, want int) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if status, answer := b.search.Login(b.T, user, password); status != want {
+			return fmt.Errorf("%s logs in: %d %s", user, status, answer)
+		}
+		return nil
+	})
+}
+
+// secretLabel edits a Secret, but no value of it.
+func (b *bed) secretLabel(name string) {
+	b.T.Helper()
+	patch := []byte(`{"metadata":{"labels":{"edited":"yes"}}}`)
+	if _, err := b.core.CoreV1().Secrets(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// attribute waits until a user has an attribute.
+func (b *bed) attribute(user, name, want string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil)
+		var answer map[string]struct {
+			Attributes map[string]string `json:"attributes"`
+		}
+		if err := json.Unmarshal(data, &answer); err != nil || answer[user].Attributes[name] != want {
+			return fmt.Errorf("%d %s: %w", status, data, err)
+		}
+		return nil
+	})
+}

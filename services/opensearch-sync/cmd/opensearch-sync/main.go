@@ -1,0 +1,15 @@
+// Opensearch-sync tells in the status of each Store whether it says what it is for.
+package main
+
+import (
+	"context"
+
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
+)
+
+func main() {
+	cfg := opensearchsync.Defaults()
+	service.Main(topology.OpensearchSync, cfg.BindFlags, func(ctx context.Context) error { return opensearchsync.Run(ctx, cfg) })
+}

@@ -1,0 +1,44 @@
+package opensearchsync
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/entail-dev/entail/services/internal/controller"
+)
+
+// Config is what opensearch-sync can be told. Start from [Defaults].
+type Config struct {
+	controller.Config
+	// SecretInterval is how often the Secrets of users are read again.
+	SecretInterval time.Duration
+	// Local lets clusters be on this machine, which only a machine of one's own may.
+	Local bool
+}
+
+// minSecretInterval keeps the API server from being asked all the time.
+const minSecretInterval = 100 * time.Millisecond
+
+// Defaults is the one place where defaults are.
+func Defaults() Config {
+	return Config{Config: controller.Defaults(), SecretInterval: 10 * time.Second}
+}
+
+// BindFlags makes every setting a flag.
+func (c *Config) BindFlags(fs *pflag.FlagSet) {
+	c.Config.BindFlags(fs)
+	fs.DurationVar(&c.SecretInterval, "secret-interval", c.SecretInterval, "how often to read the Secrets of users again")
+	fs.BoolVar(&c.Local, "local-clusters", c.Local, "let OpenSearch clusters be at addresses of this machine: for development alone")
+}
+
+// Validate says what is wrong and what to do about it.
+func (c *Config) Validate() error {
+	var interval error
+	if c.SecretInterval < minSecretInterval {
+		interval = fmt.Errorf("--secret-interval %s: use at least %s", c.SecretInterval, minSecretInterval)
+	}
+	return errors.Join(c.Config.Validate(), interval)
+}

@@ -1,0 +1,190 @@
+package opensearchsync
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
+)
+
+// connections keeps one client per cluster, as long as how to reach it stays the same.
+type connections struct {
+	secrets   secrets
+	local     bool
+	forbidden []string
+	guard     func(http.RoundTripper) http.RoundTripper
+
+	mu   sync.Mutex
+	open map[string]*connection
+}
+
+// connection is a client, with a key that stands for passwords.
+type connection struct {
+	client *search.Client
+	key    []byte
+	digest [sha256.Size]byte
+}
+
+// notReadyError is why a cluster cannot be reached, which waits for a person or the cluster.
+type notReadyError struct{ reason, message string }
+
+// Error implements error.
+func (e *notReadyError) Error() string { return e.message }
+
+// to returns the connection to a cluster.
+func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (*connection, error) {
+	settings, err := c.settings(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(bytes.Join([][]byte{
+		[]byte(settings.URL), settings.Certificate, settings.Key, []byte(settings.User), []byte(settings.Password), settings.CA,
+		[]byte(fmt.Sprint(settings.Insecure, settings.ServerName)),
+	}, []byte{0}))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	uid := string(cluster.UID)
+	if has := c.open[uid]; has != nil {
+		if has.digest == digest {
+			return has, nil
+		}
+		has.client.Close()
+		delete(c.open, uid)
+	}
+	settings.Local, settings.Forbidden, settings.Guard = c.local, c.forbidden, c.guard
+	client, err := search.New(settings)
+	if err != nil {
+		return nil, &notReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
+	}
+	// Who has the credentials may write any password: nobody else can tell one from what stands for it.
+	key := sha256.Sum256(append([]byte("entail-password\x00"), append(settings.Key, settings.Password...)...))
+	c.open[uid] = &connection{client, key[:], digest}
+	return c.open[uid], nil
+}
+
+// last is the connection that there was to a cluster of which nothing is declared any more; nil without.
+func (c *connections) last(uid string) *connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[uid]
+}
+
+// close lets all connections go.
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, has := range c.open {
+		has.client.Close()
+	}
+}
+
+// settings are what the cluster says, with what is in the Secrets that it names.
+func (c *connections) settings(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (search.Settings, error) {
+	r := reader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}
+	switch name := cluster.Annotations[opensearchv1.ConnectionAnnotation]; {
+	case name != "":
+		r.all(name)
+	case cluster.Spec.Connection != nil:
+		r.connection(cluster.Spec.Connection)
+	case cluster.Status.Phase == opensearchv1.Running:
+		r.operated(cluster)
+	default:
+		return search.Settings{}, &notReadyError{"ClusterNotRunning", "the cluster is not running yet, and says no other connection"}
+	}
+	if r.err == nil {
+		return r.into, nil
+	}
+	reason := "SecretMissing"
+	switch {
+	case errors.Is(r.err, errSecretForbidden):
+		reason = "SecretForbidden"
+	case !errors.Is(r.err, errNoSecret):
+		return search.Settings{}, r.err
+	}
+	return search.Settings{}, &notReadyError{reason, "how to reach the cluster is not known: " + r.err.Error()}
+}
+
+// reader puts settings together from Secrets.
+type reader struct {
+	ctx       context.Context //nolint:containedctx // It lives as long as one call.
+	secrets   secrets
+	namespace string
+	into      search.Settings
+	err       error
+}
+
+// read reads a Secret, unless that has failed before or there is none to read.
+func (r *reader) read(name string) map[string][]byte {
+	if r.err != nil || name == "" {
+		return nil
+	}
+	var data map[string][]byte
+	data, r.err = r.secrets.data(r.ctx, r.namespace, name)
+	return data
+}
+
+// all is a connection of which everything is in one Secret.
+func (r *reader) all(name string) {
+	data := r.read(name)
+	r.into.URL, r.into.CA = strings.TrimSpace(string(data["url"])), data["ca.crt"]
+	r.credentials(data)
+	r.admin(data)
+}
+
+func (r *reader) credentials(data map[string][]byte) {
+	r.into.Certificate, r.into.Key = data["tls.crt"], data["tls.key"]
+}
+
+func (r *reader) admin(data map[string][]byte) {
+	r.into.User, r.into.Password = strings.TrimSpace(string(data["username"])), strings.TrimRight(string(data["password"]), "\r\n")
+}
+
+func (r *reader) connection(c *opensearchv1.Connection) {
+	r.into.URL, r.into.Insecure = c.URL, c.InsecureSkipVerify
+	if c.ClientCertificateSecret != nil {
+		data := r.read(c.ClientCertificateSecret.Name)
+		r.credentials(data)
+		r.into.CA = data["ca.crt"]
+	}
+	if c.AdminCredentialsSecret != nil {
+		r.admin(r.read(c.AdminCredentialsSecret.Name))
+	}
+	if c.CASecret != nil {
+		r.into.CA = r.read(c.CASecret.Name)["ca.crt"]
+	}
+}
+
+// operated is a cluster that the public operator runs, with the Secrets that it names so.
+func (r *reader) operated(cluster *opensearchv1.OpenSearchCluster) {
+	general, security := cluster.Spec.General, cluster.Spec.Security
+	if security == nil {
+		security = &opensearchv1.ClusterSecurity{}
+	}
+	config := security.Config
+	if config == nil {
+		config = &opensearchv1.ClusterSecurityConfig{}
+	}
+	host := cmp.Or(general.OperatorClusterURL, fmt.Sprintf("%s.%s.svc.cluster.local", cmp.Or(general.ServiceName, cluster.Name), cluster.Namespace))
+	r.into.URL = "https://" + net.JoinHostPort(host, strconv.Itoa(int(cmp.Or(general.HTTPPort, 9200))))
+	authority := cluster.Name + "-ca"
+	if tls := security.TLS; tls != nil && tls.HTTP != nil && !tls.HTTP.Generate && tls.HTTP.CASecret.Name != "" {
+		authority = tls.HTTP.CASecret.Name
+	}
+	r.into.CA = r.read(authority)["ca.crt"]
+	if config.OperatorClientCert != nil && config.OperatorClientCert.Name != "" {
+		r.credentials(r.read(config.OperatorClientCert.Name))
+		r.into.ServerName = config.OperatorClientServerName
+		return
+	}
+	r.admin(r.read(cmp.Or(config.AdminCredentialsSecret.Name, cluster.Name+"-admin-password")))
+}

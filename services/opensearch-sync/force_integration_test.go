@@ -1,0 +1,146 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// force deletes an object without whoever holds it.
+func (b *bed) force(kind kinds.Kind, name string) {
+	b.T.Helper()
+	api := b.Resource(kind).Namespace(namespace)
+	if err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+	_, _ = api.Patch(b.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // It may be gone.
+}
+
+// absent waits until OpenSearch has nothing of a name.
+func (b *bed) absent(path string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if status, answer := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil); status != http.StatusNotFound {
+			return errors.New(path + " is there: " + string(answer))
+		}
+		return nil
+	})
+}
+
+func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	running := b.serve()
+	b.user("anna")
+	b.role("watchers")
+	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
+	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
+	b.bind("one", "theirs", "anna", "ben")
+	b.bind("two", "theirs", "ben")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
+	running.Stop() // Nobody is there to let them go.
+	b.force(kinds.OpenSearchUsers(), "anna")
+	b.force(kinds.OpenSearchRoles(), "watchers")
+	b.force(kinds.OpenSearchBindings(), "one")
+	b.login("anna", first, http.StatusOK)
+	b.serve()
+	b.login("anna", first, http.StatusUnauthorized)
+	b.absent("roles/watchers")
+	b.mappedTo("theirs", "kim", "ben")
+
+	// What has the name later is of whoever makes it.
+	b.write("roles/watchers", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+	b.write("internalusers/anna", map[string]any{"password": second})
+	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim", "ben", "anna"}})
+	b.role("other")
+	b.state(kinds.OpenSearchRoles(), "other", "CREATED", "")
+	b.bind("two", "theirs", "ben", "lee")
+	b.mappedTo("theirs", "kim", "ben", "anna", "lee")
+	b.login("anna", second, http.StatusOK)
+	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
+		t.Errorf("the role that others have made is gone: %d", status)
+	}
+	b.remove(kinds.OpenSearchBindings(), "two")
+	b.remove(kinds.OpenSearchRoles(), "other")
+}
+
+func TestWhoIsMadeAnewAfterForceHasWhatWasThere(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	running := b.serve()
+	b.user("anna")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	running.Stop()
+	for kind, name := range map[string]kinds.Kind{"anna": kinds.OpenSearchUsers(), "watchers": kinds.OpenSearchRoles(), "one": kinds.OpenSearchBindings()} {
+		b.force(name, kind)
+	}
+	b.user("anna")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna")
+	b.serve()
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.absent("internalusers/anna")
+	b.absent("roles/watchers")
+	b.absent("rolesmapping/watchers")
+}
+
+func TestWithANamespaceGoesWhatWasDeclaredInIt(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	ctx := context.WithoutCancel(t.Context())
+	for _, name := range []string{"connection", "passwords"} { // A namespace has no order.
+		if err := b.core.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.remove(kinds.OpenSearchClusters(), cluster)
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.absent("internalusers/anna")
+	b.absent("roles/watchers")
+	b.absent("rolesmapping/watchers")
+}
+
+// mappedTo waits until the mapping of a role has these users.
+func (b *bed) mappedTo(role string, users ...string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		if got := b.mapped(role); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(users))) {
+			return fmt.Errorf("the mapping of %s is of %q, want %q", role, got, users)
+		}
+		return nil
+	})
+}

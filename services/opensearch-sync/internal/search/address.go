@@ -1,0 +1,35 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+)
+
+// permit is asked once an address is resolved: nobody makes us call where only this process may.
+func (s Settings) permit(_ context.Context, _, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("address %q: %w", address, err)
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return fmt.Errorf("address %q: %w", address, err)
+	}
+	ip = ip.Unmap().WithZone("")
+	if slices.Contains(s.Forbidden, host) || slices.Contains(s.Forbidden, net.JoinHostPort(ip.String(), portOf(address))) {
+		return fmt.Errorf("%s is the API server: no OpenSearch is there", address)
+	}
+	if !s.Local && (ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsInterfaceLocalMulticast()) {
+		return fmt.Errorf("%s is an address of this machine or its link: no OpenSearch of others is there", address)
+	}
+	return nil
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
+}

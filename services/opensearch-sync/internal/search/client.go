@@ -1,0 +1,228 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/opensearch-project/opensearch-go/v4"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+const (
+	base = "/_plugins/_security/api/"
+	// dialTimeout and answerTimeout bound how long a dead cluster is waited for; changes of many things may take long.
+	dialTimeout   = 5 * time.Second
+	listTimeout   = 20 * time.Second
+	changeTimeout = 90 * time.Second
+	// maxAnswer bounds what is read of an answer.
+	maxAnswer = 64 << 20
+)
+
+// Settings say how to reach a cluster.
+type Settings struct {
+	// URL is https, with a host and nothing else but a port.
+	URL string
+	// Certificate and Key, in PEM, are an administrator's; User and Password are used without.
+	Certificate, Key []byte
+	User, Password   string
+	// CA, in PEM, issued the server's certificate; Insecure does without.
+	CA       []byte
+	Insecure bool
+	// ServerName is that in the server's certificate, if it is another than the host.
+	ServerName string
+	// Local lets the address be one of this machine.
+	Local bool
+	// Forbidden are addresses, host:port or host alone, that are never called.
+	Forbidden []string
+	// Guard is asked before each change.
+	Guard func(http.RoundTripper) http.RoundTripper
+}
+
+// Client talks to one cluster.
+type Client struct {
+	api       *opensearch.Client
+	transport *http.Transport
+}
+
+// New makes a client, or says what is wrong with the settings. It connects to nothing yet.
+func New(s Settings) (*Client, error) {
+	address, err := url.Parse(s.URL)
+	if err != nil || address.Scheme != "https" || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" ||
+		address.Path != "" && address.Path != "/" {
+		return nil, errors.New("the URL is not https://host:port")
+	}
+	secured, err := s.tls()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		DialContext:     (&net.Dialer{Timeout: dialTimeout, ControlContext: s.permit}).DialContext,
+		TLSClientConfig: secured, TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
+		ForceAttemptHTTP2: true,
+	}
+	var through http.RoundTripper = transport
+	if s.Guard != nil {
+		through = s.Guard(transport)
+	}
+	cfg := opensearch.Config{Addresses: []string{"https://" + address.Host}, Transport: through, DisableRetry: true, HealthCheckMaxRetries: -1}
+	if len(s.Certificate) == 0 {
+		cfg.Username, cfg.Password = s.User, s.Password
+	}
+	api, err := opensearch.NewClient(cfg)
+	if err != nil {
+		return nil, errors.New("the client refuses its settings")
+	}
+	return &Client{api: api, transport: transport}, nil
+}
+
+func (s Settings) tls() (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
+	switch {
+	case len(s.CA) > 0:
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(s.CA) {
+			return nil, errors.New("ca.crt holds no certificate")
+		}
+	case s.Insecure:
+		cfg.InsecureSkipVerify = true // Somebody who may connect has asked for it by name.
+	default:
+		return nil, errors.New("there is no CA: name a Secret with ca.crt in caSecret, or say insecureSkipVerify: true")
+	}
+	if len(s.Certificate) > 0 {
+		pair, err := tls.X509KeyPair(s.Certificate, s.Key)
+		if err != nil {
+			return nil, errors.New("tls.crt and tls.key are no certificate with its key")
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	} else if s.User == "" || s.Password == "" {
+		return nil, errors.New("there are neither tls.crt and tls.key nor username and password")
+	}
+	return cfg, nil
+}
+
+// Close lets connections go, and ends what the client does by itself.
+func (c *Client) Close() {
+	_ = c.api.Close() // It has nothing that could fail.
+	c.transport.CloseIdleConnections()
+}
+
+// List reads all things of a kind.
+func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Entity, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	data, err := c.call(ctx, http.MethodGet, string(kind), nil)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind, err)
+	}
+	var listed map[string]map[string]any
+	if err := json.Unmarshal(data, &listed); err != nil {
+		return nil, fault.Unavailable(fmt.Errorf("listing %s: the answer is not what OpenSearch lists", kind))
+	}
+	all := make(map[string]plan.Entity, len(listed))
+	for name, body := range listed {
+		if name != "_meta" {
+			all[name] = plan.Read(body)
+		}
+	}
+	return all, nil
+}
+
+// operation is one of a PATCH.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// operations are what one action is made of.
+func operations(a plan.Action) (all []operation) {
+	path := "/" + pointer(a.Name)
+	switch {
+	case a.Body == nil:
+		return []operation{{Op: "remove", Path: path}}
+	case len(a.Fields) == 0:
+		return []operation{{Op: "add", Path: path, Value: a.Body}}
+	}
+	for _, field := range a.Fields { // All of them are refused where the thing is not there any more.
+		if value, ok := a.Body[field]; ok {
+			all = append(all, operation{Op: "add", Path: path + "/" + field, Value: value})
+		} else {
+			all = append(all, operation{Op: "remove", Path: path + "/" + field})
+		}
+	}
+	return all
+}
+
+// Patch makes several changes at once, or none.
+func (c *Client) Patch(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
+	var all []operation
+	for _, a := range actions {
+		all = append(all, operations(a)...)
+	}
+	return c.change(ctx, change{http.MethodPatch, string(kind), all, ""})
+}
+
+// PutUser writes a user with the password.
+func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, password string) error {
+	with := plan.Body{"password": password}
+	maps.Copy(with, body)
+	return c.change(ctx, change{http.MethodPut, string(plan.Users) + "/" + url.PathEscape(name), with, password})
+}
+
+// change is a request that changes something. Nobody is told the secret, whatever the server answers.
+type change struct {
+	method, path string
+	body         any
+	secret       string
+}
+
+func (c *Client) change(ctx context.Context, to change) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	data, err := json.Marshal(to.body)
+	if err != nil {
+		return fmt.Errorf("encoding a change of %s: %w", to.path, err)
+	}
+	_, err = c.call(ctx, to.method, to.path, data, to.secret)
+	return err
+}
+
+// call makes a request. What the server refuses is told without the secrets.
+func (c *Client) call(ctx context.Context, method, path string, body []byte, secrets ...string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("making a request of %s: %w", path, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if body == nil {
+		request.Body, request.ContentLength = nil, 0
+	}
+	response, err := c.api.Stream(request) // It follows no redirects.
+	if err != nil {
+		return nil, fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", err))
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fault.Unavailable(fmt.Errorf("OpenSearch breaks off: %w", err))
+	case len(data) > maxAnswer:
+		return nil, fault.Unavailable(fmt.Errorf("OpenSearch answers with more than %d bytes", maxAnswer))
+	case response.StatusCode/100 != 2:
+		return nil, refusal(response.StatusCode, data, secrets...)
+	}
+	return data, nil
+}

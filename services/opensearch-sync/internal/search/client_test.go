@@ -1,0 +1,102 @@
+package search
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+func TestWhatTheServerRefusesIsToldWithoutThePassword(t *testing.T) {
+	secret := `cobalt"Ferret\91-orbit`
+	encoded, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		code int
+		text string
+	}{
+		"in a refusal":                  {http.StatusBadRequest, "no good: " + secret},
+		"by a server that is busy":      {http.StatusServiceUnavailable, "cannot take " + secret + " now"},
+		"by a server that has conflict": {http.StatusConflict, secret},
+		"as it was sent":                {http.StatusBadRequest, "unexpected " + string(encoded)},
+		"where the text is cut":         {http.StatusBadRequest, strings.Repeat("x", maxReason-15) + secret},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body, err := json.Marshal(map[string]string{"message": c.text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused := refusal(c.code, body, secret)
+			for _, text := range []string{refused.Error(), Cause(refused)} {
+				if strings.Contains(text, "cobalt") {
+					t.Errorf("%q tells of the password", text)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatWaitingCuresIsTheServersFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		body string
+		want bool
+	}{
+		"another writer":      {http.StatusConflict, `{"status":"CONFLICT","message":"[roles]: version conflict"}`, true},
+		"not initialized":     {http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Security index not initialized"}`, true},
+		"before it is":        {http.StatusInternalServerError, `{"error":{"type":"null_pointer_exception","reason":"configModel is null"}}`, true},
+		"starting":            {http.StatusServiceUnavailable, `OpenSearch Security not initialized.`, true},
+		"wrong credentials":   {http.StatusUnauthorized, `Unauthorized`, true},
+		"too few rights":      {http.StatusForbidden, `{"status":"FORBIDDEN","message":"No permission to access REST API: User x"}`, true},
+		"reserved":            {http.StatusForbidden, `{"status":"FORBIDDEN","message":"Resource 'x' is reserved."}`, false},
+		"weak":                {http.StatusBadRequest, `{"status":"error","reason":"Weak password"}`, false},
+		"of a wrong type":     {http.StatusInternalServerError, `{"error":{"type":"mismatched_input_exception","reason":"Cannot deserialize"}}`, false},
+		"elsewhere":           {http.StatusFound, ``, true},
+		"no security at all":  {http.StatusNotFound, `{"error":"no handler found for uri"}`, true},
+		"no role of the name": {http.StatusNotFound, `{"status":"NOT_FOUND","message":"role 'x' not found."}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := refusal(c.code, []byte(c.body)); fault.IsUnavailable(err) != c.want {
+				t.Errorf("%v; want it to pass by itself: %t", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAUserWithoutPasswordIsNeverWrittenAsAWhole(t *testing.T) {
+	edit := operations(plan.Action{
+		Name: "a/b~c", Body: plan.Body{"backend_roles": []any{"x"}, "attributes": map[string]any{}}, Fields: []string{"backend_roles", "description"},
+	})
+	data, err := json.Marshal(edit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `[{"op":"add","path":"/a~1b~0c/backend_roles","value":["x"]},{"op":"remove","path":"/a~1b~0c/description"}]`; string(data) != want {
+		t.Errorf("%s, want %s", data, want)
+	}
+}
+
+func TestNobodyIsCalledWhoIsNoOpenSearch(t *testing.T) {
+	settings := Settings{Forbidden: []string{"10.0.0.1:443", "10.96.0.1"}}
+	for address, want := range map[string]bool{
+		"192.0.2.1:9200": true, "10.0.0.1:9200": true, "10.0.0.1:443": false, "10.96.0.1:9200": false, "127.0.0.1:9200": false, "[::1]:9200": false,
+		"[::ffff:127.0.0.1]:9200": false, "169.254.169.254:443": false, "[fe80::1%lo]:9200": false, "0.0.0.0:9200": false, "[::]:9200": false, "[::ffff:10.0.0.1]:443": false,
+	} {
+		if err := settings.permit(t.Context(), "tcp", address, nil); (err == nil) != want {
+			t.Errorf("%s: %v, want it called: %t", address, err, want)
+		}
+	}
+	for _, url := range []string{"http://x:9200", "https://a:b@x:9200", "https://x/y", "https://x?y", "https://", "x"} {
+		if _, err := New(Settings{URL: url, Insecure: true, User: "a", Password: "b"}); err == nil {
+			t.Errorf("%s is accepted", url)
+		}
+	}
+	if _, err := New(Settings{URL: "https://x:9200", User: "a", Password: "b"}); err == nil {
+		t.Error("a server that nobody vouches for is accepted")
+	}
+}

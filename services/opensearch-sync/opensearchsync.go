@@ -1,0 +1,75 @@
+// Package opensearchsync keeps users, roles, tenants, action groups and role mappings of OpenSearch clusters in step with the
+// objects that ask for them, and with nothing else: what others made stays as it is.
+//
+// What is to be done is decided in package plan; this package finds out what there is, carries the plan out, and answers
+// questions.
+package opensearchsync
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Run runs opensearch-sync until ctx ends or a part of it fails.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("configuration of %s: %w", topology.OpensearchSync, err)
+	}
+	return service.Run(ctx, topology.OpensearchSync, cfg.Config.Config, func(ctx context.Context, rt *service.Runtime) (service.App, error) {
+		return build(ctx, cfg, rt)
+	})
+}
+
+func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, error) {
+	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OneCluster: true})
+	if err != nil {
+		return service.App{}, err
+	}
+	secrets, state := secrets{parts.Kube}, newState(parts.View)
+	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
+	r := &reconciler{
+		state: state, secrets: secrets, confirmer: confirmer, poll: cfg.SecretInterval, log: rt.Log,
+		connections: &connections{
+			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard, open: map[string]*connection{},
+		},
+		applier: &applier{metrics: newMetrics(rt.Metrics), log: rt.Log},
+		statuses: &statuses{
+			writer: parts.Status, kube: parts.Kube, clear: state.clear, elsewhere: func(uid string) bool { return len(state.named(uid)) > 0 },
+		},
+	}
+	answers := &server{state: r.state, connections: r.connections, confirmer: confirmer, cluster: cfg.Cluster, complete: parts.View.Complete}
+	app := controller.App(parts, r, answers.handler())
+	end := app.Close
+	app.Close = func() error {
+		r.connections.close()
+		return end()
+	}
+	return app, nil
+}
+
+// apiServers are the addresses of the API server, which nobody may have us call as if it were an OpenSearch.
+func apiServers(ctx context.Context, host string) []string {
+	var all []string
+	if u, err := url.Parse(host); err == nil && u.Host != "" {
+		addresses, _ := net.DefaultResolver.LookupHost(ctx, u.Hostname()) // What has no address cannot be called by it.
+		for _, address := range append(addresses, u.Hostname()) {
+			port := u.Port()
+			if port == "" {
+				port = "443"
+			}
+			all = append(all, net.JoinHostPort(address, port))
+		}
+	}
+	if service := os.Getenv("KUBERNETES_SERVICE_HOST"); service != "" {
+		all = append(all, service)
+	}
+	return all
+}

@@ -1,0 +1,114 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
+	b := newBed(t)
+	reflector := b.Reflector()
+	b.serve()
+	b.user("anna")
+	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "to exist") // GitOps knows no order.
+	b.connect()
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	b.user("ben")
+	b.bind("one", "watchers", "anna", "ben")
+	b.state(kinds.OpenSearchBindings(), "one", "PENDING", "not in OpenSearch yet")
+	b.role("watchers")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.bind("two", "watchers", "anna")
+	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
+	b.login("ben", first, http.StatusOK) // Without the line break.
+	if status, answer := b.search.As(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+		t.Errorf("anna may not what her role says: %d %s", status, answer)
+	}
+
+	b.Settled()
+	before := b.search.Writes()
+	b.Quiet("a replay", reflector.Replay)
+	if now := b.search.Writes(); now != before {
+		t.Errorf("a replay writes %d times to OpenSearch", now-before)
+	}
+
+	b.secret("passwords", map[string]string{"anna": second, "ben": first})
+	b.login("anna", second, http.StatusOK)
+	b.login("anna", first, http.StatusUnauthorized)
+
+	b.remove(kinds.OpenSearchBindings(), "one")
+	if got := b.mapped("watchers"); !slices.Equal(got, []string{"anna"}) {
+		t.Errorf("of two bindings one is left, and the mapping has %v", got)
+	}
+	b.remove(kinds.OpenSearchBindings(), "two")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.remove(kinds.OpenSearchUsers(), "ben")
+	if got := b.mapped("watchers"); got != nil {
+		t.Errorf("a mapping is left: %v", got)
+	}
+	b.login("anna", second, http.StatusUnauthorized)
+}
+
+func TestWhatOthersMadeStays(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.write("internalusers/anna", map[string]any{"password": second, "backend_roles": []string{"theirs"}})
+	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
+	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim", "anna"}, "hosts": []string{"h"}, "description": "by hand", "and_backend_roles": []string{"x", "y"}})
+	b.serve()
+	b.connect()
+	b.user("anna")
+	b.role("theirs")
+	b.bind("one", "theirs", "anna", "ben")
+	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "made by others")
+	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "already exists")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.login("anna", second, http.StatusOK)
+	if got := b.mapped("theirs"); !slices.Equal(got, []string{"kim", "anna", "ben"}) {
+		t.Errorf("the mapping has %v", got)
+	}
+	b.put(kinds.OpenSearchUsers(), "admin", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
+	b.state(kinds.OpenSearchUsers(), "admin", "ERROR", "reserves the user")
+
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.remove(kinds.OpenSearchRoles(), "theirs")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.login("anna", second, http.StatusOK)
+	if got := b.mapped("theirs"); !slices.Equal(got, []string{"kim", "anna"}) {
+		t.Errorf("after all is deleted, the mapping has %v", got)
+	}
+	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); status != http.StatusOK {
+		t.Errorf("the role is gone: %d", status)
+	}
+}
+
+func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.put(kinds.OpenSearchActionGroups(), "bad", spec(map[string]any{"allowedActions": []any{"read"}, "type": "no-type"}))
+	b.put(kinds.OpenSearchActionGroups(), "good", spec(map[string]any{"allowedActions": []any{"read"}}))
+	b.put(kinds.OpenSearchTenants(), "room", spec(map[string]any{}))
+	b.secret("passwords", map[string]string{"anna": "short", "ben": first})
+	b.user("anna")
+	b.user("ben")
+	b.connect()
+	b.serve()
+	b.state(kinds.OpenSearchActionGroups(), "good", "CREATED", "")
+	b.state(kinds.OpenSearchActionGroups(), "bad", "ERROR", "OpenSearch answers 400")
+	b.state(kinds.OpenSearchTenants(), "room", "CREATED", "")
+	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
+	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "OpenSearch answers 400")
+	b.remove(kinds.OpenSearchActionGroups(), "bad")
+	b.remove(kinds.OpenSearchClusters(), cluster) // With the cluster nothing holds anything.
+	b.remove(kinds.OpenSearchActionGroups(), "good")
+	b.remove(kinds.OpenSearchTenants(), "room")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.remove(kinds.OpenSearchUsers(), "ben")
+}

@@ -1,0 +1,307 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/leak"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// listed is all that the server lists of a kind, to the byte.
+func (b *bed) listed(path string) string {
+	b.T.Helper()
+	status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
+	return fmt.Sprint(status, string(data))
+}
+
+// inStep waits until anna and ben may do what their objects say.
+func (b *bed) inStep() {
+	b.T.Helper()
+	b.login("anna", first, http.StatusOK)
+	b.login("ben", first, http.StatusOK)
+	b.mappedTo("watchers", "anna", "ben")
+	for _, name := range []string{"anna", "ben"} {
+		b.state(kinds.OpenSearchUsers(), name, "CREATED", "")
+	}
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+}
+
+// leave deletes everything, and wants nothing to be left.
+func (b *bed) leave() {
+	b.T.Helper()
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	for _, name := range []string{"anna", "ben"} {
+		b.remove(kinds.OpenSearchUsers(), name)
+		b.absent("internalusers/" + name)
+	}
+	b.absent("roles/watchers")
+	b.absent("rolesmapping/watchers")
+}
+
+func TestWhateverOpenSearchAnswersItIsWhatObjectsAskFor(t *testing.T) {
+	b := newBed(t)
+	reflector := b.Reflector()
+	b.write("internalusers/kim", map[string]any{"password": second, "attributes": map[string]any{"theirs": "x"}})
+	b.write("roles/theirs", map[string]any{"description": "by hand"})
+	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}, "and_backend_roles": []string{"x"}, "description": "by hand"})
+	foreign := func() string {
+		return b.listed("internalusers/kim") + b.listed("roles/theirs") + b.listed("rolesmapping/theirs")
+	}
+	before := foreign()
+	var calls atomic.Int64
+	b.search.FailBefore(func(_ context.Context, _ string) error {
+		switch n := calls.Add(1); {
+		case n > 40 || n%2 == 0:
+			return nil
+		case n%3 == 0:
+			return testbed.AnswerInstead(http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Security index not initialized"}`)
+		case n%5 == 0:
+			return testbed.AnswerInstead(http.StatusConflict, `{"status":"CONFLICT","message":"[roles]: version conflict"}`)
+		default:
+			return errors.New("the connection breaks")
+		}
+	})
+	b.search.FailAfter(func(_ context.Context, op string) error {
+		if calls.Load() < 30 && !strings.HasPrefix(op, http.MethodGet) {
+			return errors.New("the answer is lost")
+		}
+		return nil
+	})
+	b.connect()
+	b.user("anna")
+	b.user("ben")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna", "ben")
+	running := b.serve()
+	b.inStep()
+	running.Stop()
+	b.serve()
+	b.CaughtUp(topology.OpensearchSync)
+	b.Settled()
+	writes := b.search.Writes()
+	b.Quiet("a replay", reflector.Replay)
+	if now := b.search.Writes(); now != writes {
+		t.Errorf("a replay writes %d times to OpenSearch", now-writes)
+	}
+	if now := foreign(); now != before {
+		t.Errorf("what others made was\n%s\nand is\n%s", before, now)
+	}
+	b.leave()
+	if now := foreign(); now != before {
+		t.Errorf("what others made was\n%s\nand is\n%s", before, now)
+	}
+}
+
+func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.user("ben")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna", "ben")
+	b.inStep()
+	b.search.RunSecurityAdmin(t)
+	b.Resync(topology.OpensearchSync)
+	b.inStep()
+	b.search.WipeIndex(t)
+	b.search.Kill()
+	b.search.Start(t)
+	b.Resync(topology.OpensearchSync)
+	b.inStep()
+	b.leave()
+}
+
+// What is asked for while OpenSearch is slow, or away for longer than anybody waits between two tries, is done in the end, and nobody is
+// told before.
+func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
+	const slow, away = 2 * time.Second, 45 * time.Second
+	b := newBed(t)
+	b.Reflector()
+	b.write("internalusers/kim", map[string]any{"password": second})
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.user("ben")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna", "ben")
+	b.inStep()
+	foreign := b.listed("internalusers/kim")
+
+	b.search.FailBefore(func(ctx context.Context, _ string) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(slow):
+			return nil
+		}
+	})
+	b.bind("one", "watchers", "anna")
+	b.mappedTo("watchers", "anna")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+
+	b.search.FailBefore(nil)
+	b.search.Stop(t)
+	b.secret("passwords", map[string]string{"anna": second, "ben": first})
+	b.role("later")
+	b.bind("two", "later", "anna")
+	b.going(kinds.OpenSearchUsers(), "ben")
+	b.state(kinds.OpenSearchRoles(), "later", "PENDING", "")
+	b.state(kinds.OpenSearchBindings(), "two", "PENDING", "")
+	<-time.After(away)
+	if _, err := b.Resource(kinds.OpenSearchUsers()).Namespace(namespace).Get(t.Context(), "ben", metav1.GetOptions{}); err != nil {
+		t.Errorf("a user is gone who is still in OpenSearch: %v", err)
+	}
+	b.state(kinds.OpenSearchRoles(), "later", "PENDING", "")
+
+	b.search.Start(t)
+	b.gone(kinds.OpenSearchUsers(), "ben")
+	b.absent("internalusers/ben")
+	b.login("anna", second, http.StatusOK)
+	b.login("anna", first, http.StatusUnauthorized)
+	b.mappedTo("later", "anna")
+	b.state(kinds.OpenSearchRoles(), "later", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
+	if now := b.listed("internalusers/kim"); now != foreign {
+		t.Errorf("what others made was\n%s\nand is\n%s", foreign, now)
+	}
+}
+
+func TestADeadClusterHoldsUpNoOther(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	named := map[string]any{"name": "connection"}
+	b.put(kinds.OpenSearchClusters(), "dead", spec(map[string]any{"connection": map[string]any{
+		"url": "https://127.0.0.1:1", "clientCertificateSecret": named, "caSecret": named,
+	}}))
+	in := func(cluster string) map[string]any {
+		return spec(map[string]any{"opensearchCluster": map[string]any{"name": cluster}, "passwordFrom": map[string]any{"name": "passwords", "key": "anna"}})
+	}
+	b.put(kinds.OpenSearchUsers(), "lost", in("dead"))
+	b.serve()
+	b.state(kinds.OpenSearchUsers(), "lost", "PENDING", "no answer")
+	b.put(kinds.OpenSearchUsers(), "anna", in(cluster))
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.remove(kinds.OpenSearchClusters(), "dead")
+	b.remove(kinds.OpenSearchUsers(), "lost")
+}
+
+func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
+	var traces lines
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(&traces, r.Body) }))
+	t.Cleanup(collector.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	running := b.serve()
+	b.user("anna")
+	b.user("ben")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna", "ben")
+	b.inStep()
+	const refused = "anna-Anna-anna-1"
+	b.search.FailBefore(func(_ context.Context, op string) error { // A server that repeats what it is sent, and one that is busy.
+		switch op {
+		case "PUT internalusers/anna":
+			return testbed.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"no good: `+second+`"}`)
+		case "PUT internalusers/ben":
+			return testbed.AnswerInstead(http.StatusServiceUnavailable, `{"status":"error","message":"not now: `+refused+`"}`)
+		}
+		return nil
+	})
+	b.secret("passwords", map[string]string{"anna": second, "ben": refused})
+	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "no good: [redacted]")
+	b.search.FailBefore(nil)
+	b.secret("passwords", map[string]string{"anna": second, "ben": first})
+	b.login("anna", second, http.StatusOK)
+	b.login("ben", first, http.StatusOK)
+
+	_, admin := b.search.AdminCertificate()
+	metrics := b.page(running.URL + "/metrics")
+	running.Stop() // What is left of its traces is sent then.
+	if !bytes.Contains(traces.text.Bytes(), []byte("opensearch-sync")) {
+		t.Error("there are no traces")
+	}
+	kept := fstest.MapFS{"log": {Data: b.log.text.Bytes()}, "metrics": {Data: metrics}, "traces": {Data: traces.text.Bytes()}}
+	for _, kind := range kinds.OpenSearch() {
+		data, err := json.Marshal(b.List(kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[kind.Resource] = &fstest.MapFile{Data: data}
+	}
+	events, err := b.core.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept["events"] = (&fstest.MapFile{}); len(events.Items) > 0 {
+		if kept["events"].Data, err = json.Marshal(events); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secrets := []string{first, second, refused, strings.Split(string(admin), "\n")[1]}
+	for name, files := range map[string]func() ([]string, error){
+		"what is told":      func() ([]string, error) { return leak.Find(kept, secrets...) },
+		"the files of NATS": func() ([]string, error) { return leak.Find(b.NATS.Files(), secrets...) },
+	} {
+		if found, err := files(); err != nil || len(found) > 0 {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+	for name := range kept { // What finds nothing might not look.
+		planted := fstest.MapFS{name: {Data: append(append([]byte{}, kept[name].Data...), second...)}}
+		if found, err := leak.Find(planted, secrets...); err != nil || len(found) == 0 {
+			t.Errorf("%s: what was planted is not found, %v", name, err)
+		}
+	}
+	if _, err := b.JS.Publish(t.Context(), "entail.changes.planted.x.y.z.w", []byte(second)); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := leak.Find(b.NATS.Files(), secrets...); err != nil || len(found) == 0 {
+		t.Errorf("what was planted on the bus is not found, %v", err)
+	}
+	b.serve()
+	b.leave()
+}
+
+func (b *bed) page(url string) []byte {
+	b.T.Helper()
+	request, err := http.NewRequestWithContext(b.T.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		b.T.Fatalf("%s: %d %v", url, response.StatusCode, err)
+	}
+	return data
+}

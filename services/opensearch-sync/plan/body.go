@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+)
+
+// BodyOf is what an object asks for.
+func BodyOf(o opensearchv1.Declared) Body {
+	switch o := o.(type) {
+	case *opensearchv1.OpensearchUser:
+		attributes := map[string]any{}
+		for name, value := range o.Spec.Attributes {
+			if !reserved(name) {
+				attributes[name] = value
+			}
+		}
+		return Body{
+			fieldBackendRoles: list(o.Spec.BackendRoles), "opendistro_security_roles": list(o.Spec.OpendistroSecurityRoles),
+			"attributes": attributes, fieldDescription: described(o.Spec.Description),
+		}
+	case *opensearchv1.OpensearchRole:
+		return Body{
+			"cluster_permissions": list(o.Spec.ClusterPermissions), "index_permissions": indexPermissions(o.Spec.IndexPermissions),
+			"tenant_permissions": tenantPermissions(o.Spec.TenantPermissions), fieldDescription: described(o.Spec.Description),
+		}
+	case *opensearchv1.OpensearchTenant:
+		return Body{fieldDescription: o.Spec.Description}
+	case *opensearchv1.OpensearchActionGroup:
+		return Body{
+			"allowed_actions": list(o.Spec.AllowedActions), "type": described(o.Spec.Type), fieldDescription: described(o.Spec.Description),
+		}
+	default:
+		return nil
+	}
+}
+
+// reserved names of attributes say whose a user is.
+func reserved(name string) bool {
+	return name == opensearchv1.UIDAttribute || name == opensearchv1.PasswordAttribute || name == opensearchv1.VersionAttribute
+}
+
+func indexPermissions(permissions []opensearchv1.IndexPermission) []any {
+	all := []any{}
+	for _, p := range permissions {
+		all = append(all, map[string]any{
+			"index_patterns": list(p.IndexPatterns), "dls": p.DLS, "fls": list(p.FLS),
+			"masked_fields": list(p.MaskedFields), "allowed_actions": list(p.AllowedActions),
+		})
+	}
+	return all
+}
+
+func tenantPermissions(permissions []opensearchv1.TenantPermission) []any {
+	all := []any{}
+	for _, p := range permissions {
+		all = append(all, map[string]any{"tenant_patterns": list(p.TenantPatterns), "allowed_actions": list(p.AllowedActions)})
+	}
+	return all
+}
+
+func list(texts []string) []any {
+	all := make([]any, len(texts))
+	for i, t := range texts {
+		all[i] = t
+	}
+	return all
+}
+
+// described is a text, or nothing, which is left out.
+func described(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// Tag stands for a password of an object, under a key that only those know who may write passwords anyway.
+func Tag(key []byte, uid, password string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(uid + "\x00" + password))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}

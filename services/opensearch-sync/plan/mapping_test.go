@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// server is a role mapping document, as the server keeps it, with what others put there.
+type world struct {
+	actual   map[string]Entity
+	roles    map[string]bool
+	bindings map[string]Binding
+	// foreign are entries of others, by role.
+	foreign map[string]Entries
+}
+
+func mapped(e Entries) Entity {
+	return Entity{Body: Body{"users": list(e.Users), "backend_roles": list(e.BackendRoles), "hosts": list(e.Hosts), "and_backend_roles": list(e.And)}}
+}
+
+// apply does what is decided, one action after the other, until it is killed.
+func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
+	for i, a := range actions {
+		if i >= upTo {
+			return
+		}
+		before := w.actual[a.Name].Entries()
+		if a.Body == nil {
+			delete(w.actual, a.Name)
+		} else {
+			if !w.roles[a.Name] {
+				t.Fatalf("mapping of role %s is written, which is not there", a.Name)
+			}
+			w.actual[a.Name] = Entity{Body: a.Body}
+		}
+		after := w.actual[a.Name].Entries()
+		for uid, b := range w.bindings { // Who has a role, and is to have it, is never without.
+			if b.Leaving || !slices.Contains(b.Roles, a.Name) {
+				continue
+			}
+			for _, u := range b.Entries.Users {
+				if slices.Contains(before.Users, u) && !slices.Contains(after.Users, u) {
+					t.Fatalf("binding %s gives %s to %s, which was taken away: %v", uid, a.Name, u, actions)
+				}
+			}
+		}
+	}
+}
+
+// pass is one of the service, killed at some point.
+func (w *world) pass(t *rapid.T, killed int) {
+	d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles)
+	for uid, o := range d.Outcomes {
+		b := w.bindings[uid]
+		b.Record = o.Before
+		w.bindings[uid] = b
+	}
+	w.apply(t, d.Actions, killed)
+	if killed < len(d.Actions) {
+		return
+	}
+	for uid, o := range d.Outcomes {
+		b := w.bindings[uid]
+		if b.Record = o.After; b.Leaving {
+			delete(w.bindings, uid)
+		} else {
+			w.bindings[uid] = b
+		}
+	}
+}
+
+func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{
+			actual: map[string]Entity{}, roles: map[string]bool{"r0": true, "r1": true, "r2": true},
+			bindings: map[string]Binding{}, foreign: map[string]Entries{},
+		}
+		names := func(prefix, label string) []string {
+			return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(prefix, rapid.IntRange(0, 2).Draw(t, "n")) }),
+				0, 3, rapid.ID[string]).Draw(t, label)
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			uid := fmt.Sprint("b", rapid.IntRange(0, 3).Draw(t, "binding"))
+			b, there := w.bindings[uid]
+			switch rapid.SampledFrom([]string{"write", "write", "delete", "outsider", "pass", "killed"}).Draw(t, "step") {
+			case "write":
+				if b.Leaving {
+					break
+				}
+				b.UID, b.Roles, b.Entries = uid, names("r", "roles"), Entries{Users: names("u", "users"), BackendRoles: names("g", "groups")}
+				w.bindings[uid] = b
+			case "delete":
+				if b.Leaving = true; there {
+					w.bindings[uid] = b
+				}
+			case "outsider":
+				role := fmt.Sprint("r", rapid.IntRange(0, 2).Draw(t, "role"))
+				more := Entries{Users: []string{fmt.Sprint("x", rapid.IntRange(0, 2).Draw(t, "outsider"))}}
+				w.foreign[role] = w.foreign[role].with(more)
+				w.actual[role] = mapped(w.actual[role].Entries().with(more))
+			case "pass":
+				w.pass(t, 1000)
+			case "killed":
+				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"))
+			}
+		}
+		w.pass(t, 1000)
+		for role := range w.roles {
+			want := w.foreign[role]
+			for _, b := range w.bindings {
+				if slices.Contains(b.Roles, role) {
+					want = want.with(b.Entries)
+				}
+			}
+			if has := w.actual[role].Entries(); !sameSets(has, want) {
+				t.Fatalf("role %s has %+v, want %+v", role, has, want)
+			}
+		}
+		if d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles); len(d.Actions) > 0 {
+			t.Fatalf("in step, there is still to do %+v", d.Actions)
+		}
+	})
+}
+
+func TestWhatIsDoneAboutAMapping(t *testing.T) {
+	give := func(uid string, e Entries, edit func(*Binding)) Binding {
+		b := Binding{UID: uid, Roles: []string{"logs"}, Entries: e}
+		if edit != nil {
+			edit(&b)
+		}
+		return b
+	}
+	recorded := func(e Entries) func(*Binding) { return func(b *Binding) { b.Record = map[string]Entries{"logs": e} } }
+	leaving := func(e Entries) func(*Binding) { return func(b *Binding) { recorded(e)(b); b.Leaving = true } }
+	anna, both := Entries{Users: []string{"anna"}}, Entries{Users: []string{"anna", "ben"}}
+	and := Entries{And: []string{"a", "b"}}
+	for name, c := range map[string]struct {
+		bindings []Binding
+		has      Entries
+		noRole   bool
+		// want is the mapping after it; gone that there is none.
+		want   Entries
+		reason string
+	}{
+		"is given":                         {[]Binding{give("1", anna, nil)}, Entries{}, false, anna, Synced},
+		"is there by others":               {[]Binding{give("1", anna, nil)}, both, false, both, Synced},
+		"is taken":                         {[]Binding{give("1", anna, leaving(anna))}, both, false, Entries{Users: []string{"ben"}}, Synced},
+		"is of two, and one leaves":        {[]Binding{give("1", anna, leaving(anna)), give("2", anna, nil)}, anna, false, anna, Synced},
+		"others' stays":                    {[]Binding{give("1", anna, leaving(Entries{}))}, anna, false, anna, Synced},
+		"the role is not there":            {[]Binding{give("1", anna, nil)}, Entries{}, true, Entries{}, RoleMissing},
+		"the role went, and all was ours":  {[]Binding{give("1", anna, leaving(anna))}, anna, true, Entries{}, Synced},
+		"the role went, some is others'":   {[]Binding{give("1", anna, leaving(anna))}, both, true, both, Synced},
+		"all together are asked for":       {[]Binding{give("1", and, nil)}, anna, false, Entries{Users: anna.Users, And: and.And}, Synced},
+		"others ask for others together":   {[]Binding{give("1", and, nil)}, Entries{And: []string{"a"}}, false, Entries{And: []string{"a"}}, AndConflict},
+		"none of those together is left":   {[]Binding{give("1", and, leaving(and))}, and, false, Entries{}, Synced},
+		"others' together is never halved": {[]Binding{give("1", Entries{And: []string{"a"}}, leaving(Entries{And: []string{"a"}}))}, and, false, and, Synced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actual := map[string]Entity{}
+			if !c.has.empty() {
+				actual["logs"] = mapped(c.has)
+			}
+			d := MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole})
+			for _, a := range d.Actions {
+				if actual[a.Name] = (Entity{Body: a.Body}); a.Body == nil {
+					delete(actual, a.Name)
+				}
+			}
+			got, there := actual["logs"]
+			if !sameSets(got.Entries(), c.want) || there == c.want.empty() || d.Outcomes["1"].Reason != c.reason {
+				t.Errorf("it has %+v, %+v; want %+v, %s", got.Entries(), d.Outcomes["1"], c.want, c.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,256 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+)
+
+// Reasons of the condition Ready.
+const (
+	Synced         = "Synced"
+	Exists         = "AlreadyExists"
+	Foreign        = "NotManaged"
+	NameTaken      = "NameTaken"
+	Reserved       = "Reserved"
+	OtherWriter    = "OtherController"
+	ClusterChanged = "ClusterChanged"
+	RoleMissing    = "RoleMissing"
+	AndConflict    = "AndBackendRolesConflict"
+	Refused        = "Refused"
+	Writing        = "Writing"
+)
+
+// Verdict says what became of an object.
+type Verdict struct {
+	State           opensearchv1.State
+	Reason, Message string
+}
+
+// InStep is the verdict of what is there.
+func InStep() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
+
+func failed(reason, message string) Verdict {
+	return Verdict{State: opensearchv1.Error, Reason: reason, Message: message}
+}
+
+func pending(reason, message string) Verdict {
+	return Verdict{State: opensearchv1.Pending, Reason: reason, Message: message}
+}
+
+// Object is an object that asks for a thing of its own.
+type Object struct {
+	// UID is the object's, Source that of the one it was migrated from.
+	UID, Source string
+	// Name is that of the thing.
+	Name    string
+	Created time.Time
+	// Leaving objects are being deleted. Gone ones are leaving, too: they were deleted before what they had was.
+	Leaving, Gone bool
+	// Adopt makes what is there under the name the object's.
+	Adopt bool
+	// Existing is whether there was something under the name; nil if that was never found out.
+	Existing *bool
+	// Synced means that the object's last status says that it is in OpenSearch.
+	Synced bool
+	Body   Body
+	// Tag stands for the password of a user.
+	Tag string
+	// Obstacle is why nothing can be written for the object.
+	Obstacle *Verdict
+}
+
+// Outcome is what is to be done about one object.
+type Outcome struct {
+	Verdict
+	// Existing is what the object's record must say before anything is written for it.
+	Existing *bool
+	// Owns means that something is, or is about to be, in OpenSearch for the object: it must not go before that.
+	Owns bool
+}
+
+// Decision is what is to be done about all objects of a kind.
+type Decision struct {
+	// Outcomes by UID.
+	Outcomes map[string]Outcome
+	Actions  []Action
+	// Again means that something can only be done once the actions are.
+	Again bool
+}
+
+// Objects decides about all objects of a kind in a cluster that ask for things of their own.
+func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
+	d := Decision{Outcomes: map[string]Outcome{}}
+	byName, live := map[string][]Object{}, map[string]bool{}
+	for _, o := range objects {
+		live[o.UID] = true
+	}
+	for _, o := range objects {
+		if live[o.Source] { // Nobody inherits from the living.
+			o.Source = ""
+		}
+		byName[o.Name] = append(byName[o.Name], o)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		entity, there := actual[name]
+		n := named{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o Object) bool {
+			return !o.Leaving && o.Obstacle == nil
+		})}
+		n.decide(&d)
+	}
+	return d
+}
+
+// named are the objects that ask for a thing of one name, and what is there.
+type named struct {
+	kind    Kind
+	objects []Object
+	there   bool
+	Entity
+	// heir means that there is who may have what those had who are gone.
+	heir bool
+}
+
+// owns reports whether what is there is the object's, or was that of one of the same name who is gone.
+func (n named) owns(o Object) bool {
+	if !n.there {
+		return n.kind != Users && o.Existing != nil && !*o.Existing
+	}
+	return n.had(o) || !o.Leaving && o.Existing == nil && slices.ContainsFunc(n.objects, func(before Object) bool { return before.Gone && n.had(before) })
+}
+
+// Owns reports whether what is in OpenSearch is an object's.
+func (k Kind) Owns(e Entity, o Object) bool { return named{kind: k, there: true, Entity: e}.had(o) }
+
+// had reports whether what is there is an object's by itself. A role has no mark: that of one who is gone is known by its content.
+func (n named) had(o Object) bool {
+	if n.kind != Users {
+		return o.Existing != nil && !*o.Existing && (!o.Gone || n.kind.same(o.Body, n.Body))
+	}
+	uid := n.attribute(opensearchv1.UIDAttribute)
+	return uid != "" && (uid == o.UID || uid == o.Source)
+}
+
+func (n named) decide(d *Decision) {
+	slices.SortFunc(n.objects, func(a, b Object) int {
+		return cmp.Or(order(n.owns(b), n.owns(a)), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+	})
+	leaving := false // What is there is about to go.
+	for _, o := range n.objects {
+		if !o.Leaving {
+			continue
+		}
+		d.Outcomes[o.UID] = Outcome{Verdict: InStep()}
+		if n.there && n.owns(o) && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
+			leaving = true
+			d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})
+		}
+	}
+	first := ""
+	for _, o := range n.objects {
+		switch {
+		case o.Leaving:
+		case leaving:
+			d.Again = true
+			d.Outcomes[o.UID] = Outcome{Verdict: pending(NameTaken, "an object that is being deleted had the name: it goes first")}
+		case first != "":
+			d.Outcomes[o.UID] = Outcome{Verdict: failed(NameTaken, fmt.Sprintf("another object asks for %q, too: delete or rename one of them", o.Name))}
+		default:
+			first = o.UID
+			n.live(d, o)
+		}
+	}
+}
+
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// live decides about the one object that may have the name.
+func (n named) live(d *Decision, o Object) {
+	owns := n.owns(o)
+	switch {
+	case n.there && n.Guarded:
+		d.Outcomes[o.UID] = n.guarded()
+		return
+	case n.there && !owns && !o.Adopt:
+		d.Outcomes[o.UID] = n.foreign()
+		return
+	case o.Obstacle != nil:
+		d.Outcomes[o.UID] = Outcome{Verdict: *o.Obstacle, Existing: o.Existing, Owns: owns}
+		return
+	case n.there && owns && n.overwritten(o):
+		d.Outcomes[o.UID] = Outcome{Owns: true, Verdict: failed(OtherWriter,
+			"another controller has written the user since: stop one of the two, or annotate the object with "+opensearchv1.AdoptAnnotation+"=true")}
+		return
+	}
+	outcome := Outcome{Verdict: InStep(), Owns: true}
+	if n.kind != Users {
+		outcome.Existing = new(false)
+	}
+	d.Outcomes[o.UID] = outcome
+	want := n.wanted(o)
+	password := n.kind == Users && (!n.there || n.attribute(opensearchv1.PasswordAttribute) != o.Tag)
+	if !n.there || password || !n.kind.same(want, n.Body) {
+		a := Action{Name: o.Name, Body: n.kind.whole(want), For: []string{o.UID}, Password: password}
+		if n.kind == Users && !password { // Written as a whole, a user who is gone by then would come back with no password.
+			a.Fields = n.kind.changed(want, n.Body)
+		}
+		d.Actions = append(d.Actions, a)
+	}
+}
+
+// wanted is what is to be there for an object.
+func (n named) wanted(o Object) Body {
+	if n.kind != Users {
+		return o.Body
+	}
+	want := maps.Clone(o.Body)
+	attributes, _ := want["attributes"].(map[string]any)
+	attributes = maps.Clone(attributes)
+	if attributes == nil {
+		attributes = map[string]any{}
+	}
+	attributes[opensearchv1.UIDAttribute], attributes[opensearchv1.PasswordAttribute] = o.UID, o.Tag
+	want["attributes"] = attributes
+	return want
+}
+
+// overwritten reports that the public operator has written a user after us: it leaves our attribute out.
+func (n named) overwritten(o Object) bool {
+	return n.kind == Users && o.Synced && !o.Adopt &&
+		n.attribute(opensearchv1.VersionAttribute) != "" && n.attribute(opensearchv1.PasswordAttribute) == ""
+}
+
+func (n named) guarded() Outcome {
+	if n.kind == Users {
+		return Outcome{Verdict: failed(Reserved, "OpenSearch reserves the user for itself: choose another name")}
+	}
+	return Outcome{Existing: new(true), Verdict: Verdict{
+		State: opensearchv1.Ignored, Reason: Reserved, Message: "it is one of OpenSearch's own, and left alone: choose another name",
+	}}
+}
+
+func (n named) foreign() Outcome {
+	hint := "annotate the object with " + opensearchv1.AdoptAnnotation + "=true to take it over, or choose another name"
+	if n.kind != Users {
+		return Outcome{Existing: new(true), Verdict: Verdict{
+			State: opensearchv1.Ignored, Reason: Exists, Message: "it already exists in OpenSearch, and is left alone: " + hint,
+		}}
+	}
+	if uid := n.attribute(opensearchv1.UIDAttribute); uid != "" {
+		return Outcome{Verdict: failed(Foreign, fmt.Sprintf("the user belongs to another object (%s is %.64q): %s", opensearchv1.UIDAttribute, uid, hint))}
+	}
+	return Outcome{Verdict: failed(Foreign, "the user is in OpenSearch already, made by others: "+hint)}
+}

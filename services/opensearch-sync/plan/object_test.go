@@ -1,0 +1,197 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+)
+
+// user is what asks for a user, and thing what the server lists of one.
+func user(uid string, edit func(*Object)) Object {
+	o := Object{UID: uid, Name: "anna", Created: time.Unix(1, 0), Body: Body{"backend_roles": []any{"a", "b"}, "attributes": map[string]any{}}, Tag: "tag"}
+	if edit != nil {
+		edit(&o)
+	}
+	return o
+}
+
+func thing(attributes map[string]any, roles ...any) Entity {
+	return Read(map[string]any{"backend_roles": roles, "attributes": attributes, "hash": "", "reserved": false, "opendistro_security_roles": []any{}})
+}
+
+func owned(uid, tag string) map[string]any {
+	return map[string]any{"k8s-uid": uid, "entail-password": tag}
+}
+
+func TestWhatIsDoneAboutUsers(t *testing.T) {
+	operated := map[string]any{"k8s-uid": "u", "secret-version": "7"}
+	reserved := thing(nil)
+	reserved.Guarded = true
+	for name, c := range map[string]struct {
+		objects []Object
+		has     Entity
+		none    bool
+		// want is "put" with a password, "add" without, "remove" or nothing.
+		want, reason string
+	}{
+		"is not there":               {objects: []Object{user("u", nil)}, none: true, want: "put", reason: Synced},
+		"is as it should be":         {objects: []Object{user("u", nil)}, has: thing(owned("u", "tag"), "b", "a"), reason: Synced},
+		"has other backend roles":    {objects: []Object{user("u", nil)}, has: thing(owned("u", "tag"), "b"), want: "add", reason: Synced},
+		"has another password":       {objects: []Object{user("u", nil)}, has: thing(owned("u", "old"), "a", "b"), want: "put", reason: Synced},
+		"is of others":               {objects: []Object{user("u", nil)}, has: thing(nil, "b", "a"), reason: Foreign},
+		"is of another object":       {objects: []Object{user("u", nil)}, has: thing(owned("v", "tag"), "b", "a"), reason: Foreign},
+		"is adopted":                 {objects: []Object{user("u", func(o *Object) { o.Adopt = true })}, has: thing(nil, "b", "a"), want: "put", reason: Synced},
+		"is reserved":                {objects: []Object{user("u", func(o *Object) { o.Adopt = true })}, has: reserved, reason: Reserved},
+		"was migrated":               {objects: []Object{user("u", func(o *Object) { o.Source = "old" })}, has: thing(owned("old", "x"), "a", "b"), want: "put", reason: Synced},
+		"claims a living one's":      {objects: []Object{user("u", func(o *Object) { o.Source = "v" }), user("v", func(o *Object) { o.Name = "ben" })}, has: thing(owned("v", "x"), "a", "b"), reason: Foreign},
+		"lacks its Secret":           {objects: []Object{user("u", func(o *Object) { o.Obstacle = &Verdict{Reason: "SecretMissing"} })}, none: true, reason: "SecretMissing"},
+		"comes from the operator":    {objects: []Object{user("u", nil)}, has: thing(operated, "a", "b"), want: "put", reason: Synced},
+		"is written by the operator": {objects: []Object{user("u", func(o *Object) { o.Synced = true })}, has: thing(operated, "a", "b"), reason: OtherWriter},
+		"leaves":                     {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
+		"leaves what is of others":   {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, has: thing(nil), reason: Synced},
+		"leaves what is gone":        {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, none: true, reason: Synced},
+		"was deleted by force":       {objects: []Object{user("u", gone)}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
+		"took another's name":        {objects: []Object{user("u", gone)}, has: thing(owned("v", "tag")), reason: Synced},
+		"follows one deleted so":     {objects: []Object{user("v", gone), user("u", nil)}, has: thing(owned("v", "x"), "a", "b"), want: "put", reason: Synced},
+		"follows, without a Secret":  {objects: []Object{user("v", gone), user("u", func(o *Object) { o.Obstacle = &Verdict{Reason: "SecretMissing"} })}, has: thing(owned("v", "x")), want: "remove", reason: NameTaken},
+		"leaves to a reserved one":   {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, has: reserved, reason: Synced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actual := map[string]Entity{"anna": c.has, "other": thing(nil)}
+			if c.none {
+				delete(actual, "anna")
+			}
+			d := Objects(Users, c.objects, actual)
+			if got := verbs(d.Actions, "anna"); got != c.want || d.Outcomes["u"].Reason != c.reason {
+				t.Errorf("it is %q, %+v; want %q, %s", got, d.Outcomes["u"], c.want, c.reason)
+			}
+		})
+	}
+}
+
+// verbs is what is done about a name.
+func verbs(actions []Action, name string) (all string) {
+	for _, a := range actions {
+		switch {
+		case a.Name != name:
+		case a.Body == nil:
+			all += "remove"
+		case a.Password:
+			all += "put"
+		default:
+			all += "add"
+		}
+	}
+	return all
+}
+
+// gone makes an object one that was deleted by force.
+func gone(o *Object) { o.Leaving, o.Gone = true, true }
+
+func TestWhatIsDoneAboutRoles(t *testing.T) {
+	role := func(edit func(*Object)) []Object {
+		o := Object{UID: "u", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}}
+		edit(&o)
+		return []Object{o}
+	}
+	same := Read(map[string]any{"cluster_permissions": []any{"x"}, "index_permissions": []any{}, "static": false})
+	static := Read(map[string]any{"cluster_permissions": []any{"y"}, "static": true})
+	for name, c := range map[string]struct {
+		objects      []Object
+		has          *Entity
+		want, reason string
+		existing     *bool
+	}{
+		"is new":                {role(func(*Object) {}), nil, "add", Synced, new(false)},
+		"was there":             {role(func(*Object) {}), &same, "", Exists, new(true)},
+		"was there, and is not": {role(func(o *Object) { o.Existing = new(true) }), nil, "add", Synced, new(false)},
+		"was there, is adopted": {role(func(o *Object) { o.Existing, o.Adopt = new(true), true }), &same, "", Synced, new(false)},
+		"is in step":            {role(func(o *Object) { o.Existing = new(false) }), &same, "", Synced, new(false)},
+		"was edited":            {role(func(o *Object) { o.Existing, o.Body = new(false), Body{"cluster_permissions": []any{"z"}} }), &same, "add", Synced, new(false)},
+		"was wiped":             {role(func(o *Object) { o.Existing = new(false) }), nil, "add", Synced, new(false)},
+		"is static":             {role(func(o *Object) { o.Existing, o.Adopt = new(false), true }), &static, "", Reserved, new(true)},
+		"leaves":                {role(func(o *Object) { o.Existing, o.Leaving = new(false), true }), &same, "remove", Synced, nil},
+		"leaves another's":      {role(func(o *Object) { o.Existing, o.Leaving = new(true), true }), &same, "", Synced, nil},
+		"leaves, never written": {role(func(o *Object) { o.Leaving = true }), &same, "", Synced, nil},
+		"gone by force":         {role(func(o *Object) { gone(o); o.Existing = new(false) }), &same, "remove", Synced, nil},
+		"gone, and another's":   {role(func(o *Object) { gone(o); o.Existing, o.Body = new(false), Body{"cluster_permissions": []any{"z"}} }), &same, "", Synced, nil},
+		"gone, never written":   {role(gone), &same, "", Synced, nil},
+		"follows one gone":      {append(role(func(*Object) {}), gones(new(false))...), &same, "", Synced, new(false)},
+		"follows a foreign one": {append(role(func(*Object) {}), gones(new(true))...), &same, "", Exists, new(true)},
+		"leaves a static one":   {role(func(o *Object) { o.Existing, o.Leaving = new(false), true }), &static, "", Synced, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actual := map[string]Entity{"other": same}
+			if c.has != nil {
+				actual["logs"] = *c.has
+			}
+			d := Objects(Roles, c.objects, actual)
+			got := d.Outcomes["u"]
+			if verbs(d.Actions, "logs") != c.want || got.Reason != c.reason || (got.Existing == nil) != (c.existing == nil) ||
+				c.existing != nil && *got.Existing != *c.existing {
+				t.Errorf("it is %q, %+v; want %q, %s", verbs(d.Actions, "logs"), got, c.want, c.reason)
+			}
+		})
+	}
+}
+
+func gones(existing *bool) []Object {
+	return []Object{{UID: "v", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}, Leaving: true, Gone: true, Existing: existing}}
+}
+
+func TestOnlyWhatDiffersIsWrittenOfAUserWhosePasswordStays(t *testing.T) {
+	d := Objects(Users, []Object{user("u", nil)}, map[string]Entity{"anna": thing(owned("u", "tag"), "b")})
+	if len(d.Actions) != 1 || !slices.Equal(d.Actions[0].Fields, []string{"backend_roles"}) || d.Actions[0].Password {
+		t.Errorf("to do is %+v", d.Actions)
+	}
+	if d = Objects(Users, []Object{user("u", nil)}, nil); len(d.Actions) != 1 || d.Actions[0].Fields != nil || !d.Actions[0].Password {
+		t.Errorf("of a new one, to do is %+v", d.Actions)
+	}
+}
+
+func TestOfTwoObjectsOfANameOneHasIt(t *testing.T) {
+	first, second := user("a", nil), user("b", func(o *Object) { o.Created = time.Unix(2, 0) })
+	d := Objects(Users, []Object{second, first}, nil)
+	if verbs(d.Actions, "anna") != "put" || d.Actions[0].For[0] != "a" || d.Outcomes["b"].Reason != NameTaken {
+		t.Errorf("both are new: %+v", d)
+	}
+	has := map[string]Entity{"anna": thing(owned("b", "tag"), "a", "b")}
+	if d = Objects(Users, []Object{second, first}, has); len(d.Actions) > 0 || d.Outcomes["a"].Reason != NameTaken {
+		t.Errorf("the younger has it: %+v", d)
+	}
+	second.Leaving = true
+	if d = Objects(Users, []Object{second, first}, has); verbs(d.Actions, "anna") != "remove" || d.Outcomes["a"].State != opensearchv1.Pending || !d.Again {
+		t.Errorf("the younger leaves: %+v", d)
+	}
+}
+
+func TestBatchesAreAsLargeAsTheServerBears(t *testing.T) {
+	var actions []Action
+	for i := range 501 {
+		actions = append(actions, Action{Name: string(rune('a' + i%26)), Password: i == 0})
+	}
+	for kind, want := range map[Kind][]int{Users: {200, 200, 100}, Roles: {500}, Mappings: {50, 50, 50, 50, 50, 50, 50, 50, 50, 50}} {
+		alone, batches := Batches(kind, actions)
+		var sizes []int
+		for _, b := range batches {
+			sizes = append(sizes, len(b))
+		}
+		if len(alone) != 1 || !slices.Equal(sizes, want) {
+			t.Errorf("%s: %d alone, %v; want %v", kind, len(alone), sizes, want)
+		}
+	}
+}
+
+func TestATagTellsPasswordsObjectsAndKeysApart(t *testing.T) {
+	tags := []string{Tag([]byte("k"), "u", "p"), Tag([]byte("k"), "u", "q"), Tag([]byte("k"), "v", "p"), Tag([]byte("l"), "u", "p")}
+	for _, tag := range tags {
+		if len(tag) != 32 {
+			t.Errorf("%s is not of 128 bits", tag)
+		}
+	}
+	if slices.Sort(tags); len(slices.Compact(tags)) != 4 {
+		t.Errorf("some are the same: %v", tags)
+	}
+}

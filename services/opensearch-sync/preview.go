@@ -1,0 +1,278 @@
+package opensearchsync
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
+	resources "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// edit is an object as it would be, or one that would be deleted.
+type edit struct {
+	of object
+	// password means that it is a user who is new, or whose password is to be another Secret's.
+	password bool
+}
+
+// Preview tells what would be written to a cluster if objects were applied or deleted: what is decided with them, and not without.
+func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewRequest) (*opensearchv1.PreviewResponse, error) {
+	cluster, to, err := s.reach(ctx, request.GetCluster())
+	if err != nil {
+		return nil, err
+	}
+	edits, err := s.edits(request)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	answer, made := &opensearchv1.PreviewResponse{}, []plan.Action(nil)
+	for _, kind := range plan.Kinds() {
+		if len(edits[kind]) == 0 && (kind != plan.Mappings || len(edits[plan.Roles]) == 0) {
+			continue
+		}
+		p := preview{kind: kind, edits: edits[kind], objects: s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID))}
+		if p.actual, err = to.client.List(ctx, kind); err != nil {
+			return nil, err
+		}
+		if kind == plan.Mappings {
+			if err := p.findRoles(ctx, to, made); err != nil {
+				return nil, err
+			}
+		}
+		actions := p.tell(answer)
+		if kind == plan.Roles {
+			made = actions
+		}
+	}
+	return answer, nil
+}
+
+// edits are those that are asked about, by kind and key.
+func (s *server) edits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[event.Key]edit, error) {
+	all := map[plan.Kind]map[event.Key]edit{}
+	add := func(kind plan.Kind, e edit) {
+		if all[kind] == nil {
+			all[kind] = map[event.Key]edit{}
+		}
+		all[kind][e.of.Key] = e
+	}
+	for i, manifest := range request.GetManifests() {
+		kind, e, err := s.applied(request.GetCluster(), manifest)
+		if err != nil {
+			return nil, fmt.Errorf("manifest %d: %w", i+1, err)
+		}
+		add(kind, e)
+	}
+	for _, ref := range request.GetDeleted() {
+		kind, of, err := s.kindOf(ref.GetKind())
+		if err != nil {
+			return nil, err
+		}
+		o, ok := s.state.tables[kind].live(event.Key{
+			Cluster: s.cluster, GroupResource: of, Namespace: request.GetCluster().GetNamespace(), Name: ref.GetName(),
+		})
+		if !ok || o.value.Cluster() != request.GetCluster().GetName() {
+			return nil, fmt.Errorf("%s %s is not there, or of another cluster", ref.GetKind(), ref.GetName())
+		}
+		o.value = copied(o.value)
+		o.value.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+		add(kind, edit{of: o})
+	}
+	return all, nil
+}
+
+// kindOf finds a kind by its name in Kubernetes.
+func (s *server) kindOf(name string) (plan.Kind, event.GroupResource, error) {
+	for of, kind := range s.state.kinds {
+		if s.state.tables[kind].name() == name {
+			return kind, of, nil
+		}
+	}
+	return "", event.GroupResource{}, fmt.Errorf("kind %.64q is none of those that a cluster has", name)
+}
+
+// applied is an object as a manifest would make it: what is there by its name is changed.
+func (s *server) applied(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Kind, edit, error) {
+	var object struct {
+		Kind              string `json:"kind"`
+		metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := json.Unmarshal(manifest, &object); err != nil {
+		return "", edit{}, err
+	}
+	kind, of, err := s.kindOf(object.Kind)
+	if err != nil {
+		return "", edit{}, err
+	}
+	if object.Name == "" || cmp.Or(object.Namespace, ref.GetNamespace()) != ref.GetNamespace() {
+		return "", edit{}, fmt.Errorf("%s %.253q is of another namespace than its cluster, or has no name", object.Kind, object.Name)
+	}
+	key := event.Key{Cluster: s.cluster, GroupResource: of, Namespace: ref.GetNamespace(), Name: object.Name}
+	is, there := s.state.tables[kind].live(key)
+	var was any
+	if there {
+		was = is.value
+	}
+	if manifest, err = withStatus(manifest, was); err != nil {
+		return "", edit{}, err
+	}
+	value, err := s.state.tables[kind].parse(manifest)
+	if err != nil {
+		return "", edit{}, fmt.Errorf("%s %.253s: %w", object.Kind, object.Name, err)
+	}
+	if value.Cluster() != ref.GetName() {
+		return "", edit{}, fmt.Errorf("%s %.253s is of cluster %.253q", object.Kind, object.Name, value.Cluster())
+	}
+	e := edit{of: is, password: !there || passwordOf(value) != passwordOf(is.value)}
+	value.SetNamespace(key.Namespace)
+	value.SetUID(types.UID(fmt.Sprintf("preview/%s/%s", kind, key.Path())))
+	value.SetCreationTimestamp(metav1.Now())
+	value.SetDeletionTimestamp(nil)
+	if there {
+		value.SetUID(is.value.GetUID())
+		value.SetCreationTimestamp(is.value.GetCreationTimestamp())
+		value.SetDeletionTimestamp(is.value.GetDeletionTimestamp())
+	}
+	e.of.Key, e.of.UID, e.of.value = key, string(value.GetUID()), value
+	return kind, e, nil
+}
+
+// withStatus is a manifest with the status of an object, or none: nobody sets that by applying.
+func withStatus(manifest []byte, object any) ([]byte, error) {
+	var of, is map[string]json.RawMessage
+	if err := json.Unmarshal(manifest, &of); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(data, &is)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if delete(of, "status"); len(is["status"]) > 0 {
+		of["status"] = is["status"]
+	}
+	return json.Marshal(of)
+}
+
+func passwordOf(o resources.Declared) any {
+	if user, ok := o.(*resources.OpensearchUser); ok {
+		return user.Spec.PasswordFrom
+	}
+	return nil
+}
+
+func copied(o resources.Declared) resources.Declared {
+	deep, _ := o.(runtime.Object)
+	is, _ := deep.DeepCopyObject().(resources.Declared)
+	return is
+}
+
+// preview is of one kind.
+type preview struct {
+	kind    plan.Kind
+	edits   map[event.Key]edit
+	objects []object
+	actual  map[string]plan.Entity
+	// roles are those that there are, and will are those that there would be.
+	roles, will map[string]bool
+}
+
+// findRoles lists what mappings can be of, before and after what is done to roles.
+func (p *preview) findRoles(ctx context.Context, to *connection, made []plan.Action) error {
+	roles, err := to.client.List(ctx, plan.Roles)
+	if err != nil {
+		return err
+	}
+	p.roles = map[string]bool{}
+	for name := range roles {
+		p.roles[name] = true
+	}
+	p.will = maps.Clone(p.roles)
+	for _, a := range made {
+		if p.will[a.Name] = true; a.Body == nil {
+			delete(p.will, a.Name)
+		}
+	}
+	return nil
+}
+
+// tell adds what would be written of the kind, and said of its objects.
+func (p *preview) tell(answer *opensearchv1.PreviewResponse) []plan.Action {
+	before, _ := p.decide(p.objects, p.roles)
+	after, verdicts := p.decide(p.edited(), p.will)
+	actions := plan.Unlike(after, before)
+	for _, a := range actions {
+		is, there := p.actual[a.Name]
+		w := &opensearchv1.Write{Kind: string(p.kind), Name: a.Name, Verb: "CHANGE", Password: a.Password}
+		switch {
+		case a.Body == nil:
+			w.Verb = "DELETE"
+		case !there:
+			w.Verb = "CREATE"
+		}
+		for _, d := range p.kind.Differences(a, is) {
+			w.Fields = append(w.Fields, &opensearchv1.FieldChange{Field: d.Field, Before: d.Before, After: d.After})
+		}
+		answer.Writes = append(answer.Writes, w)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(p.edits), func(a, b event.Key) int { return cmp.Compare(a.Name, b.Name) }) {
+		o := p.edits[key].of
+		verdict := &opensearchv1.Verdict{Object: &opensearchv1.ObjectRef{Kind: o.kind.Kind, Name: key.Name}}
+		if v := verdicts[string(o.value.GetUID())]; !o.leaving() {
+			verdict.State, verdict.Reason, verdict.Message = string(v.State), v.Reason, v.Message
+		}
+		answer.Verdicts = append(answer.Verdicts, verdict)
+	}
+	return actions
+}
+
+// edited are the objects as they would be.
+func (p *preview) edited() []object {
+	var all []object
+	for _, o := range p.objects {
+		if _, edited := p.edits[o.Key]; !edited {
+			all = append(all, o)
+		}
+	}
+	for _, e := range p.edits {
+		all = append(all, e.of)
+	}
+	return all
+}
+
+// decide plans for objects. Whose password would be sent is known without reading any.
+func (p *preview) decide(objects []object, roles map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
+	verdicts = map[string]plan.Verdict{}
+	if p.kind == plan.Mappings {
+		made := plan.MappingsOf(bindings(objects), p.actual, roles)
+		for uid, o := range made.Outcomes {
+			verdicts[uid] = o.Verdict
+		}
+		return made.Actions, verdicts
+	}
+	all := planned(objects, nil, nil)
+	for i, o := range objects {
+		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
+			all[i] = all[i].Keeps(p.actual[all[i].Name])
+		}
+	}
+	made := plan.Objects(p.kind, all, p.actual)
+	for uid, o := range made.Outcomes {
+		verdicts[uid] = o.Verdict
+	}
+	return made.Actions, verdicts
+}

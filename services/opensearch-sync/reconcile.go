@@ -1,0 +1,224 @@
+package opensearchsync
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+const (
+	// untilReady is how soon again it is looked whether a cluster can be reached whose connection lacks something.
+	untilReady = 5 * time.Second
+	// untilRole is how soon again it is looked whether others have made a role that is waited for.
+	untilRole = 30 * time.Second
+)
+
+// reconciler keeps one document of one OpenSearch cluster in step with all objects that ask for something in it.
+type reconciler struct {
+	state       *state
+	connections *connections
+	secrets     secrets
+	applier     *applier
+	statuses    *statuses
+	confirmer   *confirm.Confirmer
+	// poll is how often Secrets are read again.
+	poll time.Duration
+	log  *slog.Logger
+}
+
+// Keys implements [consume.Reconciler].
+func (r *reconciler) Keys(object event.Key) []Key { return r.state.keys(object) }
+
+// Reconcile implements [consume.Reconciler].
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
+	return reconcile.Retry(p.Key, func() error { return r.pass(ctx, p) })
+}
+
+func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key]) error {
+	declared, all := r.state.snapshot(p.Key)
+	cluster := declared.Value
+	switch {
+	case len(all) == 0:
+		return nil
+	case cluster == nil:
+		return r.cleanUp(ctx, p, all)
+	}
+	objects, err := r.statuses.strangers(ctx, p, cluster, all)
+	if err != nil || len(objects) == 0 {
+		return err
+	}
+	if err := r.confirmer.Confirm(ctx, statedCluster(declared)); err != nil {
+		return err
+	}
+	to, err := r.connections.to(ctx, cluster)
+	if waiting, ok := errors.AsType[*notReadyError](err); ok {
+		p.Again(untilReady)
+		return r.statuses.waiting(ctx, p, objects, plan.Verdict{State: opensearchv1.Pending, Reason: waiting.reason, Message: waiting.message})
+	}
+	if err != nil {
+		return err
+	}
+	err = r.sync(ctx, p, work{cluster: cluster, objects: objects, to: to})
+	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
+		verdict := plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.Cause(err)}
+		return errors.Join(err, r.statuses.waiting(ctx, p, objects, verdict))
+	}
+	return err
+}
+
+// cleanUp is for objects whose cluster is not declared, or no longer: as a namespace goes, in any order. What leaves is taken out
+// of OpenSearch if it can still be reached; it is held by nothing in any case.
+func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []object) error {
+	byCluster := map[string][]object{}
+	for _, o := range all {
+		uid := o.value.State().ManagedCluster
+		byCluster[uid] = append(byCluster[uid], o)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(byCluster)) {
+		objects := byCluster[uid]
+		to := r.connections.last(uid)
+		if to == nil || len(r.state.named(uid)) > 0 || !slices.ContainsFunc(objects, object.leaving) {
+			continue
+		}
+		for i := range objects {
+			if !objects[i].leaving() {
+				objects[i].obstacle = clusterMissing(objects[i])
+			}
+		}
+		w := work{cluster: &opensearchv1.OpenSearchCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}, objects: objects, to: to, cleanup: true}
+		if err := r.sync(ctx, p, w); err != nil {
+			r.log.InfoContext(ctx, "what is deleted after its cluster is left in OpenSearch",
+				slog.String("cluster", p.Key.Cluster.String()), slog.Any("error", err))
+			if errors.Is(err, reconcile.ErrStale) {
+				return err
+			}
+		}
+	}
+	_, all = r.state.snapshot(p.Key)
+	return r.statuses.withoutCluster(ctx, p, all)
+}
+
+// sync makes OpenSearch what the objects ask for.
+func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) error {
+	known := &passwords{}
+	if p.Key.Kind == plan.Users && !w.cleanup {
+		p.Again(r.poll)
+		var err error
+		if known, err = r.secrets.read(ctx, w.objects); err != nil {
+			return err
+		}
+	}
+	decided, err := r.decide(ctx, p.Key.Kind, w, known)
+	if err != nil {
+		return err
+	}
+	recorded, err := r.statuses.record(ctx, p, w, decided)
+	if err != nil {
+		return err
+	}
+	if len(recorded) > 0 { // What is merged is what is there right before.
+		if w, decided, err = r.again(ctx, p, w, known); err != nil {
+			return err
+		}
+	}
+	if err := r.confirmer.Confirm(ctx, r.state.stated(p.Key.Kind, w, decided, recorded)...); err != nil {
+		return err
+	}
+	refused, err := r.applier.apply(ctx, p, w, decided.actions, known)
+	if len(decided.actions) > 0 && p.Key.Kind == plan.Roles {
+		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
+	}
+	if err != nil { // What was refused before is known all the same.
+		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, refused))
+	}
+	for _, o := range decided.outcomes {
+		if o.Reason == plan.RoleMissing {
+			p.Again(untilRole)
+		}
+	}
+	if err := r.statuses.conclude(ctx, p, w, decided, refused); err != nil {
+		return err
+	}
+	if decided.again {
+		return reconcile.ErrStale
+	}
+	return nil
+}
+
+// again decides from what is there now that records are written.
+func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, known *passwords) (work, decision, error) {
+	if w.cleanup {
+		return w, decision{}, reconcile.ErrStale
+	}
+	_, all := r.state.snapshot(p.Key)
+	var err error
+	if w.objects, err = r.statuses.strangers(ctx, p, w.cluster, all); err != nil {
+		return w, decision{}, err
+	}
+	decided, err := r.decide(ctx, p.Key.Kind, w, known)
+	if err == nil && r.statuses.unrecorded(w, decided) {
+		err = reconcile.ErrStale
+	}
+	return w, decided, err
+}
+
+// decide lists what is there, and plans.
+func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *passwords) (decision, error) {
+	d := decision{outcomes: map[string]outcome{}}
+	var roles map[string]plan.Entity
+	if kind == plan.Mappings {
+		var err error
+		if roles, err = w.to.client.List(ctx, plan.Roles); err != nil {
+			return d, unanswered(err)
+		}
+	}
+	actual, err := w.to.client.List(ctx, kind)
+	if err != nil {
+		return d, unanswered(err)
+	}
+	if kind == plan.Mappings {
+		exist := map[string]bool{}
+		for name := range roles {
+			exist[name] = true
+		}
+		made := plan.MappingsOf(bindings(w.objects), actual, exist)
+		for uid, o := range made.Outcomes {
+			d.outcomes[uid] = outcome{Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After)}
+		}
+		d.actions = made.Actions
+		return d, nil
+	}
+	var secret *passwords
+	if kind == plan.Users {
+		secret = known
+	}
+	made := plan.Objects(kind, planned(w.objects, secret, w.to.key), actual)
+	for uid, o := range made.Outcomes {
+		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.trimmed[uid]}
+	}
+	d.actions, d.again = made.Actions, made.Again
+	return d, nil
+}
+
+// unanswered makes whatever is wrong with a list wait: it says nothing of the objects.
+func unanswered(err error) error {
+	if fault.IsUnavailable(err) {
+		return err
+	}
+	return fault.Unavailable(err)
+}

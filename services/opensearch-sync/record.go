@@ -1,0 +1,162 @@
+package opensearchsync
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// fields are the part of a status that is ours.
+type fields struct {
+	opensearchv1.Common `json:",inline"`
+	ExistingRole        *bool                      `json:"existingRole,omitempty"`
+	ExistingTenant      *bool                      `json:"existingTenant,omitempty"`
+	ExistingActionGroup *bool                      `json:"existingActionGroup,omitempty"`
+	Provisioned         []opensearchv1.Provisioned `json:"provisioned,omitempty"`
+}
+
+// fieldsOf are those that an object has.
+func fieldsOf(o opensearchv1.Declared) fields {
+	f := fields{Common: *o.State()}
+	f.Conditions = condition.Apply(f.Conditions, conditions(), 0, metav1.Time{})
+	switch o := o.(type) {
+	case *opensearchv1.OpensearchRole:
+		f.ExistingRole = o.Status.ExistingRole
+	case *opensearchv1.OpensearchTenant:
+		f.ExistingTenant = o.Status.ExistingTenant
+	case *opensearchv1.OpensearchActionGroup:
+		f.ExistingActionGroup = o.Status.ExistingActionGroup
+	case *opensearchv1.OpensearchUserRoleBinding:
+		f.Provisioned = o.Status.Provisioned
+	}
+	return f
+}
+
+func conditions() []string {
+	return []string{opensearchv1.Ready, opensearchv1.PasswordTrimmed, opensearchv1.OtherController}
+}
+
+func (f *fields) setExisting(o opensearchv1.Declared, existing *bool) {
+	switch o.(type) {
+	case *opensearchv1.OpensearchRole:
+		f.ExistingRole = existing
+	case *opensearchv1.OpensearchTenant:
+		f.ExistingTenant = existing
+	case *opensearchv1.OpensearchActionGroup:
+		f.ExistingActionGroup = existing
+	}
+}
+
+func (f fields) same(other fields) bool {
+	a, err := json.Marshal(f)
+	b, otherErr := json.Marshal(other)
+	return err == nil && otherErr == nil && bytes.Equal(a, b)
+}
+
+// say makes f tell of a verdict.
+func (f *fields) say(o opensearchv1.Declared, v plan.Verdict, further ...condition.Condition) {
+	f.State, f.Reason, f.ObservedGeneration = v.State, clip.Text(v.Message, maxReason), o.GetGeneration()
+	status := condition.New(opensearchv1.Ready, v.State == opensearchv1.Created, v.Reason, v.Message)
+	if v.Reason == plan.OtherWriter {
+		further = append(further, condition.New(opensearchv1.OtherController, true, v.Reason, v.Message))
+	}
+	further = append(further, status)
+	var types []string
+	for _, c := range further {
+		types = append(types, c.Type)
+	}
+	f.Conditions = condition.Apply(o.State().Conditions, types, o.GetGeneration(), metav1.Now().Rfc3339Copy(), further...)
+}
+
+// recordOf is what the record of an object must be before anything is written.
+func recordOf(o object, w work, d outcome) fields {
+	f := fieldsOf(o.value)
+	if f.State == "" {
+		f.State = opensearchv1.Pending
+	}
+	f.ManagedCluster = string(w.cluster.UID)
+	if d.existing != nil {
+		f.setExisting(o.value, d.existing)
+	}
+	f.Provisioned = d.before
+	return f
+}
+
+// lacking are the objects for which something is to be recorded, or which are to be held, first.
+func lacking(w work, d decision) (all []object) {
+	touched := d.touched()
+	for _, o := range w.objects {
+		is, known := d.outcomes[string(o.value.GetUID())]
+		if !known || o.gone() || !touched[string(o.value.GetUID())] && !is.holds {
+			continue
+		}
+		if !recordOf(o, w, is).same(fieldsOf(o.value)) || unheld(o, is) {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func unheld(o object, is outcome) bool {
+	return is.holds && !o.leaving() && !slices.Contains(o.value.GetFinalizers(), opensearchv1.Finalizer)
+}
+
+// unrecorded reports whether there is more to record.
+func (s *statuses) unrecorded(w work, d decision) bool { return len(lacking(w, d)) > 0 }
+
+// record writes what must be known of objects before anything is written for them. It returns the states that the API server
+// has confirmed so.
+func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d decision) (recorded map[string]bool, err error) {
+	var mu sync.Mutex
+	recorded = map[string]bool{}
+	return recorded, each(lacking(w, d), func(o object) error {
+		is := d.outcomes[string(o.value.GetUID())]
+		now := o.Change
+		if unheld(o, is) {
+			held, err := s.kube.AddFinalizer(ctx, o.kind, o.Change, opensearchv1.Finalizer)
+			if errors.Is(err, kube.ErrNotFound) {
+				return nil // The event that says so is on its way.
+			}
+			if err == nil {
+				err = p.Wrote(ctx, o.Change, held)
+			}
+			if err != nil {
+				return err
+			}
+			now = held
+		}
+		f := recordOf(o, w, is)
+		now, err := s.writer.Write(ctx, p, controller.Status{
+			Kind: o.kind, Object: now, Fields: f, Same: f.same(fieldsOf(o.value)), Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written",
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		recorded[stateOf(now)] = now.ResourceVersion != o.ResourceVersion // What was not written was not confirmed.
+		return err
+	})
+}
+
+// provisioned is a record as a status has it.
+func provisioned(record map[string]plan.Entries) []opensearchv1.Provisioned {
+	var all []opensearchv1.Provisioned
+	for _, role := range slices.Sorted(maps.Keys(record)) {
+		e := record[role]
+		all = append(all, opensearchv1.Provisioned{Role: role, Users: e.Users, BackendRoles: e.BackendRoles, Hosts: e.Hosts, AndBackendRoles: e.And})
+	}
+	return all
+}

@@ -1,0 +1,53 @@
+package opensearchsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/rbac"
+)
+
+// secretReader is what is needed of the API server to read a Secret.
+type secretReader interface {
+	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
+}
+
+// secrets reads values of Secrets. They go nowhere from here but to OpenSearch: not into the view, a log, an error or a status.
+type secrets struct{ api secretReader }
+
+// Why a Secret gives nothing.
+var (
+	errNoSecret        = errors.New("there is no such Secret")
+	errSecretForbidden = errors.New("opensearch-sync may not read it")
+)
+
+// data reads the values of one Secret.
+func (s secrets) data(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	kind := kinds.Kind{GroupResource: event.GroupResource{Resource: "secrets"}, Version: "v1", Kind: "Secret"}
+	change, err := s.api.Get(ctx, kind, namespace, name)
+	switch {
+	case errors.Is(err, kube.ErrNotFound):
+		return nil, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
+	case errors.Is(err, kube.ErrForbidden):
+		return nil, fmt.Errorf("Secret %s/%s: %w: %s", namespace, name, errSecretForbidden, remedy(namespace)) //nolint:staticcheck // As above.
+	case err != nil:
+		return nil, err
+	}
+	var secret corev1.Secret
+	if err := change.Decode(&secret); err != nil {
+		return nil, fmt.Errorf("Secret %s/%s cannot be read", namespace, name) //nolint:staticcheck // An error of decoding may quote values.
+	}
+	return secret.Data, nil
+}
+
+// remedy is what gives the right to read Secrets of a namespace.
+func remedy(namespace string) string {
+	return fmt.Sprintf("kubectl create rolebinding entail-opensearch-secrets -n %s --clusterrole=entail-opensearch-secrets --serviceaccount=%s:opensearch-sync",
+		namespace, rbac.Namespace)
+}

@@ -1,0 +1,186 @@
+package opensearchsync
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
+	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
+	resources "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// server answers OpenSearchService, from the view and what clusters list.
+type server struct {
+	state       *state
+	connections *connections
+	confirmer   *confirm.Confirmer
+	// cluster is the one whose objects are asked about.
+	cluster string
+	// complete is nil once state can be relied on.
+	complete func() error
+}
+
+// about is a request about an OpenSearchCluster.
+type about interface {
+	GetCluster() *opensearchv1.ClusterRef
+}
+
+// handler mounts s. It asks of a caller what kubectl would, and more: who may connect to a cluster knows what is in it.
+func (s *server) handler() rpc.Handler {
+	access := map[string]rpc.Access{
+		opensearchv1connect.OpenSearchServiceListUsersProcedure:      mayConnect[opensearchv1.ListUsersRequest](),
+		opensearchv1connect.OpenSearchServiceListRolesProcedure:      mayConnect[opensearchv1.ListRolesRequest](),
+		opensearchv1connect.OpenSearchServiceListMappingsProcedure:   mayConnect[opensearchv1.ListMappingsRequest](),
+		opensearchv1connect.OpenSearchServiceExplainMappingProcedure: mayConnect[opensearchv1.ExplainMappingRequest](),
+		opensearchv1connect.OpenSearchServicePreviewProcedure:        mayConnect[opensearchv1.PreviewRequest](),
+		opensearchv1connect.OpenSearchServiceGetSyncStatusProcedure:  mayConnect[opensearchv1.GetSyncStatusRequest](),
+	}
+	return rpc.NewHandler[opensearchv1connect.OpenSearchServiceHandler](
+		opensearchv1connect.OpenSearchServiceName, opensearchv1connect.NewOpenSearchServiceHandler, s, access)
+}
+
+// mayConnect asks for the verb connect on clusters of the namespace that a request is about.
+func mayConnect[M any, P interface {
+	*M
+	about
+}]() rpc.Access {
+	return rpc.CanIn("connect", kinds.OpenSearchClusters().GroupResource, func(request *M) string { return P(request).GetCluster().GetNamespace() })
+}
+
+// list reads things of a kind in the cluster that a request is about, with the objects that ask for them.
+func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) (map[string]plan.Entity, []object, error) {
+	cluster, to, err := s.reach(ctx, ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	actual, err := to.client.List(ctx, kind)
+	return actual, s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID)), err
+}
+
+// reach is the way to the cluster that a request is about.
+func (s *server) reach(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster view.Object[resources.OpenSearchCluster], to *connection, err error) {
+	key := clusterKey(s.cluster, ref.GetNamespace(), ref.GetName())
+	found, err := rpc.Find(s.complete, s.state.clusters.Get, key)
+	switch {
+	case err != nil:
+		return found, nil, err
+	case found.Value.DeletionTimestamp != nil:
+		return found, nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("the OpenSearchCluster is being deleted"))
+	}
+	if err := s.confirmer.Confirm(ctx, statedCluster(found)); err != nil {
+		return found, nil, err
+	}
+	to, err = s.connections.to(ctx, found.Value)
+	if waiting, ok := errors.AsType[*notReadyError](err); ok {
+		err = connect.NewError(connect.CodeFailedPrecondition, waiting)
+	}
+	return found, to, err
+}
+
+// ListUsers lists the users in a cluster, whoever made them.
+func (s *server) ListUsers(ctx context.Context, request *opensearchv1.ListUsersRequest) (*opensearchv1.ListUsersResponse, error) {
+	things, err := s.things(ctx, request.GetCluster(), plan.Users)
+	return &opensearchv1.ListUsersResponse{Users: things}, err
+}
+
+// ListRoles lists the roles in a cluster.
+func (s *server) ListRoles(ctx context.Context, request *opensearchv1.ListRolesRequest) (*opensearchv1.ListRolesResponse, error) {
+	things, err := s.things(ctx, request.GetCluster(), plan.Roles)
+	return &opensearchv1.ListRolesResponse{Roles: things}, err
+}
+
+func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) ([]*opensearchv1.Thing, error) {
+	actual, objects, err := s.list(ctx, ref, kind)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*opensearchv1.Thing{}
+	for name, entity := range actual {
+		all[name] = &opensearchv1.Thing{Name: name, Exists: true, Reserved: entity.Guarded}
+	}
+	asking := planned(objects, nil, nil)
+	for i, o := range objects {
+		thing, name, state := all[o.value.Entity()], o.value.Entity(), o.value.State()
+		if thing == nil {
+			thing = &opensearchv1.Thing{Name: name}
+			all[name] = thing
+		}
+		owns := !thing.GetExists() || kind.Owns(actual[name], asking[i])
+		if thing.GetState() != "" && !owns {
+			continue
+		}
+		thing.State, thing.Reason, thing.AskedBy = string(state.State), state.Reason, o.Key.Path()
+		if owns {
+			thing.Owner = o.Key.Path()
+		}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b *opensearchv1.Thing) int { return cmp.Compare(a.GetName(), b.GetName()) }), nil
+}
+
+// ListMappings lists the roles that somebody has.
+func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
+	actual, objects, err := s.list(ctx, request.GetCluster(), plan.Mappings)
+	if err != nil {
+		return nil, err
+	}
+	answer := &opensearchv1.ListMappingsResponse{}
+	for _, role := range slices.Sorted(maps.Keys(actual)) {
+		has := actual[role].Entries()
+		m := &opensearchv1.Mapping{Role: role, Users: has.Users, BackendRoles: has.BackendRoles, Hosts: has.Hosts, AndBackendRoles: has.And}
+		for _, o := range objects {
+			if b, ok := o.value.(*resources.OpensearchUserRoleBinding); ok && slices.Contains(b.Spec.Roles, role) {
+				m.Bindings = append(m.Bindings, o.Key.Path())
+			}
+		}
+		answer.Mappings = append(answer.Mappings, m)
+	}
+	return answer, nil
+}
+
+// ExplainMapping tells who put each entry of a role's mapping there.
+func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
+	actual, objects, err := s.list(ctx, request.GetCluster(), plan.Mappings)
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	for _, o := range objects {
+		paths[string(o.value.GetUID())] = o.Key.Path()
+	}
+	answer := &opensearchv1.ExplainMappingResponse{}
+	for _, e := range plan.Explain(request.GetRole(), bindings(objects), actual[request.GetRole()]) {
+		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}
+		for _, uid := range e.Bindings {
+			entry.Bindings = append(entry.Bindings, paths[uid])
+		}
+		answer.Entries = append(answer.Entries, entry)
+	}
+	return answer, nil
+}
+
+// GetSyncStatus counts the objects of a cluster by kind and state.
+func (s *server) GetSyncStatus(_ context.Context, request *opensearchv1.GetSyncStatusRequest) (*opensearchv1.GetSyncStatusResponse, error) {
+	key := clusterKey(s.cluster, request.GetCluster().GetNamespace(), request.GetCluster().GetName())
+	if _, err := rpc.Find(s.complete, s.state.clusters.Get, key); err != nil {
+		return nil, err
+	}
+	answer := &opensearchv1.GetSyncStatusResponse{}
+	for _, kind := range plan.Kinds() {
+		states := map[string]int32{}
+		for _, o := range s.state.tables[kind].of(key, "") {
+			states[string(o.value.State().State)]++
+		}
+		answer.Kinds = append(answer.Kinds, &opensearchv1.KindStatus{Kind: string(kind), States: states})
+	}
+	return answer, nil
+}

@@ -1,0 +1,270 @@
+package opensearchsync
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+const (
+	// byCluster is the index of objects by the name of their cluster, after their namespace, and of clusters by theirs.
+	byCluster = "cluster"
+	// byUID is the index of objects by the UID of the cluster that they are in, and of clusters by theirs.
+	byUID = "uid"
+)
+
+// state is what opensearch-sync decides from.
+type state struct {
+	clusters *view.Table[opensearchv1.OpenSearchCluster]
+	tables   map[plan.Kind]table
+	kinds    map[event.GroupResource]plan.Kind
+
+	mu sync.Mutex
+	// cleared are the UIDs of objects that are gone of which nothing is left.
+	cleared map[string]bool
+}
+
+// object is one that asks for something, as the view has it.
+type object struct {
+	event.Change
+	kind  kinds.Kind
+	value opensearchv1.Declared
+	// obstacle is why nothing can be written for it.
+	obstacle *plan.Verdict
+}
+
+// gone reports whether an object was deleted without us: by force, or as somebody took its finalizer.
+func (o object) gone() bool { return o.Deleted }
+
+// leaving reports whether nothing must be left of it.
+func (o object) leaving() bool { return o.gone() || o.value.GetDeletionTimestamp() != nil }
+
+// leaves reports whether an object that is gone may have left something behind in a cluster.
+func (o object) leaves(cluster string) bool {
+	switch value := o.value.(type) {
+	case *opensearchv1.OpensearchUser: // Users bear its mark.
+		return true
+	case *opensearchv1.OpensearchUserRoleBinding:
+		return value.Status.ManagedCluster == cluster && len(record(value.Status)) > 0
+	default:
+		existing := value.Existing()
+		return value.State().ManagedCluster == cluster && existing != nil && !*existing
+	}
+}
+
+// table is what is needed of a table of objects that ask for something.
+type table interface {
+	// of are those that say they are in a cluster, or are by their record.
+	of(cluster event.Key, uid string) []object
+	// gone are those that were, and have been deleted since.
+	gone(cluster event.Key) []object
+	// stated is what a decision takes an object for. Of one whose name another has by now there is nothing to ask.
+	stated(o object) (confirm.Statement, bool)
+	// parse reads a manifest; live is the object of a name, if there is one.
+	parse(manifest []byte) (opensearchv1.Declared, error)
+	live(k event.Key) (object, bool)
+	// name is that of the kind in Kubernetes.
+	name() string
+	// cluster is that of the newest known state of an object, and the UID of the one that it is in by its record.
+	cluster(k event.Key) (cluster event.Key, managed string, ok bool)
+}
+
+// newState declares the tables in v.
+func newState(v *view.View) *state {
+	s := &state{
+		clusters: view.Register(v, kinds.OpenSearchClusters(), map[string]func(*opensearchv1.OpenSearchCluster) []string{
+			byUID: func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
+		}),
+		tables: map[plan.Kind]table{}, kinds: map[event.GroupResource]plan.Kind{}, cleared: map[string]bool{},
+	}
+	declare[opensearchv1.OpensearchUser](s, v, kinds.OpenSearchUsers(), plan.Users)
+	declare[opensearchv1.OpensearchRole](s, v, kinds.OpenSearchRoles(), plan.Roles)
+	declare[opensearchv1.OpensearchUserRoleBinding](s, v, kinds.OpenSearchBindings(), plan.Mappings)
+	declare[opensearchv1.OpensearchTenant](s, v, kinds.OpenSearchTenants(), plan.Tenants)
+	declare[opensearchv1.OpensearchActionGroup](s, v, kinds.OpenSearchActionGroups(), plan.ActionGroups)
+	return s
+}
+
+// declared is a pointer to T that asks for something.
+type declared[T any] interface {
+	*T
+	opensearchv1.Declared
+	runtime.Object
+}
+
+type tableOf[T any, P declared[T]] struct {
+	kind kinds.Kind
+	rows *view.Table[T]
+}
+
+func declare[T any, P declared[T]](s *state, v *view.View, kind kinds.Kind, of plan.Kind) {
+	index := map[string]func(*T) []string{
+		byCluster: func(value *T) []string { return []string{clusterName(P(value))} },
+		byUID:     func(value *T) []string { return []string{P(value).State().ManagedCluster} },
+	}
+	s.tables[of] = tableOf[T, P]{kind, view.Register(v, kind, index)}
+	s.kinds[kind.GroupResource] = of
+}
+
+func clusterName(o opensearchv1.Declared) string { return o.GetNamespace() + "/" + o.Cluster() }
+
+func (t tableOf[T, P]) of(cluster event.Key, uid string) []object {
+	rows := t.rows.By(byCluster, cluster.Path())
+	if uid != "" {
+		rows = append(slices.Clone(rows), t.rows.By(byUID, uid)...)
+	}
+	return t.objects(cluster, rows)
+}
+
+func (t tableOf[T, P]) gone(cluster event.Key) []object {
+	rows := slices.DeleteFunc(slices.Clone(t.rows.GoneBy(byCluster, cluster.Path())), func(o view.Object[T]) bool {
+		is, live := t.rows.Get(o.Key)
+		return live && is.UID == o.UID || o.Value == nil
+	})
+	for i := range rows {
+		rows[i].Deleted = true
+	}
+	return t.objects(cluster, rows)
+}
+
+// objects are rows in the namespace of a cluster, each once.
+func (t tableOf[T, P]) objects(cluster event.Key, rows []view.Object[T]) (all []object) {
+	seen := map[string]bool{}
+	for _, o := range rows {
+		if o.Key.Cluster == cluster.Cluster && o.Key.Namespace == cluster.Namespace && !seen[o.UID] {
+			seen[o.UID] = true
+			all = append(all, object{Change: o.Change, kind: t.kind, value: P(o.Value)})
+		}
+	}
+	return all
+}
+
+func (t tableOf[T, P]) stated(o object) (confirm.Statement, bool) {
+	if _, taken := t.rows.Get(o.Key); taken && o.gone() {
+		return confirm.Statement{}, false
+	}
+	value, _ := o.value.(P)
+	return confirm.NewStatement(view.Object[T]{Change: o.Change, Value: (*T)(value)}, func(value *T) (declared, recorded any) {
+		return declares(P(value)), nil
+	}), true
+}
+
+func (t tableOf[T, P]) parse(manifest []byte) (opensearchv1.Declared, error) {
+	value := P(new(T))
+	decoder := json.NewDecoder(bytes.NewReader(manifest))
+	decoder.DisallowUnknownFields()
+	return value, decoder.Decode(value)
+}
+
+func (t tableOf[T, P]) live(k event.Key) (object, bool) {
+	o, ok := t.rows.Get(k)
+	return object{Change: o.Change, kind: t.kind, value: P(o.Value)}, ok
+}
+
+func (t tableOf[T, P]) name() string { return t.kind.Kind }
+
+// declares is what matters of an object.
+func declares(o opensearchv1.Declared) any {
+	all := []any{
+		o.Cluster(), o.Entity(), plan.BodyOf(o), o.Existing(), o.State().ManagedCluster, o.GetDeletionTimestamp() != nil,
+		o.GetAnnotations()[opensearchv1.AdoptAnnotation], o.GetAnnotations()[opensearchv1.SourceUIDAnnotation],
+	}
+	switch o := o.(type) {
+	case *opensearchv1.OpensearchUser:
+		return append(all, o.Spec.PasswordFrom)
+	case *opensearchv1.OpensearchUserRoleBinding:
+		return append(all, o.Spec, record(o.Status))
+	}
+	return all
+}
+
+// statedCluster is what a connection takes a cluster for.
+func statedCluster(o view.Object[opensearchv1.OpenSearchCluster]) confirm.Statement {
+	return confirm.NewStatement(o, func(c *opensearchv1.OpenSearchCluster) (declared, recorded any) {
+		return []any{c.Spec, c.Status.Phase, c.Annotations[opensearchv1.ConnectionAnnotation], c.DeletionTimestamp != nil}, nil
+	})
+}
+
+func (t tableOf[T, P]) cluster(k event.Key) (cluster event.Key, managed string, ok bool) {
+	o, _ := t.rows.Last(k)
+	if o.Value == nil {
+		return event.Key{}, "", false
+	}
+	return clusterKey(k.Cluster, k.Namespace, P(o.Value).Cluster()), P(o.Value).State().ManagedCluster, true
+}
+
+func clusterKey(cluster, namespace, name string) event.Key {
+	return event.Key{Cluster: cluster, GroupResource: kinds.OpenSearchClusters().GroupResource, Namespace: namespace, Name: name}
+}
+
+// keys are those that an object touches.
+func (s *state) keys(k event.Key) []Key {
+	if k.GroupResource == kinds.OpenSearchClusters().GroupResource {
+		var all []Key
+		for _, kind := range plan.Kinds() {
+			all = append(all, Key{k, kind})
+		}
+		return all
+	}
+	kind, ok := s.kinds[k.GroupResource]
+	if !ok {
+		return nil
+	}
+	cluster, managed, ok := s.tables[kind].cluster(k)
+	if !ok || cluster.Name == "" {
+		return nil
+	}
+	all := []Key{{cluster, kind}}
+	for _, c := range s.named(managed) {
+		if c.Key != cluster {
+			all = append(all, Key{c.Key, kind})
+		}
+	}
+	return all
+}
+
+// named are the live clusters of a UID: one at most.
+func (s *state) named(uid string) []view.Object[opensearchv1.OpenSearchCluster] {
+	if uid == "" {
+		return nil
+	}
+	return s.clusters.By(byUID, uid)
+}
+
+// snapshot is what a pass decides from: the cluster, if it is there, and the objects of one kind in it.
+func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchCluster], objects []object) {
+	uid := ""
+	if c, live := s.clusters.Get(k.Cluster); live && c.Value.DeletionTimestamp == nil {
+		cluster, uid = c, string(c.Value.UID)
+	}
+	objects = s.tables[k.Kind].of(k.Cluster, uid)
+	for _, o := range s.tables[k.Kind].gone(k.Cluster) {
+		if uid != "" && !s.isCleared(o.UID) && o.leaves(uid) {
+			objects = append(objects, o)
+		}
+	}
+	return cluster, objects
+}
+
+// clear remembers that nothing is left of an object that is gone: what is there later under its name is of somebody else.
+func (s *state) clear(uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cleared[uid] = true
+}
+
+func (s *state) isCleared(uid string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cleared[uid]
+}

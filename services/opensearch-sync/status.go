@@ -1,0 +1,219 @@
+package opensearchsync
+
+import (
+	"context"
+	"slices"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// maxReason bounds the field reason of a status, in bytes.
+const maxReason = 1024
+
+// objectWriter is what is needed of the API server.
+type objectWriter interface {
+	AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+}
+
+// statusWriter writes statuses.
+type statusWriter interface {
+	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
+}
+
+// statuses tell what became of objects, keep their records, and hold them while something is in OpenSearch for them.
+type statuses struct {
+	writer statusWriter
+	kube   objectWriter
+	// elsewhere reports whether there is a cluster of a UID, in whose passes its objects are seen to.
+	elsewhere func(uid string) bool
+	// clear is told of objects that are gone of which nothing is left.
+	clear func(uid string)
+}
+
+// withoutCluster is for objects whose cluster is not there, or no longer: what leaves may go, for nothing is left of it.
+func (s *statuses) withoutCluster(ctx context.Context, p *consume.Pass[Key], objects []object) error {
+	return each(objects, func(o object) error {
+		if o.leaving() {
+			return s.release(ctx, p, o, nil)
+		}
+		return s.tell(ctx, p, o, *clusterMissing(o))
+	})
+}
+
+func clusterMissing(o object) *plan.Verdict {
+	return &plan.Verdict{
+		State: opensearchv1.Pending, Reason: "ClusterMissing", Message: "waiting for OpenSearchCluster " + o.value.Cluster() + " to exist",
+	}
+}
+
+func clusterChanged(o object) *plan.Verdict {
+	return &plan.Verdict{
+		State: opensearchv1.Error, Reason: plan.ClusterChanged,
+		Message: "OpenSearchCluster " + o.value.Cluster() + " is another than this object was made for: delete the object, and make it anew",
+	}
+}
+
+// strangers tells objects that were in another cluster of the name that nothing is done for them, and returns the others. Those
+// that are elsewhere by what they say, and here by their record, keep what they have here until they go.
+func (s *statuses) strangers(ctx context.Context, p *consume.Pass[Key], c *opensearchv1.OpenSearchCluster, all []object) ([]object, error) {
+	var ours, strange []object
+	for _, o := range all {
+		managed := o.value.State().ManagedCluster
+		switch {
+		case managed == "" || managed == string(c.UID):
+			if o.value.Cluster() != c.Name && !o.leaving() {
+				o.obstacle = clusterChanged(o)
+			}
+			ours = append(ours, o)
+		case !s.elsewhere(managed):
+			strange = append(strange, o)
+		}
+	}
+	return ours, each(strange, func(o object) error {
+		if o.leaving() {
+			return s.release(ctx, p, o, nil)
+		}
+		return s.tell(ctx, p, o, *clusterChanged(o))
+	})
+}
+
+// waiting tells objects of which nothing better is known what they wait for.
+func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []object, v plan.Verdict) error {
+	return each(objects, func(o object) error {
+		state := o.value.State()
+		known := state.State == opensearchv1.Created || state.State == opensearchv1.Error
+		if o.leaving() || known && state.ObservedGeneration == o.value.GetGeneration() {
+			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, v.Message)
+			return nil
+		}
+		return s.tell(ctx, p, o, v)
+	})
+}
+
+// tell writes a verdict, and leaves the record.
+func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v plan.Verdict, further ...condition.Condition) error {
+	f := fieldsOf(o.value)
+	f.say(o.value, v, further...)
+	return s.write(ctx, p, o, f, v)
+}
+
+func (s *statuses) write(ctx context.Context, p *consume.Pass[Key], o object, f fields, v plan.Verdict) error {
+	status := controller.Status{
+		Kind: o.kind, Object: o.Change, Fields: f, Same: f.same(fieldsOf(o.value)), Outcome: outcomeOf(v.State), Message: v.Message,
+	}
+	c, changed := condition.Changed(o.value.State().Conditions, f.Conditions, opensearchv1.Ready)
+	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
+		status.Notes = []condition.Note{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
+	}
+	_, err := s.writer.Write(ctx, p, status)
+	return err
+}
+
+func outcomeOf(state opensearchv1.State) eventv1.Outcome {
+	switch state {
+	case opensearchv1.Created:
+		return eventv1.Outcome_OUTCOME_APPLIED
+	case opensearchv1.Pending:
+		return eventv1.Outcome_OUTCOME_PENDING
+	default:
+		return eventv1.Outcome_OUTCOME_REJECTED
+	}
+}
+
+// refuse says what OpenSearch has refused, whatever becomes of the rest.
+func (s *statuses) refuse(ctx context.Context, p *consume.Pass[Key], w work, d decision, refused refusals) error {
+	return each(w.objects, func(o object) error {
+		verdict, was := refused[string(o.value.GetUID())]
+		if !was || o.gone() {
+			return nil
+		}
+		f := recordOf(o, w, d.outcomes[string(o.value.GetUID())])
+		f.say(o.value, verdict)
+		return s.write(ctx, p, o, f, verdict)
+	})
+}
+
+// conclude says what became of objects, and lets those go that leave nothing behind.
+func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d decision, refused refusals) error {
+	say := func(o object) error {
+		is := d.outcomes[string(o.value.GetUID())]
+		f, verdict := recordOf(o, w, is), is.Verdict
+		no, was := refused[string(o.value.GetUID())]
+		switch {
+		case was && o.gone():
+			p.Report(o.Change, eventv1.Outcome_OUTCOME_REJECTED, no.Message)
+			return nil
+		case was:
+			verdict = no
+		default:
+			f.Provisioned = is.after
+		}
+		if o.gone() || o.leaving() && verdict.State == opensearchv1.Created {
+			return s.release(ctx, p, o, f.Provisioned)
+		}
+		var further []condition.Condition
+		if is.trimmed {
+			further = append(further, condition.New(opensearchv1.PasswordTrimmed, true, "TrailingNewline",
+				"the Secret's value ends in a line break, which is not part of the password"))
+		}
+		f.say(o.value, verdict, further...)
+		return s.write(ctx, p, o, f, verdict)
+	}
+	var stay, leave []object
+	for _, o := range w.objects {
+		if o.leaving() {
+			leave = append(leave, o)
+		} else {
+			stay = append(stay, o)
+		}
+	}
+	if err := each(stay, say); err != nil { // A record of who stays is there before who leaves is gone.
+		return err
+	}
+	return each(leave, say)
+}
+
+// release lets an object go, with nothing in its record but what is left: who reads its last state must not think that
+// something else is still there.
+func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, left []opensearchv1.Provisioned) error {
+	if o.gone() {
+		if len(left) == 0 {
+			s.clear(o.UID)
+		}
+		p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
+		return nil
+	}
+	now, was := o.Change, fieldsOf(o.value)
+	f := was
+	f.Provisioned = left
+	if existing := o.value.Existing(); existing != nil && !*existing {
+		f.setExisting(o.value, nil)
+	}
+	if !f.same(was) {
+		var err error
+		if now, err = s.writer.Write(ctx, p, controller.Status{
+			Kind: o.kind, Object: o.Change, Fields: f, Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted",
+		}); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(o.value.GetFinalizers(), opensearchv1.Finalizer) {
+		freed, err := s.kube.RemoveFinalizer(ctx, o.kind, now, opensearchv1.Finalizer)
+		if err != nil {
+			return err
+		}
+		if err := p.Wrote(ctx, o.Change, freed); err != nil {
+			return err
+		}
+	}
+	p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
+	return nil
+}
