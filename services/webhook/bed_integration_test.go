@@ -19,12 +19,19 @@ import (
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) {
+	if testbed.Spawned() {
+		cfg := webhook.Defaults()
+		service.Main(topology.Webhook, cfg.BindFlags, func(ctx context.Context) error { return webhook.Run(ctx, cfg) })
+	}
+	testbed.Main(m)
+}
 
 const (
 	soon      = 60 * time.Second
@@ -49,7 +56,7 @@ func newBed(t *testing.T) *bed {
 	return newBedWith(t, func(*webhook.Config) {})
 }
 
-func newBedWith(t *testing.T, set func(*webhook.Config)) *bed {
+func newBedWith(t testing.TB, set func(*webhook.Config)) *bed {
 	t.Helper()
 	b := &bed{Bed: testbed.NewBed(t), set: set}
 	b.serve()
@@ -81,6 +88,9 @@ func (b *bed) create(kind kinds.Kind, name string, spec any) (uid string) {
 		}
 	})
 	b.made = append(b.made, after(kind, name))
+	if kind == kinds.Projects() {
+		b.own(name)
+	}
 	return string(made.GetUID())
 }
 
@@ -144,9 +154,31 @@ func (b *bed) bind(name, kind, object, uid string, subjects ...any) {
 // record says in a membership for whom it is, as tuple-sync does.
 func (b *bed) record(membership, user, uid string) {
 	b.T.Helper()
-	patch := fmt.Sprintf(`{"status":{"user":{"name":%q,"uid":%q}}}`, user, uid)
-	memberships := b.Resource(kinds.GroupMemberships()).Namespace(namespace)
-	if _, err := memberships.Patch(b.T.Context(), membership, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+	b.say(kinds.GroupMemberships(), membership, "user", user, uid)
+}
+
+// own says in a project to whom it belongs, as tuple-sync does: to the organization of the name that is there now, if any is.
+func (b *bed) own(project string) {
+	b.T.Helper()
+	p, err := b.Resource(kinds.Projects()).Get(b.T.Context(), project, metav1.GetOptions{})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	name, _, _ := unstructured.NestedString(p.Object, "spec", "ownerRef", "name")
+	for _, o := range b.List(kinds.Organizations()).Items {
+		if o.GetName() == name {
+			b.say(kinds.Projects(), project, "organization", name, string(o.GetUID()))
+		}
+	}
+}
+
+// say has a field of a status name an object.
+func (b *bed) say(kind kinds.Kind, of, field, name, uid string) {
+	b.T.Helper()
+	patch := fmt.Sprintf(`{"status":{%q:{"name":%q,"uid":%q}}}`, field, name, uid)
+	u := b.object(kind, of, nil)
+	_, err := b.Resource(kind).Namespace(u.GetNamespace()).Patch(b.T.Context(), of, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	if err != nil {
 		b.T.Fatal(err)
 	}
 }

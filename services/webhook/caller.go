@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"slices"
-	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
@@ -11,27 +10,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
-
-// What names a User: the UID that the authenticator gives, or the name of who has none.
-const (
-	byUID       = "uid"
-	byUIDOrName = "uid-or-name"
-)
-
-const system = "system:"
-
-// identity is whom an authenticated user is. Of who is neither a User nor an account, only groups of the system count.
-func identity(u authenticationv1.UserInfo, subject string) decide.Subject {
-	switch ofSystem := strings.HasPrefix(u.Username, system); {
-	case u.UID != "" && strings.HasPrefix(u.Username, system+"serviceaccount:"):
-		return decide.Subject{Account: u.UID, Groups: u.Groups}
-	case u.UID != "" && !ofSystem:
-		return decide.Subject{User: u.UID, Groups: u.Groups}
-	case u.UID == "" && !ofSystem && subject == byUIDOrName && u.Username != "":
-		return decide.Subject{User: u.Username, Groups: u.Groups}
-	}
-	return decide.Subject{Groups: slices.DeleteFunc(slices.Clone(u.Groups), func(g string) bool { return !strings.HasPrefix(g, system) })}
-}
 
 // asks is a question about somebody.
 type asks interface {
@@ -46,7 +24,7 @@ func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
 	if !ok || question.GetAtLeast().GetObject() != nil {
 		return false
 	}
-	asked, own := subject(question.GetSubject()), identity(caller, s.subject)
+	asked, own := subject(question.GetSubject()), s.rules.Identify(caller)
 	return (asked.User == "" || asked.User == own.User) && (asked.Account == "" || asked.Account == own.Account) &&
 		!slices.ContainsFunc(asked.Groups, func(g string) bool { return !slices.Contains(own.Groups, g) })
 }
@@ -61,5 +39,5 @@ func (s *server) asked(ctx context.Context, question asks) (decide.Subject, erro
 	if !known {
 		return who, rpc.Invalid("name a subject: this server asks nobody who they are (--auth=none)")
 	}
-	return identity(caller, s.subject), nil
+	return s.rules.Identify(caller), nil
 }

@@ -164,4 +164,17 @@ func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
 	if e.GetAllowed() || !e.GetNoObject() {
 		t.Errorf("who may review is told %v", e)
 	}
+
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	preview := &accessv1.PreviewBindingRequest{
+		Namespace: namespace, Role: &accessv1.Name{Name: "reader"}, Subjects: []*accessv1.BindingSubject{{Kind: "User", Name: "alice", Uid: alice}},
+		Target: &accessv1.Target{ApiGroup: projects, Kind: "Project", Name: "web", Uid: web}, AtLeast: after(kinds.Users(), "alice"),
+	}
+	if m := answered(b, b.client.PreviewBinding, preview).GetLacking(); m.GetPermission() != projects+"/projects.get" || m.GetAt().GetObject().GetName() != "web" {
+		t.Errorf("who has nothing lacks %v", m)
+	}
+	b.mayReview("bot")
+	if m := answered(b, bot.PreviewBinding, preview).GetLacking(); m != nil {
+		t.Errorf("who has the role there lacks %v", m)
+	}
 }

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"reflect"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -9,32 +8,11 @@ import (
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-func TestWhomAnAuthenticatedUserIs(t *testing.T) {
-	groups, ofSystem := []string{"oidc:staff", "system:authenticated"}, []string{"system:authenticated"}
-	for what, c := range map[string]struct {
-		name, uid, subject string
-		want               decide.Subject
-	}{
-		"a user with a UID":          {"alice@example.com", "alice", byUID, decide.Subject{User: "alice", Groups: groups}},
-		"whatever names them":        {"bob", "alice", byUIDOrName, decide.Subject{User: "alice", Groups: groups}},
-		"a user without one":         {"alice", "", byUID, decide.Subject{Groups: ofSystem}},
-		"by name":                    {"alice", "", byUIDOrName, decide.Subject{User: "alice", Groups: groups}},
-		"a service account":          {"system:serviceaccount:one:bot", "u-1", byUIDOrName, decide.Subject{Account: "u-1", Groups: groups}},
-		"a service account without":  {"system:serviceaccount:one:bot", "", byUIDOrName, decide.Subject{Groups: ofSystem}},
-		"one of the system":          {"system:node:one", "", byUIDOrName, decide.Subject{Groups: ofSystem}},
-		"one of the system by a UID": {"system:node:one", "alice", byUID, decide.Subject{Groups: ofSystem}},
-		"nobody":                     {"", "", byUIDOrName, decide.Subject{Groups: ofSystem}},
-	} {
-		if got := identity(authenticationv1.UserInfo{Username: c.name, UID: c.uid, Groups: groups}, c.subject); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s is %+v, want %+v", what, got, c.want)
-		}
-	}
-}
-
 func TestOnlyWhoAsksAboutThemselvesNeedsNoRight(t *testing.T) {
-	s := &server{subject: byUID}
+	s := &server{rules: review.NewRules(review.Rules{Subject: review.ByUID})}
 	alice := authenticationv1.UserInfo{Username: "a", UID: "alice", Groups: []string{"oidc:staff", "system:authenticated"}}
 	about := func(s *accessv1.Subject) any { return &accessv1.CheckAccessRequest{Subject: s} }
 	for what, c := range map[string]struct {

@@ -8,6 +8,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
+// Nobody reads the status of an organization.
+func TestAStatusThatNobodyReadsIsNotWaitedFor(t *testing.T) {
+	o := &resourcemanagerv1alpha1.Organization{}
+	o.Name, o.UID, o.Generation = "acme", "1", 2
+	const object = `{"metadata":{"name":"acme","uid":"1","generation":2,"resourceVersion":"8"},"status":{"observedGeneration":2}}`
+	want, err := newExpectation[resourcemanagerv1alpha1.Organization](kinds.Organizations(), []byte(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !want.isMetBy(event.Change{UID: "1", ResourceVersion: "7"}, o) {
+		t.Error("it is waited for")
+	}
+}
+
 func TestAChangeWithoutAMeaningIsNotWaitedFor(t *testing.T) {
 	p := &resourcemanagerv1alpha1.Project{}
 	p.Name, p.UID, p.Generation, p.Spec.OwnerRef.Name = "web", "1", 2, "acme"
@@ -18,7 +32,7 @@ func TestAChangeWithoutAMeaningIsNotWaitedFor(t *testing.T) {
 	}{
 		"as it is":    {`{"metadata":{"name":"web","uid":"1","resourceVersion":"7"}}`, true},
 		"older":       {`{"metadata":{"name":"web","uid":"1","resourceVersion":"6"},"spec":{"ownerRef":{"name":"other"}}}`, true},
-		"a status":    {`{"metadata":{"name":"web","uid":"1","generation":2,"resourceVersion":"8"},"spec":{"ownerRef":{"name":"acme"}},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, true},
+		"a status":    {`{"metadata":{"name":"web","uid":"1","generation":2,"resourceVersion":"8"},"spec":{"ownerRef":{"name":"acme"}},"status":{"organization":{"name":"acme","uid":"3"}}}`, false},
 		"a label":     {`{"metadata":{"name":"web","uid":"1","generation":2,"resourceVersion":"8","labels":{"a":"b"}},"spec":{"ownerRef":{"name":"acme"}}}`, true},
 		"a spec":      {`{"metadata":{"name":"web","uid":"1","generation":3,"resourceVersion":"8"},"spec":{"ownerRef":{"name":"other"}}}`, false},
 		"an owner":    {`{"metadata":{"name":"web","uid":"1","generation":2,"resourceVersion":"8","ownerReferences":[{"name":"x"}]},"spec":{"ownerRef":{"name":"acme"}}}`, false},

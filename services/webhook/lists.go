@@ -21,7 +21,7 @@ func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*access
 		return nil, err
 	}
 	defer giveBack()
-	q := question(x, decide.Subject{}, r.GetVerb(), r.GetResource())
+	q := s.question(x, decide.Subject{}, r.GetVerb(), r.GetResource())
 	all, more := x.WhoCan(q, maxHolders)
 	page, next, err := rpc.Page(all, holderKey, r)
 	if err != nil {
@@ -109,13 +109,20 @@ func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingR
 		return nil, err
 	}
 	defer giveBack()
-	preview := x.Preview(r.GetNamespace(), binding(r), maxPermissions)
+	b := binding(r)
+	preview := x.Preview(r.GetNamespace(), b, maxPermissions)
 	if preview.More {
 		return nil, rpc.Invalid("the subjects would gain more than %d permissions, each counted for each: ask about fewer subjects at a time", maxPermissions)
 	}
-	return &accessv1.PreviewBindingResponse{
+	answer := &accessv1.PreviewBindingResponse{
 		NoRole: preview.NoRole, NoTarget: preview.NoTarget, Gains: messages(preview.Gains, gainMessage), Revision: revision,
-	}, nil
+	}
+	if caller, known := rpc.CallerOf(ctx); known {
+		if m, lacks := x.MissingToBind(s.rules.Identify(caller), r.GetNamespace(), &b.Spec); lacks {
+			answer.Lacking = missingMessage(m)
+		}
+	}
+	return answer, nil
 }
 
 // binding is the one that a preview is about.

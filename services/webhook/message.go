@@ -1,41 +1,24 @@
 package webhook
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
 // question puts a request in the words of the index. What nobody registers has no permission.
-func question(x *decide.Index, who decide.Subject, verb string, on *accessv1.Resource) decide.Question {
-	q := decide.Question{Subject: who, Namespace: on.GetNamespace(), Name: on.GetName()}
-	k, permission, ok := x.Registry().Requested(on.GetApiGroup(), on.GetResource(), on.GetSubresource(), verb)
-	if !ok {
-		return q
+func (s *server) question(x *decide.Index, who decide.Subject, verb string, on *accessv1.Resource) decide.Question {
+	r := review.Request{
+		Subject: who, Verb: verb, Group: on.GetApiGroup(), Resource: on.GetResource(), Subresource: on.GetSubresource(),
+		Namespace: on.GetNamespace(), Name: on.GetName(), Project: on.GetProject(),
 	}
-	if q.Permission, q.Type = permission, k.Type; isGlobal(k.Type) {
-		q.Namespace = "" // That of a namespace says one all the same.
-	}
-	if verb == "create" && on.GetSubresource() == "" {
-		q.Name = "" // It may have a name, but there is no such object yet.
-	}
-	if on.GetProject() != "" {
-		q.Type = iam.Type(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.ProjectKind)
-		q.Namespace, q.Name, q.There = "", on.GetProject(), true
-	}
+	q, _ := r.Question(s.rules, x.Registry()) // What it says is said by the question, too.
 	return q
-}
-
-// isGlobal says whether objects of a type are known to be in no namespace, whatever a request says.
-func isGlobal(typ string) bool {
-	return typ == iam.Type("", "Namespace") || slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return k.Global && typeOf(k) == typ })
 }
 
 func subject(s *accessv1.Subject) decide.Subject {
@@ -82,6 +65,14 @@ func gainMessage(g decide.Gain) *accessv1.Gain {
 		Subject: &accessv1.BindingSubject{Kind: g.Subject.Kind, Name: g.Subject.Name, Namespace: g.Subject.Namespace, Uid: g.Subject.UID},
 		Absent:  g.Absent, Permissions: g.Permissions,
 	}
+}
+
+func missingMessage(m decide.Missing) *accessv1.Missing {
+	missing := &accessv1.Missing{Role: optional(m.Role), Permission: m.Permission}
+	if m.At.Type != "" {
+		missing.At = placeMessage(m.At)
+	}
+	return missing
 }
 
 func resourceMessage(registry *iam.Registry, k *iam.Kind) *accessv1.ProtectedResource {

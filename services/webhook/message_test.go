@@ -6,11 +6,12 @@ import (
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
 // A request of a namespace, as the API server puts it, is about an object that is in none.
 func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
-	x := decide.New(nil)
+	x, s := decide.New(nil), &server{rules: review.NewRules(review.Rules{})}
 	for name, spec := range map[string]iamv1alpha1.ProtectedResourceSpec{
 		"namespace": {Kind: "Namespace", Plural: "namespaces"},
 		"project":   {ServiceRef: iamv1alpha1.ServiceReference{Name: "resourcemanager.miloapis.com"}, Kind: "Project", Plural: "projects"},
@@ -24,7 +25,7 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 	for plural, c := range map[string]struct{ group, want string }{
 		"namespaces": {"", ""}, "projects": {"resourcemanager.miloapis.com", ""}, "groups": {"iam.miloapis.com", "foo"}, "widgets": {"a.example", "foo"},
 	} {
-		q := question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
+		q := s.question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
 		if q.Permission == "" || q.Namespace != c.want || q.Name != "foo" {
 			t.Errorf("%s are asked about as %+v", plural, q)
 		}

@@ -34,20 +34,29 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 	for _, k := range registry.Kinds() {
 		answer.Permissions += int32(len(k.Permissions))
 	}
-	store, live := s.state.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: s.store})
-	if !live || store.Value == nil {
+	store := s.iamStore()
+	if store == nil {
 		answer.Message = "there is no such Store: store-sync makes it"
 		return answer, nil
 	}
-	answer.StoreId, answer.AuthorizationModelId = store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID
-	if c := meta.FindStatusCondition(store.Value.Status.Conditions, corev1alpha1.ModelSynced); c != nil {
-		answer.Synced = c.Status == "True" && c.ObservedGeneration == store.Value.Generation
+	answer.StoreId, answer.AuthorizationModelId = store.Status.StoreID, store.Status.AuthorizationModelID
+	if c := meta.FindStatusCondition(store.Status.Conditions, corev1alpha1.ModelSynced); c != nil {
+		answer.Synced = c.Status == "True" && c.ObservedGeneration == store.Generation
 		answer.Message = c.Reason + ": " + c.Message
 	}
-	if answer.GetSynced() && !isMadeOf(store.Value.Status.Modules, registry) {
+	if answer.GetSynced() && !isMadeOf(store.Status.Modules, registry) {
 		answer.Synced, answer.Message = false, "the model in OpenFGA does not follow yet from the ProtectedResources as they are"
 	}
 	return answer, nil
+}
+
+// iamStore is the Store of IAM; nil if there is none.
+func (s *server) iamStore() *corev1alpha1.Store {
+	store, live := s.state.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: s.store})
+	if !live || store.Value == nil || store.Value.DeletionTimestamp != nil {
+		return nil
+	}
+	return store.Value
 }
 
 // isMadeOf says whether the part of IAM in a Store's model is what follows from a registry. Where nothing is registered there is none.

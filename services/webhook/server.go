@@ -10,10 +10,12 @@ import (
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
 const (
@@ -31,12 +33,14 @@ const (
 type server struct {
 	state *state
 	view  *view.View
+	// decider says who may.
+	decider Decider
 	// cluster is the one whose objects are asked about, store the name of its Store of IAM.
 	cluster, store string
 	// staleness is how old the state may be that is answered from.
 	staleness time.Duration
-	// subject says what names a User.
-	subject string
+	// rules say what is believed of a request.
+	rules *review.Rules
 	// fetch reads an object at the API server, nil if there is none.
 	fetch func(context.Context, event.Key) ([]byte, error)
 	turns rpc.Turns
@@ -97,6 +101,14 @@ func (s *server) fresh() error {
 	return nil
 }
 
+// registry is what is registered, as long as questions can be answered.
+func (s *server) registry() (*iam.Registry, error) {
+	if err := s.fresh(); err != nil {
+		return nil, err
+	}
+	return s.state.index.Load().Registry(), nil
+}
+
 func (s *server) awaitObject(ctx context.Context, key event.Key) error {
 	key.Cluster = s.cluster
 	if _, ok := s.state.kinds[key.GroupResource]; !ok {
@@ -124,9 +136,12 @@ func (s *server) CheckAccess(ctx context.Context, r *accessv1.CheckAccessRequest
 	if err != nil {
 		return nil, err
 	}
-	q := question(x, who, r.GetVerb(), r.GetResource())
+	q := s.question(x, who, r.GetVerb(), r.GetResource())
 	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision}
-	why, allowed := x.Decide(q)
+	why, allowed, err := s.decider.Decide(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	if allowed {
 		answer.Allowed, answer.Grant = true, grantMessage(why)
 	}
@@ -148,7 +163,7 @@ func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessReq
 		return nil, err
 	}
 	defer giveBack()
-	q := question(x, who, r.GetVerb(), r.GetResource())
+	q := s.question(x, who, r.GetVerb(), r.GetResource())
 	e := x.Explain(q)
 	if caller, known := rpc.CallerOf(ctx); known && s.isOwn(caller, r) {
 		e.NoObject = false // Else everybody could find out what there is.

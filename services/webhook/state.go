@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -41,9 +40,6 @@ func newState(v *view.View, trust bool) *state {
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
 	s.index.Store(s.newIndex())
 	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
-		if o != nil && hasNoRoom(o) {
-			o = nil // OpenFGA does not know it either.
-		}
 		x.SetProtectedResource(k.Name, o)
 	})
 	follow(s, kinds.IAMRoles(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
@@ -107,12 +103,6 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 			}, err
 		},
 	}
-}
-
-// hasNoRoom says whether the model had no room for a ProtectedResource, when it was looked at last.
-func hasNoRoom(p *iamv1alpha1.ProtectedResource) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered)
-	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == iamv1alpha1.LimitExceeded
 }
 
 // targetOf is nothing for an object that is not there, or in deletion.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam/world"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -53,6 +54,14 @@ func TestWhateverHappensAnswersAreWhatIsDeclared(t *testing.T) {
 func (b *bed) wipe(reflector *testbed.Reflector) {
 	b.T.Helper()
 	release := reflector.Hold()
+	b.empty()
+	release()
+	reflector.Replay()
+}
+
+// empty takes away all that is on the bus.
+func (b *bed) empty() {
+	b.T.Helper()
 	for _, stream := range []string{topology.Changes, topology.Sync} {
 		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {
 			b.T.Fatal(err)
@@ -61,8 +70,6 @@ func (b *bed) wipe(reflector *testbed.Reflector) {
 	if err := topology.Ensure(b.T.Context(), b.JS, 1); err != nil {
 		b.T.Fatal(err)
 	}
-	release()
-	reflector.Replay()
 }
 
 // anything does one thing that people do.
@@ -75,7 +82,11 @@ func (b *bed) anything(r *rand.Rand) {
 	case 2:
 		b.apply(kinds.Organizations(), some("org"), map[string]any{"type": "Standard"})
 	case 3:
-		b.apply(kinds.Projects(), some("project"), map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": some("org")}})
+		project := some("project")
+		b.apply(kinds.Projects(), project, map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": some("org")}})
+		if r.IntN(4) > 0 {
+			b.own(project)
+		}
 	case 4:
 		b.apply(kinds.IAMRoles(), some("role"), map[string]any{
 			"launchStage": "Beta", "inheritedRoles": []any{map[string]any{"name": some("role")}},
@@ -198,6 +209,9 @@ func (b *bed) declared() *world.World {
 			thing := &world.Thing{Type: projects + "/" + kind.Kind}
 			thing.Name, thing.UID, thing.DeletionTimestamp = u.GetName(), u.GetUID(), u.GetDeletionTimestamp()
 			thing.Organization, _, _ = unstructured.NestedString(u.Object, "spec", "ownerRef", "name")
+			if first, there, _ := unstructured.NestedStringMap(u.Object, "status", "organization"); there {
+				thing.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{Name: first["name"], UID: first["uid"]}
+			}
 			w.Things = append(w.Things, thing)
 		}
 	}

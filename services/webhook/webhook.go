@@ -9,11 +9,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/webhook/internal/authorizer"
+	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
 // Run runs webhook until ctx ends or a part of it fails.
@@ -21,12 +24,13 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("configuration of %s: %w", topology.Webhook, err)
 	}
+	w := &webhooks{cfg: cfg}
 	return service.Run(ctx, topology.Webhook, cfg.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
-		return build(cfg, rt)
-	})
+		return build(cfg, rt, w)
+	}, w.open)
 }
 
-func build(cfg Config, rt *service.Runtime) (service.App, error) {
+func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	api, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
 	if err != nil {
 		return service.App{}, err
@@ -35,14 +39,77 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.", ConstLabels: prometheus.Labels{"service": rt.Name},
 	}, func() float64 { return v.Age().Seconds() }))
+	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "entail_view_position", Help: "Up to where in the stream of changes the replica holds everything.",
+		ConstLabels: prometheus.Labels{"service": rt.Name},
+	}, func() float64 { return position(v.Revision()) }))
+	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "entail_view_digest", Help: "What stands for all that the replica holds: of two at one position it is the same.",
+		ConstLabels: prometheus.Labels{"service": rt.Name},
+	}, func() float64 { return float64(v.Digest() >> 12) })) // As many bits as it holds exactly.
+	state := newState(v, cfg.UnobservedTargets == trust)
 	s := &server{
-		state: newState(v, cfg.UnobservedTargets == trust), view: v,
-		cluster: cfg.Cluster, store: cfg.Store, subject: cfg.Subject, staleness: cfg.MaxStaleness,
+		state: state, decider: state, view: v,
+		rules:   review.NewRules(review.Rules{Subject: cfg.Subject, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents}),
+		cluster: cfg.Cluster, store: cfg.Store, staleness: cfg.MaxStaleness,
 		fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), waits: rpc.NewTurns(maxWaits),
 	}
-	return service.App{
+	app := service.App{
 		Handlers: []rpc.Handler{s.handler()},
-		Ready:    []service.Check{{Name: "view", Err: s.fresh}},
+		Ready:    []service.Check{{Name: "view", Err: s.fresh}, {Name: "admission", Err: w.inForce}},
 		Tasks:    []func(context.Context) error{v.Run},
-	}, nil
+	}
+	if cfg.asksOpenFGA() {
+		if err := s.askOpenFGA(cfg, rt, api, &app); err != nil {
+			return service.App{}, err
+		}
+	}
+	w.follow(s)
+	if cfg.Authorizer.Enabled() {
+		a, err := authorizer.New(cfg.Authorizer, authorizer.Options{
+			Rules: s.rules, Registry: s.registry, Decide: s.decider.Decide,
+			Log: rt.Log, Metrics: rt.Metrics, Tracer: rt.Tracer, Propagator: rt.Propagator,
+		})
+		if err != nil {
+			return service.App{}, err
+		}
+		rt.Log.Info("the API server is answered", "address", a.Addr().String(), "shadow", cfg.Authorizer.Shadow)
+		app.Tasks = append(app.Tasks, a.Run)
+	}
+	return app, nil
+}
+
+// position is 0 of what is no revision yet.
+func position(revision string) float64 {
+	sequence, _, err := topology.ParseRevision(revision)
+	if err != nil {
+		return 0
+	}
+	return float64(sequence)
+}
+
+// askOpenFGA has OpenFGA decide, or asks it about a share of what the index decides: then the service does not need it.
+func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, app *service.App) error {
+	cfg.OpenFGA.Log, cfg.OpenFGA.Tracer = rt.Log, rt.Tracer
+	client, err := fga.Dial(cfg.OpenFGA)
+	if err != nil {
+		return fmt.Errorf("preparing to ask OpenFGA: %w", err)
+	}
+	asked := &openFGA{backend: client, index: s.state.index.Load, store: s.iamStore, cluster: api.Epoch, seconds: newSeconds()}
+	rt.Metrics.MustRegister(asked.seconds)
+	app.Tasks, app.Close = append(app.Tasks, client.Probe), client.Close
+	if cfg.Decide == byOpenFGA {
+		if cfg.Cached > 0 {
+			asked.cache = newCache(cfg.Cached, s.view.Age)
+			rt.Metrics.MustRegister(asked.cache.hits, asked.cache.misses)
+		}
+		s.decider = asked
+		app.Ready = append(app.Ready, service.Check{Name: byOpenFGA, Err: client.Healthy})
+		return nil
+	}
+	v := newVerifier(s.state, asked, cfg.Verify)
+	v.fresh, v.log, s.decider = s.fresh, rt.Log, v
+	rt.Metrics.MustRegister(v.outcomes)
+	app.Tasks = append(app.Tasks, v.run)
+	return nil
 }

@@ -14,6 +14,8 @@ type grant struct {
 	// uid is the one that the object at the place must have.
 	uid      string
 	bindings []*binding
+	// groups are those that have it.
+	groups map[*principal]struct{}
 }
 
 // binding gives a role at a place to somebody.
@@ -56,6 +58,9 @@ func (x *Index) bind(b *binding, subjects []iamv1alpha1.Subject) {
 			p = &principal{id, map[*grant][]*binding{}}
 			x.principals[id] = p
 		}
+		if p.Sort == Group {
+			b.grant.addGroup(p)
+		}
 		b.principals, p.grants[b.grant] = append(b.principals, p), append(p.grants[b.grant], b)
 	}
 }
@@ -71,6 +76,7 @@ func (x *Index) unbind(b *binding) {
 		p.grants[g] = slices.DeleteFunc(p.grants[g], func(other *binding) bool { return other == b })
 		if len(p.grants[g]) == 0 {
 			delete(p.grants, g)
+			delete(g.groups, p)
 		}
 		if len(p.grants) == 0 {
 			delete(x.principals, p.Principal)
@@ -94,6 +100,13 @@ func (x *Index) grant(r *role, at *place, uid string) *grant {
 	r.grants++
 	at.setGranted(uid, append(at.granted(uid), g))
 	return g
+}
+
+func (g *grant) addGroup(p *principal) {
+	if g.groups == nil {
+		g.groups = map[*principal]struct{}{}
+	}
+	g.groups[p] = struct{}{}
 }
 
 func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) }

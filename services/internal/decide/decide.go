@@ -12,6 +12,9 @@ type Question struct {
 	Name string
 	// There says that nobody may do anything to an object that is not there: a role on all of its kind does not count.
 	There bool
+	// Parent is what the request says that the object is of, or everything that it names none of. It counts where nothing is
+	// known of the object, and where its kind is above that of the object: whoever sets it believes the request.
+	Parent Place
 }
 
 // Proof is why somebody may: a binding gives a principal a role at a place.
@@ -35,15 +38,23 @@ func (x *Index) decide(q Question, r *reach) (why Proof, allowed bool) {
 	if !ok {
 		return why, false
 	}
-	var principals [few]*principal
-	who := x.are(q.Subject, principals[:0])
-	if len(who) == 0 {
+	var own, groups [few]*principal
+	who := x.asker(q.Subject, own[:0])
+	if len(who.own) == 0 && who.memberships == 0 {
 		return why, false
 	}
-	x.walk(r, k, q.place(), q.Namespace)
+	x.reach(r, k, &q)
 	for at := range r.all {
-		if why, allowed = at.proof(permission, who); allowed {
-			return why, true
+		for _, g := range at.grants {
+			if !g.gives(permission) {
+				continue
+			}
+			if !who.listed && who.memberships < len(g.groups) {
+				who.groups, who.listed = x.appendGroups(groups[:0], who.user), true
+			}
+			if p := x.granted(&who, g); p != nil {
+				return Proof{p.grants[g][0].Ref, g.role.Ref, p.Principal, at.Place}, true
+			}
 		}
 	}
 	return why, false
@@ -62,19 +73,13 @@ func (x *Index) isAbsent(q *Question) bool {
 	return p == nil || p.target == nil
 }
 
-func (q *Question) place() Place { return Place{Type: q.Type, Ref: Ref{q.Namespace, q.Name}} }
-
-// proof finds a binding here that gives somebody a permission.
-func (p *place) proof(permission int, who []*principal) (why Proof, ok bool) {
-	for _, g := range p.grants {
-		if !g.gives(permission) {
-			continue
-		}
-		for _, principal := range who {
-			if bindings := principal.grants[g]; len(bindings) > 0 {
-				return Proof{bindings[0].Ref, g.role.Ref, principal.Principal, p.Place}, true
-			}
-		}
+// reach finds all places where a role counts for a question.
+func (x *Index) reach(r *reach, k *kind, q *Question) {
+	at := q.place()
+	x.walk(r, k, at, q.Namespace)
+	if q.Parent.Name != "" && !q.Parent.All && k.isBelow(q.Parent.Type) && (q.Name == "" || x.isAbsent(q)) {
+		x.climb(r, x.kinds[q.Parent.Type], at, q.Parent)
 	}
-	return why, false
 }
+
+func (q *Question) place() Place { return Place{Type: q.Type, Ref: Ref{q.Namespace, q.Name}} }

@@ -111,10 +111,10 @@ func back[T comparable](links map[T]T, to T) []T {
 // lacking are roles that who asks has here.
 func (x *Index) lacking(q Question, k *kind) []Proof {
 	var r reach
-	x.walk(&r, k, q.place(), q.Namespace)
+	x.reach(&r, k, &q)
 	grants := r.grants()
 	var had []Proof
-	for _, p := range x.are(q.Subject, nil) {
+	for _, p := range x.are(q.Subject) {
 		for g := range p.among(grants) {
 			if len(had) == mostLacking {
 				return had

@@ -31,6 +31,8 @@ type Index struct {
 	// permissions are numbered by their places in names, as long as the registry stays as it is.
 	permissions map[string]int
 	names       []string
+	// owners are the types whose kinds register them.
+	owners []string
 
 	roles map[Ref]*role
 	heirs multimap[Ref, Ref]
@@ -43,6 +45,8 @@ type Index struct {
 	// membershipsOf are those of a user, membershipsIn those in a group.
 	membershipsOf multimap[string, Ref]
 	membershipsIn multimap[Ref, Ref]
+	// belongings are how many memberships are recorded for a user and a group.
+	belongings map[belonging]int
 
 	places     map[Place]*place
 	bindings   map[Ref]*binding
@@ -57,7 +61,7 @@ func New(trusted func(typ string) bool) *Index {
 		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.Register(nil),
 		roles: map[Ref]*role{}, heirs: multimap[Ref, Ref]{},
 		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},
-		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{},
+		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[belonging]int{},
 		places: map[Place]*place{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},
 	}
 }

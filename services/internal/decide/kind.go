@@ -17,6 +17,16 @@ type kind struct {
 	parents map[string]*kind
 }
 
+// isBelow says whether objects of a type may be above those of the kind, at whatever distance.
+func (k *kind) isBelow(typ string) bool {
+	for _, parent := range k.parents {
+		if parent.typ == typ || parent.isBelow(typ) {
+			return true
+		}
+	}
+	return false
+}
+
 // SetProtectedResource tells of one. Those in force depend on each other, so all are judged anew.
 func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResource) {
 	x.mu.Lock()
@@ -28,11 +38,11 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 	}
 	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
-	x.kinds, x.permissions, x.names = map[string]*kind{}, map[string]int{}, nil
+	x.kinds, x.permissions, x.names, x.owners = map[string]*kind{}, map[string]int{}, nil, nil
 	for _, k := range kinds {
 		x.kinds[k.Type] = &kind{typ: k.Type, parents: map[string]*kind{}}
 		for _, permission := range k.Permissions {
-			x.permissions[permission], x.names = len(x.names), append(x.names, permission)
+			x.permissions[permission], x.names, x.owners = len(x.names), append(x.names, permission), append(x.owners, k.Type)
 		}
 	}
 	for _, k := range kinds {

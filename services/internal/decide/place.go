@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"cmp"
 	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -191,7 +190,7 @@ func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
 		// An owner is in the namespace of the object, or in none.
 		for _, namespace := range [...]string{p.target.Namespace, ""} {
 			above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
-			if o := x.places[above]; o != nil && o.target != nil && o.target.UID == cmp.Or(owner.UID, o.target.UID) {
+			if o := x.places[above]; o.isThere(owner.UID) && owner.UID != "" {
 				x.climb(r, parent, at, above)
 			}
 		}

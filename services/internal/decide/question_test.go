@@ -140,11 +140,11 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 	for i := range many { // Every wood is on every hill: the ways are more than can be walked one by one.
 		wood := &iam.Target{UID: "w"}
 		for j := range many {
-			wood.Owners = append(wood.Owners, iam.Owner{Type: "a/Hill", Name: fmt.Sprint("hill", j)})
+			wood.Owners = append(wood.Owners, iam.Owner{Type: "a/Hill", Name: fmt.Sprint("hill", j), UID: "h"})
 		}
 		x.SetTarget("a/Wood", "", fmt.Sprint("wood", i), wood)
 		x.SetTarget("a/Hill", "", fmt.Sprint("hill", i), &iam.Target{UID: "h"})
-		oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i)})
+		oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i), UID: "w"})
 	}
 	x.SetTarget("a/Tree", "one", "oak", oak)
 	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Hill", Name: fmt.Sprint("hill", many-1), UID: "h"}))
@@ -182,5 +182,21 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 	x.SetTarget("a/Tree", "one", "t", nil)
 	if x.places[p.Place] != nil {
 		t.Error("the place stays although there is nothing")
+	}
+}
+
+func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
+	x, long := trees(), strings.Repeat("n", 250)
+	x.SetTarget("a/Tree", long, long, &iam.Target{Namespace: long, UID: "3"})
+	if _, ok := x.Check(Question{Subject: Subject{User: "alice", Account: "1"}, Permission: "a/trees.get", Type: "a/Tree"}); ok {
+		t.Error("two are asked about as one")
+	}
+	q := get("alice", long, long)
+	if q.There = true; x.gets("alice", long, long) {
+		t.Error("alice has a tree that nobody gave her")
+	}
+	c, ok := x.Check(q)
+	if want := iam.Object("a/Tree", long, long); !ok || c.Object != want || c.User != iam.User("alice") {
+		t.Errorf("asked is %+v, %v, want %s", c, ok, want)
 	}
 }

@@ -28,7 +28,7 @@ func (before told) tell(r *rand.Rand, x *Index, w *world.World) told {
 	note(now, w.Groups, func(o *iamv1alpha1.Group) any { return o.DeepCopy() })
 	note(now, w.Memberships, func(o *iamv1alpha1.GroupMembership) any { return o.DeepCopy() })
 	note(now, w.Things, func(o *world.Thing) any {
-		return &world.Thing{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type, Organization: o.Organization}
+		return &world.Thing{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type, Organization: o.Organization, Recorded: o.Recorded}
 	})
 	var changes []func()
 	for _, name := range slices.Sorted(maps.Keys(now)) {

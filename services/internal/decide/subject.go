@@ -71,6 +71,7 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	if was, ok := x.memberships[ref]; ok {
 		x.membershipsOf.remove(was.user, ref)
 		x.membershipsIn.remove(was.group, ref)
+		x.count(was, -1)
 		delete(x.memberships, ref)
 	}
 	if !alive(declared) {
@@ -83,6 +84,18 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	x.memberships[ref] = m
 	x.membershipsOf.add(m.user, ref)
 	x.membershipsIn.add(m.group, ref)
+	x.count(m, 1)
+}
+
+// count takes a membership into account that is recorded for a user of its name, or no longer does.
+func (x *Index) count(m membership, by int) {
+	if m.first.Name != m.user {
+		return
+	}
+	b := belonging{m.user, m.first.UID, m.group}
+	if x.belongings[b] += by; x.belongings[b] == 0 {
+		delete(x.belongings, b)
+	}
 }
 
 // counts says whether a membership was recorded for the user who has its name now, and may act.
@@ -162,35 +175,4 @@ type Subject struct {
 	User, Account string
 	// Groups are those that the authenticator gives.
 	Groups []string
-}
-
-// are appends whom a subject is: by himself, and by his groups. Who is inactive is nobody, whatever his groups.
-func (x *Index) are(s Subject, who []*principal) []*principal {
-	if x.users[s.User].inactive || x.isInactive(s.Account) {
-		return who
-	}
-	if u := x.users[s.User]; u.acts() {
-		who = x.appendPrincipal(who, Principal{User, Ref{Name: s.User}, u.uid})
-		for ref := range x.membershipsOf[s.User] {
-			if m := x.memberships[ref]; x.counts(m) {
-				who = x.appendPrincipal(who, Principal{Group, m.group, x.groups[m.group]})
-			}
-		}
-	}
-	if s.Account != "" {
-		who = x.appendPrincipal(who, Principal{Sort: CoreServiceAccount, UID: s.Account})
-		who = x.appendPrincipal(who, Principal{ServiceAccount, Ref{Name: x.accountNames[s.Account]}, s.Account})
-	}
-	for _, name := range s.Groups {
-		who = x.appendPrincipal(who, Principal{Sort: TokenGroup, Ref: Ref{Name: name}})
-	}
-	return who
-}
-
-// appendPrincipal adds one who exists, and has something.
-func (x *Index) appendPrincipal(who []*principal, p Principal) []*principal {
-	if found := x.principals[p]; found != nil && x.exists(p) {
-		return append(who, found)
-	}
-	return who
 }

@@ -22,8 +22,17 @@ func (x *Index) WhatCan(s Subject) []Right {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var rights []Right
-	for _, p := range x.are(s, nil) {
-		membership := x.membership(s.User, p.Principal)
+	memberships := map[Ref]Ref{}
+	for ref := range x.membershipsOf[s.User] {
+		if m := x.memberships[ref]; x.counts(m) {
+			memberships[m.group] = ref
+		}
+	}
+	for _, p := range x.are(s) {
+		var membership Ref
+		if p.Sort == Group {
+			membership = memberships[p.Ref]
+		}
 		for g, bindings := range p.grants {
 			if k := x.kinds[g.at.Type]; k != nil && g.at.counts(g.uid) {
 				if n := g.role.effective.common(k.held); n > 0 {
@@ -103,15 +112,9 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 func (x *Index) had(id Principal, grants map[*grant]struct{}) bits {
 	who := x.appendPrincipal(nil, id)
 	if id.Sort == User {
-		who = x.are(Subject{User: id.Name}, nil)
+		who = x.are(Subject{User: id.Name})
 	}
-	all := x.bitsOf(nil)
-	for _, p := range who {
-		for g := range p.among(grants) {
-			all.add(g.role.effective)
-		}
-	}
-	return all
+	return x.hasAmong(who, grants)
 }
 
 // grants are those that count at some places.

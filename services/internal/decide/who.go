@@ -45,7 +45,7 @@ func (x *Index) WhoCan(q Question, most int) (holders []Holder, more bool) {
 		return nil, false
 	}
 	var r reach
-	x.walk(&r, k, q.place(), q.Namespace)
+	x.reach(&r, k, &q)
 	found := map[Principal]Holder{}
 	for at := range r.all {
 		for _, g := range at.grants {

@@ -34,3 +34,25 @@ func TestNamesOfObjectsAreNeverMistaken(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsTooMuchForOneQuestionIsAskedInParts(t *testing.T) {
+	c := Check{Tuple: Tuple{"u", "r", "o"}, Context: []Tuple{{"p", parentRelation, "o"}}}
+	for _, group := range []string{"a", "b", "c", "d", "e"} {
+		c.Context = append(c.Context, Tuple{"u", memberRelation, TokenGroup(group)})
+	}
+	for most, want := range map[int][]int{6: {6}, 5: {5, 2}, 3: {3, 3, 2}, 2: {2, 2, 2, 2, 2}, 1: {6}} {
+		asked := map[Tuple]bool{}
+		parts := c.Split(most)
+		for i, part := range parts {
+			if part.Tuple != c.Tuple || part.Context[0] != c.Context[0] || i >= len(want) || len(part.Context) != want[i] {
+				t.Errorf("of at most %d tuples, part %d is %+v", most, i, part)
+			}
+			for _, tuple := range part.Context {
+				asked[tuple] = true
+			}
+		}
+		if len(parts) != len(want) || len(asked) != len(c.Context) {
+			t.Errorf("of at most %d tuples, there are %d parts with %d tuples", most, len(parts), len(asked))
+		}
+	}
+}

@@ -24,9 +24,10 @@ type Room struct{ Types, Bytes int }
 func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 	var in, out []*iamv1alpha1.ProtectedResource
 	rest := ranked(resources)
+	by := reserve(rest)
 	for n := len(rest); len(rest) > 0; n = min(n, len(rest)) {
 		switch all := slices.Concat(in, rest[:n]); {
-		case register(all).fits(room):
+		case register(all, by).fits(room):
 			in, rest, n = all, rest[n:], 2*n
 		case n > 1:
 			n /= 2
@@ -34,14 +35,8 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 			out, rest = append(out, rest[0]), rest[1:]
 		}
 	}
-	r := register(in)
-	for _, p := range out {
-		r.findings[p.Name] = Finding{
-			Reason: iamv1alpha1.LimitExceeded,
-			Message: "the model has no room for this kind beside those in force: " +
-				"raise the limits of types and bytes, here and in OpenFGA, or remove other kinds",
-		}
-	}
+	r := register(in, by)
+	r.leaveOut(out)
 	return r
 }
 
@@ -56,7 +51,9 @@ func Unchanged(resources []*iamv1alpha1.ProtectedResource) *Registry {
 }
 
 func before(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return register(slices.DeleteFunc(ranked(resources), func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) >= rank }))
+	all := ranked(resources)
+	by := reserve(all)
+	return register(slices.DeleteFunc(all, func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) >= rank }), by)
 }
 
 func (r *Registry) fits(room Room) bool {

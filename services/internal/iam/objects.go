@@ -48,7 +48,7 @@ type Target struct {
 // Owner is an object that another one belongs to.
 type Owner struct {
 	Type, Name string
-	// UID is empty if it is not known: then any object of that name.
+	// UID is empty if it is not known: then it is none.
 	UID string
 }
 
@@ -65,13 +65,17 @@ func TargetOfObject(m *metav1.ObjectMeta) (t Target, alive bool) {
 }
 
 // TargetOfProject is a Project. It belongs to its organization, whether or not an owner reference says so, and to no other:
-// who may set owner references need not be allowed to give it to one.
+// who may set owner references need not be allowed to give it to one. That is the one which is recorded in it: as long as none
+// is, or one of another name, it belongs to nobody, so that no other of the name ever gets it.
 func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t Target, alive bool) {
 	t, alive = TargetOfObject(&p.ObjectMeta)
 	owner := Owner{Type: Type(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.OrganizationKind), Name: p.Spec.OwnerRef.Name}
+	if first := p.Status.Organization; first != nil && first.Name == owner.Name {
+		owner.UID = first.UID
+	}
 	t.Owners = slices.DeleteFunc(t.Owners, func(o Owner) bool {
-		if o.Type == owner.Type && o.Name == owner.Name {
-			owner.UID = o.UID
+		if o.Type == owner.Type && o.Name == owner.Name && o.UID != owner.UID {
+			owner.UID = "" // Whoever says which one must say so of this one.
 		}
 		return o.Type == owner.Type
 	})
@@ -97,7 +101,7 @@ func (o *Objects) parents(k *Kind, object Target) []string {
 		// An owner is in the namespace of the object, or in none.
 		for _, namespace := range []string{object.Namespace, ""} {
 			parent := Object(owner.Type, namespace, owner.Name)
-			if t, ok := o.Target(parent); ok && t.Namespace == namespace && (owner.UID == "" || owner.UID == t.UID) {
+			if t, ok := o.Target(parent); ok && t.Namespace == namespace && owner.UID != "" && owner.UID == t.UID {
 				all = append(all, parent)
 			}
 		}

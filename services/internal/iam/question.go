@@ -21,6 +21,9 @@ type Question struct {
 	Namespace string
 	// Object is what [Object] names; empty if the request names none.
 	Object string
+	// Parent is what the request says that the object is of, as [Object] names it; it may be empty. It counts where nothing is
+	// known of the object, and where its kind is above that of the object.
+	Parent string
 }
 
 // Check is what to ask OpenFGA.
@@ -51,10 +54,29 @@ func (o *Objects) Check(q Question, granted func(group string) bool) (c Check, o
 			c.Context = append(c.Context, Tuple{c.User, memberRelation, TokenGroup(group)})
 		}
 	}
-	o.link(&c, q.Kind, c.Object, q.Namespace, map[string]bool{})
+	linked := map[string]bool{}
+	o.link(&c, q.Kind, c.Object, q.Namespace, linked)
+	o.claim(&c, q, linked)
 	slices.SortFunc(c.Context, Tuple.Compare)
 	c.Context = slices.Compact(c.Context)
 	return c, true
+}
+
+// claim says that an object of which nothing is known is of what the request says. What is between them stands for nothing else.
+func (o *Objects) claim(c *Check, q Question, linked map[string]bool) {
+	if _, known := o.Target(q.Object); known || q.Parent == "" {
+		return
+	}
+	object := c.Object
+	for between := q.Kind.wayTo(TypeOf(q.Parent)); len(between) > 0; between = between[1:] {
+		above := between[0].Type + ":" + collection
+		if len(between) == 1 {
+			above = q.Parent
+			o.link(c, between[0], above, "", linked)
+		}
+		c.Context = append(c.Context, Tuple{above, parentRelation, object})
+		object = above
+	}
 }
 
 // link says what an object is of: its kind, its namespace, and its stored parents with what these are of.
@@ -80,4 +102,25 @@ func (o *Objects) link(c *Check, k *Kind, object, namespace string, linked map[s
 			o.link(c, parent, above, "", linked)
 		}
 	}
+}
+
+// Split asks in parts what is more than can be asked at once: who may by one of the groups may, whatever the others. Each part has
+// at most so many tuples, unless what the objects are of is more.
+func (c Check) Split(most int) []Check {
+	var links, groups []Tuple
+	for _, t := range c.Context {
+		if t.Relation == memberRelation && TypeOf(t.Object) == TokenGroupType {
+			groups = append(groups, t)
+		} else {
+			links = append(links, t)
+		}
+	}
+	if len(c.Context) <= most || len(groups) == 0 || len(links) >= most {
+		return []Check{c}
+	}
+	var parts []Check
+	for some := range slices.Chunk(groups, most-len(links)) {
+		parts = append(parts, Check{Tuple: c.Tuple, Context: slices.Concat(links, some)})
+	}
+	return parts
 }

@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
@@ -33,8 +30,9 @@ type Kind struct {
 type Finding struct {
 	// Reason is that of its condition Ready: [iamv1alpha1.IAMSystemConfigured] if all is well.
 	Reason, Message string
-	// Registered says that the kind is its own; Cycle that a parent of it is refused, because that would be below it.
-	Registered, Cycle bool
+	// Registration is what is its own; nil if nothing is. Cycle says that a parent of it is refused, because that would be below it.
+	Registration *iamv1alpha1.Registration
+	Cycle        bool
 }
 
 // Registry is what all ProtectedResources make together. One that is bad harms itself alone: what
@@ -45,125 +43,127 @@ type Registry struct {
 	// relations lead to the one permission that each stands for.
 	relations map[string]string
 	findings  map[string]Finding
+	reserved  reserved
 }
 
-// Register judges ProtectedResources, in whatever order they come.
+// Register judges ProtectedResources, in whatever order they come. Those of which is said that the model has no room for them
+// are left out.
 func Register(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return register(ranked(resources))
+	return RegisterIn(resources, func(string) bool { return true })
 }
 
-// register does so for those whose claims are in order.
-func register(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	r := &Registry{
-		types: map[string]*Kind{}, resources: map[string]*Kind{}, relations: map[string]string{}, findings: map[string]Finding{},
+// RegisterIn does so, and leaves out the kinds whose types a model does not have.
+func RegisterIn(resources []*iamv1alpha1.ProtectedResource, has func(typ string) bool) *Registry {
+	all := ranked(resources)
+	var in, out []*iamv1alpha1.ProtectedResource
+	for _, p := range all {
+		switch {
+		case hasNoRoom(p):
+			out = append(out, p)
+		case has(Type(p.Spec.ServiceRef.Name, p.Spec.Kind)):
+			in = append(in, p)
+		}
 	}
+	r := register(in, reserve(all))
+	r.leaveOut(out)
+	return r
+}
+
+// register judges those whose claims are in order. What is held has precedence over what is new.
+func register(resources []*iamv1alpha1.ProtectedResource, by reserved) *Registry {
+	r := &Registry{
+		types: map[string]*Kind{}, resources: map[string]*Kind{}, relations: map[string]string{}, findings: map[string]Finding{}, reserved: by,
+	}
+	var admitted []*Kind
 	for _, resource := range resources {
 		r.findings[resource.Name] = Finding{
 			Reason: iamv1alpha1.IAMSystemConfigured, Message: "Resource is configured to be protected by the IAM system.",
 		}
-		if r.admit(resource) {
-			r.addPermissions(r.types[Type(resource.Spec.ServiceRef.Name, resource.Spec.Kind)])
+		if k := r.admit(resource); k != nil {
+			admitted = append(admitted, k)
 		}
 	}
-	for _, resource := range slices.SortedStableFunc(slices.Values(resources), func(a, b *iamv1alpha1.ProtectedResource) int {
-		return cmp.Compare(seniority(a), seniority(b))
-	}) {
-		if k := r.types[Type(resource.Spec.ServiceRef.Name, resource.Spec.Kind)]; k != nil && k.Resource == resource {
-			r.addParents(k)
+	for _, held := range []bool{true, false} {
+		for _, k := range admitted {
+			r.addPermissions(k, held)
+		}
+	}
+	for _, held := range []bool{true, false} {
+		for _, k := range admitted {
+			r.addParents(k, held)
 		}
 	}
 	return r
 }
 
-// ranked are those that are not in deletion, the best claims first. Who is in force as it is stays
-// so; of others the older comes first.
-func ranked(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.ProtectedResource {
-	alive := slices.DeleteFunc(slices.Clone(resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
-	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
-		return cmp.Or(cmp.Compare(incumbency(a), incumbency(b)),
-			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-	})
-	return alive
-}
-
-// Incumbencies are less for those with better claims.
-const (
-	// edited is of who has a kind, and has changed since.
-	edited = iota + 1
-	// newcomer is of who has no kind yet.
-	newcomer
-)
-
-// incumbency is less for those whose kind is in force: first who has it as he is, then who has changed since. Whatever else is
-// said of one, such as that OpenFGA gives no answer, takes no kind away.
-func incumbency(p *iamv1alpha1.ProtectedResource) int {
-	switch registered := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered); {
-	case registered == nil || registered.Status != metav1.ConditionTrue:
-		return newcomer
-	case registered.ObservedGeneration != p.Generation:
-		return edited
-	}
-	return 0
-}
-
-// seniority is the order in which parents are linked: those that are in force come before one that was refused.
-func seniority(p *iamv1alpha1.ProtectedResource) int {
-	rank := incumbency(p)
-	registered := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered)
-	if rank < newcomer && registered.Reason == iamv1alpha1.ParentCycle {
-		rank = newcomer
-	}
-	return rank
-}
-
 // admit lets a kind in that has a name of its own.
-func (r *Registry) admit(p *iamv1alpha1.ProtectedResource) bool {
+func (r *Registry) admit(p *iamv1alpha1.ProtectedResource) *Kind {
 	if why := misnamed(&p.Spec); why != "" {
 		r.find(p, iamv1alpha1.InvalidName, why)
-		return false
+		return nil
 	}
 	typ, resource := Type(p.Spec.ServiceRef.Name, p.Spec.Kind), Type(p.Spec.ServiceRef.Name, p.Spec.Plural)
-	if other := cmp.Or(r.types[typ], r.resources[resource]); other != nil {
-		r.find(p, iamv1alpha1.AlreadyRegistered, fmt.Sprintf("ProtectedResource %s registers this kind or plural already: change or delete one of the two",
-			other.Resource.Name))
-		return false
+	if other := r.rival(p, typ, resource); other != "" {
+		r.find(p, iamv1alpha1.AlreadyRegistered, fmt.Sprintf(
+			"ProtectedResource %s registers this kind or plural already: change or delete one of the two", other))
+		return nil
 	}
 	k := &Kind{Resource: p, Type: typ}
 	r.types[typ], r.resources[resource] = k, k
-	return true
+	return k
 }
 
-// addPermissions gives a kind those that no other permission's relation stands for.
-func (r *Registry) addPermissions(k *Kind) {
+// rival is who has a type or a resource that somebody else claims, or had it when it was looked at last.
+func (r *Registry) rival(p *iamv1alpha1.ProtectedResource, typ, resource string) string {
+	if other := cmp.Or(r.types[typ], r.resources[resource]); other != nil {
+		return other.Resource.Name
+	}
+	for _, holder := range []string{r.reserved.types[typ], r.reserved.resources[resource]} {
+		if holder != "" && holder != p.Name && incumbency(p) == newcomer {
+			return holder
+		}
+	}
+	return ""
+}
+
+// addPermissions gives a kind those that no other permission's relation stands for: those that it holds, or the others.
+func (r *Registry) addPermissions(k *Kind, held bool) {
 	permissions, invalid := permissionsOf(&k.Resource.Spec)
 	if len(invalid) > 0 {
 		r.find(k.Resource, iamv1alpha1.InvalidName, fmt.Sprintf("permissions that cannot be any are left out: %.200q", strings.Join(invalid, ", ")))
 	}
+	holds := setOf(holding(k.Resource).Permissions)
 	for _, permission := range permissions {
 		relation := Relation(permission)
-		switch r.relations[relation] {
-		case permission: // Listed twice.
-		case "":
+		other := r.relations[relation]
+		if !held {
+			other = cmp.Or(other, r.reserved.relations[relation])
+		}
+		switch {
+		case holds[permission] != held, r.relations[relation] == permission: // Not now, or listed twice.
+		case other == "" || other == permission:
 			r.relations[relation] = permission
 			k.Permissions = append(k.Permissions, permission)
 		default:
 			r.find(k.Resource, iamv1alpha1.PermissionCollision, fmt.Sprintf(
-				"%s would be stored as the relation %s, as %s is: it is left out; choose another name", permission, relation, r.relations[relation]))
+				"%s would be stored as the relation %s, as %s is: it is left out; choose another name", permission, relation, other))
 		}
 	}
 	slices.Sort(k.Permissions)
 }
 
-// addParents links a kind to its parents, as long as that leads to no cycle.
-func (r *Registry) addParents(k *Kind) {
+// addParents links a kind to its parents, as long as that leads to no cycle: to those that it holds, or the others.
+func (r *Registry) addParents(k *Kind, held bool) {
 	var unknown []string
+	holds := setOf(holding(k.Resource).Parents)
 	for _, ref := range k.Resource.Spec.ParentResources {
-		parent := r.types[Type(ref.APIGroup, ref.Kind)]
+		typ := Type(ref.APIGroup, ref.Kind)
+		parent := r.types[typ]
 		switch {
 		case parent == nil:
-			unknown = append(unknown, Type(ref.APIGroup, ref.Kind))
-		case slices.Contains(k.Parents, parent): // Listed twice.
-		case k.isAbove(parent):
+			unknown = append(unknown, typ)
+		case holds[typ] != held, slices.Contains(k.Parents, parent): // Not now, or listed twice.
+		case r.leads(typ, k.Type, !held, map[string]bool{}):
 			k.cycle = true
 			r.find(k.Resource, iamv1alpha1.ParentCycle, parent.Type+
 				" is below this kind, or this kind itself, and can be no parent of it: remove one of the two links")
@@ -171,9 +171,41 @@ func (r *Registry) addParents(k *Kind) {
 			k.Parents, parent.children = append(k.Parents, parent), append(parent.children, k)
 		}
 	}
-	if len(unknown) > 0 {
+	if len(unknown) > 0 && !held {
 		r.find(k.Resource, iamv1alpha1.ParentNotRegistered, "no ProtectedResource registers "+strings.Join(unknown, ", ")+
 			": bindings on objects and on the kind act, bindings on such a parent do not")
+	}
+}
+
+// leads says whether a type is another, or below it; also by links that are reserved, if these count.
+func (r *Registry) leads(typ, to string, reserved bool, seen map[string]bool) bool {
+	if typ == to {
+		return true
+	}
+	if seen[typ] {
+		return false
+	}
+	seen[typ] = true
+	var parents []string
+	if k := r.types[typ]; k != nil {
+		for _, parent := range k.Parents {
+			parents = append(parents, parent.Type)
+		}
+	}
+	if reserved {
+		parents = append(parents, r.reserved.parents[typ]...)
+	}
+	return slices.ContainsFunc(parents, func(parent string) bool { return r.leads(parent, to, reserved, seen) })
+}
+
+// leaveOut says of some that there is no room for them.
+func (r *Registry) leaveOut(resources []*iamv1alpha1.ProtectedResource) {
+	for _, p := range resources {
+		r.findings[p.Name] = Finding{
+			Reason: iamv1alpha1.LimitExceeded,
+			Message: "the model has no room for this kind beside those in force: " +
+				"raise the limits of types and bytes, here and in OpenFGA, or remove other kinds",
+		}
 	}
 }
 
@@ -184,11 +216,24 @@ func (r *Registry) find(p *iamv1alpha1.ProtectedResource, reason, message string
 	}
 }
 
-// isAbove says whether a kind is another, or an ancestor of it.
-func (k *Kind) isAbove(other *Kind) bool {
-	below := map[*Kind]bool{}
-	k.collect(below)
-	return below[other]
+// wayTo are the kinds from a parent up to the one of a type; none if that is not above.
+func (k *Kind) wayTo(typ string) []*Kind { return k.wayBeside(typ, map[*Kind]bool{}) }
+
+// wayBeside is that way if it leads by no kind that was visited.
+func (k *Kind) wayBeside(typ string, visited map[*Kind]bool) []*Kind {
+	for _, parent := range k.Parents {
+		if visited[parent] {
+			continue
+		}
+		visited[parent] = true
+		if parent.Type == typ {
+			return []*Kind{parent}
+		}
+		if way := parent.wayBeside(typ, visited); way != nil {
+			return append([]*Kind{parent}, way...)
+		}
+	}
+	return nil
 }
 
 // AtAndBelow are the permissions that can be held on objects of the kind: its own and those of all kinds below, sorted.
@@ -219,7 +264,7 @@ func (r *Registry) Finding(name string) Finding {
 	f := r.findings[name]
 	for _, k := range r.types {
 		if k.Resource.Name == name {
-			f.Registered, f.Cycle = true, k.cycle
+			f.Registration, f.Cycle = k.registration(), k.cycle
 		}
 	}
 	return f

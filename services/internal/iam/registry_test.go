@@ -40,6 +40,8 @@ func resource(age int, kind, plural string, parents ...string) *iamv1alpha1.Prot
 	return p
 }
 
+// judged is one of which was said what became of it: it has what it claims, but for parents of which nothing is known or that
+// lead round.
 func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.ProtectedResource {
 	status := metav1.ConditionFalse
 	if reason == iamv1alpha1.IAMSystemConfigured {
@@ -47,11 +49,18 @@ func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.Protec
 	}
 	p.Status.Conditions = []metav1.Condition{{Type: iamv1alpha1.Ready, Status: status, Reason: reason, ObservedGeneration: p.Generation}}
 	registered := metav1.Condition{Type: iamv1alpha1.Registered, Status: metav1.ConditionTrue, Reason: iamv1alpha1.InForce, ObservedGeneration: p.Generation}
-	switch reason {
-	case iamv1alpha1.ParentCycle:
-		registered.Reason = reason
-	case iamv1alpha1.AlreadyRegistered, iamv1alpha1.LimitExceeded:
+	if reason == iamv1alpha1.AlreadyRegistered || reason == iamv1alpha1.LimitExceeded {
 		registered.Status, registered.Reason = metav1.ConditionFalse, reason
+	} else {
+		permissions, _ := permissionsOf(&p.Spec)
+		p.Status.Registered = &iamv1alpha1.Registration{
+			Group: Group(p.Spec.ServiceRef.Name), Kind: p.Spec.Kind, Plural: p.Spec.Plural, Permissions: permissions, Generation: p.Generation,
+		}
+	}
+	if reason == iamv1alpha1.IAMSystemConfigured {
+		for _, ref := range p.Spec.ParentResources {
+			p.Status.Registered.Parents = append(p.Status.Registered.Parents, Type(ref.APIGroup, ref.Kind))
+		}
 	}
 	p.Status.Conditions = append(p.Status.Conditions, registered)
 	return p

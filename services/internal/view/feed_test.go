@@ -164,6 +164,7 @@ func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
 	f.await(t, "a b ")
 	now := func(c *event.Change) { c.ObservedAt = time.Now() }
 	apply(t, f.View, change("a", 2, tags(`{"tags":["written"]}`)), change("b", 2, deleted, now))
+	changes := f.stores.Changes()
 	b.mark(kinds.Stores(), 2, last) // Which now is another number than that of the view's objects.
 	f.eventually(t, func() error {
 		if f.reloads.Load() == 0 {
@@ -176,6 +177,9 @@ func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
 	}
 	if _, ok := f.stores.Tombstone(key("b")); !ok {
 		t.Error("that it was deleted is forgotten")
+	}
+	if f.stores.Changes() <= changes {
+		t.Error("what was read anew counts as no change")
 	}
 }
 

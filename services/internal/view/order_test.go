@@ -69,6 +69,21 @@ func TestTheViewIsTheSameWhateverTheOrderOfDelivery(t *testing.T) {
 					name, got.UID, got.ResourceVersion, live, want.UID, want.ResourceVersion, want.Deleted)
 			}
 		}
+		other, _ := newView(nil)
+		for _, c := range h.deliver(t) {
+			if err := other.Apply(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if v.Digest() != other.Digest() {
+			t.Errorf("in another order the digest is %x, not %x", other.Digest(), v.Digest())
+		}
+		if err := other.Apply(t.Context(), change("a", 1000, func(c *event.Change) { c.UID = "a-1000" })); err != nil {
+			t.Fatal(err)
+		}
+		if v.Digest() == other.Digest() {
+			t.Errorf("with another object the digest is %x, too", other.Digest())
+		}
 		live, dead := 0, 0
 		for _, c := range h.now {
 			if c.Deleted {

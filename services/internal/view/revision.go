@@ -17,6 +17,16 @@ func (v *View) Revision() string {
 	return topology.Revision(v.position, v.incarnation)
 }
 
+// Digest stands for the states of all live objects that the view holds: replicas at one place in the stream have the same one.
+func (v *View) Digest() (digest uint64) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, t := range v.tables {
+		digest ^= t.digest()
+	}
+	return digest
+}
+
 // Await waits until the view holds all that a place in a stream, by [topology.ParseRevision], says that
 // somebody knows, for as long as it takes the view to make sure that it holds what the stream does.
 // A later stream holds that from the start. The error wraps [ErrIncomplete].

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"hash/fnv"
 	"iter"
 	"maps"
 	"slices"
@@ -11,7 +12,12 @@ import (
 type shelf[K comparable, T any] struct {
 	objects map[K]*Object[T]
 	extract map[string]func(*T) []string
-	index   map[indexKey]map[*Object[T]]struct{}
+	// alike tells states apart that change nothing, and changed counts the others.
+	alike   func(was, is *T) bool
+	changed uint64
+	// digest stands for which states are here: the same ones, in whatever order they came, are the same digest.
+	digest uint64
+	index  map[indexKey]map[*Object[T]]struct{}
 }
 
 type indexKey struct{ index, value string }
@@ -22,8 +28,13 @@ func newShelf[K comparable, T any](extract map[string]func(*T) []string) *shelf[
 
 // put stores o in the place of what has its key.
 func (s *shelf[K, T]) put(k K, o *Object[T]) {
+	changed := s.changed
+	if was := s.objects[k]; was == nil || !s.same(was, o) {
+		changed++
+	}
 	s.remove(k)
-	s.objects[k] = o
+	s.objects[k], s.changed = o, changed
+	s.digest ^= digest(o)
 	for ik := range s.values(o) {
 		if s.index[ik] == nil {
 			s.index[ik] = map[*Object[T]]struct{}{}
@@ -37,13 +48,30 @@ func (s *shelf[K, T]) remove(k K) {
 	if o == nil {
 		return
 	}
+	s.changed++
 	delete(s.objects, k)
+	s.digest ^= digest(o)
 	for ik := range s.values(o) {
 		delete(s.index[ik], o)
 		if len(s.index[ik]) == 0 {
 			delete(s.index, ik)
 		}
 	}
+}
+
+// digest stands for a state of an object, in every process alike.
+func digest[T any](o *Object[T]) uint64 {
+	h := fnv.New64a()
+	for _, part := range []string{o.UID, o.Epoch, o.ResourceVersion} {
+		_, _ = h.Write([]byte(part)) // It never fails.
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// same says whether two states of a key are alike.
+func (s *shelf[K, T]) same(was, is *Object[T]) bool {
+	return s.alike != nil && was.UID == is.UID && was.Epoch == is.Epoch && was.Value != nil && is.Value != nil && s.alike(was.Value, is.Value)
 }
 
 // values yields what the indexes find in o.

@@ -22,27 +22,35 @@ type Object[T any] struct {
 type Table[T any] struct {
 	mu      *sync.RWMutex
 	extract map[string]func(*T) []string
+	alike   func(was, is *T) bool
 	// shown is what readers see, writing where changes go: the same but during a reload.
 	shown, writing *content[T]
 }
 
 // table is what the view needs of any Table.
 type table interface {
+	holder
 	newer(c event.Change) bool
 	// decode does the costly part outside of the lock; the function it returns needs the lock. What cannot be decoded may
 	// be taken in blank.
 	decode(c event.Change, blank bool) (commit func() (taken bool), err error)
-	appendKeys(keys []event.Key) []event.Key
-	appendPublished(keys []event.Key, since time.Time) []event.Key
-	// size is how many live objects there are in a cluster.
-	size(cluster string) int64
-	lives(k event.Key) bool
 	// believe drops what contradicts what is there, unless another state is held by now.
 	believe(held, is event.Change) bool
 	// begin starts a reload into an empty table, unseen by readers until finish.
 	begin()
 	finish()
 	expire(now time.Time)
+}
+
+// holder tells of all that it holds.
+type holder interface {
+	appendKeys(keys []event.Key) []event.Key
+	appendPublished(keys []event.Key, since time.Time) []event.Key
+	// size is how many live objects there are in a cluster, or in all if that is empty.
+	size(cluster string) int64
+	lives(k event.Key) bool
+	// digest stands for the states of all live objects.
+	digest() uint64
 }
 
 // Register declares a table of one kind, with indexes by name: each function returns the values
@@ -54,6 +62,17 @@ func Register[T any](v *View, kind kinds.Kind, indexes map[string]func(*T) []str
 	t.shown = t.writing
 	v.tables[kind.GroupResource] = t
 	return t
+}
+
+// Alike says which states of an object [Table.Changes] does not tell apart. Call it before [View.Run].
+func (t *Table[T]) Alike(alike func(was, is *T) bool) { t.alike, t.writing.live.alike = alike, alike }
+
+// Changes is greater whenever the live objects may be others than before, but for states that are alike: what was
+// worked out from them after it was read holds as long as it is the same.
+func (t *Table[T]) Changes() uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.shown.live.changed
 }
 
 // Get finds a live object.
@@ -135,7 +154,9 @@ func (t *Table[T]) All() []Object[T] {
 }
 
 func (t *Table[T]) begin() {
-	t.writing = &content[T]{newShelf[event.Key](t.extract), newTombstones(t.extract), map[event.Key]*Object[T]{}}
+	live := newShelf[event.Key](t.extract)
+	live.alike = t.alike
+	t.writing = &content[T]{live, newTombstones(t.extract), map[event.Key]*Object[T]{}}
 }
 
 // finish shows what was loaded. What readers saw before and the bus does not hold yet, because
@@ -168,6 +189,7 @@ func (t *Table[T]) finish() {
 			t.put(gone)
 		}
 	}
+	loaded.live.changed += before.live.changed + 1
 	t.shown = loaded
 }
 
@@ -196,6 +218,9 @@ func (t *Table[T]) appendPublished(keys []event.Key, since time.Time) []event.Ke
 }
 
 func (t *Table[T]) size(cluster string) (n int64) {
+	if cluster == "" {
+		return int64(len(t.shown.live.objects))
+	}
 	for k := range t.shown.live.objects {
 		if k.Cluster == cluster {
 			n++
@@ -205,3 +230,5 @@ func (t *Table[T]) size(cluster string) (n int64) {
 }
 
 func (t *Table[T]) lives(k event.Key) bool { return t.shown.live.objects[k] != nil }
+
+func (t *Table[T]) digest() uint64 { return t.shown.live.digest }

@@ -190,6 +190,16 @@ func (v *View) Lives(k event.Key) bool {
 	return ok && t.lives(k)
 }
 
+// Size is how many objects of a kind are alive, in all clusters.
+func (v *View) Size(of event.GroupResource) int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if t, ok := v.tables[of]; ok {
+		return int(t.size(""))
+	}
+	return 0
+}
+
 // Dated is what the API server answered as a change of the newest epoch: the API server knows of none.
 func (v *View) Dated(answer event.Change) event.Change {
 	v.mu.RLock()

@@ -77,6 +77,33 @@ func TestIndexesFollowTheObjects(t *testing.T) {
 	}
 }
 
+// What was worked out from objects holds as long as the number is the same: it is another after whatever is not alike.
+func TestWhatIsAlikeIsNoChange(t *testing.T) {
+	t.Parallel()
+	v, table := newView(nil)
+	table.Alike(func(was, is *object) bool { return slices.Equal(was.Tags, is.Tags) })
+	number := table.Changes()
+	for _, step := range []struct {
+		what    string
+		change  event.Change
+		changes bool
+	}{
+		{"a new object", change("a", 1), true},
+		{"the same in other words", change("a", 2), false},
+		{"something else", change("a", 3, tags(`{"tags":["x"]}`)), true},
+		{"an older state", change("a", 2), false},
+		{"another of the name", change("a", 4, tags(`{"tags":["x"]}`), func(c *event.Change) { c.UID = "another" }), true},
+		{"a deletion", change("a", 5, deleted, func(c *event.Change) { c.UID = "another" }), true},
+		{"the deletion of the one before", change("a", 3, deleted), false},
+	} {
+		apply(t, v, step.change)
+		if now := table.Changes(); now > number != step.changes || now < number {
+			t.Errorf("%s: %d after %d", step.what, now, number)
+		}
+		number = table.Changes()
+	}
+}
+
 func TestAnEmptyValueIsInNoIndex(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)

@@ -2,6 +2,7 @@ package world
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +12,7 @@ import (
 
 // Change does something to the world.
 func (w *World) Change() {
-	switch w.Random.IntN(18) {
+	switch w.Random.IntN(19) {
 	case 0:
 		w.Bindings = drop(w, w.Bindings)
 	case 1:
@@ -44,13 +45,14 @@ func (w *World) Change() {
 		w.addResource(pick(w, kindsOfWorlds()))
 	case 12, 13:
 		w.recreate()
+	case 16:
+		if t := pick(w, slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != Project })); t != nil {
+			w.record(t)
+		}
 	case 14:
 		w.judge(pick(w, w.Resources))
 	case 15:
-		if p := pick(w, w.Resources); p != nil {
-			p.Generation++
-			p.Spec.Permissions = w.verbs()
-		}
+		w.edit(pick(w, w.Resources))
 	default:
 		for _, add := range []func(){w.addUser, w.addGroup, w.addMembership, w.addRole, w.addThing, w.addBinding} {
 			add()
@@ -58,15 +60,48 @@ func (w *World) Change() {
 	}
 }
 
-// judge has been said of a ProtectedResource at some time: whether the kind is its own, or a parent is refused.
+// judge has been said of a ProtectedResource at some time: what it has, or that there is no room for it. Once in a while that
+// is not what anybody would say who judges it.
 func (w *World) judge(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return
 	}
-	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
-		Type: iamv1alpha1.Registered, Status: pick(w, []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse}),
-		Reason: pick(w, []string{iamv1alpha1.IAMSystemConfigured, iamv1alpha1.ParentCycle}), ObservedGeneration: p.Generation,
-	})
+	room := metav1.Condition{Type: iamv1alpha1.Registered, Status: metav1.ConditionTrue, Reason: iamv1alpha1.InForce}
+	p.Status.Registered = nil
+	switch w.Random.IntN(8) {
+	case 0:
+		room.Status, room.Reason = metav1.ConditionFalse, iamv1alpha1.LimitExceeded
+	case 1:
+		room.Status, room.Reason = metav1.ConditionFalse, iamv1alpha1.AlreadyRegistered
+	default:
+		record := &iamv1alpha1.Registration{Group: p.Spec.ServiceRef.Name, Kind: p.Spec.Kind, Plural: p.Spec.Plural, Generation: p.Generation}
+		for _, ref := range p.Spec.ParentResources {
+			if !w.one(4) {
+				record.Parents = append(record.Parents, ref.APIGroup+"/"+ref.Kind)
+			}
+		}
+		p.Status.Registered = record
+	}
+	meta.SetStatusCondition(&p.Status.Conditions, room)
+}
+
+// edit makes a ProtectedResource claim something else.
+func (w *World) edit(p *iamv1alpha1.ProtectedResource) {
+	if p == nil {
+		return
+	}
+	p.Generation++
+	switch w.Random.IntN(3) {
+	case 0:
+		p.Spec.Permissions = w.verbs()
+	case 1:
+		kind := pick(w, kindsOfWorlds())
+		p.Spec.ServiceRef.Name, p.Spec.Kind, _ = strings.Cut(kind.typ, "/")
+		p.Spec.Plural = kind.plural
+	default:
+		group, kind, _ := strings.Cut(pick(w, kindsOfWorlds()).typ, "/")
+		p.Spec.ParentResources = append(p.Spec.ParentResources[len(p.Spec.ParentResources)/2:], iamv1alpha1.ParentResourceRef{APIGroup: group, Kind: kind})
+	}
 }
 
 // recreate makes something anew, under its old name.

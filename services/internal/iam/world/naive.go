@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
@@ -27,8 +29,11 @@ func NewNaive(w *World) *Naive {
 	})
 	var first []*iamv1alpha1.ProtectedResource
 	for _, p := range alive {
-		typ := p.Spec.ServiceRef.Name + "/" + p.Spec.Kind
-		if n.kinds[typ] {
+		typ := claimed(p)
+		taken := slices.ContainsFunc(alive, func(other *iamv1alpha1.ProtectedResource) bool {
+			return other != p && rank(p) == 2 && recorded(other) == typ
+		})
+		if n.kinds[typ] || taken || full(p) {
 			continue
 		}
 		n.kinds[typ], first = true, append(first, p)
@@ -40,37 +45,85 @@ func NewNaive(w *World) *Naive {
 			n.owner[p.Spec.ServiceRef.Name+"/"+p.Spec.Plural+separator+verb] = typ
 		}
 	}
-	slices.SortStableFunc(first, func(a, b *iamv1alpha1.ProtectedResource) int { return rankOfParents(a) - rankOfParents(b) })
-	for _, p := range first {
-		typ := p.Spec.ServiceRef.Name + "/" + p.Spec.Kind
-		for _, ref := range p.Spec.ParentResources {
-			parent := ref.APIGroup + "/" + ref.Kind
-			if n.kinds[parent] && !n.atOrAbove(typ, parent) {
-				n.parents[typ] = append(n.parents[typ], parent)
-			}
+	n.link(first)
+	// A link that is recorded somewhere is there for whoever wants another that leads round, claimed or not.
+	with := &Naive{parents: map[string][]string{}}
+	for _, p := range alive {
+		if p.Status.Registered != nil {
+			with.parents[recorded(p)] = append(with.parents[recorded(p)], p.Status.Registered.Parents...)
 		}
 	}
+	n.linkBeside(with, first)
 	return n
 }
 
-// rank is less for who has a kind as he is, or had it before he changed.
-func rank(p *iamv1alpha1.ProtectedResource) int {
-	for _, c := range p.Status.Conditions {
-		if c.Type == "Registered" && c.Status == "True" {
-			return min(1, int(p.Generation-c.ObservedGeneration))
+// link adds the links that are recorded, in order.
+func (n *Naive) link(first []*iamv1alpha1.ProtectedResource) {
+	for _, p := range first {
+		for _, ref := range p.Spec.ParentResources {
+			parent := ref.APIGroup + "/" + ref.Kind
+			if n.kinds[parent] && holds(p, parent) && !n.atOrAbove(claimed(p), parent) {
+				n.parents[claimed(p)] = append(n.parents[claimed(p)], parent)
+			}
 		}
 	}
-	return 2
 }
 
-// rankOfParents puts him last of whom a parent was refused.
-func rankOfParents(p *iamv1alpha1.ProtectedResource) int {
-	for _, c := range p.Status.Conditions {
-		if c.Type == "Registered" && c.Reason == "ParentCycle" {
-			return 2
+// linkBeside adds those that are not, unless they lead round by any that is.
+func (n *Naive) linkBeside(with *Naive, first []*iamv1alpha1.ProtectedResource) {
+	for _, p := range first {
+		for _, ref := range p.Spec.ParentResources {
+			parent := ref.APIGroup + "/" + ref.Kind
+			if !n.kinds[parent] || holds(p, parent) || n.leadsRound(with, claimed(p), parent) {
+				continue
+			}
+			n.parents[claimed(p)] = append(n.parents[claimed(p)], parent)
 		}
 	}
-	return rank(p)
+}
+
+// leadsRound says whether the first kind is the second or above it, by all links together.
+func (n *Naive) leadsRound(with *Naive, above, below string) bool {
+	reached := []string{below}
+	for i := 0; i < len(reached); i++ {
+		for _, parent := range slices.Concat(n.parents[reached[i]], with.parents[reached[i]]) {
+			if !slices.Contains(reached, parent) {
+				reached = append(reached, parent)
+			}
+		}
+	}
+	return slices.Contains(reached, above)
+}
+
+func claimed(p *iamv1alpha1.ProtectedResource) string {
+	return p.Spec.ServiceRef.Name + "/" + p.Spec.Kind
+}
+
+// recorded is the kind that somebody had when it was looked at last.
+func recorded(p *iamv1alpha1.ProtectedResource) string {
+	if p.Status.Registered == nil {
+		return ""
+	}
+	return p.Status.Registered.Group + "/" + p.Status.Registered.Kind
+}
+
+func holds(p *iamv1alpha1.ProtectedResource, parent string) bool {
+	return rank(p) < 2 && slices.Contains(p.Status.Registered.Parents, parent)
+}
+
+// rank is less for who has the kind that he claims as he is, or had it before he changed.
+func rank(p *iamv1alpha1.ProtectedResource) int {
+	if recorded(p) != claimed(p) {
+		return 2
+	}
+	return min(1, int(p.Generation-p.Status.Registered.Generation))
+}
+
+// full says that there was no room for somebody.
+func full(p *iamv1alpha1.ProtectedResource) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == "Registered" && c.Status == "False" && c.Reason == "LimitExceeded"
+	})
 }
 
 // atOrAbove says whether the first kind is the second, or an ancestor of it.
@@ -92,11 +145,20 @@ func (n *Naive) Allows(q Request) bool {
 	if q.There && n.thing(place{q.Type, q.Namespace, q.Name}) == nil {
 		return false
 	}
-	places := n.places(place{q.Type, q.Namespace, q.Name})
+	object := place{q.Type, q.Namespace, q.Name}
+	places := n.places(object)
+	if above := (place{q.ParentType, "", q.ParentName}); n.isOf(object, above) {
+		places = append(places, n.places(above)...)
+	}
 	return slices.ContainsFunc(n.world.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
 		return b.DeletionTimestamp == nil && n.gives(b, q.Permission) && n.isOn(b, places) &&
 			slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool { return n.is(q, s) })
 	})
+}
+
+// isOf says whether it is believed that an object is of another: nothing is known of it, and it may be.
+func (n *Naive) isOf(object, above place) bool {
+	return object.typ != above.typ && n.kinds[above.typ] && n.atOrAbove(above.typ, object.typ) && (object.name == "" || n.thing(object) == nil)
 }
 
 // places are where a permission can be held for it to count here.
@@ -126,13 +188,13 @@ func (n *Naive) places(p place) []place {
 func (n *Naive) owners(t *Thing) (owners []place) {
 	organization := place{Organization, "", t.Organization}
 	o := n.thing(organization)
-	belongs := t.Type == Project && o != nil
+	belongs := t.Type == Project && o != nil && t.Recorded != nil && t.Recorded.Name == o.Name && t.Recorded.UID == string(o.UID)
 	for _, ref := range t.OwnerReferences {
 		typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
 		typ = cmp.Or(typ, "core.miloapis.com") + "/" + ref.Kind
 		if t.Type == Project && typ == Organization {
 			if o != nil && ref.Name == t.Organization { // Whoever says which one must say so of the one that is there.
-				belongs = ref.UID == o.UID
+				belongs = belongs && ref.UID == o.UID
 			}
 			continue
 		}

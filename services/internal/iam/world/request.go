@@ -19,6 +19,8 @@ type Request struct {
 	Permission, Type, Namespace, Name string
 	// There says that nothing is allowed on what is not there, as at the endpoint of a project.
 	There bool
+	// ParentType and ParentName are of what the request says that the object is of, if it says so.
+	ParentType, ParentName string
 }
 
 // Ask makes a request, most likely one that a binding is about.
@@ -39,19 +41,47 @@ func (w *World) Ask() Request {
 	if q.Type == Project && q.Name != "" {
 		q.There = w.one(2)
 	}
+	if t := pick(w, w.Things); t != nil && w.one(3) {
+		q.ParentType, q.ParentName = t.Type, t.Name
+	}
 	return q
 }
 
-// likely is a binding, most likely one whose role is there and that is not in deletion.
+// likely is a binding, most likely one that may act: its role is there, and what it is on.
 func (w *World) likely() *iamv1alpha1.PolicyBinding {
 	b := pick(w, w.Bindings)
-	for range 3 {
-		if b != nil && b.DeletionTimestamp == nil && w.roleOf(b) != nil {
+	for range 4 {
+		if b != nil && b.DeletionTimestamp == nil && w.roleOf(b) != nil && w.hasTarget(b) {
 			break
 		}
 		b = pick(w, w.Bindings)
 	}
 	return b
+}
+
+// hasTarget says whether what a binding is on is there; all objects of a kind always are.
+func (w *World) hasTarget(b *iamv1alpha1.PolicyBinding) bool {
+	on := b.Spec.ResourceSelector.ResourceRef
+	return on == nil || slices.ContainsFunc(w.Things, func(t *Thing) bool { return string(t.UID) == on.UID })
+}
+
+// granted is a permission of a role, most likely one that somebody registers.
+func (w *World) granted(r *iamv1alpha1.Role) string {
+	permission := pick(w, r.Spec.IncludedPermissions)
+	for range 2 {
+		if w.isRegistered(permission) {
+			break
+		}
+		permission = pick(w, r.Spec.IncludedPermissions)
+	}
+	return permission
+}
+
+func (w *World) isRegistered(permission string) bool {
+	return slices.ContainsFunc(w.Resources, func(p *iamv1alpha1.ProtectedResource) bool {
+		verb, of := strings.CutPrefix(permission, p.Spec.ServiceRef.Name+"/"+p.Spec.Plural)
+		return of && slices.Contains(p.Spec.Permissions, verb[1:])
+	})
 }
 
 func (w *World) roleOf(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
@@ -72,7 +102,7 @@ func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
 		q.User = pick(w, []string{"alice", "bob", "carol", "dave:x y"})
 	}
 	if r := w.roleOf(b); r != nil && len(r.Spec.IncludedPermissions) > 0 {
-		q.Permission = pick(w, r.Spec.IncludedPermissions)
+		q.Permission = w.granted(r)
 	}
 	kind := Find(kindsOfWorlds(), func(k kindOf) bool { return strings.Contains(q.Permission, "/"+k.plural) })
 	q.Type = kind.typ

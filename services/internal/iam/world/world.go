@@ -37,8 +37,9 @@ type Thing struct {
 	metav1.ObjectMeta
 
 	Type string
-	// Organization is the one that the spec of a project names.
+	// Organization is the one that the spec of a project names, Recorded the one that its status does.
 	Organization string
+	Recorded     *resourcemanagerv1alpha1.ProjectOrganization
 }
 
 // Types of things that differ from others.
@@ -58,7 +59,7 @@ func (t *Thing) Project() *resourcemanagerv1alpha1.Project {
 		return nil
 	}
 	p := &resourcemanagerv1alpha1.Project{ObjectMeta: t.ObjectMeta}
-	p.Spec.OwnerRef.Name = t.Organization
+	p.Spec.OwnerRef.Name, p.Status.Organization = t.Organization, t.Recorded
 	return p
 }
 
@@ -90,6 +91,11 @@ func New(seed uint64) *World {
 			w.addResource(kind)
 		}
 	}
+	for _, p := range w.Resources {
+		if !w.one(3) {
+			w.judge(p)
+		}
+	}
 	if w.one(3) { // Two claim one kind.
 		w.addResource(pick(w, kindsOfWorlds()))
 	}
@@ -106,6 +112,11 @@ func New(seed uint64) *World {
 	}
 	for range 24 {
 		w.addThing()
+	}
+	for _, t := range w.Things {
+		if t.Type == Project && !w.one(5) {
+			w.record(t)
+		}
 	}
 	for range 16 {
 		w.addBinding()
@@ -263,7 +274,15 @@ func (w *World) addThing() {
 			t.OwnerReferences = append(t.OwnerReferences, ref)
 		}
 	}
+	w.record(t)
 	w.Things = append(w.Things, t)
+}
+
+// record says in a project which organization it belongs to, now and then another one.
+func (w *World) record(t *Thing) {
+	if o := Find(w.Things, func(o *Thing) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.one(6) {
+		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{Name: pick(w, []string{o.Name, o.Name, o.Name, "x"}), UID: w.uid(o.ObjectMeta)}
+	}
 }
 
 // owner is some thing, most likely one that can be a parent.

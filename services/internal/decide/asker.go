@@ -1,0 +1,94 @@
+package decide
+
+// belonging is that of a user, as memberships name him, to a group.
+type belonging struct {
+	user, uid string
+	group     Ref
+}
+
+// asker is somebody of whom it is to be found out whether he has a grant. He may be in as many groups as whoever owns them
+// likes, and a grant may be to as many: of both the fewer are gone through.
+type asker struct {
+	// own are what he is by himself: his User or account, and the groups of the authenticator.
+	own  []*principal
+	user string
+	// memberships are how many name him, unless nothing follows from these; groups are what he is by them once they are listed.
+	memberships int
+	groups      []*principal
+	listed      bool
+}
+
+// asker lists what a subject is by himself. Who is inactive is nobody, whatever his groups.
+func (x *Index) asker(s Subject, own []*principal) (who asker) {
+	if x.users[s.User].inactive || x.isInactive(s.Account) {
+		return who
+	}
+	if u := x.users[s.User]; u.acts() {
+		own = x.appendPrincipal(own, Principal{User, Ref{Name: s.User}, u.uid})
+		who.user, who.memberships = s.User, len(x.membershipsOf[s.User])
+	}
+	if s.Account != "" {
+		own = x.appendPrincipal(own, Principal{Sort: CoreServiceAccount, UID: s.Account})
+		own = x.appendPrincipal(own, Principal{ServiceAccount, Ref{Name: x.accountNames[s.Account]}, s.Account})
+	}
+	for _, name := range s.Groups {
+		own = x.appendPrincipal(own, Principal{Sort: TokenGroup, Ref: Ref{Name: name}})
+	}
+	who.own = own
+	return who
+}
+
+// granted is what somebody has a grant as; nil if he does not have it. His groups are listed if they are the fewer.
+func (x *Index) granted(who *asker, g *grant) *principal {
+	for _, p := range who.own {
+		if len(p.grants[g]) > 0 {
+			return p
+		}
+	}
+	if who.memberships >= len(g.groups) {
+		for p := range g.groups {
+			if x.exists(p.Principal) && x.belongs(who.user, p.Ref) {
+				return p
+			}
+		}
+		return nil
+	}
+	for _, p := range who.groups {
+		if len(p.grants[g]) > 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+// belongs says whether a membership that counts makes a user who acts a member of a group.
+func (x *Index) belongs(user string, group Ref) bool {
+	return x.belongings[belonging{user, x.users[user].uid, group}] > 0
+}
+
+// are is whom a subject is: by himself, and by his groups.
+func (x *Index) are(s Subject) []*principal {
+	who := x.asker(s, nil)
+	if who.memberships == 0 {
+		return who.own
+	}
+	return x.appendGroups(who.own, who.user)
+}
+
+// appendGroups adds the groups of a user who acts that have something.
+func (x *Index) appendGroups(all []*principal, user string) []*principal {
+	for ref := range x.membershipsOf[user] {
+		if m := x.memberships[ref]; x.counts(m) {
+			all = x.appendPrincipal(all, Principal{Group, m.group, x.groups[m.group]})
+		}
+	}
+	return all
+}
+
+// appendPrincipal adds one who exists, and has something.
+func (x *Index) appendPrincipal(who []*principal, p Principal) []*principal {
+	if found := x.principals[p]; found != nil && x.exists(p) {
+		return append(who, found)
+	}
+	return who
+}

@@ -1,0 +1,62 @@
+package decide
+
+import "github.com/entail-dev/entail/services/internal/iam"
+
+// Check puts a question in OpenFGA's words, by what the index knows of objects and of who may act. There are none for what can be
+// allowed to nobody, nor for who is both a User and an account: these are two who ask.
+func (x *Index) Check(q Question) (c iam.Check, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	kind, registered := x.registry.Kind(q.Type)
+	if !registered || q.There && x.isAbsent(&q) || q.User != "" && q.Account != "" {
+		return c, false
+	}
+	asked := iam.Question{Groups: q.Groups, Permission: q.Permission, Kind: kind, Namespace: q.Namespace}
+	switch {
+	case q.User != "":
+		asked.Subject = iam.User(q.User)
+	case q.Account != "":
+		asked.Subject = iam.ServiceAccount(q.Account)
+	}
+	names := named{}
+	if q.Name != "" {
+		asked.Object = names.add(q.place())
+	}
+	if q.Parent.Name != "" && !q.Parent.All {
+		asked.Parent = names.add(q.Parent)
+	}
+	names.add(Place{Type: namespaceType, Ref: Ref{Name: q.Namespace}})
+	objects := iam.Objects{
+		Registry: x.registry,
+		Target:   func(object string) (iam.Target, bool) { return x.target(names, object) },
+		Inactive: func(string) bool { return x.users[q.User].inactive || x.isInactive(q.Account) },
+	}
+	return objects.Check(asked, func(group string) bool {
+		return x.principals[Principal{Sort: TokenGroup, Ref: Ref{Name: group}}] != nil
+	})
+}
+
+// named are places by the names of their objects in OpenFGA, which cannot be read back: those that may be asked for.
+type named map[string]Place
+
+func (n named) add(at Place) (object string) {
+	object = iam.Object(at.Type, at.Namespace, at.Name)
+	n[object] = at
+	return object
+}
+
+// target finds an object by its name in OpenFGA; then it may be asked for what that is of.
+func (x *Index) target(n named, object string) (iam.Target, bool) {
+	at, known := n[object]
+	p := x.places[at]
+	if !known || p == nil || p.target == nil {
+		return iam.Target{}, false
+	}
+	n.add(Place{Type: namespaceType, Ref: Ref{Name: p.target.Namespace}})
+	for _, owner := range p.target.Owners {
+		for _, namespace := range [...]string{p.target.Namespace, ""} {
+			n.add(Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}})
+		}
+	}
+	return *p.target, true
+}

@@ -1,0 +1,172 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/iam/world"
+)
+
+// Who lacks nothing to bind a role has on its target all that it gives.
+func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
+	found := map[string]int{}
+	everyWorld(t, func(w *world.World, x *Index) {
+		for range questions {
+			who := question(w.Ask()).Subject
+			for _, b := range w.Bindings {
+				m, lacks := x.MissingToBind(who, b.Namespace, &b.Spec)
+				_, known := x.permissions[m.Permission]
+				switch {
+				case lacks && known:
+					found["lacks it"]++
+				case lacks && m.Permission != "":
+					found["unregistered permission"]++
+				case lacks && m.At.Type != "":
+					found["unregistered kind"]++
+				case lacks:
+					found["no role"]++
+				default:
+					found["has it"] += x.gaveAll(t, who, b)
+				}
+			}
+		}
+	})
+	for _, what := range []string{"has it", "lacks it", "unregistered permission", "no role", "unregistered kind"} {
+		if found[what] == 0 {
+			t.Errorf("nobody was told %q: %v", what, found)
+		}
+	}
+}
+
+// gaveAll wants who may bind to have all that a binding gives, and says how much that is.
+func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding) int {
+	t.Helper()
+	at, uid, _ := placeOf(b.Spec.ResourceSelector)
+	role := Ref{cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name}
+	if r := x.roles[role]; r == nil || !r.declared || x.kinds[at.Type] == nil {
+		t.Fatalf("nobody has what %v will give on %v", role, at)
+	}
+	for _, permission := range x.roles[role].included {
+		if _, known := x.permissions[permission]; !known {
+			t.Fatalf("nobody has %s", permission)
+		}
+	}
+	gives, asked := x.Permissions(role, at), at
+	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
+		asked.Name = "" // What somebody has on another object of the name is not had on this one.
+	}
+	for _, permission := range gives {
+		if !x.may(who, permission, asked) {
+			t.Fatalf("%+v may bind %v on %v without %s", who, role, at, permission)
+		}
+	}
+	return len(gives)
+}
+
+// Who lacks nothing to join a group, or to give a role what another has, has that.
+func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
+	joined, included, lacking := 0, 0, 0
+	everyWorld(t, func(w *world.World, x *Index) {
+		for range questions {
+			who := question(w.Ask()).Subject
+			for _, g := range w.Groups {
+				group := Ref{g.Namespace, g.Name}
+				p := x.principals[Principal{Group, group, x.groups[group]}]
+				if _, lacks := x.MissingToJoin(who, group); lacks || p == nil {
+					lacking++
+					continue
+				}
+				for g := range p.grants {
+					for _, permission := range x.Permissions(g.role.Ref, g.at.Place) {
+						if joined++; g.at.counts(g.uid) && !x.may(who, permission, g.at.Place) {
+							t.Fatalf("%+v may join %v without %s on %v", who, group, permission, g.at.Place)
+						}
+					}
+				}
+			}
+			for _, name := range x.names {
+				if _, lacks := x.MissingToInclude(who, []string{name}, nil); lacks == x.may(who, name, Place{}) {
+					t.Fatalf("%+v lacks %s to include it: %v", who, name, lacks)
+				} else if !lacks {
+					included++
+				}
+			}
+			for _, r := range w.Roles {
+				role := Ref{r.Namespace, r.Name}
+				given, _, ok := x.given(role)
+				if _, lacks := x.MissingToInclude(who, nil, []Ref{role}); !lacks && (!ok ||
+					slices.ContainsFunc(given, func(name string) bool { return !x.may(who, name, Place{}) })) {
+					t.Fatalf("%+v may have %v inherited, and lacks some of %v", who, role, given)
+				}
+			}
+		}
+	})
+	if joined == 0 || included == 0 || lacking == 0 {
+		t.Errorf("%d were joined, %d included, %d lacking", joined, included, lacking)
+	}
+}
+
+// By another owner nobody gets on an object what who gave it to that one does not have.
+func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
+	gained, refused := 0, 0
+	everyWorld(t, func(w *world.World, x *Index) {
+		for i, o := range w.Things {
+			k, was := x.kinds[o.Type], targetOf(o)
+			if k == nil || was == nil {
+				continue
+			}
+			other := w.Things[(i+1)%len(w.Things)]
+			owner := iam.Owner{Type: other.Type, Name: other.Name, UID: string(other.UID)}
+			who, at := question(w.Ask()).Subject, Place{Type: o.Type, Ref: Ref{o.Namespace, o.Name}}
+			if _, lacks := x.MissingToOwn(who, at, was.UID, []iam.Owner{owner}); lacks {
+				refused++
+				continue
+			}
+			before := x.answers(w, k, at)
+			has := map[string]bool{}
+			for _, permission := range x.namesOf(k.held, k.held, nil) {
+				has[permission] = x.may(who, permission, at)
+			}
+			is := *was
+			is.Owners = append(slices.Clone(was.Owners), owner)
+			x.SetTarget(o.Type, o.Namespace, o.Name, &is)
+			for q := range x.answers(w, k, at) {
+				if gained++; !before[q] && !has[q[1]] {
+					t.Fatalf("%+v gives %s %s on %v by the owner %+v, without having it", who, q[0], q[1], at, owner)
+				}
+			}
+			x.SetTarget(o.Type, o.Namespace, o.Name, was)
+		}
+	})
+	if gained == 0 || refused == 0 {
+		t.Errorf("%d were allowed, %d refused", gained, refused)
+	}
+}
+
+// answers are all users who may do something to an object, each with what.
+func (x *Index) answers(w *world.World, k *kind, at Place) map[[2]string]bool {
+	all := map[[2]string]bool{}
+	for _, u := range w.Users {
+		for _, permission := range x.namesOf(k.held, k.held, nil) {
+			q := Question{Subject: Subject{User: u.Name}, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
+			if _, allowed := x.Decide(q); allowed {
+				all[[2]string{u.Name, permission}] = true
+			}
+		}
+	}
+	return all
+}
+
+// may asks what guards of bindings must agree with: a permission on an object or on all of a kind, or on everything that has it.
+func (x *Index) may(s Subject, permission string, at Place) bool {
+	q := Question{Subject: s, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
+	if _, allowed := x.Decide(q); allowed {
+		return true
+	}
+	q.Type, q.Namespace, q.Name = x.owners[x.permissions[permission]], "", ""
+	_, allowed := x.Decide(q)
+	return allowed
+}

@@ -1,0 +1,52 @@
+package iam_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam/world"
+)
+
+// What is to go is gone for everybody, whatever holds it.
+func TestARoleThatIsToGoGivesNothing(t *testing.T) {
+	trees := &iamv1alpha1.ProtectedResource{}
+	trees.Spec.ServiceRef.Name, trees.Spec.Kind, trees.Spec.Plural, trees.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
+	viewer, heir := &iamv1alpha1.Role{}, &iamv1alpha1.Role{}
+	viewer.Namespace, viewer.Name, viewer.UID, viewer.Spec.IncludedPermissions = "ns", "viewer", "1", []string{"a/trees.get"}
+	heir.Namespace, heir.Name, heir.UID, heir.Spec.InheritedRoles = "ns", "heir", "2", []iamv1alpha1.ScopedRoleReference{{Name: "viewer"}}
+	b := &iamv1alpha1.PolicyBinding{}
+	b.Namespace, b.Spec.RoleRef.Name = "ns", "viewer"
+	w := &world.World{Resources: []*iamv1alpha1.ProtectedResource{trees}}
+	w.Roles = []*iamv1alpha1.Role{viewer, heir}
+	o := objects(w)
+	if is := o.RoleOfBinding(b); is != viewer || len(o.Effective(heir).All) != 1 {
+		t.Fatalf("as long as it is there, the binding has %v", is)
+	}
+	viewer.DeletionTimestamp = new(metav1.Now())
+	if is := o.RoleOfBinding(b); is != nil {
+		t.Error("a binding has it still")
+	}
+	if gives := o.Effective(heir); len(gives.All) > 0 || len(gives.Missing) != 1 {
+		t.Errorf("who inherits it has %+v", gives)
+	}
+}
+
+func TestAnAccountThatIsInactiveOrToGoIsNobody(t *testing.T) {
+	a := &iamv1alpha1.ServiceAccount{}
+	a.Name, a.UID = "robot", "1"
+	w := &world.World{Accounts: []*iamv1alpha1.ServiceAccount{a}}
+	o := objects(w)
+	is := func(when string, acts bool, want string) {
+		t.Helper()
+		if subject, reason := o.Subject(iamv1alpha1.Subject{Kind: "ServiceAccount", Name: "robot", UID: "1"}); (subject != "") != acts || reason != want {
+			t.Errorf("%s it is %q, %q", when, subject, reason)
+		}
+	}
+	is("as it is,", true, "")
+	a.Spec.State = iamv1alpha1.Inactive
+	is("inactive,", false, "")
+	a.Spec.State, a.DeletionTimestamp = "", new(metav1.Now())
+	is("to go,", false, iamv1alpha1.NotFound)
+}

@@ -1,0 +1,208 @@
+package iam
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// claiming is edited to claim what another one would.
+func claiming(p, other *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+	p.Spec = *other.Spec.DeepCopy()
+	return changed(p)
+}
+
+// told is one of which what was found is recorded.
+func told(p *iamv1alpha1.ProtectedResource, found Finding) *iamv1alpha1.ProtectedResource {
+	p = p.DeepCopy()
+	p.Status.Registered = found.Registration
+	return p
+}
+
+// What an edit claims is new: whoever has it keeps it, be he younger.
+func TestAnEditTakesNothingFromAnybody(t *testing.T) {
+	const fine = iamv1alpha1.IAMSystemConfigured
+	old := func(kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
+		return judged(resource(1, kind, plural, parents...), fine)
+	}
+	young := func(kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
+		return judged(resource(2, kind, plural, parents...), fine)
+	}
+	tests := map[string]struct {
+		edited, other *iamv1alpha1.ProtectedResource
+		want          string
+	}{
+		"a kind":               {claiming(old("a/Tree", "trees"), resource(0, "a/Wood", "forests")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
+		"a plural":             {claiming(old("a/Tree", "trees"), resource(0, "a/Forest", "woods")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
+		"both":                 {claiming(old("a/Tree", "trees"), resource(0, "a/Wood", "woods")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
+		"a kind and no plural": {claiming(old("a/Tree", "trees"), resource(0, "a/Wood", "trees")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
+		"a link":               {claiming(old("a/Tree", "trees"), resource(0, "a/Tree", "trees", "a/Wood")), young("a/Wood", "woods", "a/Tree"), iamv1alpha1.ParentCycle},
+		"a relation": {
+			claiming(old("a.example/Tree", collidingPlural), permitting(resource(0, "a.example/Tree", collidingPlural), "list", "get")),
+			young("a.example/Wood", collidedPlural), iamv1alpha1.PermissionCollision,
+		},
+	}
+	tests["a relation"].edited.Status.Registered.Permissions = []string{"a.example/" + collidingPlural + ".list"}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, resources := range [][]*iamv1alpha1.ProtectedResource{{test.edited, test.other}, {test.other, test.edited}} {
+				r := Register(resources)
+				if got := r.Finding(test.edited.Name).Reason; got != test.want {
+					t.Errorf("who is edited is told %s, want %s", got, test.want)
+				}
+				if got := r.Finding(test.other.Name); got.Reason != fine || !has(got.Registration, test.other.Status.Registered) {
+					t.Errorf("the other one has %+v: %s", got.Registration, got.Reason)
+				}
+			}
+		})
+	}
+}
+
+// Who no longer claims something has it until his record says otherwise: he may claim it again before that.
+func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
+	const fine = iamv1alpha1.IAMSystemConfigured
+	tests := map[string]struct {
+		// was has something, and is edited to be as now; other claims it then.
+		was, now, other *iamv1alpha1.ProtectedResource
+		want            string
+	}{
+		"a kind":   {resource(2, "a/Tree", "trees"), resource(2, "a/Bush", "bushes"), resource(1, "a/Tree", "forests"), iamv1alpha1.AlreadyRegistered},
+		"a plural": {resource(2, "a/Tree", "trees"), resource(2, "a/Bush", "bushes"), resource(1, "a/Forest", "trees"), iamv1alpha1.AlreadyRegistered},
+		"a link": {
+			resource(2, "a/Tree", "trees", "a/Wood"), resource(2, "a/Tree", "trees"), judged(resource(1, "a/Wood", "woods"), fine), iamv1alpha1.ParentCycle,
+		},
+		"a relation": {
+			resource(2, "a.example/Tree", collidingPlural), permitting(resource(2, "a.example/Tree", collidingPlural), "list"),
+			resource(1, "a.example/Wood", collidedPlural), iamv1alpha1.PermissionCollision,
+		},
+	}
+	link := tests["a link"].other
+	claiming(link, resource(1, "a/Wood", "woods", "a/Tree"))
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			edited := claiming(judged(test.was, fine), test.now)
+			r := Register([]*iamv1alpha1.ProtectedResource{edited, test.other})
+			if got := r.Finding(test.other.Name).Reason; got != test.want {
+				t.Errorf("the other one is told %s, want %s", got, test.want)
+			}
+			after := Register([]*iamv1alpha1.ProtectedResource{told(edited, r.Finding(edited.Name)), test.other})
+			if got := after.Finding(test.other.Name).Reason; got != fine {
+				t.Errorf("once that is recorded it is told %s", got)
+			}
+			gone := Register([]*iamv1alpha1.ProtectedResource{deleted(edited), test.other})
+			if got := gone.Finding(test.other.Name).Reason; got == test.want {
+				t.Errorf("when he who has it is to go, it is told %s", got)
+			}
+		})
+	}
+}
+
+// A record is of the kind that it names: whatever else it says counts for that alone.
+func TestARecordOfAnotherKindGivesNothing(t *testing.T) {
+	const fine = iamv1alpha1.IAMSystemConfigured
+	other := judged(resource(2, "a/Wood", "woods", "a/Tree"), fine)
+	tree := resource(3, "a/Tree", "trees")
+	for name, edit := range map[string]func(*iamv1alpha1.Registration){
+		"group": func(r *iamv1alpha1.Registration) { r.Group = "b" }, "kind": func(r *iamv1alpha1.Registration) { r.Kind = "Bush" },
+		"plural": func(r *iamv1alpha1.Registration) { r.Plural = "bushes" },
+	} {
+		forged := judged(resource(1, "a/Tree", "forests", "a/Wood"), fine)
+		edit(forged.Status.Registered)
+		r := Register([]*iamv1alpha1.ProtectedResource{forged, other, judged(tree, fine)})
+		if got := r.Finding(forged.Name).Reason; got != iamv1alpha1.AlreadyRegistered {
+			t.Errorf("by a record of another %s it is told %s", name, got)
+		}
+		if got := r.Finding(other.Name); got.Reason != fine || len(got.Registration.Parents) != 1 {
+			t.Errorf("by a record of another %s the other is told %+v", name, got)
+		}
+	}
+}
+
+func TestAModelWithoutATypeHasNoSuchKind(t *testing.T) {
+	const fine = iamv1alpha1.IAMSystemConfigured
+	held, waits := claiming(judged(resource(2, "a/Tree", "trees"), fine), resource(2, "a/Bush", "bushes")), resource(1, "a/Tree", "forests")
+	r := RegisterIn([]*iamv1alpha1.ProtectedResource{held, waits}, func(typ string) bool { return typ == "a/Tree" })
+	if kinds := r.Kinds(); len(kinds) > 0 { // Whose a/Tree is it in the model?
+		t.Errorf("there is %s", kinds[0].Type)
+	}
+}
+
+func TestWhoHadNoRoomIsNotThere(t *testing.T) {
+	full := judged(resource(1, "a/Tree", "trees"), iamv1alpha1.LimitExceeded)
+	r := Register([]*iamv1alpha1.ProtectedResource{full, resource(2, "a/Tree", "forests")})
+	if k, ok := r.Kind("a/Tree"); !ok || k.Resource == full || r.Finding(full.Name).Reason != iamv1alpha1.LimitExceeded {
+		t.Errorf("the kind is %+v, and it is told %+v", k, r.Finding(full.Name))
+	}
+	if _, ok := Within([]*iamv1alpha1.ProtectedResource{full}, Room{100, 1 << 20}).Kind("a/Tree"); !ok {
+		t.Error("who had no room does not get it when there is")
+	}
+}
+
+// has says whether somebody has all that he had.
+func has(now, before *iamv1alpha1.Registration) bool {
+	within := func(some, all []string) bool {
+		return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
+	}
+	return now != nil && within(before.Permissions, now.Permissions) && within(before.Parents, now.Parents)
+}
+
+func shuffled(random *rand.Rand, all []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.ProtectedResource {
+	all = slices.Clone(all)
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// checkHeld sees that who is not edited has what he had, but for parents that are no more.
+func checkHeld(t *testing.T, r *Registry, all []*iamv1alpha1.ProtectedResource) {
+	t.Helper()
+	for _, p := range all {
+		if p.Status.Registered == nil || p.Status.Registered.Generation != p.Generation {
+			continue
+		}
+		had := p.Status.Registered.DeepCopy()
+		had.Parents = slices.DeleteFunc(had.Parents, func(parent string) bool { _, there := r.Kind(parent); return !there })
+		if got := r.Finding(p.Name); !has(got.Registration, had) {
+			t.Errorf("%s had %+v, and has %+v: %s", p.Name, had, got.Registration, got.Message)
+		}
+	}
+}
+
+// checkRecords sees that no two say that they have the same.
+func checkRecords(t *testing.T, all []*iamv1alpha1.ProtectedResource) {
+	t.Helper()
+	owners := map[string]string{}
+	own := func(what, whose string) {
+		if other := owners[what]; other != "" && other != whose {
+			t.Errorf("%s is %s's and %s's", what, other, whose)
+		}
+		owners[what] = whose
+	}
+	for _, p := range all {
+		r := p.Status.Registered
+		if r == nil {
+			continue
+		}
+		own("kind "+r.Kind, p.Name)
+		own("plural "+r.Plural, p.Name)
+		for _, permission := range r.Permissions {
+			own("relation "+Relation(permission), permission)
+		}
+	}
+	links := reserve(all).parents
+	for typ := range links {
+		reached := slices.Clone(links[typ])
+		for i := 0; i < len(reached); i++ {
+			for _, parent := range links[reached[i]] {
+				if !slices.Contains(reached, parent) {
+					reached = append(reached, parent)
+				}
+			}
+		}
+		if slices.Contains(reached, typ) {
+			t.Errorf("%s is above itself by %s", typ, strings.Join(reached, " "))
+		}
+	}
+}

@@ -1,0 +1,162 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/webhook"
+)
+
+// asksAfterRBAC is the configuration of an API server whose kubeconfig leads to webhook.
+const asksAfterRBAC = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthorizationConfiguration
+authorizers:
+- type: RBAC
+  name: rbac
+- type: Webhook
+  name: entail
+  webhook:
+    timeout: 3s
+    subjectAccessReviewVersion: v1
+    matchConditionSubjectAccessReviewVersion: v1
+    failurePolicy: NoOpinion
+    authorizedTTL: 5m
+    unauthorizedTTL: 30s
+    cacheAuthorizedRequests: false
+    cacheUnauthorizedRequests: false
+    connectionInfo: {type: KubeConfigFile, kubeConfigFile: %s}
+    matchConditions:
+    - expression: "!('system:masters' in request.groups) && !request.user.startsWith('system:')"
+`
+
+// apiServer starts an API server of its own, which asks at a URL whom its RBAC does not let in. Users have a certificate there.
+func apiServer(t testing.TB, url string, ca []byte, users ...string) *devserver.KubeLocal {
+	t.Helper()
+	dir := t.TempDir()
+	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "authorization.yaml")
+	access, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"entail": {Server: url, CertificateAuthorityData: ca}},
+		Contexts: map[string]*clientcmdapi.Context{"entail": {Cluster: "entail"}}, CurrentContext: "entail",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, data := range map[string][]byte{kubeconfig: access, config: fmt.Appendf(nil, asksAfterRBAC, kubeconfig)} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary, err := devserver.FindKubeLocal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := devserver.StartKubeLocal(t.Context(), devserver.KubeLocalConfig{
+		Binary: binary, Dir: filepath.Join(dir, "kube"), Users: users, AuthorizationConfig: config, UnsafeNoFsync: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// caller makes requests as a user of an API server.
+func caller(t testing.TB, server *devserver.KubeLocal, user string) func(path string) (code int, err error) {
+	t.Helper()
+	cfg, err := server.ConfigOf(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return func(path string) (code int, err error) {
+		r, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, cfg.Host+path, http.NoBody)
+		if err != nil {
+			return 0, err
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		return answer.StatusCode, answer.Body.Close()
+	}
+}
+
+// configMaps registers a kind that is in projects, and makes a role that lists it.
+func (b *bed) configMaps() {
+	b.T.Helper()
+	b.create(kinds.ProtectedResources(), "configmap", map[string]any{
+		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": "ConfigMap", "singular": "configmap", "plural": "configmaps",
+		"permissions": []any{"get", "list"}, "parentResources": []any{map[string]any{"apiGroup": projects, "kind": "Project"}},
+	})
+	b.create(kinds.IAMRoles(), "lister", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.list"}})
+}
+
+// The API server of a project asks at the project's endpoint: there, who has a role on the project, and for as long as it is that one.
+func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
+	address, set := authorizerOf(t)
+	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject = webhook.ByUIDOrName })
+	b.Reflector()
+	b.protect()
+	b.configMaps()
+	server := apiServer(t, "http://"+address+"/project/v1alpha/projects/web/webhook", nil, "alice", "mallory")
+	alice, mallory := caller(t, server, "alice"), caller(t, server, "mallory")
+	const list, one = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/none"
+	answers := func(call func(string) (int, error), path string, want int) {
+		t.Helper()
+		testbed.Eventually(t, soon, func() error {
+			if code, err := call(path); err != nil || code != want {
+				return fmt.Errorf("%s is answered %d, %w", path, code, err)
+			}
+			return nil
+		})
+	}
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	other := b.create(kinds.Projects(), "other", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	aliceIs := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	malloryIs := b.create(kinds.Users(), "mallory", map[string]any{"email": "mallory@example.com"})
+	bind := func(name, project, uid string, subject map[string]any) {
+		b.create(kinds.PolicyBindings(), name, map[string]any{
+			"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subject},
+			"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": project, "uid": uid}},
+		})
+	}
+	bind("on-other", "other", other, subject("User", "mallory", malloryIs))
+	bind("on-web", "web", web, subject("User", "alice", aliceIs))
+	answers(alice, list, http.StatusOK)
+	answers(alice, one, http.StatusForbidden)
+	answers(mallory, list, http.StatusForbidden)
+	b.remove(kinds.PolicyBindings(), "on-web")
+	answers(alice, list, http.StatusForbidden)
+	bind("on-web", "web", web, subject("User", "alice", aliceIs))
+	answers(alice, list, http.StatusOK)
+	if err := b.Resource(kinds.Projects()).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	answers(alice, list, http.StatusForbidden)
+	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	b.create(kinds.Users(), "later", map[string]any{"email": "later@example.com"})
+	b.awaitReady() // It is known by now that there is a project of that name again.
+	answers(alice, list, http.StatusForbidden)
+}

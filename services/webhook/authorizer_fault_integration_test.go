@@ -1,0 +1,227 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/webhook"
+)
+
+// reviewOf asks whether a user may get the project web.
+func reviewOf(user string) string { return strings.Replace(review, `"alice"`, `"`+user+`"`, 1) }
+
+// authorizerOf has each webhook of a bed answer at one address, whichever life it is in.
+func authorizerOf(t testing.TB) (address string, set func(*webhook.Config)) {
+	t.Helper()
+	var taken atomic.Pointer[net.Listener]
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken.Store(&listener)
+	address = listener.Addr().String()
+	return address, func(c *webhook.Config) {
+		c.Authorizer.Listen = address
+		if first := taken.Swap(nil); first != nil {
+			c.Authorizer.Listener = *first
+		}
+	}
+}
+
+// asker asks the same as fast as it is answered.
+type asker struct {
+	address, user string
+	// always is what every answer says.
+	always string
+	// answers are those that were given, failures those that were none.
+	answers, failures atomic.Int64
+}
+
+// run asks until ctx ends. What is answered by 200 is what is declared; all else is 503, or nobody is there.
+func (a *asker) run(ctx context.Context, t *testing.T) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	for ctx.Err() == nil {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+a.address+"/core/v1alpha/webhook", strings.NewReader(reviewOf(a.user)))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Content-Type", "application/json")
+		response, err := client.Do(r)
+		if err != nil {
+			a.failures.Add(1)
+			continue
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		switch {
+		case err != nil || response.StatusCode == http.StatusServiceUnavailable:
+			a.failures.Add(1)
+		case response.StatusCode != http.StatusOK || !strings.Contains(string(body), a.always):
+			t.Errorf("%s is answered %d %s", a.user, response.StatusCode, body)
+			return
+		default:
+			a.answers.Add(1)
+		}
+	}
+}
+
+// more waits for an answer to a question that is asked after now: the second from now on.
+func (a *asker) more(t *testing.T) {
+	t.Helper()
+	before := a.answers.Load()
+	testbed.Eventually(t, soon, func() error {
+		if n := a.answers.Load() - before; n < 2 {
+			return fmt.Errorf("%s is not answered", a.user)
+		}
+		return nil
+	})
+}
+
+// refused waits until webhook says again and again that nobody can tell, although it hears that the watcher is there.
+func (a *asker) refused(t *testing.T, b *bed) {
+	t.Helper()
+	before := a.failures.Load()
+	testbed.Eventually(t, soon, func() error {
+		if err := publish.New(b.JS).Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "local"}); err != nil {
+			return err
+		}
+		if code, answer := asks(t, a.address); code != http.StatusServiceUnavailable {
+			return fmt.Errorf("%d %s", code, answer)
+		}
+		if n := a.failures.Load() - before; n < 1000 {
+			return fmt.Errorf("%s was answered %d times that nobody can tell", a.user, n)
+		}
+		return nil
+	})
+}
+
+// Alice has a role all the time, and mallory never: whatever becomes of webhook, the bus and OpenFGA while both ask, no answer
+// says anything else.
+func TestNoFaultIsAnAnswer(t *testing.T) {
+	address, set := authorizerOf(t)
+	b := newBedWith(t, set)
+	reflector := b.Reflector()
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.create(kinds.Users(), "mallory", map[string]any{"email": "mallory@example.com"})
+	b.bind("bound", "Project", "web", web, subject("User", "alice", alice))
+	b.awaitReady()
+	askers := []*asker{
+		{address: address, user: "alice", always: `"allowed":true`},
+		{address: address, user: "alice", always: `"allowed":true`},
+		{address: address, user: "mallory", always: "missing permission"},
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer stop()
+	for _, a := range askers {
+		asking.Go(func() { a.run(ctx, t) })
+	}
+	answered := func() {
+		t.Helper()
+		for _, a := range askers {
+			a.more(t)
+		}
+	}
+	answered()
+	for what, strike := range map[string]func(){
+		"webhook ends and begins again": func() { b.running.Stop(); b.serve() },
+		"the bus is away":               func() { b.NATS.Stop(); b.NATS.Start(t) },
+		"the bus is wiped":              func() { b.wipe(reflector) },
+		"webhook begins while the bus is away": func() {
+			b.running.Stop()
+			b.NATS.Stop()
+			b.serve()
+			b.NATS.Start(t)
+		},
+		"webhook begins while the bus is empty": func() {
+			b.running.Stop()
+			release := reflector.Hold()
+			b.empty()
+			b.serve()
+			askers[0].refused(t, b)
+			release()
+			reflector.Replay()
+		},
+		"everything is said again": reflector.Replay,
+	} {
+		t.Log(what)
+		strike()
+		answered()
+	}
+	for _, a := range askers {
+		t.Logf("%s: %d answers, %d failures", a.user, a.answers.Load(), a.failures.Load())
+	}
+}
+
+// Who keeps what an object once was, and says it again, changes nothing: neither does an old binding let somebody in, nor an old
+// tombstone keep them out.
+func TestWhatIsSaidAgainLateChangesNothing(t *testing.T) {
+	address, set := authorizerOf(t)
+	b := newBedWith(t, set)
+	b.Reflector()
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.bind("replayed", "Project", "web", web, subject("User", "alice", alice))
+	until := func(want string) {
+		t.Helper()
+		testbed.Eventually(t, soon, func() error {
+			if code, answer := asks(t, address); code != http.StatusOK || !strings.Contains(answer, want) {
+				return fmt.Errorf("%d %s", code, answer)
+			}
+			return nil
+		})
+	}
+	until(`"allowed":true`)
+	old := b.Told(kinds.PolicyBindings(), namespace, "replayed")
+	b.remove(kinds.PolicyBindings(), "replayed")
+	until("missing permission")
+	tombstone := b.Told(kinds.PolicyBindings(), namespace, "replayed")
+	b.again(old)
+	b.create(kinds.Users(), "after-old", map[string]any{"email": "a@example.com"})
+	b.awaitReady() // What was said before that user is known by now.
+	until("missing permission")
+	if _, answer := asks(t, address); strings.Contains(answer, `"allowed":true`) {
+		t.Errorf("a binding of before its removal lets alice in: %s", answer)
+	}
+	b.bind("replayed", "Project", "web", web, subject("User", "alice", alice))
+	until(`"allowed":true`)
+	b.again(tombstone)
+	b.create(kinds.Users(), "after-tombstone", map[string]any{"email": "b@example.com"})
+	b.awaitReady()
+	if code, answer := asks(t, address); code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
+		t.Errorf("the tombstone of another life keeps alice out: %d %s", code, answer)
+	}
+}
+
+// again says once more what was said of an object.
+func (b *bed) again(c event.Change) {
+	b.T.Helper()
+	data, err := c.Marshal()
+	if err == nil {
+		_, err = b.JS.Publish(b.T.Context(), topology.ChangeSubject(c.Key), data)
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+}

@@ -1,0 +1,80 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/webhook"
+)
+
+const review = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","uid":"alice","resourceAttributes":` +
+	`{"verb":"get","group":"resourcemanager.miloapis.com","resource":"projects","name":"web"}}}`
+
+// asks gives the code and the answer of the authorizer about alice and the project web.
+func asks(t *testing.T, address string) (code int, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/core/v1alpha/webhook", strings.NewReader(review))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+// The API server keeps every 200: what is not known is none, and what was taken away is never allowed by one.
+func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness, c.Authorizer.Listener = 5*time.Second, listener })
+	until := func(code int, want string) {
+		t.Helper()
+		testbed.Eventually(t, soon, func() error {
+			if got, answer := asks(t, listener.Addr().String()); got != code || !strings.Contains(answer, want) {
+				return fmt.Errorf("answered is %d %s, want %d %s", got, answer, code, want)
+			}
+			return nil
+		})
+	}
+	until(http.StatusServiceUnavailable, "nobody can tell now")
+	reflector := b.Reflector()
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	until(http.StatusOK, "missing permission")
+	b.bind("old", "Project", "web", web, subject("User", "alice", alice))
+	until(http.StatusOK, `"allowed":true`)
+	release := sync.OnceFunc(reflector.Hold())
+	defer release()
+	until(http.StatusServiceUnavailable, "nobody can tell now")
+	b.remove(kinds.PolicyBindings(), "old")
+	if code, answer := asks(t, listener.Addr().String()); code != http.StatusServiceUnavailable {
+		t.Errorf("after a revocation that nobody publishes the answer is %d %s", code, answer)
+	}
+	release()
+	until(http.StatusOK, "missing permission")
+	b.NATS.Stop()
+	until(http.StatusServiceUnavailable, "nobody can tell now")
+	b.NATS.Start(t)
+	until(http.StatusOK, "missing permission")
+}

@@ -1,0 +1,218 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// grove is where users are bound to all trees, and OpenFGA says what it is told.
+type grove struct {
+	*openFGA
+	answers *answers
+	store   *corev1alpha1.Store
+	age     time.Duration
+}
+
+func newGrove() *grove {
+	g := &grove{answers: &answers{}}
+	g.openFGA, g.store = asking(g.answers)
+	g.cache = newCache(100, func() time.Duration { return g.age })
+	viewer := &iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "viewer", UID: "3"}}
+	viewer.Spec.IncludedPermissions = []string{"a/trees.get"}
+	g.index().SetRole("n", "viewer", viewer)
+	return g
+}
+
+// bind declares, or no longer, that a user may get every tree.
+func (g *grove) bind(user string, may bool) {
+	if !may {
+		g.index().SetBinding("n", user, nil)
+		return
+	}
+	g.index().SetUser(user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: user, UID: "1"}})
+	g.bindTo(user, iamv1alpha1.Subject{Kind: iamv1alpha1.UserKind, Name: user, UID: "1"})
+}
+
+func (g *grove) bindTo(name string, subject iamv1alpha1.Subject) {
+	g.index().SetBinding("n", name, bindingOf(subject))
+}
+
+// ask has a question decided, and tells whether OpenFGA was asked.
+func (g *grove) ask(t *testing.T, q decide.Question) (allowed, asked bool) {
+	t.Helper()
+	before := len(g.answers.asked)
+	_, allowed, err := g.Decide(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return allowed, len(g.answers.asked) > before
+}
+
+func TestAnAnswerOnWhichBothAgreeIsGivenAgain(t *testing.T) {
+	for _, may := range []bool{true, false} {
+		g := newGrove()
+		g.bind("alice", may)
+		g.answers.allowed = may
+		for i := range 3 {
+			if allowed, asked := g.ask(t, treeOf("alice")); allowed != may || asked != (i == 0) {
+				t.Errorf("answer %d is %t, asked %t; want %t", i, allowed, asked, may)
+			}
+		}
+	}
+}
+
+// OpenFGA says yes all the time here, and alice is declared to be allowed at first.
+func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
+	for name, change := range map[string]func(*grove, *decide.Question){
+		"who was allowed is not declared to be": func(g *grove, _ *decide.Question) { g.bind("alice", false) },
+		"another asks":                          func(_ *grove, q *decide.Question) { q.User = "bob" },
+		"another object is asked for":           func(_ *grove, q *decide.Question) { q.Name = "elm" },
+		"the request comes with more":           func(_ *grove, q *decide.Question) { q.Groups = []string{"system:staff"} },
+		"the store is another": func(g *grove, _ *decide.Question) {
+			g.store.Status.StoreID, g.store.Spec.Adoption = "T", corev1alpha1.AdoptionAlways
+		},
+		"the model is another":            func(g *grove, _ *decide.Question) { g.store.Status.AuthorizationModelID = "N" },
+		"the index may be too old":        func(g *grove, _ *decide.Question) { g.age = maxAge + 1 },
+		"it was long ago":                 func(*grove, *decide.Question) { backoff.Sleep(context.Background(), keptFor+1) },
+		"another index allows it to none": func(g *grove, _ *decide.Question) { g.openFGA.index = newGrove().index },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, q := newGrove(), treeOf("alice")
+				g.bind("alice", true)
+				g.bind("bob", true)
+				g.bindTo("staff", iamv1alpha1.Subject{Kind: iamv1alpha1.GroupKind, Name: "system:staff"})
+				g.answers.allowed = true
+				first, _ := g.ask(t, q)
+				_, again := g.ask(t, q)
+				if !first || again {
+					t.Fatalf("allowed %t, asked again %t", first, again)
+				}
+				change(g, &q)
+				if _, asked := g.ask(t, q); !asked {
+					t.Error("OpenFGA is not asked")
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsTooLongForAKeyIsAskedEachTime(t *testing.T) {
+	g, q := newGrove(), treeOf("alice")
+	q.Groups, g.answers.allowed = bound(g.index(), maxContext), true
+	for range 2 {
+		if _, asked := g.ask(t, q); !asked {
+			t.Error("OpenFGA is not asked")
+		}
+	}
+}
+
+func TestWhatIsRevokedWhileOpenFGAAnswersIsNotKept(t *testing.T) {
+	g := newGrove()
+	g.bind("alice", true)
+	g.answers.allowed = true
+	g.backend = during{g.answers, func() { g.bind("alice", false) }}
+	if allowed, _ := g.ask(t, treeOf("alice")); !allowed {
+		t.Fatal("OpenFGA was not listened to")
+	}
+	g.backend = g.answers
+	g.bind("alice", true) // Again, and OpenFGA does not have it yet.
+	g.answers.allowed = false
+	if allowed, asked := g.ask(t, treeOf("alice")); allowed || !asked {
+		t.Errorf("allowed %t, asked %t", allowed, asked)
+	}
+}
+
+// during is a backend where something happens before the answer arrives.
+type during struct {
+	*answers
+	what func()
+}
+
+func (d during) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
+	defer d.what()
+	return d.answers.Check(ctx, r)
+}
+
+// follower is OpenFGA that follows what is declared some time later.
+type follower struct {
+	answers
+	has map[string]bool
+}
+
+func (f *follower) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
+	return &openfgav1.CheckResponse{Allowed: f.has[r.GetTupleKey().GetUser()]}, nil
+}
+
+// Whatever happens in whatever order: nobody is let in whom neither the objects nor OpenFGA let in at that moment, what was kept
+// lets in nobody whom the objects do not, and at rest every answer is OpenFGA's.
+func TestKeptAnswersFollow(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		g := newGrove()
+		f := &follower{answers: answers{owners: g.answers.owners}, has: map[string]bool{}}
+		g.backend = f
+		declared := map[string]bool{}
+		for step := range 200 {
+			user := fmt.Sprint("user-", random.IntN(3))
+			switch random.IntN(4) {
+			case 0:
+				declared[user] = !declared[user]
+				g.bind(user, declared[user])
+			case 1:
+				f.has[iam.User(user)] = declared[user]
+			default:
+				had := f.has[iam.User(user)]
+				if _, allowed, err := g.Decide(t.Context(), treeOf(user)); err != nil || allowed && !declared[user] && !had || allowed != had && allowed != declared[user] {
+					t.Fatalf("seed %d, step %d: %s is allowed %t (%v); declared %t, in OpenFGA %t", seed, step, user, allowed, err, declared[user], had)
+				}
+			}
+		}
+		for user, may := range declared {
+			f.has[iam.User(user)] = may
+			if _, allowed, err := g.Decide(t.Context(), treeOf(user)); err != nil || allowed != may {
+				t.Fatalf("seed %d, at rest: %s is allowed %t (%v), want %t", seed, user, allowed, err, may)
+			}
+		}
+	}
+}
+
+// BenchmarkKeptAnswer is a question that OpenFGA need not be asked, beside one that it is, by a backend that takes no time.
+func BenchmarkKeptAnswer(b *testing.B) {
+	for name, kept := range map[string]bool{"kept": true, "asked": false} {
+		b.Run(name, func(b *testing.B) {
+			g := newGrove()
+			g.bind("alice", true)
+			g.backend = always{g.answers}
+			if !kept {
+				g.cache = nil
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, allowed, err := g.Decide(b.Context(), treeOf("alice")); !allowed || err != nil {
+					b.Fatal(allowed, err)
+				}
+			}
+		})
+	}
+}
+
+// always is a backend that says yes, and keeps no account of it.
+type always struct{ *answers }
+
+func (always) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
+	return &openfgav1.CheckResponse{Allowed: true}, nil
+}

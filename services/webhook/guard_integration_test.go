@@ -1,0 +1,188 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/webhook"
+	"github.com/entail-dev/entail/services/webhook/internal/guard"
+)
+
+// mallory may write all objects of IAM, and has all that the admission policies ask for but the verb escalate.
+const mallory = "mallory"
+
+// newGuardedBed starts a webhook that the API server asks.
+func newGuardedBed(t *testing.T) *bed {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBedWith(t, func(c *webhook.Config) {
+		c.Subject, c.Admission.Listener, c.Admission.URL = "uid-or-name", listener, "https://"+listener.Addr().String()
+	})
+	typed := kubernetes.NewForConfigOrDie(b.Kube.Admin())
+	groups := []string{"iam.miloapis.com", "resourcemanager.miloapis.com"}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: mallory}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "create", "update", "bind"}},
+	}}
+	bound := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: mallory}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: mallory},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: mallory}},
+	}
+	if _, err := typed.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed.RbacV1().ClusterRoleBindings().Create(t.Context(), bound, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = typed.RbacV1().ClusterRoles().Delete(ctx, mallory, metav1.DeleteOptions{})
+		_ = typed.RbacV1().ClusterRoleBindings().Delete(ctx, mallory, metav1.DeleteOptions{})
+		_ = typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Name, metav1.DeleteOptions{})
+	})
+	return b
+}
+
+// tries has mallory write an object for trial only. It is a change if the object is there. It says why that was refused, if
+// it was; what there was no time for is tried again.
+func (b *bed) tries(kind kinds.Kind, name string, spec any) (refused string) {
+	b.T.Helper()
+	cfg := b.Kube.Admin()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
+	objects := dynamic.NewForConfigOrDie(cfg).Resource(kind.Served().GroupVersion().WithResource(kind.Resource))
+	u := b.object(kind, name, spec)
+	testbed.Eventually(b.T, soon, func() error {
+		dry := []string{metav1.DryRunAll}
+		in := objects.Namespace(u.GetNamespace())
+		is, err := in.Get(b.T.Context(), name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			is.Object["spec"] = u.Object["spec"]
+			_, err = in.Update(b.T.Context(), is, metav1.UpdateOptions{DryRun: dry})
+		case apierrors.IsNotFound(err):
+			_, err = in.Create(b.T.Context(), u, metav1.CreateOptions{DryRun: dry})
+		}
+		refused = ""
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "admission webhook") {
+			refused, err = err.Error(), nil
+		}
+		return err
+	})
+	return refused
+}
+
+// attempt is something that mallory tries.
+type attempt struct {
+	kind kinds.Kind
+	name string
+	spec any
+}
+
+// attempts are all ways to give somebody rights, with what there is.
+func attempts(acme, web string) map[string]attempt {
+	bind := func(role string, on map[string]any) any {
+		return map[string]any{
+			"roleRef": map[string]any{"name": role}, "subjects": []any{subject("User", mallory, "m")}, "resourceSelector": on,
+		}
+	}
+	on := func(kind, name, uid string) map[string]any {
+		return map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": kind, "name": name, "uid": uid}}
+	}
+	every := func(kind string) map[string]any {
+		return map[string]any{"resourceKind": map[string]any{"apiGroup": projects, "kind": kind}}
+	}
+	return map[string]attempt{
+		"bind on an organization":        {kinds.PolicyBindings(), "new", bind("reader", on("Organization", "acme", acme))},
+		"bind on a project":              {kinds.PolicyBindings(), "new", bind("reader", on("Project", "web", web))},
+		"bind on the next of a name":     {kinds.PolicyBindings(), "new", bind("reader", on("Project", "web", "another"))},
+		"bind on a kind":                 {kinds.PolicyBindings(), "new", bind("reader", every("Project"))},
+		"bind what is not there yet":     {kinds.PolicyBindings(), "new", bind("absent", on("Project", "web", web))},
+		"bind on what is not registered": {kinds.PolicyBindings(), "new", bind("reader", every("Pond"))},
+		"join a subject to a binding": {kinds.PolicyBindings(), "on-acme", map[string]any{
+			"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subject("User", "other", "o"), subject("User", mallory, "m")},
+			"resourceSelector": on("Organization", "acme", acme),
+		}},
+		"join a group": {kinds.GroupMemberships(), "new", map[string]any{
+			"userRef": map[string]any{"name": mallory}, "groupRef": map[string]any{"name": "staff", "namespace": namespace},
+		}},
+		"inherit":                 {kinds.IAMRoles(), "mine", map[string]any{"launchStage": "Beta", "inheritedRoles": []any{map[string]any{"name": "reader"}}}},
+		"inherit what is not yet": {kinds.IAMRoles(), "mine", map[string]any{"launchStage": "Beta", "inheritedRoles": []any{map[string]any{"name": "absent"}}}},
+		"take a project over":     {kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "mine"}}},
+		"join who have nothing": {kinds.GroupMemberships(), "new", map[string]any{
+			"userRef": map[string]any{"name": mallory}, "groupRef": map[string]any{"name": "nobodies", "namespace": namespace},
+		}},
+		"make a project": {kinds.Projects(), "new", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}}},
+	}
+}
+
+func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
+	b := newGuardedBed(t)
+	b.Reflector()
+	b.protect()
+	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
+	mine := b.create(kinds.Organizations(), "mine", map[string]any{"type": "Standard"})
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	uid := b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"})
+	staff := b.create(kinds.Groups(), "staff", nil)
+	b.create(kinds.Groups(), "nobodies", nil)
+	b.create(kinds.IAMRoles(), "mine", map[string]any{"launchStage": "Beta"})
+	group := subject("Group", "staff", staff)
+	group["namespace"] = namespace
+	b.bind("on-acme", "Organization", "acme", acme, group)
+	b.bind("on-mine", "Organization", "mine", mine, subject("User", mallory, uid))
+	b.awaitReady()
+	testbed.Eventually(t, soon, func() error {
+		if b.tries(kinds.PolicyBindings(), "new", attempts(acme, web)["bind on an organization"].spec) == "" {
+			return fmt.Errorf("the guard is not in force")
+		}
+		return nil
+	})
+	b.mayTry(t, attempts(acme, web), "join who have nothing", "make a project")
+
+	b.bind("mallory-acme", "Organization", "acme", acme, subject("User", mallory, uid))
+	b.awaitReady()
+	b.mayTry(t, attempts(acme, web), "join who have nothing", "make a project", "bind on an organization", "bind on a project",
+		"join a subject to a binding", "join a group", "take a project over")
+
+	b.create(kinds.PolicyBindings(), "mallory-all", map[string]any{
+		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subject("User", mallory, uid)},
+		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": projects, "kind": "Project"}},
+	})
+	b.awaitReady()
+	b.mayTry(t, attempts(acme, web), "join who have nothing", "make a project", "bind on an organization", "bind on a project",
+		"join a subject to a binding", "join a group", "take a project over", "bind on a kind", "bind on the next of a name", "inherit")
+}
+
+// mayTry wants all attempts to be refused but these.
+func (b *bed) mayTry(t *testing.T, all map[string]attempt, pass ...string) {
+	t.Helper()
+	passes := map[string]bool{}
+	for _, name := range pass {
+		passes[name] = true
+	}
+	for name, a := range all {
+		refused := b.tries(a.kind, a.name, a.spec)
+		if (refused == "") != passes[name] {
+			t.Errorf("%s: refused with %q, want it to pass: %v", name, refused, passes[name])
+		}
+		if refused != "" && !strings.Contains(refused, "has the verb escalate") {
+			t.Errorf("%s: the refusal %q does not say what to do", name, refused)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package authorizer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
+
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/webhook/internal/review"
+)
+
+// maxKept is the largest buffer that is used again.
+const maxKept = 64 << 10
+
+// handler answers reviews.
+type handler struct {
+	cfg     Config
+	options Options
+	metrics *metrics
+	tracer  trace.Tracer
+	buffers sync.Pool
+	// told lets a line through now and then: while nobody can tell, there is one for each request.
+	told rate.Sometimes
+}
+
+func newHandler(cfg Config, o Options) (*handler, error) {
+	metrics, err := newMetrics(o.Metrics)
+	h := &handler{cfg: cfg, options: o, metrics: metrics, tracer: o.Tracer.Tracer("authorizer"), told: rate.Sometimes{Interval: time.Second}}
+	h.buffers.New = func() any { return new(bytes.Buffer) }
+	if cfg.Shadow && cfg.DecisionLog == 0 {
+		h.cfg.DecisionLog = 1
+	}
+	return h, err
+}
+
+func (h *handler) routes() http.Handler {
+	mux := http.NewServeMux()
+	nowhere := func(*http.Request) string { return "" }
+	mux.HandleFunc("/core/v1alpha/webhook", h.serve(nowhere))
+	mux.HandleFunc("/apis/authorization.k8s.io/v1/subjectaccessreviews", h.serve(nowhere))
+	mux.HandleFunc("/project/v1alpha/projects/{project}/webhook", h.serve(func(r *http.Request) string { return r.PathValue("project") }))
+	return mux
+}
+
+// failure is an answer that is none.
+type failure struct {
+	code    int
+	message string
+}
+
+func (f failure) Error() string { return f.message }
+
+// later says that nobody can tell now, and not why: the API server tells users what it hears, and the reason has addresses of
+// servers in it, or names. The log has it. Nobody is told when to ask again: the API server would wait for it within the request.
+func later(err error) error {
+	return fmt.Errorf("%w: %w", failure{http.StatusServiceUnavailable, "nobody can tell now; the log of webhook says why"}, err)
+}
+
+// serve answers at a URL, which may name a project.
+func (h *handler) serve(projectOf func(*http.Request) string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		ctx, end := h.trace(r)
+		defer end()
+		d := decision{scope: "unknown"}
+		version, err := h.review(ctx, w, r, projectOf(r), &d)
+		var body []byte
+		if err == nil {
+			body, err = d.answer.Encode(version)
+		}
+		h.metrics.observe(&d, err, time.Since(began))
+		if err != nil {
+			h.fail(ctx, w, err)
+			return
+		}
+		h.log(ctx, &d)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) //nolint:gosec // This is JSON, for no browser. Who hears nothing has no answer.
+	}
+}
+
+func (h *handler) fail(ctx context.Context, w http.ResponseWriter, err error) {
+	f, ok := errors.AsType[failure](err)
+	if !ok {
+		f = failure{http.StatusInternalServerError, "the answer could not be given"}
+	}
+	if f.code == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", http.MethodPost)
+	}
+	level := slog.LevelDebug
+	if f.code >= http.StatusInternalServerError {
+		h.told.Do(func() { level = slog.LevelWarn })
+	}
+	h.options.Log.Log(ctx, level, "a review was not answered", slog.Int("code", f.code), slog.Any("error", err))
+	http.Error(w, f.message, f.code)
+}
+
+// review reads a review and decides it.
+func (h *handler) review(ctx context.Context, w http.ResponseWriter, r *http.Request, project string, d *decision) (version string, err error) {
+	if err := h.admit(r); err != nil {
+		return "", err
+	}
+	buffer, _ := h.buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buffer.Cap() <= maxKept {
+			buffer.Reset()
+			h.buffers.Put(buffer)
+		}
+	}()
+	if _, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxReview)); err != nil {
+		return "", unreadable(err)
+	}
+	asked, err := review.Decode(buffer.Bytes())
+	if err != nil {
+		return "", failure{http.StatusBadRequest, err.Error()}
+	}
+	d.review = asked
+	return asked.Version, h.decide(ctx, project, d)
+}
+
+// admit hears who may ask, in the one way in which they do.
+func (h *handler) admit(r *http.Request) error {
+	if h.cfg.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0 ||
+		!slices.Contains(h.cfg.ClientNames, r.TLS.VerifiedChains[0][0].Subject.CommonName)) {
+		return failure{http.StatusForbidden, "this client may not ask: its certificate has none of the names in --client-names"}
+	}
+	if r.Method != http.MethodPost {
+		return failure{http.StatusMethodNotAllowed, "send a SubjectAccessReview by POST"}
+	}
+	if typ, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || typ != "application/json" || r.Header.Get("Content-Encoding") != "" {
+		return failure{http.StatusUnsupportedMediaType, "send application/json"}
+	}
+	if r.ContentLength > maxReview {
+		return failure{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
+	}
+	return nil
+}
+
+func unreadable(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return failure{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return failure{http.StatusBadRequest, "this ends too early"}
+	}
+	return failure{http.StatusBadRequest, "this could not be read"}
+}
+
+// decision is what becomes of a review.
+type decision struct {
+	scope  string
+	review *review.Review
+	// question is what was asked, if anything was.
+	question decide.Question
+	// would is what the objects say, answer what the API server hears.
+	would, answer review.Answer
+}
+
+// decide fills in a decision.
+func (h *handler) decide(ctx context.Context, project string, d *decision) error {
+	registry, err := h.options.Registry()
+	if err != nil {
+		return later(err)
+	}
+	request, err := d.review.Request(h.options.Rules, project)
+	if d.scope = request.Scope(); err == nil {
+		d.question, err = request.Question(h.options.Rules, registry)
+	}
+	if err != nil {
+		d.would = review.Abstain(err)
+	} else if d.would, err = h.ask(ctx, d); err != nil {
+		return later(err)
+	}
+	if d.answer = d.would; h.cfg.Shadow {
+		d.answer = review.Answer{Reason: "no opinion: what would be answered is logged only (--shadow)"}
+	}
+	return nil
+}
+
+// ask has a question decided.
+func (h *handler) ask(ctx context.Context, d *decision) (review.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
+	defer cancel()
+	why, allowed, err := h.options.Decide(ctx, d.question)
+	if err != nil || allowed {
+		return review.Allow(why), err
+	}
+	answer := review.Refuse(d.question.Permission)
+	answer.Denied = h.cfg.ExplicitDeny
+	if err := d.review.Unidentified(h.options.Rules); err != nil {
+		answer.EvaluationError = err.Error()
+	}
+	return answer, nil
+}
+
+// trace makes a span for who asks for one.
+func (h *handler) trace(r *http.Request) (context.Context, func()) {
+	ctx := r.Context()
+	if r.Header.Get("Traceparent") == "" {
+		return ctx, func() {}
+	}
+	ctx = h.options.Propagator.Extract(ctx, propagation.HeaderCarrier(r.Header))
+	ctx, span := h.tracer.Start(ctx, "SubjectAccessReview", trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(attribute.String("http.route", r.Pattern)))
+	return ctx, func() { span.End() }
+}

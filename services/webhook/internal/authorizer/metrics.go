@@ -1,0 +1,47 @@
+package authorizer
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics tell what is decided, and how long that takes. No label has what a request says.
+type metrics struct {
+	decisions *prometheus.CounterVec
+	seconds   *prometheus.HistogramVec
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "authz_decisions_total", Help: "Reviews of the API server, by what the objects say and what was asked about.",
+		}, []string{"decision", "scope"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "authz_request_duration_seconds", Help: "How long it took to answer them.",
+			Buckets: []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}, []string{"decision", "scope"}),
+	}
+	return m, errors.Join(registerer.Register(m.decisions), registerer.Register(m.seconds))
+}
+
+func (m *metrics) observe(d *decision, err error, took time.Duration) {
+	outcome := d.outcome()
+	if err != nil {
+		outcome = "error"
+	}
+	m.decisions.WithLabelValues(outcome, d.scope).Inc()
+	m.seconds.WithLabelValues(outcome, d.scope).Observe(took.Seconds())
+}
+
+// outcome is what the objects say.
+func (d *decision) outcome() string {
+	switch {
+	case d.would.Allowed:
+		return "allowed"
+	case d.would.Denied:
+		return "denied"
+	}
+	return "no_opinion"
+}

@@ -1,0 +1,49 @@
+package guard
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/admission"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// judgeOwner judges who gives an object that is there to others: what is held on these is held on it from then on. One that
+// is made new was nobody's before.
+func judgeOwner[T any](g *Guard, kind kinds.Kind, target func(*T) iam.Target) admission.Judge {
+	return func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+		object, was, err := decode[T](request)
+		if err != nil || was == nil {
+			return err
+		}
+		is := target(object)
+		owners := added(is.Owners, target(was).Owners)
+		if len(owners) == 0 {
+			return nil
+		}
+		x, who, err := g.index(ctx, request)
+		if err != nil {
+			return err
+		}
+		at := decide.Place{Type: iam.Type(kind.Group, kind.Kind), Ref: decide.Ref{Namespace: request.Namespace, Name: request.Name}}
+		if m, lacks := x.MissingToOwn(who, at, is.UID, owners); lacks {
+			return refuse(request, "who has rights on the new owner gets", m, "organizations.resourcemanager.miloapis.com and projects, all of them")
+		}
+		return nil
+	}
+}
+
+func projectTarget(p *resourcemanagerv1alpha1.Project) iam.Target {
+	t, _ := iam.TargetOfProject(p)
+	return t
+}
+
+func objectTarget(o *metav1.PartialObjectMetadata) iam.Target {
+	t, _ := iam.TargetOfObject(&o.ObjectMeta)
+	return t
+}

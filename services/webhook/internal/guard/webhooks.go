@@ -1,0 +1,74 @@
+package guard
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/entail-dev/entail/services/internal/admission"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Name is that of the ValidatingWebhookConfiguration.
+const Name = "entail-webhook"
+
+// What each webhook is about. Of very many subjects it is only known whether they are the same.
+const (
+	somebodyGains = `oldObject == null || (size(object.spec.subjects) * size(oldObject.spec.subjects) < 10000 ?
+!object.spec.subjects.all(s, s in oldObject.spec.subjects) : object.spec.subjects != oldObject.spec.subjects)`
+	specIsNew    = `has(object.spec) && (oldObject == null || object.?spec != oldObject.?spec)`
+	ownersAreNew = `object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]) ||
+object.?spec.?ownerRef != oldObject.?spec.?ownerRef`
+)
+
+// Who may escalate gives what they do not have. The API server knows that, and asks us of nobody else: so whoever sets a
+// cluster up needs no answer.
+const (
+	notWhoEscalates = `!authorizer.group('iam.miloapis.com').resource('%s').namespace(%s).name(%s).check('escalate').allowed()`
+	roleNamespace   = `object.spec.roleRef.?namespace.orValue('') == '' ? request.namespace : object.spec.roleRef.namespace`
+	notWhoOwnsAll   = `!(authorizer.group('resourcemanager.miloapis.com').resource('organizations').check('escalate').allowed() &&
+authorizer.group('resourcemanager.miloapis.com').resource('projects').check('escalate').allowed())`
+)
+
+// Webhooks are what the API server is to ask.
+func (g *Guard) Webhooks() []admission.Webhook {
+	escalates := func(resource, namespace, name string) string {
+		return fmt.Sprintf(notWhoEscalates, resource, namespace, name)
+	}
+	all := []admission.Webhook{
+		webhook(kinds.PolicyBindings(), g.judgeBinding, somebodyGains, escalates("roles", roleNamespace, "object.spec.roleRef.name")),
+		webhook(kinds.IAMRoles(), g.judgeRole, specIsNew, escalates("roles", "request.namespace", "object.metadata.?name.orValue('')")),
+		webhook(kinds.GroupMemberships(), g.judgeMembership, specIsNew,
+			escalates("groups", "object.spec.groupRef.namespace", "object.spec.groupRef.name")),
+	}
+	for _, kind := range kinds.IAM() {
+		judge := judgeOwner(g, kind, objectTarget)
+		if kind.GroupResource == kinds.Projects().GroupResource {
+			judge = judgeOwner(g, kind, projectTarget)
+		}
+		w := webhook(kind, judge, ownersAreNew, notWhoOwnsAll)
+		w.Name = "owners." + w.Name
+		w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
+		all = append(all, w)
+	}
+	return all
+}
+
+func webhook(kind kinds.Kind, judge admission.Judge, about, who string) admission.Webhook {
+	scope := admissionregistrationv1.NamespacedScope
+	if kind.Global {
+		scope = admissionregistrationv1.ClusterScope
+	}
+	return admission.Webhook{Judge: judge, ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+		Name: kind.Resource + "." + kind.Group,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{kind.Group}, APIVersions: []string{"*"}, Resources: []string{kind.Resource}, Scope: &scope,
+			},
+		}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "it-may-give-something", Expression: about}, {Name: "not-who-may-escalate", Expression: who},
+		},
+	}}
+}

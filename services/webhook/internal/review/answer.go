@@ -1,0 +1,72 @@
+package review
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/decide"
+)
+
+// maxText bounds what an answer says of a question.
+const maxText = 500
+
+// Answer is what the API server hears. Neither allowed nor denied is no opinion: the next authorizer is asked.
+type Answer struct {
+	Allowed bool `json:"allowed"`
+	Denied  bool `json:"denied,omitzero"`
+	// Reason is shown to who asked.
+	Reason string `json:"reason,omitzero"`
+	// EvaluationError says why there can be no opinion.
+	EvaluationError string `json:"evaluationError,omitzero"`
+}
+
+// Encode writes an answer in a version.
+func (a Answer) Encode(version string) ([]byte, error) {
+	a.Reason, a.EvaluationError = clip.Text(a.Reason, maxText), clip.Text(a.EvaluationError, maxText)
+	return json.Marshal(struct {
+		Kind       string   `json:"kind"`
+		APIVersion string   `json:"apiVersion"`
+		Metadata   struct{} `json:"metadata"`
+		Spec       struct{} `json:"spec"`
+		Status     Answer   `json:"status"`
+	}{Kind: kind, APIVersion: version, Status: a})
+}
+
+// Allow is a yes, with the way from who asks to what they ask about.
+func Allow(why decide.Proof) Answer {
+	if why.Binding.Name == "" {
+		return Answer{Allowed: true, Reason: "allowed by a PolicyBinding"}
+	}
+	return Answer{Allowed: true, Reason: fmt.Sprintf("allowed by PolicyBinding %q: %s has Role %q on %s",
+		why.Binding, holder(why.Principal), why.Role, place(why.At))}
+}
+
+// Refuse tells who asks what they lack, and nothing of what others have.
+func Refuse(permission string) Answer {
+	return Answer{Reason: fmt.Sprintf("missing permission %q", permission)}
+}
+
+// Abstain says why there is no opinion.
+func Abstain(err error) Answer { return Answer{EvaluationError: err.Error(), Reason: err.Error()} }
+
+func holder(p decide.Principal) string {
+	switch p.Sort {
+	case decide.CoreServiceAccount:
+		return fmt.Sprintf("ServiceAccount with UID %q", p.UID)
+	case decide.ServiceAccount:
+		return fmt.Sprintf("ServiceAccount %q", p.Ref)
+	case decide.Group, decide.TokenGroup:
+		return fmt.Sprintf("Group %q", p.Ref)
+	case decide.User:
+	}
+	return fmt.Sprintf("User %q", p.Ref)
+}
+
+func place(p decide.Place) string {
+	if p.All {
+		return "every " + p.Type
+	}
+	return fmt.Sprintf("%s %q", p.Type, p.Ref)
+}

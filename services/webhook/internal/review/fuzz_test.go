@@ -1,0 +1,38 @@
+package review
+
+import (
+	"strings"
+	"testing"
+)
+
+// Whatever is sent, it is decided or refused, and who has no role is never allowed.
+func FuzzReviews(f *testing.F) {
+	f.Add([]byte(asked), "")
+	f.Add([]byte(strings.Replace(asked, `"extra":{"k":["v"]}`, `"extra":{"iam.miloapis.com/parent-api-group":["resourcemanager.miloapis.com"],`+
+		`"iam.miloapis.com/parent-type":["Project"],"iam.miloapis.com/parent-name":["acme"]}`, 1)), "acme")
+	f.Add([]byte(`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","spec":{"group":["a"],"user":"system:x","resourceAttributes":`+
+		`{"verb":"deletecollection","resource":"pods","fieldSelector":{"requirements":[{"key":"metadata.name","operator":"In","values":["x"]}]}}}}`), "")
+	x := worldOf()
+	f.Fuzz(func(t *testing.T, body []byte, project string) {
+		r, err := Decode(body)
+		if err != nil {
+			return
+		}
+		for _, rules := range []*Rules{NewRules(Rules{}), NewRules(Rules{Subject: ByUIDOrName, Anonymous: true, TrustParents: true})} {
+			request, err := r.Request(rules, project)
+			if err != nil {
+				continue
+			}
+			q, _ := request.Question(rules, x.Registry())
+			why, allowed := x.Decide(q)
+			if allowed {
+				t.Errorf("%s is allowed: %+v", body, why)
+			}
+			for _, a := range []Answer{Allow(why), Refuse(q.Permission)} {
+				if _, err := a.Encode(r.Version); err != nil {
+					t.Errorf("%+v: %v", a, err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package review
+
+import (
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// What names a User: the UID that the authenticator gives, or the name of who has none.
+const (
+	ByUID       = "uid"
+	ByUIDOrName = "uid-or-name"
+)
+
+// Rules say what is believed of a request. Make them with [NewRules].
+type Rules struct {
+	// Subject is [ByUID] or [ByUIDOrName].
+	Subject string
+	// Anonymous says that bindings may be for everybody, whoever they are.
+	Anonymous bool
+	// TrustParents says that what an object is of is believed to a request, where nothing is known of the object.
+	TrustParents bool
+	// global says of each type all of whose objects are known whether these are in no namespace.
+	global map[string]bool
+}
+
+// NewRules completes rules.
+func NewRules(r Rules) *Rules {
+	r.global = map[string]bool{}
+	for _, k := range kinds.IAM() {
+		r.global[iam.Type(k.Group, k.Kind)] = k.Global
+	}
+	return &r
+}
+
+// isGlobal says whether objects of a type are known to be in no namespace, whatever a request says.
+func (r *Rules) isGlobal(typ string) bool { return typ == namespace || r.global[typ] }
+
+// follow says whether all objects of a type are known.
+func (r *Rules) follow(typ string) bool {
+	_, followed := r.global[typ]
+	return followed
+}
+
+// Identify finds whom an authenticated user is. Of who is neither a User nor an account, only groups of the system count.
+func (r *Rules) Identify(u authenticationv1.UserInfo) decide.Subject {
+	s := decide.Subject{Groups: r.groups(u.Groups)}
+	switch ofSystem := isOfSystem(u.Username); {
+	case u.UID != "" && strings.HasPrefix(u.Username, "system:serviceaccount:"):
+		s.Account = u.UID
+	case u.UID != "" && !ofSystem:
+		s.User = u.UID
+	case u.UID == "" && !ofSystem && r.Subject == ByUIDOrName && u.Username != "":
+		s.User = u.Username
+	default:
+		s.Groups = without(s.Groups, func(g string) bool { return !isOfSystem(g) })
+	}
+	return s
+}
+
+// groups are those that count.
+func (r *Rules) groups(all []string) []string {
+	if r.Anonymous {
+		return all
+	}
+	return without(all, func(g string) bool { return g == "system:unauthenticated" || g == "system:anonymous" })
+}
+
+// without leaves what it is given as it is.
+func without(all []string, drop func(string) bool) []string {
+	if !slices.ContainsFunc(all, drop) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), drop)
+}

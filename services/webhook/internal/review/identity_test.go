@@ -1,0 +1,45 @@
+package review
+
+import (
+	"reflect"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/entail-dev/entail/services/internal/decide"
+)
+
+func TestWhomAnAuthenticatedUserIs(t *testing.T) {
+	groups, ofSystem := []string{"oidc:staff", "system:authenticated"}, []string{"system:authenticated"}
+	for what, c := range map[string]struct {
+		name, uid, subject string
+		want               decide.Subject
+	}{
+		"a user with a UID":          {"alice@example.com", "alice", ByUID, decide.Subject{User: "alice", Groups: groups}},
+		"whatever names them":        {"bob", "alice", ByUIDOrName, decide.Subject{User: "alice", Groups: groups}},
+		"a user without one":         {"alice", "", ByUID, decide.Subject{Groups: ofSystem}},
+		"by name":                    {"alice", "", ByUIDOrName, decide.Subject{User: "alice", Groups: groups}},
+		"a service account":          {"system:serviceaccount:one:bot", "u-1", ByUIDOrName, decide.Subject{Account: "u-1", Groups: groups}},
+		"a service account without":  {"system:serviceaccount:one:bot", "", ByUIDOrName, decide.Subject{Groups: ofSystem}},
+		"one of the system":          {"system:node:one", "", ByUIDOrName, decide.Subject{Groups: ofSystem}},
+		"one of the system by a UID": {"system:node:one", "alice", ByUID, decide.Subject{Groups: ofSystem}},
+		"nobody":                     {"", "", ByUIDOrName, decide.Subject{Groups: ofSystem}},
+	} {
+		if got := NewRules(Rules{Subject: c.subject}).Identify(authenticationv1.UserInfo{Username: c.name, UID: c.uid, Groups: groups}); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s is %+v, want %+v", what, got, c.want)
+		}
+	}
+}
+
+func TestGroupsOfEverybodyCountOnlyWhereThatIsWanted(t *testing.T) {
+	anybody := authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated", "system:anonymous", "oidc:x"}}
+	if got := NewRules(Rules{}).Identify(anybody); len(got.Groups) > 0 || got.User != "" {
+		t.Errorf("everybody is %+v", got)
+	}
+	if got := NewRules(Rules{Anonymous: true}).Identify(anybody); len(got.Groups) != 2 {
+		t.Errorf("everybody is %+v where that is wanted", got)
+	}
+	if len(anybody.Groups) != 3 {
+		t.Error("what was asked has changed")
+	}
+}

@@ -1,0 +1,97 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Whoever lost a role while webhook was dead is let in by no answer of its next life, and who kept theirs by each, however often
+// it is killed while it is asked.
+func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
+	const lives = 5
+	address := freeAddress(t)
+	b := &bed{Bed: testbed.NewBed(t)}
+	b.Reflector()
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	bind := func(name string) {
+		uid := b.create(kinds.Users(), name, map[string]any{"email": name + "@example.com"})
+		b.bind(name, "Project", "web", web, subject("User", name, uid))
+	}
+	bind("alice")
+	for life := range lives {
+		bind(fmt.Sprint("bob-", life))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer stop()
+	start := func(user, always string) *asker {
+		a := &asker{address: address, user: user, always: always}
+		asking.Go(func() { a.run(ctx, t) })
+		return a
+	}
+	let := func(user string) {
+		t.Helper()
+		testbed.Eventually(t, soon, func() error {
+			return ask(t.Context(), http.DefaultClient, "http://"+address+"/core/v1alpha/webhook", reviewOf(user), `"allowed":true`)
+		})
+	}
+	live := func() testbed.Process {
+		t.Helper()
+		return testbed.Spawn(t, topology.Webhook, b.NATS, b.Kube, "--authorizer-listen", address, "--log-level", "warn")
+	}
+	var askers []*asker
+	answered := func() {
+		t.Helper()
+		for _, a := range askers {
+			a.more(t)
+		}
+	}
+	for life := range lives {
+		process := live()
+		if life == 0 { // Before that, not everything was said yet.
+			let("alice")
+			askers = append(askers, start("alice", `"allowed":true`))
+		}
+		answered()
+		bob := fmt.Sprint("bob-", life)
+		let(bob)
+		process.Kill()
+		b.remove(kinds.PolicyBindings(), bob)
+		testbed.Eventually(t, soon, func() error {
+			if !b.Told(kinds.PolicyBindings(), namespace, bob).Deleted {
+				return errors.New("the bus still has the binding")
+			}
+			return nil
+		})
+		askers = append(askers, start(bob, "missing permission"))
+	}
+	live()
+	answered()
+	for _, a := range askers {
+		t.Logf("%s: %d answers, %d failures", a.user, a.answers.Load(), a.failures.Load())
+	}
+}
+
+// freeAddress is one that nobody listens at.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}

@@ -1,0 +1,108 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// histogram counts durations by their size, each to within 3 %.
+type histogram struct{ counts [1024]atomic.Int64 }
+
+const perOctave = 24
+
+func (h *histogram) add(d time.Duration) {
+	at := int(math.Log2(float64(max(d, 1))) * perOctave)
+	h.counts[min(at, len(h.counts)-1)].Add(1)
+}
+
+// at is the duration below which a share of all is.
+func (h *histogram) at(share float64) time.Duration {
+	total := int64(0)
+	for i := range h.counts {
+		total += h.counts[i].Load()
+	}
+	below := int64(0)
+	for i := range h.counts {
+		if below += h.counts[i].Load(); float64(below) >= share*float64(total) && below > 0 {
+			return time.Duration(math.Exp2(float64(i+1) / perOctave))
+		}
+	}
+	return 0
+}
+
+// report makes percentiles metrics of a benchmark.
+func (h *histogram) report(b *testing.B, what string) {
+	b.ReportMetric(float64(h.at(.5).Microseconds()), "µs/p50-"+what)
+	b.ReportMetric(float64(h.at(.99).Microseconds()), "µs/p99-"+what)
+}
+
+// closed has so many ask one thing after the other for as long as each of what is compared runs, and gives how many a second were answered.
+func closed(b *testing.B, askers int, ask func() error) (rate float64, h *histogram) {
+	b.Helper()
+	h = &histogram{}
+	var asked atomic.Int64
+	var asking sync.WaitGroup
+	began := time.Now()
+	for range askers {
+		asking.Go(func() {
+			for time.Since(began) < lasting {
+				start := time.Now()
+				if err := ask(); err != nil {
+					b.Error(err)
+					return
+				}
+				h.add(time.Since(start))
+				asked.Add(1)
+			}
+		})
+	}
+	asking.Wait()
+	return float64(asked.Load()) / time.Since(began).Seconds(), h
+}
+
+// open has one thing asked at a rate, whether or not what was asked before is answered, until ctx ends. What waits counts from
+// when it should have been asked. A thread of its own keeps the time: a timer of the runtime's is late by what is measured here.
+func open(ctx context.Context, b *testing.B, rate int, ask func() error) (wait func() *histogram) {
+	b.Helper()
+	const askers = 32
+	h, due := &histogram{}, make(chan time.Time, rate)
+	var asking sync.WaitGroup
+	for range askers {
+		asking.Go(func() {
+			for at := range due {
+				if err := ask(); err != nil && ctx.Err() == nil {
+					b.Error(err)
+				}
+				h.add(time.Since(at))
+			}
+		})
+	}
+	asking.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(due)
+		every := time.Second / time.Duration(rate)
+		for next := time.Now(); ctx.Err() == nil; next = next.Add(every) {
+			if early := time.Until(next); early > 0 {
+				pause := syscall.NsecToTimespec(int64(early))
+				_ = syscall.Nanosleep(&pause, nil) // Who wakes early asks early, by less than one request's time.
+			}
+			select {
+			case due <- next:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return func() *histogram {
+		asking.Wait()
+		return h
+	}
+}

@@ -1,0 +1,45 @@
+//go:build mutants
+
+package webhook
+
+import (
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/mutant"
+)
+
+// mutants are ways in which somebody could be let in by OpenFGA, or by what it said once, who should not be.
+func mutants() map[string]mutant.Mutant {
+	return map[string]mutant.Mutant{
+		"the store is not looked at":                  {"cache.go", "strconv.AppendQuote(nil, store.Status.StoreID)", "[]byte(nil)"},
+		"the model is not looked at":                  {"cache.go", "strconv.AppendQuote(key, store.Status.AuthorizationModelID)", "key"},
+		"what a request comes with is not looked at":  {"cache.go", "i < len(c.Context) && ", "i < 0 && "},
+		"only what it comes with is looked at":        {"cache.go", "for i := -1;", "for i := 0;"},
+		"parts of questions run together":             {"cache.go", "key = strconv.AppendQuote(key, part)", "key = append(key, part[:1]...)"},
+		"long questions are one":                      {"cache.go", `c == nil || key == "":`, "c == nil:"},
+		"the index need not say the same":             {"cache.go", "allowed == declared && c.age", "(allowed == declared || true) && c.age"},
+		"the index may be as old as it likes":         {"cache.go", " && c.age() <= maxAge", ""},
+		"answers are kept that the index contradicts": {"cache.go", "case allowed == declared:", "case true:"},
+		"answers are kept for ever":                   {"cache.go", "allowed, keptFor)", "allowed, 1000*keptFor)"},
+		"what OpenFGA says is what is declared":       {"openfga.go", "_, declared := o.index().Decide(q)\n		o.cache.keep(key, allowed, declared)", "o.cache.keep(key, allowed, allowed)"},
+		"a yes with an error is one":                  {"openfga.go", "return err == nil && answer.GetAllowed(), err", "return answer.GetAllowed(), nil"},
+		"old answers do":                              {"openfga.go", "ConsistencyPreference_HIGHER_CONSISTENCY", "ConsistencyPreference_MINIMIZE_LATENCY"},
+		"any model does":                              {"openfga.go", "AuthorizationModelId: store.Status.AuthorizationModelID, ", ""},
+		"who is two is asked about":                   {"openfga.go", `q.User != "" && q.Account != ""`, "false"},
+		"what nobody can be allowed is asked":         {"openfga.go", "	if !askable {", "	if !askable && false {"},
+		"a store without a model is asked":            {"openfga.go", ` || store.Status.AuthorizationModelID == ""`, ""},
+		"any store is ours":                           {"openfga.go", "!ours {", "!ours && false {"},
+		"another store is ours":                       {"openfga.go", "a.storeID == id && ", ""},
+		"a store stays ours":                          {"openfga.go", " && time.Since(a.seen) < adoptionTTL", ""},
+		"however many questions are asked":            {"openfga.go", "len(parts) > maxParts", "false"},
+		"only the first of many is asked":             {"openfga.go", "err != nil || allowed {", "true {"},
+		"what cannot be told is a no":                 {"openfga.go", "return why, false, fault.Unavailable(err)", "_ = fault.Unavailable(err)\n		return why, false, nil"},
+		"a difference is told at once":                {"verify.go", "case waited >= settling:", "case true:"},
+		"OpenFGA that is down is a difference":        {"verify.go", "		case err != nil:\n			return unknown\n", "		case err != nil && false:\n			return unknown\n"},
+		"the index is asked while it lacks something": {"verify.go", "	if err := v.fresh(); err != nil {\n		return false, false, err\n	}\n", ""},
+		"what OpenFGA says late is what it said":      {"verify.go", "want == got && waited < settlingStep", "want == got"},
+		"groups are told":                             {"verify.go", `slog.Int("groups", len(q.Groups))`, `slog.Any("groups", q.Groups)`},
+	}
+}
+
+func TestEveryMutantDies(t *testing.T) { mutant.Kill(t, ".", mutants(), []string{"."}) }

@@ -1,0 +1,173 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/prometheus/client_golang/prometheus"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+const (
+	// maxContext is how many tuples OpenFGA takes with a question.
+	maxContext = 100
+	// maxParts is how many questions one may be made of, for who is in very many groups.
+	maxParts = 20
+	// adoptionTTL is for how long a store that is this cluster's is taken to stay so.
+	adoptionTTL = 10 * time.Second
+)
+
+var (
+	errNoStore    = errors.New("there is no Store of IAM with a model in OpenFGA")
+	errNotAdopted = errors.New("the store in OpenFGA is not known to be this cluster's")
+	errTwo        = errors.New("a user and a service account are two who ask: OpenFGA is asked about one")
+	errTooMuch    = errors.New("this takes more questions than OpenFGA is asked")
+)
+
+// backend is what of OpenFGA questions need.
+type backend interface {
+	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
+	Owners(ctx context.Context, storeID string) ([]iam.Tuple, error)
+}
+
+// openFGA implements [Decider] by OpenFGA.
+type openFGA struct {
+	backend backend
+	index   func() *decide.Index
+	// store is the Store of IAM; nil if there is none.
+	store func() *corev1alpha1.Store
+	// cluster is the UID of this cluster, by which stores say whose they are.
+	cluster func(context.Context) (string, error)
+	seconds *prometheus.HistogramVec
+	adopted atomic.Pointer[adoption]
+	// cache is nil where every question is asked.
+	cache *cache
+}
+
+// adoption says of a store in OpenFGA that it was seen to be this cluster's.
+type adoption struct {
+	storeID string
+	seen    time.Time
+}
+
+// newSeconds makes the metric of how long OpenFGA takes.
+func newSeconds() *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "entail_openfga_check_seconds", Help: "How long OpenFGA took to answer a question of webhook.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+	}, []string{"outcome"})
+}
+
+// Decide implements [Decider]. The index gives the proof of a yes, if it knows one.
+func (o *openFGA) Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+	x := o.index()
+	allowed, err = o.ask(ctx, x, q)
+	if err != nil || !allowed {
+		return why, false, fault.Unavailable(err)
+	}
+	why, _ = x.Decide(q)
+	return why, true, nil
+}
+
+func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (bool, error) {
+	if q.User != "" && q.Account != "" {
+		return false, errTwo
+	}
+	c, askable := x.Check(q)
+	if !askable {
+		return false, nil
+	}
+	store := o.store()
+	if store == nil || store.Status.StoreID == "" || store.Status.AuthorizationModelID == "" {
+		return false, errNoStore
+	}
+	if err := o.adopt(ctx, store); err != nil {
+		return false, err
+	}
+	key := keyOf(store, c)
+	if _, declared := x.Decide(q); o.cache.has(key, declared) {
+		return declared, nil
+	}
+	allowed, err := o.checkAll(ctx, store, c)
+	if err == nil {
+		_, declared := o.index().Decide(q)
+		o.cache.keep(key, allowed, declared)
+	}
+	return allowed, err
+}
+
+// checkAll asks a question, in as many as it takes.
+func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, c iam.Check) (bool, error) {
+	parts := c.Split(maxContext)
+	if len(parts) > maxParts {
+		return false, errTooMuch
+	}
+	for _, part := range parts {
+		if allowed, err := o.check(ctx, store, part); err != nil || allowed {
+			return allowed, err
+		}
+	}
+	return false, nil
+}
+
+// check asks one question, and is content with no answer from before a write.
+func (o *openFGA) check(ctx context.Context, store *corev1alpha1.Store, c iam.Check) (bool, error) {
+	links := &openfgav1.ContextualTupleKeys{}
+	for _, t := range c.Context {
+		links.TupleKeys = append(links.TupleKeys, &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object})
+	}
+	began := time.Now()
+	answer, err := o.backend.Check(ctx, &openfgav1.CheckRequest{
+		StoreId: store.Status.StoreID, AuthorizationModelId: store.Status.AuthorizationModelID, ContextualTuples: links,
+		TupleKey:    &openfgav1.CheckRequestTupleKey{User: c.User, Relation: c.Relation, Object: c.Object},
+		Consistency: openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
+	})
+	outcome := "refused"
+	switch {
+	case err != nil:
+		outcome = "error"
+	case answer.GetAllowed():
+		outcome = "allowed"
+	}
+	o.seconds.WithLabelValues(outcome).Observe(time.Since(began).Seconds())
+	return err == nil && answer.GetAllowed(), err
+}
+
+// adopt asks nothing of a store that is another's: its tuples would let people in whom nobody here lets in.
+func (o *openFGA) adopt(ctx context.Context, store *corev1alpha1.Store) error {
+	id := store.Status.StoreID
+	if store.Spec.Adoption == corev1alpha1.AdoptionAlways {
+		return nil
+	}
+	if a := o.adopted.Load(); a != nil && a.storeID == id && time.Since(a.seen) < adoptionTTL {
+		return nil
+	}
+	cluster, err := o.cluster(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	named, err := o.backend.Owners(ctx, id)
+	if err != nil {
+		return fmt.Errorf("finding out whose the store is: %w", err)
+	}
+	if ours, _ := iam.Judge(iam.StoreOwner(store.Name, cluster), named); !ours {
+		return errNotAdopted
+	}
+	o.adopted.Store(&adoption{id, now})
+	return nil
+}
+
+var (
+	_ Decider = (*openFGA)(nil)
+	_ backend = (*fga.Client)(nil)
+)

@@ -1,0 +1,197 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+var errDown = errors.New("down")
+
+// answers is a backend that says what it is told.
+type answers struct {
+	allowed bool
+	err     error
+	// unanswered is the error of questions alone.
+	unanswered error
+	owners     []iam.Tuple
+	asked      []*openfgav1.CheckRequest
+	reads      int
+}
+
+func (a *answers) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
+	a.asked = append(a.asked, r)
+	return &openfgav1.CheckResponse{Allowed: a.allowed}, errors.Join(a.err, a.unanswered)
+}
+
+func (a *answers) Owners(context.Context, string) ([]iam.Tuple, error) {
+	a.reads++
+	return a.owners, a.err
+}
+
+// asking is OpenFGA as it is asked about trees, in a store that is this cluster's.
+func asking(a *answers) (*openFGA, *corev1alpha1.Store) {
+	x := decide.New(nil)
+	p := &iamv1alpha1.ProtectedResource{}
+	p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "trees", "a", "Tree", "trees", []string{"get"}
+	x.SetProtectedResource("trees", p)
+	x.SetUser("sleeper", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: "Inactive"}})
+	store := &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "iam"}}
+	store.Status.StoreID, store.Status.AuthorizationModelID = "S", "M"
+	a.owners = []iam.Tuple{iam.StoreOwner("iam", "c")}
+	return &openFGA{
+		backend: a, index: func() *decide.Index { return x }, store: func() *corev1alpha1.Store { return store },
+		cluster: func(context.Context) (string, error) { return "c", nil }, seconds: newSeconds(),
+	}, store
+}
+
+// bound are so many groups, each bound to all trees.
+func bound(x *decide.Index, n int) (groups []string) {
+	for i := range n {
+		group := fmt.Sprint("system:", i)
+		groups = append(groups, group)
+		x.SetBinding("n", group, bindingOf(iamv1alpha1.Subject{Kind: iamv1alpha1.GroupKind, Name: group}))
+	}
+	return groups
+}
+
+func bindingOf(subject iamv1alpha1.Subject) *iamv1alpha1.PolicyBinding {
+	b := &iamv1alpha1.PolicyBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "n", UID: "2"}}
+	b.Spec.RoleRef.Name, b.Spec.Subjects = "viewer", []iamv1alpha1.Subject{subject}
+	b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: "a", Kind: "Tree"}
+	return b
+}
+
+func treeOf(user string) decide.Question {
+	return decide.Question{Subject: decide.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+}
+
+func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) {
+	for _, allowed := range []bool{true, false} {
+		a := &answers{allowed: allowed}
+		o, _ := asking(a)
+		if _, got, err := o.Decide(t.Context(), treeOf("alice")); got != allowed || err != nil || len(a.asked) != 1 {
+			t.Fatalf("got %v, %v, by %d questions", got, err, len(a.asked))
+		}
+		r := a.asked[0]
+		if r.GetStoreId() != "S" || r.GetAuthorizationModelId() != "M" || r.GetConsistency() != openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY ||
+			r.GetTupleKey().GetUser() != iam.User("alice") || r.GetTupleKey().GetObject() != "a/Tree:oak" {
+			t.Errorf("asked is %v", r)
+		}
+	}
+}
+
+// OpenFGA says yes to everything here: nothing of it may get through.
+func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
+	other := iam.StoreOwner("iam", "another")
+	for name, change := range map[string]func(*answers, *openFGA, *corev1alpha1.Store, *decide.Question){
+		"OpenFGA is down":                func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.err = errDown },
+		"OpenFGA says yes with an error": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.unanswered = errDown },
+		"this takes very many questions": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, q *decide.Question) {
+			q.Groups = bound(o.index(), maxParts*maxContext+1)
+		},
+		"there is no Store": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Question) {
+			o.store = func() *corev1alpha1.Store { return nil }
+		},
+		"it has no store in OpenFGA": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *decide.Question) { s.Status.StoreID = "" },
+		"it has no model": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *decide.Question) {
+			s.Status.AuthorizationModelID = ""
+		},
+		"nobody says whose it is": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.owners = nil },
+		"it is another cluster's": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.owners = []iam.Tuple{other} },
+		"it is another's, too": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) {
+			a.owners = append(a.owners, other)
+		},
+		"nobody knows this cluster": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Question) {
+			o.cluster = func(context.Context) (string, error) { return "", errDown }
+		},
+		"two ask": func(_ *answers, _ *openFGA, _ *corev1alpha1.Store, q *decide.Question) { q.Account = "1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, q := &answers{allowed: true}, treeOf("alice")
+			o, store := asking(a)
+			change(a, o, store, &q)
+			if _, allowed, err := o.Decide(t.Context(), q); allowed || !fault.IsUnavailable(err) {
+				t.Errorf("got %v, %v", allowed, err)
+			}
+		})
+	}
+}
+
+// lastGroup says yes to whoever comes with a group.
+type lastGroup struct {
+	*answers
+	group string
+}
+
+func (l lastGroup) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
+	for _, t := range r.GetContextualTuples().GetTupleKeys() {
+		if strings.Contains(t.GetObject()+t.GetUser(), l.group) {
+			return &openfgav1.CheckResponse{Allowed: true}, nil
+		}
+	}
+	return &openfgav1.CheckResponse{}, nil
+}
+
+func TestWhoIsInVeryManyGroupsIsAskedAboutInParts(t *testing.T) {
+	a := &answers{}
+	o, _ := asking(a)
+	q := treeOf("alice")
+	q.Groups = bound(o.index(), 3*maxContext)
+	c, _ := o.index().Check(q)
+	parts := c.Split(maxContext)
+	last := parts[len(parts)-1].Context
+	for group, want := range map[string]bool{last[len(last)-1].Object: true, "nobody's": false} {
+		o.backend = lastGroup{a, group}
+		if _, allowed, err := o.Decide(t.Context(), q); allowed != want || err != nil {
+			t.Errorf("who is in %q is allowed %t (%v), want %t", group, allowed, err, want)
+		}
+	}
+}
+
+func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
+	unregistered, absent := treeOf("alice"), treeOf("alice")
+	unregistered.Permission, absent.There = "a/trees.fell", true
+	for name, q := range map[string]decide.Question{"unregistered": unregistered, "not there": absent, "inactive": treeOf("sleeper")} {
+		a := &answers{allowed: true}
+		o, _ := asking(a)
+		if _, allowed, err := o.Decide(t.Context(), q); allowed || err != nil || len(a.asked) != 0 {
+			t.Errorf("%s: got %v, %v, by %d questions", name, allowed, err, len(a.asked))
+		}
+	}
+}
+
+func TestWhoseAStoreIsIsFoundOutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{allowed: true}
+		o, store := asking(a)
+		may := func() bool { _, allowed, _ := o.Decide(t.Context(), treeOf("alice")); return allowed }
+		first, second := may(), may()
+		if !first || !second || a.reads != 1 {
+			t.Errorf("it may %t and %t, and was read %d times", first, second, a.reads)
+		}
+		a.owners = nil
+		if store.Status.StoreID = "another"; may() {
+			t.Error("one store is taken for another")
+		}
+		if store.Status.StoreID = "S"; !may() {
+			t.Error("what was seen a moment ago is doubted")
+		}
+		if backoff.Sleep(t.Context(), adoptionTTL); may() {
+			t.Error("a store stays this cluster's for ever")
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/decide"
+)
+
+const (
+	// maxVerified is how many answers are compared at a time, and wait for it; others are let go.
+	maxVerified = 16
+	// settling is how long OpenFGA may take to follow, and settlingStep after how long both are asked again.
+	settling     = 30 * time.Second
+	settlingStep = 2 * time.Second
+	// verifyTimeout bounds one question.
+	verifyTimeout = 5 * time.Second
+	// maxNamed bounds what a line of the log says of a question.
+	maxNamed = 200
+)
+
+// Outcomes of a comparison.
+const (
+	same      = "same"
+	late      = "late"
+	different = "different"
+	unknown   = "unknown"
+	skipped   = "skipped"
+)
+
+// verifier answers by the index, and asks OpenFGA about a share of it, which nobody waits for.
+type verifier struct {
+	index, openFGA Decider
+	share          float64
+	// fresh says why the index may not be asked now.
+	fresh    func() error
+	random   func() float64
+	queue    chan decide.Question
+	outcomes *prometheus.CounterVec
+	log      *slog.Logger
+}
+
+func newVerifier(index, openFGA Decider, share float64) *verifier {
+	return &verifier{
+		index: index, openFGA: openFGA, share: share, random: rand.Float64, queue: make(chan decide.Question, maxVerified),
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_verified_decisions_total", Help: "Answers of the index that OpenFGA was asked about, too, by what came of it.",
+		}, []string{"outcome"}),
+	}
+}
+
+// Decide implements [Decider] by the index.
+func (v *verifier) Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+	why, allowed, err = v.index.Decide(ctx, q)
+	if err == nil && v.random() < v.share {
+		select {
+		case v.queue <- q:
+		default:
+			v.outcomes.WithLabelValues(skipped).Inc()
+		}
+	}
+	return why, allowed, err
+}
+
+// run compares until ctx ends.
+func (v *verifier) run(ctx context.Context) error {
+	turns := make(chan struct{}, maxVerified)
+	for {
+		select {
+		case <-ctx.Done():
+			for range maxVerified { // Those that were begun end first.
+				turns <- struct{}{}
+			}
+			return nil
+		case q := <-v.queue:
+			select {
+			case turns <- struct{}{}:
+				go func() {
+					defer func() { <-turns }()
+					v.outcomes.WithLabelValues(v.compare(ctx, q)).Inc()
+				}()
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// compare asks both until they agree. OpenFGA follows later than the index, so only what stays is a difference.
+func (v *verifier) compare(ctx context.Context, q decide.Question) string {
+	for began := time.Now(); ; {
+		want, got, err := v.both(ctx, q)
+		waited := time.Since(began)
+		switch {
+		case err != nil:
+			return unknown
+		case want == got && waited < settlingStep:
+			return same
+		case want == got:
+			return late
+		case waited >= settling:
+			v.tell(ctx, q, want)
+			return different
+		case !backoff.Sleep(ctx, settlingStep):
+			return unknown
+		}
+	}
+}
+
+func (v *verifier) both(ctx context.Context, q decide.Question) (index, openFGA bool, err error) {
+	if err := v.fresh(); err != nil {
+		return false, false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	if _, openFGA, err = v.openFGA.Decide(ctx, q); err == nil {
+		_, index, err = v.index.Decide(ctx, q)
+	}
+	return index, openFGA, err
+}
+
+// tell logs who asked for what, and nothing that others have.
+func (v *verifier) tell(ctx context.Context, q decide.Question, index bool) {
+	said := func(key, value string) slog.Attr { return slog.String(key, clip.Text(value, maxNamed)) }
+	v.log.LogAttrs(ctx, slog.LevelError, "OpenFGA and the index differ", slog.Bool("index", index), slog.Bool("openfga", !index),
+		said("user", q.User), said("account", q.Account), slog.Int("groups", len(q.Groups)),
+		said("permission", q.Permission), said("type", q.Type), said("namespace", q.Namespace), said("name", q.Name))
+}

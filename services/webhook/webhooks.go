@@ -1,0 +1,57 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/entail-dev/entail/services/internal/admission"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/webhook/internal/guard"
+)
+
+// webhooks judge who gives rights, from the start, bus or no bus.
+type webhooks struct {
+	cfg   Config
+	guard guard.Guard
+	// server is nil where nobody is asked.
+	server *admission.Server
+}
+
+// open implements [service.Early].
+func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error) {
+	if !w.cfg.Admission.Enabled() {
+		return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
+	}
+	var err error
+	w.server, err = admission.New(w.cfg.Admission, admission.Options{
+		Name: guard.Name, Webhooks: w.guard.Webhooks(), Namespace: rbac.Namespace, Kube: rt.Kube, Log: rt.Log, Metrics: rt.Metrics,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening the webhooks: %w", err)
+	}
+	return w.server.Run, nil
+}
+
+// follow lets them decide by what the view holds, as long as that is all that the stream's leader has.
+func (w *webhooks) follow(s *server) {
+	w.guard.Follow(guard.Source{
+		Index: func(ctx context.Context) (*decide.Index, error) {
+			if err := s.view.Current(ctx); err != nil {
+				return nil, err
+			}
+			return s.state.index.Load(), nil
+		},
+		Identity: s.rules.Identify,
+	})
+}
+
+// inForce is nil while they are registered, or there are none.
+func (w *webhooks) inForce() error {
+	if w.server == nil {
+		return nil
+	}
+	return fault.Unavailable(w.server.InForce())
+}
