@@ -4,7 +4,7 @@ package deploy
 
 import "embed"
 
-// Files are the folders admission, base, crd and samples.
+// Files are the folders admission, authorization, base, components, crd, overlays and samples.
 //
-//go:embed admission base crd samples
+//go:embed admission authorization base components crd overlays samples
 var Files embed.FS

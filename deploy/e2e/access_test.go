@@ -26,7 +26,7 @@ func declare(t *testing.T, objects dynamic.Interface, typ, name string, spec map
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": gv.String(), "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
 	}}
-	if kind == "Role" || kind == "PolicyBinding" {
+	if kind == "Role" || kind == "PolicyBinding" || kind == "Group" {
 		u.SetNamespace("default")
 	}
 	made, err := objects.Resource(gv.WithResource(strings.ToLower(kind)+"s")).Namespace(u.GetNamespace()).Create(t.Context(), u, metav1.CreateOptions{})

@@ -35,7 +35,7 @@ const (
 // anyPorts keeps tests off each other and off whatever runs on this machine.
 func anyPorts() []string {
 	var flags []string
-	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync", "implied-role", "admission", "store-admission", "webhook"} {
+	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync", "implied-role", "admission", "store-admission", "webhook", "authorizer", "webhook-admission", "opensearch-sync", "opensearch"} {
 		flags = append(flags, "--"+server+"-port=0")
 	}
 	return flags
@@ -59,7 +59,7 @@ type machine struct {
 	words   *words
 	exited  chan error
 
-	Kubernetes, Kubeconfig, SyncService, StoreService, TupleService, InferenceService, AccessService, OpenFGAHTTP string
+	Kubernetes, Kubeconfig, SyncService, StoreService, TupleService, InferenceService, AccessService, OpenFGAHTTP, OpenSearch string
 
 	Seconds float64
 }

@@ -24,10 +24,9 @@ func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
 	address, _ := i.listener.Addr().(*net.TCPAddr) // It listens on TCP.
 	args := []string{
 		"--etcd-servers=" + etcd,
-		"--bind-address=" + address.IP.String(),
-		"--advertise-address=" + address.IP.String(),
+		"--bind-address=" + opts.BindAddress.String(),
 		fmt.Sprintf("--secure-port=%d", address.Port),
-		"--service-cluster-ip-range=" + serviceRange(address.IP),
+		"--service-cluster-ip-range=" + serviceRange(opts.BindAddress),
 		"--endpoint-reconciler-type=none",
 		"--client-ca-file=" + i.authorityFile(),
 		"--tls-cert-file=" + filepath.Join(i.pki, "server.crt"),
@@ -42,12 +41,23 @@ func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
 		"--disable-admission-plugins=" + idleAdmission,
 		"--runtime-config=" + idleAPIs,
 	}
+	if !opts.BindAddress.IsUnspecified() { // Else the API server finds an address of the machine.
+		args = append(args, "--advertise-address="+opts.BindAddress.String())
+	}
 	if opts.AuthorizationConfig != "" {
 		args = append(args, "--authorization-config="+opts.AuthorizationConfig)
 	} else {
 		args = append(args, "--authorization-mode=RBAC")
 	}
 	return options.MergeArguments(args, opts.APIServerArgs)
+}
+
+// serviceAddress is the first of the addresses of Services, which is the API server's own.
+func serviceAddress(address net.IP) net.IP {
+	if address.To4() == nil {
+		return net.ParseIP("fd00:10::1")
+	}
+	return net.IPv4(10, 0, 0, 1)
 }
 
 // serviceRange is where Services get their addresses, of the same family as

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Puts kube-local into bin/ of the repository. The binary is cached by the
+# Puts kube-local into bin/ of the repository (or OUT). The binary is cached by the
 # content that it is built from, so that only a change of this module (or of
 # Go) pays for the compilation again.
 set -euo pipefail
 export LC_ALL=C GOWORK=off CGO_ENABLED=0
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
-target=../../bin/kube-local
+target=${OUT:-../../bin}/kube-local
 stamp=$target.stamp
 cache=${ENTAIL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/entail}/kube-local
 

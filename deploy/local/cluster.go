@@ -43,7 +43,7 @@ func run(ctx context.Context, opts options.Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := keepStderr(logs); err != nil {
+	if err := keepStderr(ctx, logs); err != nil {
 		return err
 	}
 	identity, err := newIdentity(dir, opts, listener)

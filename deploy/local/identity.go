@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"net"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -15,7 +17,9 @@ import (
 
 // identity is how the server and its clients know each other.
 type identity struct {
+	// cluster is the server as its users call it, and local as this process does.
 	cluster    credentials.Cluster
+	local      string
 	signingKey *ecdsa.PrivateKey
 	pki        string
 	kubeconfig string
@@ -36,17 +40,15 @@ func newIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) 
 	if i.signingKey, err = credentials.LoadSigningKey(i.serviceAccountKey()); err != nil {
 		return nil, err
 	}
-	server, err := authority.Server(
-		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-		[]net.IP{opts.BindAddress, net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-	)
+	server, err := authority.Server(serverNames(opts))
 	if err != nil {
 		return nil, err
 	}
 	if err := server.Write(filepath.Join(i.pki, "server")); err != nil {
 		return nil, err
 	}
-	i.cluster = credentials.Cluster{Server: "https://" + listener.Addr().String(), Authority: authority}
+	i.cluster.Authority = authority
+	i.local, i.cluster.Server = serverURLs(opts, listener)
 	if err := i.cluster.WriteKubeconfig(i.kubeconfig, options.AdminName, []string{"system:masters"}); err != nil {
 		return nil, err
 	}
@@ -58,6 +60,32 @@ func newIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) 
 	return i, nil
 }
 
+// serverNames are the names and addresses by which the server is called: in this machine, by pods, and by others.
+func serverNames(opts options.Options) (hosts []string, addresses []net.IP) {
+	hosts = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	addresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, serviceAddress(opts.BindAddress)}
+	if !opts.BindAddress.IsUnspecified() {
+		addresses = append(addresses, opts.BindAddress)
+	}
+	if address := net.ParseIP(opts.ServerName); address != nil {
+		addresses = append(addresses, address)
+	} else if opts.ServerName != "" {
+		hosts = append(hosts, opts.ServerName)
+	}
+	return hosts, addresses
+}
+
+// serverURLs are where this process reaches the server, and where its users do.
+func serverURLs(opts options.Options, listener net.Listener) (local, users string) {
+	address, _ := listener.Addr().(*net.TCPAddr) // It listens on TCP.
+	host, port := opts.BindAddress.String(), strconv.Itoa(address.Port)
+	if opts.BindAddress.IsUnspecified() {
+		host = "localhost"
+	}
+	local = "https://" + net.JoinHostPort(host, port)
+	return local, "https://" + net.JoinHostPort(cmp.Or(opts.ServerName, host), port)
+}
+
 // client is the configuration of this process's own clients, unthrottled.
 func (i *identity) client() (*rest.Config, error) {
 	pair, err := i.cluster.Authority.Client("system:kube-controller-manager", []string{"system:masters"})
@@ -65,7 +93,7 @@ func (i *identity) client() (*rest.Config, error) {
 		return nil, err
 	}
 	return &rest.Config{
-		Host: i.cluster.Server,
+		Host: i.local,
 		QPS:  -1,
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData:   i.cluster.Authority.Certificate(),

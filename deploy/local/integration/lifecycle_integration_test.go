@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"crypto/tls"
 	"net"
 	"os"
 	"path/filepath"
@@ -73,7 +74,31 @@ func TestASignalDuringTheStartStopsTheServer(t *testing.T) {
 		return err == nil
 	})
 	p.stop(t)
+
+	// Hooks of the API server that wait for its informers end the process when they are told to stop.
+	_, port, _ := net.SplitHostPort(freeAddress(t))
+	p = spawn(t, dataDir, "--port", port)
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	eventually(t, "the API server answers", func() bool {
+		conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	p.stop(t)
 	launch(t, dataDir).stop(t)
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 func TestASecondProcessOnADataDirectoryIsRefused(t *testing.T) {
@@ -126,6 +151,16 @@ func TestTheServerListensOnTheOtherLoopbackToo(t *testing.T) {
 	p := launch(t, t.TempDir(), "--bind-address", "::1")
 	if !strings.HasPrefix(p.Server, "https://[::1]:") {
 		t.Errorf("server = %s, want one on ::1", p.Server)
+	}
+	createConfigMap(t, p, "reached")
+	p.stop(t)
+}
+
+func TestAServerWithANameIsReachedByIt(t *testing.T) {
+	// An address that only this machine has, and that is not the one that it listens on.
+	p := launch(t, t.TempDir(), "--bind-address", "0.0.0.0", "--server-name", "127.0.0.2")
+	if !strings.HasPrefix(p.Server, "https://127.0.0.2:") {
+		t.Errorf("server = %s, want one at 127.0.0.2", p.Server)
 	}
 	createConfigMap(t, p, "reached")
 	p.stop(t)

@@ -192,8 +192,9 @@ func (a *access) bindings() {
 func (a *access) parents() {
 	for _, p := range a.objects[workload.Projects()] {
 		org := field(p, "spec", "ownerRef", "name")
-		_, there := a.objects[workload.Organizations()]["/"+org]
-		if there && a.kinds[projectType] && a.kinds[organizationType] {
+		first := func(key string) string { return field(p, "status", "organization", key) }
+		o, there := a.objects[workload.Organizations()]["/"+org]
+		if there && first("name") == org && first("uid") == string(o.GetUID()) && a.kinds[projectType] && a.kinds[organizationType] {
 			a.want(projectType+":"+p.GetName(), "p", organizationType+":"+org)
 		}
 	}

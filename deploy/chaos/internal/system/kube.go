@@ -33,7 +33,7 @@ func (s *System) startKube(ctx context.Context) error {
 		return err
 	}
 	return poll(ctx, func(ctx context.Context) error {
-		for _, files := range []string{"crd/*.yaml", "admission/*.yaml", "base/*.yaml", "base/*/rbac.yaml"} {
+		for _, files := range []string{"crd/*.yaml", "admission/*.yaml", "base/namespace.yaml", "base/roles.yaml", "base/*/rbac.yaml"} {
 			if err := s.applyAll(ctx, filepath.Join(s.cfg.Checkout, "deploy", files)); err != nil {
 				return err
 			}

@@ -25,6 +25,7 @@ func Services() []Service {
 		{Name: "store-sync", OpenFGA: true, Durable: "store-sync"},
 		{Name: "tuple-sync", OpenFGA: true, Durable: "tuple-sync"},
 		{Name: "implied-role", Durable: "implied-role"},
+		{Name: "opensearch-sync", Durable: "opensearch-sync"},
 	}
 }
 

@@ -12,14 +12,17 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Options is what the command line asked for. Paths are absolute.
 type Options struct {
-	DataDir             string
-	LogFile             string
-	BindAddress         net.IP
-	Port                int
+	DataDir     string
+	LogFile     string
+	BindAddress net.IP
+	Port        int
+	// ServerName is what others than this machine call the server; empty when it is on loopback.
+	ServerName          string
 	Users               []User
 	AuthorizationConfig string
 	APIServerArgs       []string
@@ -30,7 +33,7 @@ type Options struct {
 const usage = `Usage: kube-local --data-dir DIR [flags]
 
 Runs a Kubernetes API server with etcd and a few controllers in one process,
-on loopback only. Prints {"kubeconfig": ..., "server": ...} when it is ready.
+on loopback unless it has a --server-name. Prints {"kubeconfig": ..., "server": ...} when it is ready.
 
 Flags:
 `
@@ -47,7 +50,8 @@ func Parse(args []string, w io.Writer) (Options, error) {
 	flags.Usage = func() { fmt.Fprint(w, usage, flags.FlagUsages()) }
 	flags.StringVar(&o.DataDir, "data-dir", "", "directory that holds all state; created when missing (required)")
 	flags.IntVar(&o.Port, "port", 0, "port to listen on; 0 takes a free one and keeps it over restarts")
-	flags.StringVar(&bind, "bind-address", "127.0.0.1", "loopback address to listen on")
+	flags.StringVar(&bind, "bind-address", "127.0.0.1", "address to listen on: of loopback, or any with --server-name")
+	flags.StringVar(&o.ServerName, "server-name", "", "`NAME` or address by which others reach this server: in its certificate, and in all kubeconfigs")
 	flags.StringArrayVar(&users, "user", nil, "`NAME[:GROUP,GROUP]` gets a client certificate in DATA-DIR/NAME.kubeconfig, "+
 		"and so does the service account system:serviceaccount:NAMESPACE:NAME; repeatable")
 	flags.StringVar(&o.AuthorizationConfig, "authorization-config", "", "AuthorizationConfiguration `file` of the API server; RBAC alone without it")
@@ -61,9 +65,8 @@ func Parse(args []string, w io.Writer) (Options, error) {
 	if flags.NArg() > 0 {
 		return Options{}, fmt.Errorf("unexpected argument %q: kube-local takes flags only, see --help", flags.Arg(0))
 	}
-	o.BindAddress = net.ParseIP(bind)
-	if o.BindAddress == nil || !o.BindAddress.IsLoopback() {
-		return Options{}, fmt.Errorf("--bind-address %q is not a loopback address: use 127.0.0.1 or ::1", bind)
+	if err := o.listen(bind); err != nil {
+		return Options{}, err
 	}
 	if o.Port < 0 || o.Port > 65535 {
 		return Options{}, fmt.Errorf("--port %d is out of range: use 1 to 65535, or 0 for a free one", o.Port)
@@ -73,6 +76,21 @@ func Parse(args []string, w io.Writer) (Options, error) {
 		return Options{}, err
 	}
 	return o, o.resolve()
+}
+
+// listen checks where the server is reached.
+func (o *Options) listen(bind string) error {
+	o.BindAddress = net.ParseIP(bind)
+	if o.ServerName == "" && (o.BindAddress == nil || !o.BindAddress.IsLoopback()) {
+		return fmt.Errorf("--bind-address %q is not a loopback address: use 127.0.0.1 or ::1, or say by --server-name how others reach it", bind)
+	}
+	if o.BindAddress == nil {
+		return fmt.Errorf("--bind-address %q is not an address: use one of this machine, or 0.0.0.0 for all", bind)
+	}
+	if o.ServerName != "" && net.ParseIP(o.ServerName) == nil && len(validation.IsDNS1123Subdomain(o.ServerName)) > 0 {
+		return fmt.Errorf("--server-name %q is neither a DNS name nor an address", o.ServerName)
+	}
+	return nil
 }
 
 // resolve makes the paths absolute and checks what the API server would

@@ -23,6 +23,8 @@ func TestACommandLineThatCannotWorkIsRefusedWithTheWayOut(t *testing.T) {
 		"an argument":               {[]string{"--data-dir", dir, "start"}, `unexpected argument "start"`},
 		"address of a network":      {[]string{"--data-dir", dir, "--bind-address", "0.0.0.0"}, "is not a loopback address: use 127.0.0.1"},
 		"name for an address":       {[]string{"--data-dir", dir, "--bind-address", "localhost"}, "is not a loopback address"},
+		"name that is none":         {[]string{"--data-dir", dir, "--server-name", "a_b"}, "neither a DNS name nor an address"},
+		"no address beside a name":  {[]string{"--data-dir", dir, "--server-name", "a", "--bind-address", "b"}, "is not an address"},
 		"port out of range":         {[]string{"--data-dir", dir, "--port", "65536"}, "--port 65536 is out of range"},
 		"negative port":             {[]string{"--data-dir", dir, "--port=-1"}, "--port -1 is out of range"},
 		"argument that is no flag":  {[]string{"--data-dir", dir, "--apiserver-arg", "v=4"}, "write --apiserver-arg=--name=value"},
@@ -79,6 +81,15 @@ func TestAServiceAccountHasTheGroupsOfItsTokens(t *testing.T) {
 	u := options.Users[0]
 	if u.Name != "system:serviceaccount:team:ci" || u.File != "ci" || !slices.Equal(u.Groups, []string{"system:serviceaccounts", "system:serviceaccounts:team"}) {
 		t.Errorf("user = %+v", u)
+	}
+}
+
+func TestAServerWithANameMayBeReachedFromElsewhere(t *testing.T) {
+	for _, name := range []string{"kubernetes", "kube.example.org", "192.0.2.1", "2001:db8::1"} {
+		options, err := Parse([]string{"--data-dir", t.TempDir(), "--server-name", name, "--bind-address", "0.0.0.0"}, &bytes.Buffer{})
+		if err != nil || options.ServerName != name || !options.BindAddress.IsUnspecified() {
+			t.Errorf("%s: %+v, %v", name, options, err)
+		}
 	}
 }
 

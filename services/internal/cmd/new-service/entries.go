@@ -32,6 +32,10 @@ func %s() Account {
 			element("TestAServiceChangesNothingButWhatIsItsOwn", "map[string][]string",
 				fmt.Sprintf("topology.%s: {\"patch stores/status.core.platform-mesh.io\"}", s.Type)),
 		}},
+		{"services/internal/workload/workload.go", []edit{
+			element("Workloads", "[]Workload", fmt.Sprintf("{Service: topology.%s, Serves: []string{%q}, Memory: 256}",
+				s.Type, fmt.Sprintf("entail.%s.v1.%sService", s.Package, s.Type))),
+		}},
 		{"deploy/chaos/internal/system/service.go", []edit{
 			element("Services", "[]Service", fmt.Sprintf("{Name: %q, Durable: %[1]q}", s.Name)),
 		}},
@@ -40,6 +44,11 @@ func %s() Account {
 			within(`WORK_MODULES +:= .*?( services/entail)`, " services/"+s.Name),
 			within(`SERVICES +:= bin/.*()`, " bin/"+s.Name),
 		}},
+		{"deploy/docker/Dockerfile", []edit{before(`# The Kubernetes API server of one machine\..*`, fmt.Sprintf(`FROM service AS %s
+COPY --from=build /out/%[1]s /
+ENTRYPOINT ["/bin/%[1]s"]
+
+`, s.Name))}},
 		{".golangci.yml", []edit{before(`        end-to-end:`, fmt.Sprintf(`        %s:
           list-mode: lax
           files: ["**/services/%[1]s/**"]

@@ -77,7 +77,7 @@ func TestServicesAreAddedOneAfterAnother(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"go.work":  "./gen ./services/audit ./services/entail ./services/example-sync ./services/implied-role",
-		"Makefile": "services/webhook services/example-sync services/audit services/entail deploy/e2e",
+		"Makefile": "services/opensearch-sync services/example-sync services/audit services/entail deploy/e2e",
 	} {
 		data, err := copied.read(path)
 		if err != nil || !strings.Contains(strings.Join(strings.Fields(string(data)), " "), want) {

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// metric is what code says of it.
+type metric struct {
+	help string
+	// by is where in services it is made.
+	by map[string]bool
+}
+
+// metrics is a page with all that services make.
+func metrics(root string) (string, error) {
+	found := map[string]*metric{}
+	services := filepath.Join(root, "services")
+	err := filepath.WalkDir(services, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(services, filepath.Dir(path))
+		ast.Inspect(file, func(n ast.Node) bool {
+			if name, help, ok := describes(n); ok {
+				if found[name] == nil {
+					found[name] = &metric{help: help, by: map[string]bool{}}
+				}
+				found[name].by[filepath.ToSlash(dir)] = true
+			}
+			return true
+		})
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	out.WriteString("# Metrics\n\nAt `/metrics` of every service, with those of Go and of the process. " +
+		"What to make of them: [runbooks.md](../runbooks.md).\n\n")
+	out.WriteString("| metric | what | made in |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		m := found[name]
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, strings.TrimSuffix(m.help, "."), strings.Join(slices.Sorted(maps.Keys(m.by)), ", "))
+	}
+	return out.String(), nil
+}
+
+// describes tells whether code names a metric of ours and says what it is: in options with a Name and a
+// Help, or in a call that begins with both.
+func describes(n ast.Node) (name, help string, ok bool) {
+	switch n := n.(type) {
+	case *ast.CompositeLit:
+		for _, element := range n.Elts {
+			if pair, isPair := element.(*ast.KeyValueExpr); isPair {
+				switch key, _ := pair.Key.(*ast.Ident); {
+				case key == nil:
+				case key.Name == "Name":
+					name = literal(pair.Value)
+				case key.Name == "Help":
+					help = literal(pair.Value)
+				}
+			}
+		}
+	case *ast.CallExpr:
+		if len(n.Args) >= 2 {
+			name, help = literal(n.Args[0]), literal(n.Args[1])
+		}
+	}
+	return name, help, (strings.HasPrefix(name, "entail_") || strings.HasPrefix(name, "authz_")) && help != ""
+}
+
+// literal is the text that is written there; empty if it is anything else.
+func literal(e ast.Expr) string {
+	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+		if text, err := strconv.Unquote(lit.Value); err == nil {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+// Command grpc-health-probe takes the place of the program grpc_health_probe in stand-ins for images that have it:
+// it understands the flags that docker-compose.yaml gives.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// limit is how long a server may take to answer.
+const limit = 3 * time.Second
+
+func main() {
+	address := flag.String("addr", "", "host:port of the server")
+	flag.Bool("tls", true, "talk TLS; it always does")
+	ca := flag.String("tls-ca-cert", "", "file with the authority of the server's certificate")
+	name := flag.String("tls-server-name", "", "name in that certificate")
+	flag.Parse()
+	if err := probe(*address, *ca, *name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func probe(address, ca, name string) error {
+	trust, err := credentials.NewClientTLSFromFile(ca, name)
+	if err != nil {
+		return err
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(trust))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+	if err != nil {
+		return err
+	}
+	if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		return fmt.Errorf("%s is %s", address, answer.GetStatus())
+	}
+	return nil
+}
