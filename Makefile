@@ -13,21 +13,24 @@ PROTOC_GEN_RPC := $(call tool,connectrpc.com/connect/cmd/protoc-gen-connect-go@v
 CONTROLLER_GEN := $(call tool,sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0)
 GOLANGCI_LINT  := $(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)
 GOTESTSUM      := $(call tool,gotest.tools/gotestsum@v1.13.0)
-TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOTESTSUM)
+PROMTOOL       := .tmp/tools/promtool@v0.316.0
+TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOTESTSUM) $(PROMTOOL)
 # Where validate.proto comes from: a Go module that holds the sources.
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
 # The modules of go.work, shared ones first, and those that stand alone: what they require is nobody else's business.
-WORK_MODULES   := gen deploy services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/webhook services/entail deploy/e2e
+WORK_MODULES   := gen deploy services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/webhook services/opensearch-sync services/entail deploy/e2e
 MODULES        := $(WORK_MODULES) services/policy/conformance deploy/chaos deploy/local
 
 # The services, each a binary of its own.
-SERVICES       := bin/watcher bin/store-sync bin/tuple-sync bin/implied-role bin/webhook
+SERVICES       := bin/watcher bin/store-sync bin/tuple-sync bin/implied-role bin/webhook bin/opensearch-sync
 # What it takes to run everything as processes of their own, beside kube-local.
 PROCESSES      := $(SERVICES) bin/nats-server bin/openfga
 
 # What `make up` gives to `entail up`.
 ARGS           ?=
+# Anything means to run OpenSearch, too.
+OPENSEARCH     ?=
 
 # The service that `make new-service` makes.
 NAME           ?=
@@ -46,8 +49,8 @@ help: ## Show this help
 ##### Run
 
 .PHONY: up
-up: bin/entail kube-local ## Run everything on this machine (ARGS="--help" shows the knobs); Ctrl-C drains
-	@bin/entail up --samples deploy/samples $(ARGS)
+up: bin/entail kube-local $(if $(OPENSEARCH),opensearch) ## Run everything on this machine (OPENSEARCH=1: OpenSearch too; ARGS="--help": the knobs); Ctrl-C drains
+	@bin/entail up --samples deploy/samples $(if $(OPENSEARCH),--opensearch) $(ARGS)
 
 .PHONY: clean-state
 clean-state: ## Forget all that `make up` holds: Kubernetes objects, streams, stores
@@ -75,9 +78,28 @@ bin/openfga:
 kube-local: ## Build bin/kube-local, the local Kubernetes API server (minutes, the first time)
 	@deploy/local/build.sh
 
+.PHONY: opensearch
+opensearch: ## Install bin/opensearch, OpenSearch with its security plugin (100 MB by Maven, the first time)
+	@scripts/opensearch.sh
+
 .PHONY: kubectl
 kubectl: ## Build bin/kubectl, for machines that have none
 	@scripts/build-kubectl.sh
+
+##### Ship
+
+# What `make images` builds; all without. What `make release` builds, and for whom.
+TARGETS        ?=
+VERSION        ?=
+PLATFORMS      ?=
+
+.PHONY: images
+images: ## Build the images of services, kube-local and the command line (TARGETS="watcher webhook")
+	@$(if $(VERSION),VERSION=$(VERSION)) scripts/images.sh $(TARGETS)
+
+.PHONY: release
+release: ## Make the archives of a release in .tmp/release (VERSION=v1.2.3, PLATFORMS="linux/amd64 …")
+	@scripts/release.sh '$(VERSION)' $(PLATFORMS)
 
 ##### Change
 
@@ -86,7 +108,13 @@ generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sourc
 	.tmp/bin/buf generate
 	cd services/internal && GOWORK=off $(CURDIR)/.tmp/bin/controller-gen object crd \
 		paths=./api/... output:crd:dir=$(CURDIR)/deploy/crd
-	cd services/internal && GOWORK=off go generate ./rbac ./permission
+	cd services/internal && GOWORK=off go generate ./rbac ./permission ./workload
+	$(MAKE) docs
+
+.PHONY: docs
+docs: ## Write docs/reference: kinds, metrics, the command line
+	cd services/internal && GOWORK=off go run ./cmd/generate-reference $(CURDIR)
+	cd services/entail && GOWORK=off go run ./internal/cmd/generate-commands $(CURDIR)/docs/reference/commands.md
 
 .PHONY: new-service
 new-service: ## Write the skeleton of a service, and enter it wherever services are listed (NAME=what-it-does)
@@ -119,12 +147,18 @@ verify: ## All that CI checks but the tests: generated files, modules, the libra
 	scripts/leftovers.sh
 	scripts/modules.sh $(MODULES)
 	scripts/examples.sh services/policy
+	$(MAKE) alerts
 	$(MAKE) lint
+
+.PHONY: alerts
+alerts: $(PROMTOOL) ## Check the alert rules: each fires when it must, none while all is well
+	.tmp/bin/promtool check rules --lint=all --lint-fatal deploy/observability/alerts.yaml
+	cd deploy/observability && $(CURDIR)/.tmp/bin/promtool test rules alerts_test.yaml
 
 ##### Test
 
 .PHONY: test
-test: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local ## Every test: unit, component, integration on real servers, end-to-end
+test: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local opensearch ## Every test: unit, component, integration on real servers, end-to-end
 	@scripts/test.sh unit,integration,e2e $(MODULES)
 
 .PHONY: test-unit
@@ -132,23 +166,29 @@ test-unit: $(GOTESTSUM) ## The tests that need no server outside their own proce
 	@scripts/test.sh unit $(MODULES)
 
 .PHONY: test-integration
-test-integration: $(GOTESTSUM) kube-local ## Unit tests, and those on real NATS, OpenFGA and Kubernetes
+test-integration: $(GOTESTSUM) kube-local opensearch ## Unit tests, and those on real NATS, OpenFGA, Kubernetes and OpenSearch
 	@scripts/test.sh unit,integration $(MODULES)
 
 .PHONY: e2e
 e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local ## Black-box tests of `entail up`, and minutes of chaos
 	@scripts/test.sh e2e deploy/e2e deploy/chaos
 
+.PHONY: compose-test
+compose-test: $(PROCESSES) kube-local ## Run docker-compose.yaml with stand-ins for the images of others, and test what it gives (root, or Docker)
+	@scripts/compose-test.sh
+
 .PHONY: chaos
 chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what becomes of it (MINUTES, SEED, NODES, REPLICAS, BLOWS)
 	@bin/chaos -for $(MINUTES)m $(if $(SEED),-seed $(SEED)) -nodes $(NODES) -replicas $(REPLICAS) -blows $(BLOWS)
 
 .PHONY: mutants
-mutants: ## Put bugs into the compilers of the policy language, into what IAM objects mean and who may what, and see that tests find each
+mutants: $(PROCESSES) kube-local ## Put bugs into compilers, into what IAM means and who may what, and into services that are struck, and see each found
 	cd services/policy/conformance && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/internal/iam && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/internal/decide && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/tuple-sync/mirror && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/webhook && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd deploy/chaos && GOWORK=off ENTAIL_BIN=$(CURDIR)/bin go test -tags "e2e mutants" -run TestABugPutInOnPurposeIsFound -timeout 1h -v .
 
 .PHONY: bench
 bench: kube-local bin/entail ## Measure what docs/benchmarks.md states
@@ -164,6 +204,11 @@ tools: $(TOOLS) ## Install every tool into .tmp/bin
 	@echo "installing $*"
 	@GOBIN=$(CURDIR)/.tmp/bin GOWORK=off go install $*
 	@rm -f .tmp/tools/$(firstword $(subst @, ,$*))@* && mkdir -p $(@D) && touch $@
+
+.tmp/tools/promtool@%:
+	@echo "building promtool $*"
+	@scripts/build-promtool.sh $*
+	@rm -f .tmp/tools/promtool@* && mkdir -p $(@D) && touch $@
 
 .tmp/sources/%:
 	@scripts/fetch-proto.sh $*

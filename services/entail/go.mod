@@ -8,12 +8,15 @@ require (
 	github.com/entail-dev/entail/gen v0.0.0
 	github.com/entail-dev/entail/services/implied-role v0.0.0
 	github.com/entail-dev/entail/services/internal v0.0.0
+	github.com/entail-dev/entail/services/opensearch-sync v0.0.0
 	github.com/entail-dev/entail/services/policy v0.0.0
 	github.com/entail-dev/entail/services/store-sync v0.0.0
 	github.com/entail-dev/entail/services/tuple-sync v0.0.0
 	github.com/entail-dev/entail/services/watcher v0.0.0
 	github.com/entail-dev/entail/services/webhook v0.0.0
+	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
+	github.com/nats-io/nkeys v0.4.16
 	github.com/openfga/api/proto v0.0.0-20260319214821-f153694bfc20
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
@@ -53,6 +56,7 @@ require (
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
+	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/jsonpointer v1.0.1 // indirect
@@ -92,14 +96,13 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/natefinch/wrap v0.2.0 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	github.com/nats-io/nats-server/v2 v2.15.2 // indirect
-	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/openfga/go-sdk v0.7.3 // indirect
 	github.com/openfga/language/pkg/go v0.3.2 // indirect
 	github.com/openfga/openfga v1.22.1 // indirect
+	github.com/opensearch-project/opensearch-go/v4 v4.8.1 // indirect
 	github.com/pelletier/go-toml/v2 v2.2.4 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/pressly/goose/v3 v3.28.0 // indirect
@@ -165,6 +168,7 @@ replace (
 	github.com/entail-dev/entail/gen => ../../gen
 	github.com/entail-dev/entail/services/implied-role => ../implied-role
 	github.com/entail-dev/entail/services/internal => ../internal
+	github.com/entail-dev/entail/services/opensearch-sync => ../opensearch-sync
 	github.com/entail-dev/entail/services/policy => ../policy
 	github.com/entail-dev/entail/services/store-sync => ../store-sync
 	github.com/entail-dev/entail/services/tuple-sync => ../tuple-sync

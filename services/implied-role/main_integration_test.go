@@ -4,68 +4,28 @@ package impliedrole_test
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
-	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// natsEnv and kubeEnv make this test binary the service, so that it can be killed.
-const (
-	natsEnv = "ENTAIL_TEST_SERVICE_NATS"
-	kubeEnv = "ENTAIL_TEST_SERVICE_KUBECONFIG"
-)
-
 func TestMain(m *testing.M) {
-	if os.Getenv(natsEnv) == "" {
-		testbed.Main(m)
-		return
+	if testbed.Spawned() {
+		cfg := impliedrole.Defaults()
+		cfg.WithoutGuard = true
+		service.Main(topology.ImpliedRole, cfg.BindFlags, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 	}
-	go func() { // Its end is ours: a test that dies leaves nothing behind.
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(3)
-	}()
-	cfg := impliedrole.Defaults()
-	cfg.NATS.URL, cfg.Kube.Kubeconfig = os.Getenv(natsEnv), os.Getenv(kubeEnv)
-	cfg.RPC.Listen, cfg.RPC.Auth = "127.0.0.1:0", rpc.None
-	cfg.LogLevel, cfg.Resync, cfg.WithoutGuard = slog.LevelWarn, time.Hour, true
-	if err := impliedrole.Run(context.Background(), cfg); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	testbed.Main(m)
 }
 
-// process is the service as a process of its own.
-type process struct{ *exec.Cmd }
-
-func (b *bed) spawn() process {
+func (b *bed) spawn() testbed.Process {
 	b.T.Helper()
-	p := process{exec.Command(os.Args[0])}
-	p.Env = append(os.Environ(), natsEnv+"="+b.NATS.URLOf(topology.ImpliedRole), kubeEnv+"="+b.Kube.Kubeconfig(topology.ImpliedRole))
-	p.Stderr = b.T.Output()
-	if _, err := p.StdinPipe(); err != nil {
-		b.T.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		b.T.Fatal(err)
-	}
-	b.T.Cleanup(p.kill)
-	return p
-}
-
-// kill is kill -9.
-func (p process) kill() {
-	_ = p.Process.Kill() // Fails when it has ended.
-	_ = p.Wait()
+	return testbed.Spawn(b.T, topology.ImpliedRole, b.NATS, b.Kube, "--log-level", "warn", "--resync", "1h")
 }
 
 // TestAKilledServiceLeavesNothingBehind kills the service at any moment, between a change
@@ -83,7 +43,7 @@ func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 			w.happen()
 			<-time.After(rand.N(30 * time.Millisecond))
 		}
-		p.kill()
+		p.Kill()
 		for range 3 {
 			w.happen()
 		}
@@ -94,7 +54,7 @@ func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 		testbed.Eventually(t, 2*soon, b.consistent)
 		w.close()
 	}
-	p.kill()
+	p.Kill()
 	b.Quiet("the next start, and a replay", func() {
 		b.serve()
 		b.Settled()

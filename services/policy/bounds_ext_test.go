@@ -74,7 +74,7 @@ func TestHostileInputEndsSoonAndInBoundedMemory(t *testing.T) {
 // it is less than a second or two, and than 700 MiB in all.
 func testHostile(t *testing.T, test hostile) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

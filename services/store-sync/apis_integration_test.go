@@ -78,10 +78,11 @@ func (b *bed) define(definitions ...definition) {
 	}
 }
 
-// undefine waits for the end of a definition, so that the next test does not see it.
+// undefine waits for the end of a definition, so that the next test does not see it. The API server itself may wait for a minute
+// until no object of the kind is left, and then try again.
 func (b *bed) undefine(d definition) {
 	b.T.Helper()
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(b.T.Context()), calm/20, soon, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(b.T.Context()), calm/20, 3*soon, true, func(ctx context.Context) (bool, error) {
 		err := b.Resource(kinds.Definitions()).Delete(ctx, d.name(), metav1.DeleteOptions{})
 		return apierrors.IsNotFound(err), nil
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // get is how the API server is asked about the object.
@@ -108,6 +109,7 @@ func declared(t *testing.T) (*bed, *testbed.Running) {
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
 	b.awaitDocument("tenant", "Merged=True/Merged")
 	b.await("demo", "ModelSynced=True/Merged", "ModulesInSync=True/AllLive")
+	b.CaughtUp(topology.StoreSync)
 	b.Settled()
 	return b, r
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -166,6 +167,45 @@ func TestABadProtectedResourceHarmsNoOther(t *testing.T) {
 	}
 	b.release("first") // Who had the relation is gone.
 	b.awaitProtected("second", configured)
+}
+
+// What somebody is edited to claim is new, be he the oldest: who has it keeps it. What he had is free once that is recorded.
+func TestAnEditTakesNoKindFromAnother(t *testing.T) {
+	b := newBed(t)
+	b.serve()
+	b.Reflector()
+	b.protect("widget", "a.example/Widget", "widgets")
+	b.awaitProtected("widget", configured)
+	b.protect("gadget", "a.example/Gadget", "gadgets", "a.example/Widget")
+	b.awaitProtected("gadget", configured)
+	b.protect("twin", "a.example/Widget", "twins")
+	b.awaitProtected("twin", "Ready=False/AlreadyRegistered")
+
+	b.protect("widget", "a.example/Widget", "widgets", "a.example/Gadget") // The link leads round, and the other one was first.
+	b.awaitProtected("widget", "Ready=False/ParentCycle", "Registered=True/ParentCycle")
+	b.awaitProtected("gadget", configured)
+
+	b.protect("widget", "a.example/Gadget", "gadgets")
+	b.awaitProtected("widget", "Ready=False/AlreadyRegistered")
+	b.awaitProtected("gadget", configured)
+	b.awaitProtected("twin", configured)
+	b.awaitKinds("a.example/Gadget", "a.example/Widget")
+	var gadget, widget, twin iamv1alpha1.ProtectedResource
+	for name, p := range map[string]*iamv1alpha1.ProtectedResource{"gadget": &gadget, "widget": &widget, "twin": &twin} {
+		if err := b.get(kinds.ProtectedResources(), name, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := (&iamv1alpha1.Registration{
+		Group: "a.example", Kind: "Gadget", Plural: "gadgets", Permissions: []string{"a.example/gadgets.get", "a.example/gadgets.list"},
+		Parents: []string{"a.example/Widget"}, Generation: gadget.Generation,
+	}); !equality.Semantic.DeepEqual(gadget.Status.Registered, want) {
+		t.Errorf("recorded is %+v, want %+v", gadget.Status.Registered, want)
+	}
+	if widget.Status.Registered != nil || twin.Status.Registered == nil || twin.Status.Registered.Plural != "twins" {
+		t.Errorf("recorded are %+v and %+v", widget.Status.Registered, twin.Status.Registered)
+	}
+	b.Settled()
 }
 
 // release deletes a ProtectedResource that software holds which is not there.

@@ -53,7 +53,7 @@ func newIAMBed(t testing.TB) *iamBed {
 	b := &iamBed{bed: newBed(t), namespace: ns}
 	b.register("organization", orgType, "organizations")
 	b.register("project", projectType, "projects", orgType)
-	b.Kube.Apply(t, kinds.Stores(), "iam", corev1alpha1.StoreSpec{CoreModule: "module entail\n\ntype cluster\n"})
+	b.Kube.Apply(t, kinds.Stores(), "iam", corev1alpha1.StoreSpec{CoreModule: "module entail\n\ntype cluster\n", Adoption: corev1alpha1.AdoptionAlways})
 	b.makeStore()
 	return b
 }

@@ -3,6 +3,7 @@
 package tuplesync_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -118,6 +119,35 @@ func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
 	if b.may("alice", editProject) || b.may("bob", editProject) {
 		t.Error("what was given to others of the same names is theirs")
 	}
+}
+
+// Whoever makes an organization anew under its old name does not get the projects of the one before.
+func TestAProjectStaysWithTheOrganizationThatWasFirstFound(t *testing.T) {
+	b := newPeopled(t)
+	acme := b.org("acme")
+	carol := b.user("carol")
+	b.bind("owner", "editor", on(orgType, acme), user(carol))
+	b.ready(kinds.PolicyBindings(), "owner", bound)
+	b.awaits(true, "carol", editProject)
+	b.remove(kinds.Organizations(), "acme")
+	b.awaits(false, "carol", editProject)
+	again := b.org("acme")
+	b.bind("owner-again", "editor", on(orgType, again), user(carol))
+	b.ready(kinds.PolicyBindings(), "owner-again", bound)
+	b.CaughtUp(topology.TupleSync)
+	if b.may("carol", editProject) {
+		t.Error("another organization of the name has the project")
+	}
+	b.project("fresh", "acme") // It belongs to the one that is there now.
+	testbed.Eventually(t, soon, func() error {
+		if !b.mayOn("carol", editProject, projectType, metav1.ObjectMeta{Name: "fresh"}) {
+			return errors.New("it does not belong to the new organization")
+		}
+		return nil
+	})
+	b.bind("newest", "editor", on(orgType, b.org("newer")), user(carol))
+	b.project("web", "newer") // Who gives it to another may do so.
+	b.awaits(true, "carol", editProject)
 }
 
 func TestOverlappingBindingsDoNotTakeEachOthersGrants(t *testing.T) {

@@ -1,20 +1,40 @@
 package tuplesync
 
 import (
+	"unique"
+
 	"github.com/entail-dev/entail/services/tuple-sync/ledger"
 	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
-// Key is what is reconciled as one. Which field is set says whose it is.
-type Key struct {
-	Ledger ledger.Key
-	Mirror mirror.Key
+// Key is what is reconciled as one: hundreds of thousands are kept, and compared often, so it is no larger than a pointer.
+type Key struct{ is unique.Handle[kept] }
+
+// kept says by which field is set who keeps it.
+type kept struct {
+	ledger ledger.Key
+	mirror mirror.Key
 }
 
-// String is for logs.
-func (k Key) String() string {
-	if k.Mirror != (mirror.Key{}) {
-		return k.Mirror.String()
-	}
-	return k.Ledger.String()
+func ofLedger(k ledger.Key) Key { return Key{unique.Make(kept{ledger: k})} }
+func ofMirror(k mirror.Key) Key { return Key{unique.Make(kept{mirror: k})} }
+
+// ledger is the key of the ledger, unless it is one of the mirror.
+func (k Key) ledger() ledger.Key { return k.is.Value().ledger }
+
+// mirror is the key of the mirror, if it is one.
+func (k Key) mirror() (of mirror.Key, is bool) {
+	of = k.is.Value().mirror
+	return of, of != mirror.Key{}
 }
+
+// String is for people.
+func (k Key) String() string {
+	if of, is := k.mirror(); is {
+		return of.String()
+	}
+	return k.ledger().String()
+}
+
+// MarshalText is for logs.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -84,7 +84,7 @@ func (n noting) Later(why error) { n.process.later = why }
 // reconcile makes one pass.
 func (p *process) reconcile(k Key, resync bool) (*consume.Pass[Key], error) {
 	pass := consume.NewPass(p.view, k, resync)
-	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.Ledger, resync)
+	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.ledger(), resync)
 }
 
 var errCrash = errors.New("the process is dead")

@@ -22,34 +22,34 @@ type reconciler struct {
 func (r *reconciler) Keys(object event.Key) []Key {
 	var keys []Key
 	for _, k := range r.ledger.Keys(object) {
-		keys = append(keys, Key{Ledger: k})
+		keys = append(keys, ofLedger(k))
 	}
 	if r.mirror == nil {
 		return keys
 	}
 	for _, k := range r.mirror.Keys(object) {
-		keys = append(keys, Key{Mirror: k})
+		keys = append(keys, ofMirror(k))
 	}
 	return keys
 }
 
 // Priority implements [consume.Prioritizer].
 func (r *reconciler) Priority(k Key) int {
-	if k.Mirror != (mirror.Key{}) {
-		return r.mirror.Priority(k.Mirror)
+	if of, is := k.mirror(); is {
+		return r.mirror.Priority(of)
 	}
 	return 0
 }
 
 // Reconcile implements [consume.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
-	if p.Key.Mirror != (mirror.Key{}) {
-		pass := mirror.Pass{Key: p.Key.Mirror, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...mirror.Key) {
+	if of, is := p.Key.mirror(); is {
+		pass := mirror.Pass{Key: of, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...mirror.Key) {
 			for _, k := range keys {
-				p.Enqueue(priority, Key{Mirror: k})
+				p.Enqueue(priority, ofMirror(k))
 			}
 		}}
 		return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.mirror.Reconcile(ctx, pass) })
 	}
-	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.ledger.Reconcile(ctx, p, p.Key.Ledger, p.Resync) })
+	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.ledger.Reconcile(ctx, p, p.Key.ledger(), p.Resync) })
 }

@@ -45,23 +45,28 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	store := event.Key{Cluster: cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: cfg.IAMStore}
 	state, models := ledger.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
 	iam := mirror.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
+	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
+	confirmer.InBulk(parts.Kube, cfg.Workers/2)
 	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)}
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now, Writer: writer,
 	}), mirror: mirror.New(mirror.Config{
-		State: iam, View: parts.View, Confirmer: confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics),
+		State: iam, View: parts.View, Confirmer: confirmer,
 		Cluster: parts.Kube, Status: parts.Status,
 		OpenFGA: parts.OpenFGA, Writer: &collector{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
 	state.KeepUntil(r.mirror.Emptied)
 	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {
-		if key.Mirror != (mirror.Key{}) {
-			return r.mirror.WriteOutage(ctx, key.Mirror, why)
+		if of, is := key.mirror(); is {
+			return r.mirror.WriteOutage(ctx, of, why)
 		}
-		return r.ledger.WriteOutage(ctx, key.Ledger, why)
+		return r.ledger.WriteOutage(ctx, key.ledger(), why)
 	})
-	answers := query.New(query.Config{State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA})
+	answers := query.New(query.Config{
+		State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA,
+		IAMStore: cfg.IAMStore, IAM: r.mirror,
+	})
 	app := controller.App(parts, r, answers.Handler())
 	app.Tasks = append(app.Tasks, r.outages.Run)
 	return app, nil

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -93,32 +90,11 @@ func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (
 	return stop, "http://" + listener.Addr().String()
 }
 
-// process is a watcher in a process of its own.
-type process struct {
-	*exec.Cmd
-	log *strings.Builder
-}
-
-func (b *bed) start(name string) *process {
+// start starts a watcher in a process of its own.
+func (b *bed) start(name string) testbed.Process {
 	b.t.Helper()
-	p := &process{log: &strings.Builder{}, Cmd: exec.Command(os.Args[0], "--nats-url", b.nats.URLOf(topology.Watcher), "--kubeconfig", b.kube.Kubeconfig(topology.Watcher),
-		"--auth", "none", "--listen", "127.0.0.1:0", "--identity", name, "--kinds", strings.Join(followed(), ","))}
-	p.Env = append(os.Environ(), asWatcher+"=1")
-	p.Stderr = p.log
-	if err := p.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() {
-		p.signal(syscall.SIGKILL)
-		_ = p.Wait()
-		if b.t.Failed() {
-			b.t.Logf("log of %s:\n%s", name, p.log)
-		}
-	})
-	return p
+	return testbed.Spawn(b.t, topology.Watcher, b.nats, b.kube, "--identity", name, "--kinds", strings.Join(followed(), ","))
 }
-
-func (p *process) signal(s syscall.Signal) { _ = p.Process.Signal(s) }
 
 func (b *bed) stores() dynamic.ResourceInterface {
 	kind := kinds.Stores()

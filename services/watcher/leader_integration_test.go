@@ -34,7 +34,7 @@ func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	for i := range 30 {
 		b.apply(fmt.Sprint("s", i%10), fmt.Sprint(i))
 	}
-	leader.signal(syscall.SIGKILL)
+	leader.Kill()
 	for i := range 30 {
 		b.apply(fmt.Sprint("s", i%10), fmt.Sprint("after ", i))
 	}
@@ -44,7 +44,7 @@ func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	if took > 20*time.Second { // 8 s on a machine that does nothing else; 30 s if the Lease were left to run out.
 		t.Errorf("took %s", took)
 	}
-	standby.signal(syscall.SIGTERM)
+	standby.Signal(syscall.SIGTERM)
 	if err := standby.Wait(); err != nil {
 		t.Errorf("ended with %v, want 0", err)
 	}
@@ -59,13 +59,13 @@ func TestALeaderThatSleptThroughItsDepositionOverwritesNothing(t *testing.T) {
 	for i := range 20 {
 		b.apply(fmt.Sprint("s", i), "1")
 	}
-	sleeper.signal(syscall.SIGSTOP)
+	sleeper.Signal(syscall.SIGSTOP)
 	for i := range 20 {
 		b.apply(fmt.Sprint("s", i), "2")
 	}
 	b.remove("s3")
 	b.leads("second leads")
-	sleeper.signal(syscall.SIGCONT)
+	sleeper.Signal(syscall.SIGCONT)
 	for i := range 10 {
 		b.apply(fmt.Sprint("s", 10+i), "3")
 	}
@@ -128,8 +128,7 @@ func TestAReplicaThatStartsInItsOwnPlaceNeedNotWait(t *testing.T) {
 	first := b.start("same")
 	b.leads("first life")
 	alone := time.Since(began)
-	first.signal(syscall.SIGKILL)
-	_ = first.Wait()
+	first.Kill()
 	began = time.Now()
 	b.start("same")
 	b.leads("second life")

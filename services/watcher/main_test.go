@@ -3,7 +3,6 @@ package watcher_test
 import (
 	"context"
 	"log/slog"
-	"os"
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/service"
@@ -12,11 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-// asWatcher makes this test binary a watcher, so that a test can kill one.
-const asWatcher = "ENTAIL_TEST_AS_WATCHER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(asWatcher) != "" {
+	if testbed.Spawned() {
 		cfg := watcher.Defaults()
 		service.Main(topology.Watcher, cfg.BindFlags, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
 	}

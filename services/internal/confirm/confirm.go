@@ -34,6 +34,7 @@ type Confirmer struct {
 	log     *slog.Logger
 	// known is what was [heard] of objects, by key.
 	known        *lru.Cache
+	bulk         bulk
 	contradicted *prometheus.CounterVec
 }
 
@@ -60,6 +61,7 @@ func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics pr
 	}
 	metrics.MustRegister(c.contradicted)
 	v.OnChange(func(k event.Key) {
+		c.bulk.changed(k)
 		if !v.Lives(k) || c.heard(k).asked {
 			c.known.Remove(k) // What we do not write could be told to be again what it was when we asked.
 		}
@@ -76,40 +78,83 @@ func (c *Confirmer) heard(k event.Key) heard {
 // Confirm is nil once the API server has said of all objects what is stated of them. Where it says otherwise, because the bus
 // has not told yet or tells lies, that is in the view, and the error is [reconcile.ErrStale].
 func (c *Confirmer) Confirm(ctx context.Context, statements ...Statement) error {
-	for _, s := range statements {
-		if err := c.confirm(ctx, s); err != nil {
+	open, err := c.unknown(statements)
+	if err != nil {
+		return err
+	}
+	c.want(open)
+	for _, o := range open {
+		if err := c.confirm(ctx, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ConfirmRecord is [Confirmer.Confirm] for who goes on with what we have recorded in an object, whatever others declare.
-func (c *Confirmer) ConfirmRecord(ctx context.Context, s Statement) error {
-	stated, err := s.is()
-	if err != nil || stated.recorded == (essence{}).recorded {
-		return err
-	}
-	if c.heard(s.change.Key).recorded == stated.recorded {
-		return nil
-	}
-	return c.confirm(ctx, s)
+// opened is a statement of which the API server has not said that it is so.
+type opened struct {
+	says   Statement
+	stated essence
 }
 
-func (c *Confirmer) confirm(ctx context.Context, s Statement) error {
+// unknown are the statements that the API server has not confirmed yet, of each state of an object one.
+func (c *Confirmer) unknown(statements []Statement) (all []opened, err error) {
+	type state struct {
+		key                 event.Key
+		uid, epoch, version string
+		deleted             bool
+	}
+	seen := make(map[state]bool, len(statements))
+	for _, s := range statements {
+		is := state{s.change.Key, s.change.UID, s.change.Epoch, s.change.ResourceVersion, s.change.Deleted}
+		if s.read != nil && seen[is] {
+			continue
+		}
+		seen[is] = true
+		o, err := open(s)
+		if err != nil {
+			return nil, err
+		}
+		if !c.knows(o) {
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
+func open(s Statement) (opened, error) {
 	stated, err := s.is()
-	if err != nil {
+	return opened{s, stated}, err
+}
+
+// knows says whether the API server has said what is stated.
+func (c *Confirmer) knows(o opened) bool {
+	return o.stated != (essence{}) && c.heard(o.says.change.Key).essence == o.stated
+}
+
+// ConfirmRecord is [Confirmer.Confirm] for who goes on with what we have recorded in an object, whatever others declare.
+func (c *Confirmer) ConfirmRecord(ctx context.Context, s Statement) error {
+	o, err := open(s)
+	if err != nil || o.stated.recorded == (essence{}).recorded {
 		return err
 	}
-	if stated != (essence{}) && c.heard(s.change.Key).essence == stated {
+	if c.heard(s.change.Key).recorded == o.stated.recorded {
 		return nil
 	}
+	return c.confirm(ctx, o)
+}
+
+func (c *Confirmer) confirm(ctx context.Context, o opened) error {
+	if c.knows(o) || c.list(ctx, o.says) && c.knows(o) {
+		return nil
+	}
+	s := o.says
 	now, err := c.newest(ctx, s.change)
 	if err != nil {
 		return err
 	}
 	is, err := c.hear(s, now, true)
-	if err != nil || is == stated {
+	if err != nil || is == o.stated {
 		return err
 	}
 	if !now.Deleted && !now.NewerThan(s.change) {

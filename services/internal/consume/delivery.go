@@ -63,10 +63,11 @@ func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
 			return
 		}
 	}
+	e.results.Forget()  // The replica before has said what it saw last.
+	e.everything(false) // All of it waits when the turn opens, so that what asks for it then asks for nothing more.
 	if !e.place.opens(turn) {
 		return
 	}
-	e.everything(false)
 	// What the replica before us had sent when it lost its place may still have come to pass.
 	if backoff.Sleep(ctx, topology.Settling) && e.place.has(turn) {
 		e.lately()

@@ -65,7 +65,6 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 	e := &engine[K]{
 		cfg: cfg, reconciler: reconciler,
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
-		metrics:   newMetrics(cfg.Metrics, cfg.Service.Name),
 		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
 		place:     cfg.Place,
@@ -73,6 +72,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		requests:  map[K]*request{}, running: map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
 	e.queue = newQueue(e.priority)
+	e.metrics = newMetrics(cfg.Metrics, cfg.Service.Name, e.queue.keys.Len)
 	cfg.View.OnReload(func() { e.everything(false) })
 	return e
 }
@@ -86,7 +86,9 @@ func (e *engine[K]) priority(key K) int {
 
 // everything looks at all objects that the view or the engine has ever known.
 func (e *engine[K]) everything(resync bool) {
+	known := map[event.Key]bool{}
 	for _, object := range e.cfg.View.Keys() {
+		known[object] = true
 		touched := e.route(object) // What it touched before, too: nobody else may have looked at that yet.
 		e.mu.Lock()
 		e.askAll(touched, resync)
@@ -94,8 +96,10 @@ func (e *engine[K]) everything(resync bool) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, keys := range e.routes {
-		e.askAll(keys, resync)
+	for object, keys := range e.routes {
+		if !known[object] {
+			e.askAll(keys, resync)
+		}
 	}
 }
 
@@ -159,7 +163,7 @@ func (e *engine[K]) touch(object event.Key, key K) bool {
 
 // union is first, and what of second is not in it, each once.
 func union[K comparable](first, second []K) []K {
-	var all []K
+	all := make([]K, 0, len(first)+len(second))
 	for _, keys := range [][]K{first, second} {
 		for _, key := range keys {
 			if !slices.Contains(all, key) {

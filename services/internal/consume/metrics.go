@@ -16,8 +16,11 @@ type metrics struct {
 	changeMS prometheus.Histogram
 }
 
-func newMetrics(registerer prometheus.Registerer, service string) metrics {
+func newMetrics(registerer prometheus.Registerer, service string, waiting func() int) metrics {
 	labels, made := prometheus.Labels{"service": service}, promauto.With(registerer)
+	made.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "entail_keys_waiting", Help: "Keys that wait for their reconciliation.", ConstLabels: labels,
+	}, func() float64 { return float64(waiting()) })
 	m := metrics{
 		handled: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_messages_handled_total", Help: "Messages by what became of them.", ConstLabels: labels,

@@ -58,6 +58,8 @@ type Place struct {
 	began time.Duration
 	// open means that the replica before us has stopped, and that ours knows all that it knew.
 	open bool
+	// opened is the sequence of the claim that it opened with.
+	opened uint64
 	// until is when the place may be another's, by [bootclock.Now].
 	until time.Duration
 	// claimed is the sequence of our last claim.
@@ -146,8 +148,15 @@ func (p *Place) opens(turn uint64) bool {
 	if p.pin == "" || p.turn != turn {
 		return false
 	}
-	p.open = true
+	p.open, p.opened = true, p.claimed
 	return true
+}
+
+// claimedBefore reports whether a turn of ours is open, and was claimed before a message was on the stream.
+func (p *Place) claimedBefore(sequence uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open && p.opened < sequence
 }
 
 // lose ends a turn.

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -249,6 +251,34 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	eventually(t, func() error { return standby.ran("g", 1) })
 }
 
+// What a replica said in an earlier turn is said again, for the one between may have said otherwise, and has gone.
+func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	_, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	b.publish("c", "g", 1)
+	applied := func() error {
+		r, _, err := b.result("c")
+		if err == nil && r.GetOutcome() != eventv1.Outcome_OUTCOME_APPLIED {
+			err = fmt.Errorf("the result is %s", r.GetOutcome())
+		}
+		return err
+	}
+	eventually(t, applied)
+	key := storeKey("c")
+	other, err := proto.Marshal(&eventv1.ResourceResult{Ref: key.Ref(), Service: "test", ResourceVersion: "1", Outcome: eventv1.Outcome_OUTCOME_RETRYING})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.js.Publish(t.Context(), topology.ResultSubject("test", key), other); err != nil {
+		t.Fatal(err)
+	}
+	b.repin()
+	b.publish("b", "h", 2) // With it, the turn begins.
+	eventually(t, applied)
+}
+
 // What matters is when others could know of a change, not when it was observed: the bus may have been away.
 func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 	b := newBus(t)
@@ -285,5 +315,40 @@ func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
 	}
 	if got := v.PublishedSince(before.Add(-time.Second)); len(got) != 1 {
 		t.Errorf("new are %v", got)
+	}
+}
+
+func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
+	const objects = 1000
+	b := newBus(t)
+	for i := range objects {
+		b.publish(fmt.Sprint("a", i), fmt.Sprint("g", i), 1)
+	}
+	b.snapshot(objects)
+	first := b.start(b.js)
+	first.becomes(t, "g0", "a0@1 ")
+	b.settled()
+	first.stop()
+	var usual, thorough atomic.Int32
+	b.startAs(b.js, func(g *groups) consume.Reconciler[string] {
+		g.set(func(_ context.Context, p *consume.Pass[string]) error {
+			if p.Resync {
+				thorough.Add(1)
+			} else {
+				usual.Add(1)
+			}
+			return nil
+		})
+		return g
+	})
+	eventually(t, func() error { // What was published lately is looked at thoroughly, later.
+		if n := thorough.Load(); n < objects {
+			return fmt.Errorf("%d thorough passes", n)
+		}
+		return nil
+	})
+	b.settled()
+	if n := usual.Load(); n != objects {
+		t.Errorf("%d passes before, want %d", n, objects)
 	}
 }

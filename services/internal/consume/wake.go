@@ -34,7 +34,9 @@ func (e *engine[K]) wakes(ctx context.Context) {
 func (e *engine[K]) wake(ctx context.Context, d *delivery) {
 	observer, ok := e.reconciler.(Observer[K])
 	if !ok || !d.replay {
-		e.everything(d.replay)
+		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.place.claimedBefore(meta.Sequence.Stream) {
+			e.everything(d.replay) // Otherwise our turn begins with that, or did.
+		}
 		e.dispose(ctx, d)
 		return
 	}

@@ -3,16 +3,21 @@
 package devserver
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -91,6 +96,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 	if err := list(); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
+	removesWhatIsOnlyOurs(t, cfg, objects(t, k), os.DirFS(filepath.Join(root, "deploy")))
 	k.Kill()
 	select {
 	case <-k.Done():
@@ -141,5 +147,28 @@ func TestABadManifestIsNamed(t *testing.T) {
 	}
 	if err := ApplyManifests(t.Context(), cfg, fstest.MapFS{}); err == nil {
 		t.Error("no files are no error")
+	}
+}
+
+// removesWhatIsOnlyOurs has other software say something of one kind, and then removes everything.
+func removesWhatIsOnlyOurs(t *testing.T, cfg *rest.Config, client dynamic.Interface, deploy fs.FS) {
+	t.Helper()
+	const theirs = "users.iam.miloapis.com"
+	column := []byte(`[{"op": "add", "path": "/spec/names/shortNames", "value": ["theirs"]}]`)
+	if _, err := client.Resource(crdResource()).Patch(t.Context(), theirs, types.JSONPatchType, column, metav1.PatchOptions{FieldManager: "helm"}); err != nil {
+		t.Fatal(err)
+	}
+	own, err := OwnKinds(t.Context(), client, deploy)
+	if err != nil || len(own) < 15 || slices.ContainsFunc(own, func(u *unstructured.Unstructured) bool { return u.GetName() == theirs }) {
+		t.Errorf("%d kinds are ours (%v)", len(own), err)
+	}
+	for range 2 { // The second time there is nothing.
+		if err := Remove(t.Context(), cfg, deploy); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := client.Resource(crdResource()).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(left.Items) != 1 || left.Items[0].GetName() != theirs {
+		t.Errorf("left are %d kinds (%v)", len(left.Items), err)
 	}
 }

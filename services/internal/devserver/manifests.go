@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,9 +45,7 @@ func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 func apply(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1 // There are dozens, and people wait.
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := unlimited(cfg)
 	if err != nil {
 		return fmt.Errorf("applying manifests: %w", err)
 	}
@@ -72,6 +71,13 @@ func apply(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []strin
 	return nil
 }
 
+// unlimited is a client that holds nothing back: there are dozens of manifests, and people wait.
+func unlimited(cfg *rest.Config) (dynamic.Interface, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	return dynamic.NewForConfig(cfg)
+}
+
 // applyFile applies every document of a file and returns the names of the CRDs among them.
 func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file string) ([]string, error) {
 	data, err := fs.ReadFile(deploy, file)
@@ -85,7 +91,15 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 	var crds []string
 	for _, u := range objects {
 		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-		if err := applyObject(ctx, client.Resource(resource).Namespace(u.GetNamespace()), u); err != nil {
+		api := client.Resource(resource).Namespace(u.GetNamespace())
+		foreign, err := isForeign(ctx, api, u)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		if foreign {
+			continue
+		}
+		if err := applyObject(ctx, api, u); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 		if resource == crdResource() {
@@ -93,6 +107,23 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 		}
 	}
 	return crds, nil
+}
+
+// partOf is the label that says whose a kind is which other software may have defined before.
+const partOf = "app.kubernetes.io/part-of"
+
+// isForeign reports whether others made what is there under the name of u, which must then not be written over: u bears a
+// label that says whose it is, and what is there bears another or none.
+func isForeign(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
+	ours := u.GetLabels()[partOf]
+	if ours == "" || u.GroupVersionKind().Group != apiextensionsv1.GroupName {
+		return false, nil
+	}
+	has, err := api.Get(ctx, u.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && has.GetLabels()[partOf] != ours, err
 }
 
 // Objects decodes the documents of a manifest; empty ones are passed over.

@@ -178,11 +178,15 @@ func TestAccountsAreThereOnceTheirRightsAre(t *testing.T) {
 		"base/namespace.yaml":    {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: entail-system}\n")},
 		"base/roles.yaml":        {Data: []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: people}\n")},
 		"base/watcher/rbac.yaml": account,
+		"base/x/secrets.yaml":    {Data: []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: secrets}\n")},
 	}
 	if err := ApplyAccounts(t.Context(), serveAPI(t, server), deploy); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"/api/v1/namespaces/entail-system", "/api/v1/namespaces/entail-system/serviceaccounts/watcher"}; !slices.Equal(server.applied, want) {
+	if want := []string{
+		"/api/v1/namespaces/entail-system", "/api/v1/namespaces/entail-system/serviceaccounts/watcher",
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles/secrets",
+	}; !slices.Equal(server.applied, want) {
 		t.Errorf("applied are %v", server.applied)
 	}
 	asked := map[string]int{}
@@ -211,5 +215,17 @@ func TestARightIsAskedForAsItIsGiven(t *testing.T) {
 	cancel()
 	if err := AwaitRight(ctx, cfg, "alice", "", right); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "waiting until alice may update leases") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAKindThatOthersDefinedIsLeftAlone(t *testing.T) {
+	const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x","labels":{"app.kubernetes.io/part-of":"entail"}}}`
+	server := &api{t: t} // What it has bears no label.
+	files := fstest.MapFS{"crd/x.yaml": {Data: []byte(definition)}}
+	if err := apply(t.Context(), serveAPI(t, server), files, []string{"crd/*.yaml"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(server.applied) > 0 {
+		t.Errorf("applied were %v", server.applied)
 	}
 }

@@ -36,6 +36,16 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("looking for a free port: %w", last)
 }
 
+// ReservePort is the port for a server that is no part of this process, after a look whether it can be had;
+// 0 finds a free one.
+func ReservePort(server string, port int) (int, error) {
+	listener, err := listen(server, port)
+	if err != nil {
+		return 0, err
+	}
+	return portOf(listener.Addr()), listener.Close()
+}
+
 // listen takes a port of the loopback interface; 0 takes a free one.
 func listen(server string, port int) (net.Listener, error) {
 	if port == 0 {

@@ -3,6 +3,9 @@ package fga
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -41,4 +44,29 @@ func (c *Client) ReadChanges(ctx context.Context, storeID, token string, since t
 		return nil, "", fmt.Errorf("reading changes of OpenFGA store %s: %w", storeID, err)
 	}
 	return answer.GetChanges(), answer.GetContinuationToken(), nil
+}
+
+// ReadType reads the tuples of all objects of a type that are wanted, by the list of its changes: OpenFGA has no other way to find
+// objects whose names nobody knows.
+func (c *Client) ReadType(ctx context.Context, storeID, typ string, wanted func(*openfgav1.TupleKey) bool) ([]*openfgav1.TupleKey, error) {
+	type identity struct{ object, relation, user string }
+	held := map[identity]*openfgav1.TupleKey{}
+	for token := ""; ; {
+		answer, err := c.api.ReadChanges(ctx, &openfgav1.ReadChangesRequest{
+			StoreId: storeID, Type: typ, PageSize: wrapperspb.Int32(pageSize), ContinuationToken: token,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading changes of type %s in OpenFGA store %s: %w", typ, storeID, err)
+		}
+		for _, change := range answer.GetChanges() {
+			key := change.GetTupleKey()
+			id := identity{key.GetObject(), key.GetRelation(), key.GetUser()}
+			if delete(held, id); change.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_WRITE && wanted(key) {
+				held[id] = key
+			}
+		}
+		if token = answer.GetContinuationToken(); len(answer.GetChanges()) == 0 || token == "" {
+			return slices.SortedFunc(maps.Values(held), func(a, b *openfgav1.TupleKey) int { return strings.Compare(a.String(), b.String()) }), nil
+		}
+	}
 }

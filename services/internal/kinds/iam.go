@@ -44,7 +44,9 @@ func Organizations() Kind {
 
 // Projects is the kind Project.
 func Projects() Kind {
-	return resourcemanager(resourcemanagerv1alpha1.Projects, resourcemanagerv1alpha1.ProjectKind)
+	kind := resourcemanager(resourcemanagerv1alpha1.Projects, resourcemanagerv1alpha1.ProjectKind)
+	kind.Status = true // It records whose the project is.
+	return kind
 }
 
 func iam(resource, kind string, global bool) Kind {

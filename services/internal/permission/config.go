@@ -2,21 +2,42 @@ package permission
 
 import (
 	"bytes"
+	"fmt"
+	"regexp"
 	"text/template"
 )
 
 // Config is the configuration of a NATS server with all users. It says nothing of what differs from
 // server to server, and knows no password.
 func Config() ([]byte, error) {
+	logins := map[string]string{}
+	for _, user := range Names() {
+		logins[user] = "user: " + user + ", password: $" + Variable(user)
+	}
+	return execute(logins)
+}
+
+// KeyConfig is the same with the public half of everybody's nkey in the place of a name and a password.
+func KeyConfig(public map[string]string) ([]byte, error) {
+	logins, key := map[string]string{}, regexp.MustCompile(`^U[A-Z2-7]{55}$`)
+	for _, user := range Names() {
+		if !key.MatchString(public[user]) {
+			return nil, fmt.Errorf("%q is no public nkey for user %s of NATS", public[user], user)
+		}
+		logins[user] = "nkey: " + public[user]
+	}
+	return execute(logins)
+}
+
+func execute(logins map[string]string) ([]byte, error) {
 	var out bytes.Buffer
-	err := layout.Execute(&out, map[string]any{"Users": Users(), "Admin": Admin, "System": System})
+	err := layout.Execute(&out, map[string]any{"Users": Users(), "Admin": Admin, "System": System, "Logins": logins})
 	return out.Bytes(), err
 }
 
 //nolint:gochecknoglobals // A constant in all but the language's sense.
-var layout = template.Must(template.New("nats.conf").Funcs(template.FuncMap{
-	"variable": Variable,
-}).Parse(`# Generated from the table in services/internal/permission by ` + "`make generate`" + `: change it there.
+var layout = template.Must(template.New("nats.conf").Parse(
+	`# Generated from the table in services/internal/permission by ` + "`make generate`" + `: change it there.
 #
 # What each service may do on the bus, and no more. Passwords are variables of the environment, or of a file that
 # includes this one and sets them first; they are read as configuration, so put them in quotes ("…"). A user may have
@@ -36,7 +57,7 @@ accounts {
     users: [
 {{- range .Users}}
       {
-        user: {{.Service}}, password: ${{variable .Service}}
+        {{index $.Logins .Service}}
         permissions: {
           publish: {
             allow: [
@@ -59,11 +80,11 @@ accounts {
       }
 {{- end}}
       # A person; no service.
-      {user: {{.Admin}}, password: ${{variable .Admin}}}
+      {{"{"}}{{index .Logins .Admin}}}
     ]
   }
   SYS {
-    users: [{user: {{.System}}, password: ${{variable .System}}}]
+    users: [{{"{"}}{{index .Logins .System}}}]
   }
 }
 system_account: SYS

@@ -53,3 +53,19 @@ func TestOnlyTheWatcherMayChangeStreams(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoHasNoKeyIsNoUser(t *testing.T) {
+	public := map[string]string{}
+	for _, user := range permission.Names() {
+		public[user] = "U" + strings.Repeat("A", 55)
+	}
+	if config, err := permission.KeyConfig(public); err != nil || bytes.Contains(config, []byte("password: ")) {
+		t.Errorf("%v: %s", err, config)
+	}
+	for _, wrong := range []string{"", "SUAA", "U" + strings.Repeat("a", 55), public[permission.Admin] + " }"} {
+		public[topology.Watcher] = wrong
+		if _, err := permission.KeyConfig(public); err == nil || !strings.Contains(err.Error(), "watcher") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}

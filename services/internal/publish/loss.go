@@ -25,11 +25,16 @@ func (r *Results) Run(ctx context.Context, lost func()) {
 			continue
 		}
 		r.log.WarnContext(ctx, "results are lost; saying all of them again")
-		r.mu.Lock()
-		clear(r.reported)
-		r.mu.Unlock()
+		r.Forget()
 		lost()
 	}
+}
+
+// Forget has all be said again that is reported from now on, for somebody else may have said otherwise since.
+func (r *Results) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.reported)
 }
 
 // Flush publishes what still waits at the end.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -21,7 +22,7 @@ const Lease = "entail-watcher"
 
 // Accounts are those of all services: the table.
 func Accounts() []Account {
-	return []Account{watcher(), storeSync(), tupleSync(), impliedRole(), webhook()}
+	return []Account{watcher(), storeSync(), tupleSync(), impliedRole(), webhook(), opensearchSync()}
 }
 
 func watcher() Account {
@@ -49,12 +50,14 @@ func storeSync() Account {
 			events(),
 			may("A Store is held by a finalizer while its OpenFGA store is there.", verbs("patch"), group, corev1alpha1.Stores),
 			may("The Store of IAM is made for want of one.", verbs("create"), group, corev1alpha1.Stores),
+			may("The Store of IAM says whose it is: admission asks who declares that.", verbs("adopt"), group, corev1alpha1.Stores),
 			may("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbs("extend"), group, corev1alpha1.Stores),
 			may("Modules of APIs and policies are AuthorizationModels.", verbs("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
 			may("Where a Store has more modules than its status lists, the others are found here.", verbs("list"), group, corev1alpha1.AuthorizationModels),
 			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statuses(documents.Group, documents.Resource),
 			statuses(protected.Group, protected.Resource),
+			may("What a ProtectedResource has is recorded there: admission asks who says so.", verbs("record"), protected.Group, protected.Resource),
 			may("No message takes a kind away which the API server still has.", verbs("list"), protected.Group, protected.Resource),
 			may("A ProtectedResource is let go that software which is gone holds.", verbs("patch"), protected.Group, protected.Resource),
 			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),
@@ -67,15 +70,23 @@ func storeSync() Account {
 func tupleSync() Account {
 	group, owners := corev1alpha1.GroupVersion.Group, []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels}
 	iam := kinds.IAMRoles().GroupResource
+	var given []event.GroupResource
+	for _, kind := range kinds.IAM() {
+		given = append(given, kind.GroupResource)
+	}
+	listed := each("What is given for many objects is confirmed by one list.", verbs("list"), given)
 	return Account{
 		Service: topology.TupleSync,
-		Everywhere: slices.Concat(common(), consumed(topology.TupleSync), []Right{
+		Everywhere: slices.Concat(common(), consumed(topology.TupleSync), listed, []Right{
 			events(),
 			may("Who declares tuples is held by a finalizer while they are there.", verbs("patch"), group, owners...),
 			statuses(group, owners...),
 			may("Whom software holds that is gone is let go.", verbs("patch"), iam.Group,
 				iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.Users().Resource, kinds.IAMServiceAccounts().Resource),
 			may("The same of what belongs to an organization.", verbs("patch"), kinds.Projects().Group, kinds.Projects().Resource),
+			may("In a membership is recorded for which User it is: admission asks who says so.", verbs("record"), iam.Group, kinds.GroupMemberships().Resource),
+			may("In a project to whom it belongs.", verbs("record"), kinds.Projects().Group, kinds.Projects().Resource),
+			statuses(kinds.Projects().Group, kinds.Projects().Resource),
 			statuses(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource),
 		}),
 	}
@@ -101,7 +112,10 @@ func impliedRole() Account {
 }
 
 func webhook() Account {
-	return Account{Service: topology.Webhook, Everywhere: slices.Concat(common(), consumed(topology.Webhook))}
+	return Account{
+		Service: topology.Webhook, Everywhere: slices.Concat(common(), consumed(topology.Webhook), []Right{registered("entail-webhook")}),
+		Own: []Right{certificate("entail-webhook")},
+	}
 }
 
 // registered and certificate are what a service needs that judges what is written.
@@ -113,6 +127,19 @@ func registered(configuration string) Right {
 func certificate(configuration string) Right {
 	return named(may("Replicas share the certificate of the webhooks.", verbs("get", "patch", "create"), corev1.GroupName, "secrets"),
 		configuration+"-admission")
+}
+
+func opensearchSync() Account {
+	group := opensearchv1.GroupVersion.Group
+	declared := []string{opensearchv1.Users, opensearchv1.Roles, opensearchv1.Bindings, opensearchv1.Tenants, opensearchv1.ActionGroups}
+	return Account{
+		Service: topology.OpensearchSync,
+		Everywhere: slices.Concat(common(), consumed(topology.OpensearchSync), []Right{
+			events(),
+			may("What asks for something in OpenSearch is held by a finalizer while that is there.", verbs("patch"), group, declared...),
+			statuses(group, declared...),
+		}),
+	}
 }
 
 // common are the rights of every service.

@@ -32,6 +32,11 @@ func Roles() []Role {
 	for _, kind := range kinds.IAM() {
 		iam = append(iam, kind.GroupResource)
 	}
+	var search []event.GroupResource
+	for _, kind := range kinds.OpenSearch() {
+		search = append(search, kind.GroupResource)
+	}
+	clusters := kinds.OpenSearchClusters().GroupResource
 	bindings := []event.GroupResource{
 		kinds.IAMRoles().GroupResource, kinds.PolicyBindings().GroupResource, kinds.Groups().GroupResource, kinds.GroupMemberships().GroupResource,
 	}
@@ -40,7 +45,7 @@ func Roles() []Role {
 	extend := may("Admission asks for it who writes what extends a Store.", verbs("get", "list", "watch", "extend"), stores.Group, stores.Resource)
 	return []Role{
 		{"entail-view", "view", each("What is declared, and what became of it.", read,
-			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam))},
+			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam, search))},
 		{"entail-edit", "edit", each("A service registers its part of a policy, which gives nobody anything.", write,
 			[]event.GroupResource{documents})},
 		{"entail-admin", "admin", each("Whoever binds roles also says which imply which; implied-role asks whether they could bind what follows.", write,
@@ -55,6 +60,12 @@ func Roles() []Role {
 		{"entail-iam", "", each(
 			"Kinds, people and roles are for whom you trust with all of IAM; bind and escalate on roles, groups and organizations are given beside it.",
 			all, iam)},
+		{"entail-opensearch", "", each(
+			"Users, roles and who has them in OpenSearch: admission asks for get on Secrets and bind on roles, which are given beside it.",
+			all, slices.DeleteFunc(slices.Clone(search), func(r event.GroupResource) bool { return r == clusters }))},
+		{"entail-opensearch-clusters", "", []Right{may(
+			"Whoever says where OpenSearch is gets the passwords that are sent there, and who takes over what is in it already may do with it what they like.",
+			append(slices.Clone(all), "connect", "adopt"), clusters.Group, clusters.Resource)}},
 		{"entail-policy", "", []Right{
 			path("A policy that one brings along is checked and compiled; it says nothing of this cluster.", "get", "/entail/policy"),
 		}},

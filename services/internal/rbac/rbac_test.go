@@ -42,10 +42,10 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 	want := map[string][]string{
 		topology.Watcher: {"create leases.coordination.k8s.io", "update leases.coordination.k8s.io/entail-watcher"},
 		topology.StoreSync: {
-			"create " + models, "create " + stores, "delete " + models, "extend " + stores, "patch apibindings.apis.kcp.io", "patch " + models, "patch " + stores,
+			"adopt " + stores, "create " + models, "create " + stores, "delete " + models, "extend " + stores, "patch apibindings.apis.kcp.io", "patch " + models, "patch " + stores,
 			"patch authorizationmodels/status.core.platform-mesh.io", "patch policydocuments/status.iapl.infratographer.com",
 			"patch protectedresources.iam.miloapis.com", "patch protectedresources/status.iam.miloapis.com",
-			"patch stores/status.core.platform-mesh.io",
+			"patch stores/status.core.platform-mesh.io", "record protectedresources.iam.miloapis.com",
 			"create secrets./entail-store-sync-admission", "patch secrets./entail-store-sync-admission",
 			"create validatingwebhookconfigurations.admissionregistration.k8s.io/entail-store-sync",
 			"patch validatingwebhookconfigurations.admissionregistration.k8s.io/entail-store-sync",
@@ -56,9 +56,16 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 			"patch authorizationmodels/status.core.platform-mesh.io", "patch stores/status.core.platform-mesh.io",
 			"patch groupmemberships.iam.miloapis.com", "patch groupmemberships/status.iam.miloapis.com",
 			"patch policybindings.iam.miloapis.com", "patch policybindings/status.iam.miloapis.com",
-			"patch projects.resourcemanager.miloapis.com", "patch protectedresources/status.iam.miloapis.com",
+			"patch projects.resourcemanager.miloapis.com", "patch projects/status.resourcemanager.miloapis.com",
+			"record projects.resourcemanager.miloapis.com", "patch protectedresources/status.iam.miloapis.com",
 			"patch roles.iam.miloapis.com", "patch roles/status.iam.miloapis.com",
-			"patch serviceaccounts.iam.miloapis.com", "patch users.iam.miloapis.com",
+			"patch serviceaccounts.iam.miloapis.com", "patch users.iam.miloapis.com", "record groupmemberships.iam.miloapis.com",
+		},
+		topology.Webhook: {
+			"create secrets./entail-webhook-admission", "patch secrets./entail-webhook-admission",
+			"create validatingwebhookconfigurations.admissionregistration.k8s.io/entail-webhook",
+			"patch validatingwebhookconfigurations.admissionregistration.k8s.io/entail-webhook",
+			"update validatingwebhookconfigurations.admissionregistration.k8s.io/entail-webhook",
 		},
 		topology.ImpliedRole: {
 			"bind clusterroles.rbac.authorization.k8s.io", "bind roles.rbac.authorization.k8s.io",
@@ -68,6 +75,13 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 			"create validatingwebhookconfigurations.admissionregistration.k8s.io/entail-implied-role",
 			"patch validatingwebhookconfigurations.admissionregistration.k8s.io/entail-implied-role",
 			"update validatingwebhookconfigurations.admissionregistration.k8s.io/entail-implied-role",
+		},
+		topology.OpensearchSync: {
+			"patch opensearchusers.opensearch.org", "patch opensearchusers/status.opensearch.org",
+			"patch opensearchroles.opensearch.org", "patch opensearchroles/status.opensearch.org",
+			"patch opensearchuserrolebindings.opensearch.org", "patch opensearchuserrolebindings/status.opensearch.org",
+			"patch opensearchtenants.opensearch.org", "patch opensearchtenants/status.opensearch.org",
+			"patch opensearchactiongroups.opensearch.org", "patch opensearchactiongroups/status.opensearch.org",
 		},
 	}
 	for _, a := range Accounts() {
@@ -82,7 +96,7 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 // secret tells whether a right is on secrets other than the service's own.
 func secret(right string) bool {
 	return strings.Contains(right, "secrets") && !strings.HasSuffix(right, " secrets./entail-implied-role-admission") &&
-		!strings.HasSuffix(right, " secrets./entail-store-sync-admission")
+		!strings.HasSuffix(right, " secrets./entail-store-sync-admission") && !strings.HasSuffix(right, " secrets./entail-webhook-admission")
 }
 
 func TestNoRightIsForMoreThanIsNamed(t *testing.T) {

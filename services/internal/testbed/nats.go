@@ -1,6 +1,8 @@
 package testbed
 
 import (
+	"io/fs"
+	"os"
 	"testing"
 	"time"
 
@@ -34,6 +36,9 @@ func NATS(t testing.TB) *NATSServer {
 	t.Cleanup(n.Stop)
 	return n
 }
+
+// Files are those that the server keeps.
+func (n *NATSServer) Files() fs.FS { return os.DirFS(n.cfg.Dir) }
 
 // URL is that of the test's own hands, who may do everything. It is the same over restarts.
 func (n *NATSServer) URL() string { return n.URLOf(permission.Admin) }

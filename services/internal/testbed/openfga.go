@@ -1,6 +1,8 @@
 package testbed
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -42,6 +44,28 @@ func (o *OpenFGAServer) Stop() {
 		o.server.Stop()
 		o.server = nil
 	}
+}
+
+// Backup copies the database, while the server is away for a moment. What it returns puts the copy in the place of what is there by
+// then, in the same way.
+func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
+	t.Helper()
+	kept := filepath.Join(t.TempDir(), "backup")
+	o.copied(t, filepath.Dir(o.cfg.File), kept)
+	return func() {
+		t.Helper()
+		o.copied(t, kept, filepath.Dir(o.cfg.File))
+	}
+}
+
+// copied makes a directory what another one is, while the server is away.
+func (o *OpenFGAServer) copied(t testing.TB, from, to string) {
+	t.Helper()
+	o.Stop()
+	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+		t.Fatal(err)
+	}
+	o.Start(t)
 }
 
 // Config leads a client to this server and through its [Traffic]. It is good over restarts.

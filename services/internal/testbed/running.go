@@ -1,10 +1,15 @@
 package testbed
 
 import (
+	"bufio"
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
+	"strconv"
+	"strings"
 	"sync"
+	"testing"
 
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
@@ -48,4 +53,27 @@ func (b *Bed) Serve(listener net.Listener, run func(context.Context) error) *Run
 	})
 	b.T.Cleanup(stop)
 	return &Running{URL: "http://" + listener.Addr().String(), Stop: stop}
+}
+
+// Metric is the value that the service gives for a series, as it writes it: name{labels}; 0 before it has begun.
+func (r *Running) Metric(t testing.TB, series string) (value float64) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if text, is := strings.CutPrefix(lines.Text(), series+" "); is {
+			if value, err = strconv.ParseFloat(text, 64); err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	return 0
 }

@@ -15,11 +15,12 @@ type Service struct {
 
 // Names of services.
 const (
-	Watcher     = "watcher"
-	StoreSync   = "store-sync"
-	TupleSync   = "tuple-sync"
-	ImpliedRole = "implied-role"
-	Webhook     = "webhook"
+	Watcher        = "watcher"
+	StoreSync      = "store-sync"
+	TupleSync      = "tuple-sync"
+	ImpliedRole    = "implied-role"
+	Webhook        = "webhook"
+	OpensearchSync = "opensearch-sync"
 )
 
 // Services lists every consumer.
@@ -39,10 +40,15 @@ func Services() []Service {
 	apis := []event.GroupResource{
 		kinds.Definitions().GroupResource, kinds.Bindings().GroupResource, kinds.Exports().GroupResource, kinds.ResourceSchemas().GroupResource,
 	}
+	var search []event.GroupResource
+	for _, kind := range kinds.OpenSearch() {
+		search = append(search, kind.GroupResource)
+	}
 	return []Service{
 		{Name: StoreSync, Kinds: slices.Concat(core, policies, protected, accounts, apis)},
 		{Name: TupleSync, Kinds: slices.Concat(core, accounts, iam)},
 		{Name: ImpliedRole, Kinds: roles},
+		{Name: OpensearchSync, Kinds: search},
 	}
 }
 

@@ -133,6 +133,10 @@ func TestADurableIsMadeOnceAndRestored(t *testing.T) {
 		if _, err := topology.EnsureConsumer(t.Context(), js, service); err != nil {
 			t.Fatal(err)
 		}
+		// The server may answer a request before it has shown it to who listens.
+		if err := js.Conn().Flush(); err != nil {
+			t.Fatal(err)
+		}
 		if got, _, err := requests.Pending(); err != nil || got != want {
 			t.Errorf("asked for it %d times (%v), want %d", got, err, want)
 		}

@@ -17,7 +17,7 @@ func TestAnEditWhereThereIsNoRoomHarmsNobodyElse(t *testing.T) {
 	edited := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "k", Generation: 2}}
 	edited.Spec.ServiceRef.Name, edited.Spec.Kind, edited.Spec.Plural = "a.example", "K", "ks"
 	edited.Spec.Permissions = []string{"get", "list", "added"}
-	edited.Status.Conditions = []metav1.Condition{{Type: iamv1alpha1.Registered, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	edited.Status.Registered = &iamv1alpha1.Registration{Group: "a.example", Kind: "K", Plural: "ks", Generation: 1}
 	const core, text = "module core\n\ntype user\n", "module m\n\ntype doc\n  relations\n    define owner: [user]\n"
 	merged := func(live string, bytes int) (doc, kind bool, reason string) {
 		result, err := model.Merge(model.Module{DSL: core, Live: core}, []model.Module{

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -57,8 +56,6 @@ func bare(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	b := &iamv1alpha1.ProtectedResource{Spec: p.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: p.Name, Generation: p.Generation, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
 	}}
-	if is := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered); is != nil {
-		b.Status.Conditions = []metav1.Condition{{Type: is.Type, Status: is.Status, Reason: is.Reason, ObservedGeneration: is.ObservedGeneration}}
-	}
+	b.Status.Registered = p.Status.Registered
 	return b
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -38,7 +39,7 @@ const maxMade = 65536
 // apply carries out one action, and adds to what is observed.
 func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
-	case plan.FindStores, plan.GetStore, plan.LatestModel:
+	case plan.FindStores, plan.GetStore, plan.LatestModel, plan.FindOwners:
 		return a.observe(ctx, action, in, obs)
 	case plan.CreateStore, plan.RenameStore, plan.WriteModel, plan.DeleteStore:
 		return a.write(ctx, p, action, in, obs)
@@ -68,6 +69,12 @@ func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input
 			return err
 		}
 		obs.LatestOf, obs.Latest = action.StoreID, latest
+	case plan.FindOwners:
+		owners, err := a.owners(ctx, in.Key.Name, action.StoreID)
+		if err != nil {
+			return err
+		}
+		obs.OwnersOf, obs.Owners = action.StoreID, owners
 	default:
 		stores, err := a.fga.FindStores(ctx, in.Key.Name)
 		if err != nil {
@@ -79,6 +86,32 @@ func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input
 		}
 	}
 	return nil
+}
+
+// owners finds out whose the IAM store is, by the tuples in it.
+func (a *applier) owners(ctx context.Context, name, storeID string) (found plan.Owners, err error) {
+	cluster, err := a.kube.Epoch(ctx)
+	if err != nil {
+		return found, err
+	}
+	named, err := a.fga.Owners(ctx, storeID)
+	if err != nil {
+		return found, err
+	}
+	ours, other := iam.Judge(iam.StoreOwner(name, cluster), named)
+	if found.Ours = ours; other != nil {
+		found.Other = other.Object + "#" + other.Relation + "@" + other.User
+	}
+	if len(named) > 0 {
+		return found, nil
+	}
+	for t, err := range a.fga.ReadTuples(ctx, storeID) {
+		if k := t.GetKey(); err != nil || iam.OwnsObject(k.GetObject()) {
+			found.Granted = k.GetObject() + "#" + k.GetRelation() + "@" + k.GetUser()
+			return found, err
+		}
+	}
+	return found, nil
 }
 
 // write changes OpenFGA. That it refuses a model or a name is observed, and is no error.

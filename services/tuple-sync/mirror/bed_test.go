@@ -99,9 +99,14 @@ func newBed(t *testing.T) *bed {
 	for name, p := range protected {
 		b.put(kinds.ProtectedResources(), name, p)
 	}
-	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
+	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken(), Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
 	b.work()
 	return b
+}
+
+// taken is a Store that takes the OpenFGA store over with all that is in it.
+func taken() corev1alpha1.StoreSpec {
+	return corev1alpha1.StoreSpec{Adoption: corev1alpha1.AdoptionAlways}
 }
 
 func protect(typ, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
@@ -287,7 +292,7 @@ func (w watcher) Watch(objects ...event.Key) bool {
 	return false
 }
 
-// Newest, RemoveFinalizer, ApplyStatus and Event are the API server's.
+// Newest, RemoveFinalizer, Epoch, ApplyStatus and Event are the API server's.
 func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
 	now, there := b.api[c.Key]
 	if !there {
@@ -308,6 +313,8 @@ func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, _
 	delete(o["metadata"].(map[string]any), "finalizers")
 	return b.written(b.api[c.Key], o), nil
 }
+
+func (b *bed) Epoch(context.Context) (string, error) { return "this", nil }
 
 func (b *bed) ApplyStatus(_ context.Context, _ kinds.Kind, c event.Change, status any) (event.Change, error) {
 	now, there := b.api[c.Key]
@@ -391,6 +398,13 @@ func (s *server) GetStore(context.Context, string) (fga.Store, bool, error) {
 	return fga.Store{}, !s.gone, nil
 }
 
+func (s *server) FindStores(context.Context, string) ([]fga.Store, error) {
+	if s.gone {
+		return nil, nil
+	}
+	return []fga.Store{{ID: "store"}, {ID: "younger"}}, nil
+}
+
 // holds are all tuples, in order.
 func (s *server) holds() []string {
 	var all []string
@@ -439,4 +453,29 @@ func (b *bed) follow() {
 	b.t.Helper()
 	b.ask(Key{sort: tail})
 	b.work()
+}
+
+// wanted are all tuples, by what a view says that was told of everything at once.
+func (b *bed) wanted() []string {
+	b.t.Helper()
+	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
+	s := newState(v, b)
+	for _, c := range b.api {
+		if err := v.Apply(b.t.Context(), c); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	store, _ := s.where()
+	objects, all := s.objects(s.basis(store), b.model), map[string]bool{}
+	for k := range b.api {
+		if s.kinds[k.GroupResource] == nil {
+			continue
+		}
+		for _, object := range s.own(k) {
+			for _, tuple := range objects.Wanted(object) {
+				all[convert(tuple).String()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }

@@ -9,8 +9,11 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -29,6 +32,8 @@ type server struct {
 	stumble func(call string) error
 	// reading, if there is one, holds up who reads everything until it is closed; begun is closed first.
 	begun, reading chan struct{}
+	// asked is called while an object is read, if it is there.
+	asked func()
 }
 
 func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple, error] {
@@ -51,7 +56,20 @@ func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple,
 }
 
 func (s *server) ReadObject(_ context.Context, _, object string) ([]*openfgav1.Tuple, error) {
+	if s.asked != nil {
+		defer s.asked()
+	}
 	return slices.DeleteFunc(slices.Clone(s.tuples), func(t *openfgav1.Tuple) bool { return t.GetKey().GetObject() != object }), nil
+}
+
+func (s *server) Owners(context.Context, string) (owners []iam.Tuple, err error) {
+	for _, t := range s.tuples {
+		k := t.GetKey()
+		if named := (iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}); k.GetCondition() == nil && iam.NamesOwner(named) {
+			owners = append(owners, named)
+		}
+	}
+	return owners, nil
 }
 
 func (s *server) stumbles(call string) error {
@@ -108,7 +126,7 @@ func (s *server) commit(at time.Time, t *openfgav1.TupleKey, written bool) {
 // doubted are the objects that the copy doubts once it has followed the store.
 func (m *mirrored) doubtedAfter(t *testing.T) []string {
 	t.Helper()
-	if err := m.follow(t.Context(), "store"); err != nil {
+	if err := m.looks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	all := m.doubts()
@@ -131,6 +149,14 @@ func (m *mirrored) wantDoubts(t *testing.T, when string, want ...string) {
 	}
 }
 
+// looks follows the store, and looks back if it is time to.
+func (m *mirrored) looks(ctx context.Context) error {
+	if err := m.follow(ctx, "store"); err != nil || !m.owes() {
+		return err
+	}
+	return m.lookBack(ctx, "store")
+}
+
 // wait makes the next look be one back.
 func (m *mirrored) wait() { m.back -= looksBack }
 
@@ -138,7 +164,7 @@ func (m *mirrored) wait() { m.back -= looksBack }
 func (m *mirrored) fails(t *testing.T) {
 	t.Helper()
 	m.wait()
-	if err := m.follow(t.Context(), "store"); err == nil {
+	if err := m.looks(t.Context()); err == nil {
 		t.Fatal("nothing has failed")
 	}
 	m.wait()
@@ -188,6 +214,66 @@ func TestADatabaseThatWasRestoredIsReadAnew(t *testing.T) {
 	}
 }
 
+// Whoever writes after a database was restored does not hide that it was.
+func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
+	for name, backed := range map[string]int{"long before": 1, "after it was looked back": 2} {
+		t.Run(name, func(t *testing.T) {
+			s, now := &server{}, time.Now()
+			m := newMirrored(s)
+			s.commit(now, tupleOf("a", "alice"), true)
+			m.wantDoubts(t, "at first")
+			s.commit(now.Add(time.Minute), tupleOf("b", "bob"), true)
+			m.wait()
+			m.wantDoubts(t, "when it was looked back", "b")
+			backup := server{tuples: slices.Clone(s.tuples[:backed]), list: slices.Clone(s.list[:backed])}
+			s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false)
+			m.wantDoubts(t, "after a revocation", "a")
+			s.tuples, s.list = backup.tuples, backup.list
+			for i := range 3 { // In between it is only followed.
+				s.commit(now.Add(time.Hour+time.Duration(i)*time.Second), tupleOf("c", "carol"), i%2 == 0)
+				if err := m.follow(t.Context(), "store"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.wait()
+			if got := m.doubtedAfter(t); !slices.Contains(got, iam.GroupType+":a") {
+				t.Errorf("alice is back, doubted is %v", got)
+			}
+			s.commit(now.Add(-time.Hour), tupleOf("d", "dave"), true) // The clock of what was restored is behind.
+			s.list[len(s.list)-1].Timestamp = timestamppb.New(now.Add(time.Hour + 10*time.Second))
+			m.wantDoubts(t, "in the new history", "d")
+			loads := s.loads
+			m.wait()
+			m.wantDoubts(t, "when nothing has happened")
+			if s.loads != loads {
+				t.Error("it is read anew for ever")
+			}
+		})
+	}
+}
+
+// Whoever looks back has nobody wait.
+func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	b.follow()
+	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
+	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
+	go func() { done <- b.copy.lookBack(t.Context(), "store") }()
+	<-begun
+	b.openFGA.stumble = nil
+	b.copy.mu.Lock()
+	b.copy.read = 0 // Nobody has read for long.
+	b.copy.mu.Unlock()
+	b.drop(kinds.PolicyBindings(), "bob")
+	b.work()
+	b.inStep("while somebody looks back,")
+	close(read)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Whoever restores a database has it stumble at first: what came back with it is looked for until it has been.
 func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 	s, now := &server{}, time.Now()
@@ -230,4 +316,45 @@ func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 	}
 	m.fails(t)
 	m.wantDoubts(t, "once it can be read", "b", "c", "d")
+}
+
+// Who asks while an object is read because of a doubt is not told of it as if there were none; and a doubt that comes meanwhile is
+// not forgotten.
+func TestADoubtStandsUntilTheObjectWasRead(t *testing.T) {
+	object := iam.GroupType + ":a"
+	s := &server{tuples: []*openfgav1.Tuple{{Key: tupleOf("a", "alice")}}}
+	m := newMirrored(s)
+	if err := m.follow(t.Context(), "store"); err != nil {
+		t.Fatal(err)
+	}
+	joined := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "alice", UID: "1"}}}
+	joined.Spec.UserRef.Name = "alice"
+	n := &snapshot{of: basis{storeID: "store"}, objects: &iam.Objects{
+		GroupOf:       func(string) *iamv1alpha1.Group { return &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "a"}} },
+		MembershipsOf: func(string, string) []*iamv1alpha1.GroupMembership { return []*iamv1alpha1.GroupMembership{joined} },
+		User: func(name string) *iamv1alpha1.User {
+			return &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
+		},
+	}}
+	if !m.holds(n, object) {
+		t.Fatal("it does not hold what was read")
+	}
+	s.tuples = nil // Somebody took it away.
+	m.doubt(object)
+	s.asked = func() {
+		if m.holds(n, object) {
+			t.Error("it holds what is wanted, says a copy that is being read anew")
+		}
+		m.doubt(object)
+	}
+	if _, _, err := m.held(t.Context(), "store", object); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(m.doubts(), object) {
+		t.Error("a doubt that came while the object was read is forgotten")
+	}
+	s.asked = nil
+	if has, _, err := m.held(t.Context(), "store", object); err != nil || len(has) > 0 || len(m.doubts()) > 0 {
+		t.Errorf("it has %v, and in doubt are %v: %v", has, m.doubts(), err)
+	}
 }

@@ -42,21 +42,26 @@ type mirrored struct {
 	// reading is held by who reads the store as a whole, or its changes.
 	reading sync.Mutex
 	token   string
-	// last is when the store changed last, by its own clock, and tip is the change that was, if it was read in the list of
-	// changes; back is when these were last read from before that, by ours.
+	// last is when the store changed last before its changes were followed, by its own clock.
 	last time.Time
-	tip  change
-	back time.Duration
 
 	mu      sync.Mutex
 	storeID string
 	// read is when its changes were last read, by our clock.
 	read time.Duration
+	// tips are changes that came last when the list of changes was read, since that was read from before the time being; back
+	// is when that was done, by our clock.
+	tips []change
+	back time.Duration
 	// loads counts the stores that it became a copy of, or of none.
 	loads   int
 	objects map[string]edges
-	// doubted are the objects of which the copy is perhaps untrue.
-	doubted map[string]bool
+	// doubted are the objects of which the copy is perhaps untrue, by the number of the last doubt.
+	doubted map[string]uint64
+	// steady are the objects that held what they were to hold, and when that was found out.
+	steady map[string]moment
+	// raised is how many doubts there were.
+	raised uint64
 	// waiting are keys that wait until an object is in step.
 	waiting map[string]map[Key]bool
 	// refused are tuples that OpenFGA does not take with a model.
@@ -73,8 +78,9 @@ func newMirrored(openFGA Reader) *mirrored {
 func (m *mirrored) reset(storeID string, objects map[string]edges) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.storeID, m.objects, m.doubted, m.refused = storeID, objects, map[string]bool{}, map[iam.Tuple]string{}
-	m.loads, m.read = m.loads+1, 0
+	m.storeID, m.objects, m.doubted, m.refused = storeID, objects, map[string]uint64{}, map[iam.Tuple]string{}
+	m.steady = map[string]moment{}
+	m.loads, m.read, m.tips, m.back = m.loads+1, 0, nil, bootclock.Now()
 }
 
 // forget makes the store be read anew.
@@ -143,27 +149,35 @@ func (m *mirrored) doubts() []string {
 func (m *mirrored) doubt(object string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.doubted[object] = true
+	m.raise(object)
+}
+
+// raise doubts an object; the caller holds the lock.
+func (m *mirrored) raise(object string) {
+	m.raised++
+	m.doubted[object] = m.raised
+	delete(m.steady, object)
+}
+
+// sure says whether nobody doubts what the copy has of an object of a store; the caller holds the lock.
+func (m *mirrored) sure(storeID, object string) bool {
+	return m.storeID == storeID && m.doubted[object] == 0
 }
 
 // held are the tuples of an object by the copy, which is made true first if there is doubt. What is found that way
-// and was not known is strange.
+// and was not known is strange. A doubt stands until what was read is kept: meanwhile nobody takes the copy for true.
 func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges, strange []iam.Tuple, err error) {
 	m.mu.Lock()
-	doubted, known, is := m.doubted[object], maps.Clone(m.objects[object]), m.storeID == storeID
-	if is {
-		delete(m.doubted, object)
-	}
+	doubt, known, is := m.doubted[object], maps.Clone(m.objects[object]), m.storeID == storeID
 	m.mu.Unlock()
 	if !is {
 		return nil, nil, fmt.Errorf("copy of %s: %w", storeID, reconcile.ErrStale)
 	}
-	if !doubted {
+	if doubt == 0 {
 		return known, nil, nil
 	}
 	read, err := m.openFGA.ReadObject(ctx, storeID, object)
 	if err != nil {
-		m.doubt(object)
 		return nil, nil, err
 	}
 	held := map[string]edges{}
@@ -179,12 +193,16 @@ func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges,
 	defer m.mu.Unlock()
 	if m.storeID == storeID {
 		m.keep(object, maps.Clone(held[object]))
+		if m.doubted[object] == doubt { // Else there was another, which this may not have seen.
+			delete(m.doubted, object)
+		}
 	}
 	return held[object], strange, nil
 }
 
 // keep is what an object has; the caller holds the lock.
 func (m *mirrored) keep(object string, has edges) {
+	delete(m.steady, object)
 	if len(has) == 0 {
 		delete(m.objects, object)
 	} else {
@@ -247,20 +265,37 @@ func (m *mirrored) size(object string) int {
 	return len(m.objects[object])
 }
 
-// holds says whether an object surely holds what is wanted, and nothing else.
-func (m *mirrored) holds(storeID, object string, wanted []iam.Tuple) bool {
+// holds says whether an object surely holds what is wanted, and nothing else. That is found out once until something changes:
+// many ask of one object.
+func (m *mirrored) holds(n *snapshot, object string) bool {
+	if m.isSteady(n, object) {
+		return true
+	}
+	wanted := n.wanted(object)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	has := m.objects[object]
-	return m.storeID == storeID && !m.doubted[object] && len(wanted) == len(has) && !slices.ContainsFunc(wanted, func(t iam.Tuple) bool {
+	holds := m.sure(n.of.storeID, object) && len(wanted) == len(has) && !slices.ContainsFunc(wanted, func(t iam.Tuple) bool {
 		_, ok := has[edge{t.Relation, t.User}]
 		return !ok
 	})
+	if holds {
+		m.steady[object] = n.moment
+	}
+	return holds
+}
+
+// isSteady says whether that was found out of an object, and nothing has changed since.
+func (m *mirrored) isSteady(n *snapshot, object string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, ok := m.steady[object]
+	return ok && at == n.moment && m.storeID == n.of.storeID
 }
 
 // has tells what an object holds by the copy, and whether that is sure.
 func (m *mirrored) has(storeID, object string) (is edges, sure bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.objects[object]), m.storeID == storeID && !m.doubted[object]
+	return maps.Clone(m.objects[object]), m.sure(storeID, object)
 }

@@ -31,7 +31,7 @@ func TestTuplesThatNobodyDeclaresAreToldOfOnce(t *testing.T) {
 		t.Errorf("told is %+v", b.notes)
 	}
 	families, err := b.metrics.Gather()
-	if err != nil || len(families) != 1 || families[0].GetMetric()[0].GetCounter().GetValue() != 250 {
+	if err != nil || len(families) != 2 || families[1].GetMetric()[0].GetCounter().GetValue() != 250 {
 		t.Errorf("counted is %v (%v)", families, err)
 	}
 }

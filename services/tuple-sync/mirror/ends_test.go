@@ -17,6 +17,7 @@ func (b *bed) doom() {
 	b.t.Helper()
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())},
+		Spec:       taken(),
 		Status:     corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"},
 	})
 }

@@ -21,7 +21,7 @@ func TestAStoreThatIsLostIsFilledAnew(t *testing.T) {
 		t.Error("nobody waits for another")
 	}
 	b.openFGA.gone = false // As store-sync makes one.
-	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "another", AuthorizationModelID: "M"}})
+	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken(), Status: corev1alpha1.StoreStatus{StoreID: "another", AuthorizationModelID: "M"}})
 	b.work()
 	b.inStep("made anew,")
 }

@@ -9,21 +9,27 @@ const (
 	none sort = iota
 	// tail looks at the store as a whole: is it there, what have others written, has the model changed.
 	tail
+	// back reads again what was written lately.
+	back
 	// whole compares all that the store holds with the copy.
 	whole
 	// tuples makes an object of OpenFGA hold what it is to hold.
 	tuples
 	// spread finds all that depends on a declared object.
 	spread
-	// record says in a membership for whom it is.
+	// record says in a membership for whom it is, and in a project to whom it belongs.
 	record
 	// status says in a declared object whether all that follows from it is there.
 	status
 )
 
-// Priorities. Who may lose something goes first, and statuses last.
+// Priorities. Objects that lose something go first, then whatever may take something away, and statuses last: who gives much
+// at once holds up nobody from whom something is taken.
 const (
-	revokes  = 3
+	revokes = 5
+	// takes is that of a declared object that is gone or was edited, mayTake that of an object of OpenFGA that nobody has compared.
+	takes    = 4
+	mayTake  = 3
 	spreads  = 2
 	changes  = 1
 	statuses = -1
@@ -41,6 +47,8 @@ func (k Key) String() string {
 	switch k.sort {
 	case tail:
 		return "IAM store"
+	case back:
+		return "recent changes of the IAM store"
 	case whole:
 		return "all of the IAM store"
 	case tuples:

@@ -17,7 +17,7 @@ func (m *mirrored) load(ctx context.Context, storeID string) error {
 	if err != nil {
 		return err
 	}
-	m.token, m.last, m.tip, m.back = "", last, change{}, 0
+	m.token, m.last = "", last
 	m.reset(storeID, held)
 	return nil
 }
@@ -36,7 +36,7 @@ func (m *mirrored) review(ctx context.Context, storeID string) error {
 	}
 	for _, object := range slices.Concat(slices.Collect(maps.Keys(held)), slices.Collect(maps.Keys(m.objects))) {
 		if !maps.Equal(held[object], m.objects[object]) {
-			m.doubted[object] = true
+			m.raise(object)
 		}
 	}
 	return nil

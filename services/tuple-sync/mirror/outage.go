@@ -5,9 +5,11 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -46,7 +48,7 @@ func (r *Reconciler) concerned(key Key) (owners []event.Key) {
 		for _, waiting := range r.copy.awaited(key.object) {
 			owners = append(owners, waiting.owner)
 		}
-	case tail, whole, none:
+	case tail, back, whole, none:
 	}
 	return owners
 }
@@ -58,7 +60,7 @@ func (r *Reconciler) outage(ctx context.Context, k event.Key, message string) (f
 	if !live || !f.alive {
 		return f, nil
 	}
-	s := r.say(nil, k, message)
+	s := r.say(nil, k, condition.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message})
 	if s == nil {
 		return f, nil
 	}

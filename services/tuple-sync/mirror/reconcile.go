@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
@@ -43,12 +44,18 @@ type Config struct {
 type Cluster interface {
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+	// Epoch is the cluster's UID.
+	Epoch(ctx context.Context) (string, error)
 }
 
 // OpenFGA is what is needed of the server beside writing.
 type OpenFGA interface {
 	Reader
 	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
+	// FindStores finds all of a name, the oldest first.
+	FindStores(ctx context.Context, name string) ([]fga.Store, error)
+	// Owners are the tuples in a store that say whose it is.
+	Owners(ctx context.Context, storeID string) ([]iam.Tuple, error)
 }
 
 // Writer changes OpenFGA stores, and tells which additions the server refuses.
@@ -70,18 +77,28 @@ type Reconciler struct {
 	// compare it with. Only the pass of the tail uses them.
 	swept  basis
 	loaded int
-	// emptied says that the IAM store ends, and held nothing when it was looked at last.
+	// asked is when all objects were asked for: whatever has not changed since has nothing to spread.
+	asked atomic.Pointer[moment]
+	// told is why nothing was in force when people were told last, and only the tail's, too.
+	told condition.Condition
+	// home is what is known of the store, and missed says that a pass did nothing for want of one that is ours.
+	home   atomic.Pointer[home]
+	missed atomic.Bool
+	// emptied says that the IAM store ends, and held nothing when it was looked at last, or is not ours.
 	emptied atomic.Bool
-	// undeclared counts the tuples of others that were removed.
+	// undeclared counts the tuples of others that were removed, refused tells that the store is not ours.
 	undeclared prometheus.Counter
+	refused    prometheus.Gauge
 }
 
 // New makes one.
 func New(cfg Config) *Reconciler {
 	r := &Reconciler{Config: cfg, copy: newMirrored(cfg.OpenFGA), undeclared: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "entail_undeclared_tuples_removed_total", Help: "Tuples of IAM's types that nobody declares, and that were removed from the IAM store.",
+	}), refused: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "entail_iam_store_not_adopted", Help: "1 if the IAM store in OpenFGA is not known to be this cluster's, and is left alone.",
 	})}
-	cfg.Metrics.MustRegister(r.undeclared)
+	cfg.Metrics.MustRegister(r.undeclared, r.refused)
 	return r
 }
 
@@ -105,7 +122,7 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
 	}
 	keys := []Key{{sort: spread, owner: k}, {sort: status, owner: k}}
-	if k.GroupResource == kinds.GroupMemberships().GroupResource {
+	if records(k.GroupResource) {
 		keys = append(keys, Key{sort: record, owner: k})
 	}
 	for _, object := range r.State.own(k) {
@@ -117,11 +134,18 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 // Priority is that of a key: of objects, whether they lose something.
 func (r *Reconciler) Priority(k Key) int {
 	switch k.sort {
+	case tail: // Nothing is done before it is known whose the store is.
+		return revokes
 	case spread:
+		if r.State.taking(k.owner) {
+			return takes
+		}
 		return spreads
 	case status:
 		return statuses
-	case tail, whole, tuples, record, none:
+	case back:
+		return mayTake
+	case whole, tuples, record, none:
 	}
 	return changes
 }
@@ -131,6 +155,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
 	switch p.Key.sort {
 	case tail:
 		return r.tail(ctx, p)
+	case back:
+		return r.back(ctx, p)
 	case whole:
 		return r.whole(ctx)
 	case spread:
@@ -146,8 +172,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
 	return nil
 }
 
+// moment is when a snapshot was made: by what was declared, at least, and by what else all tuples depend on.
+type moment struct {
+	changes uint64
+	of      basis
+}
+
 // snapshot is what a pass decides from: the store, its model, and the objects by these.
 type snapshot struct {
+	moment  moment
 	of      basis
 	model   *plan.Model
 	objects *iam.Objects
@@ -164,13 +197,17 @@ func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
 	return n, r.copy.refresh(ctx, n.of.storeID)
 }
 
-// declared is what follows from objects, whatever the store holds; nil if the Store names no store or no model.
+// declared is what follows from objects, whatever the store holds; nil if the Store names no store
+// or no model, or a store that is not known to be ours.
 func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
+	changes := r.State.changes() // First: what is read later is as new, or newer.
 	store, known := r.State.where()
-	if !known {
-		return nil, nil //nolint:nilnil // That there is none is an answer.
+	if !known || !r.homeOf(store).adopted {
+		r.missed.Store(true) // All is looked at once there is one.
+		return nil, nil      //nolint:nilnil // That there is none is an answer.
 	}
 	n := &snapshot{of: r.State.basis(store), says: storeSays(store), store: store.Change}
+	n.moment = moment{changes, n.of}
 	var err error
 	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {
 		return nil, err

@@ -7,36 +7,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
 )
 
-// record says in a membership for whom it is, once there is a User of the name, whatever becomes of the membership: nobody
-// gets anything by it before, and another of the name shall not inherit it.
+// projectStatus is the part of a Project's status that is ours.
+type projectStatus struct {
+	Organization *resourcemanagerv1alpha1.ProjectOrganization `json:"organization"`
+}
+
+// unrecorded is an object that names another one, in which it is to be recorded which one of that name it means.
+type unrecorded struct {
+	found
+
+	kind kinds.Kind
+	// named is the other one.
+	named found
+	// fields are what the status is to say.
+	fields func(uid string) any
+}
+
+// record says in a membership for whom it is, and in a project to whom it belongs, once there is one of the name, whatever
+// becomes of the object: nobody gets anything by it before, and another of the name shall not inherit it.
 func (r *Reconciler) record(ctx context.Context, p Pass) error {
 	return reconcile.Retry(p.Key, func() error {
-		m, user := r.State.unrecorded(p.Key.owner)
-		if user == nil {
+		u := r.State.unrecorded(p.Key.owner)
+		if u == nil {
 			return nil
 		}
-		says := r.State.memberships.statement(m)
-		if err := r.Confirmer.Confirm(ctx, says); err != nil {
+		if err := r.Confirmer.Confirm(ctx, u.says); err != nil {
 			return err
 		}
-		uid, err := r.present(ctx, user)
+		uid, err := r.present(ctx, u.named)
 		if uid == "" || err != nil {
 			return err
 		}
-		fields := membershipStatus{
-			User:       &iamv1alpha1.Member{Name: user.Name, UID: uid},
-			Conditions: condition.Apply(m.Value.Status.Conditions, plan.GroupMembershipTypes(), 0, metav1.Time{}),
-		}
-		now, err := r.Status.Apply(ctx, p.Reporter, r.State.memberships.cfg.kind, m.Change, fields)
+		now, err := r.Status.Apply(ctx, p.Reporter, u.kind, u.change, u.fields(uid))
 		if err != nil {
 			if errors.Is(err, kube.ErrNotFound) {
 				return nil // The event that says so is on its way.
@@ -47,14 +58,15 @@ func (r *Reconciler) record(ctx context.Context, p Pass) error {
 			p.Enqueue(changes, Key{sort: tuples, object: object})
 		}
 		p.Enqueue(statuses, Key{sort: status, owner: p.Key.owner})
-		return r.Confirmer.Learn(ctx, says, now)
+		return r.Confirmer.Learn(ctx, u.says, now)
 	})
 }
 
-// present is the UID that a User of the name has now, whatever was heard before of one; empty if there is none any more, or one that is going.
-func (r *Reconciler) present(ctx context.Context, user *iamv1alpha1.User) (uid string, err error) {
-	seen, _ := r.State.users.last(r.State.users.key("", user.Name))
-	now, err := r.Cluster.Newest(ctx, kinds.Users(), seen.change)
+// present is the UID that the object of a name has now, whatever was heard before of one; empty if there is none any more, or one
+// that is going.
+func (r *Reconciler) present(ctx context.Context, seen found) (uid string, err error) {
+	kind, _ := kinds.Of(seen.change.Key.GroupResource)
+	now, err := r.Cluster.Newest(ctx, kind, seen.change)
 	if err != nil || now.Deleted {
 		return "", err
 	}
@@ -68,14 +80,58 @@ func (r *Reconciler) present(ctx context.Context, user *iamv1alpha1.User) (uid s
 	return now.UID, nil
 }
 
-// unrecorded is a membership in which it is to be recorded for whom it is, with that User; nil if there is none.
-func (s *State) unrecorded(k event.Key) (m view.Object[iamv1alpha1.GroupMembership], user *iamv1alpha1.User) {
-	m, live := s.memberships.rows.Get(k)
-	if !live || m.Value.DeletionTimestamp != nil || m.Value.Status.User != nil && m.Value.Status.User.Name == m.Value.Spec.UserRef.Name {
-		return m, nil
+// records says whether something is recorded in objects of a kind.
+func records(kind event.GroupResource) bool {
+	return kind == kinds.GroupMemberships().GroupResource || kind == kinds.Projects().GroupResource
+}
+
+// unrecorded is an object in which something is to be recorded; nil if there is nothing, or there is nobody whom it can mean.
+func (s *State) unrecorded(k event.Key) *unrecorded {
+	if !records(k.GroupResource) {
+		return nil
 	}
-	if user = s.users.get("", m.Value.Spec.UserRef.Name); user != nil && user.DeletionTimestamp != nil {
-		return m, nil
+	u := &unrecorded{}
+	var live, lives bool
+	if u.found, live = s.kinds[k.GroupResource].last(k); !live || !u.alive {
+		return nil
 	}
-	return m, user
+	u.kind, _ = kinds.Of(k.GroupResource)
+	var named event.Key
+	if k.GroupResource == kinds.Projects().GroupResource {
+		named = s.ofProject(k, u)
+	} else {
+		named = s.ofMembership(k, u)
+	}
+	if u.fields == nil {
+		return nil
+	}
+	if u.named, lives = s.kinds[named.GroupResource].last(named); !lives || !u.named.alive {
+		return nil
+	}
+	return u
+}
+
+func (s *State) ofMembership(k event.Key, u *unrecorded) (user event.Key) {
+	m, _ := s.memberships.rows.Get(k)
+	name, first := m.Value.Spec.UserRef.Name, m.Value.Status.User
+	if first == nil || first.Name != name {
+		u.fields = func(uid string) any {
+			return membershipStatus{
+				User:       &iamv1alpha1.Member{Name: name, UID: uid},
+				Conditions: condition.Apply(m.Value.Status.Conditions, plan.GroupMembershipTypes(), 0, metav1.Time{}),
+			}
+		}
+	}
+	return s.users.key("", name)
+}
+
+func (s *State) ofProject(k event.Key, u *unrecorded) (organization event.Key) {
+	p, _ := s.projects.rows.Get(k)
+	name, first := p.Value.Spec.OwnerRef.Name, p.Value.Status.Organization
+	if first == nil || first.Name != name {
+		u.fields = func(uid string) any {
+			return projectStatus{&resourcemanagerv1alpha1.ProjectOrganization{Name: name, UID: uid}}
+		}
+	}
+	return s.organizations.key("", name)
 }

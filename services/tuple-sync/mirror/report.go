@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/confirm"
@@ -54,15 +54,18 @@ func (r *Reconciler) status(ctx context.Context, p Pass) error {
 		if f.meta == nil {
 			return nil
 		}
+		if why := r.obstacle(); why != nil {
+			return r.excuse(ctx, p, f, *why)
+		}
 		n, err := r.declared(ctx)
 		if err != nil {
 			return err
 		}
-		if _, unrecorded := r.State.unrecorded(k); n == nil || unrecorded != nil || !r.inStep(n, p.Key) {
+		if n == nil || r.State.unrecorded(k) != nil || !r.inStep(n, p.Key) {
 			p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, "the IAM store does not hold it yet")
 			return nil
 		}
-		s := r.say(n, k, "")
+		s := r.say(n, k)
 		if !live || !f.alive || s == nil {
 			p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_APPLIED, "")
 			return nil
@@ -71,12 +74,25 @@ func (r *Reconciler) status(ctx context.Context, p Pass) error {
 	})
 }
 
+// excuse says of a declared object why it is not in force. Of what never was, nothing is said before that is known to last.
+func (r *Reconciler) excuse(ctx context.Context, p Pass, f found, why condition.Condition) error {
+	p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, why.Message)
+	s := r.say(nil, f.change.Key, why)
+	if is, live := r.State.kinds[f.change.Key.GroupResource].last(f.change.Key); s == nil || !live || !is.alive {
+		return nil
+	}
+	if ready := meta.FindStatusCondition(s.before, iamv1alpha1.Ready); why.Status == metav1.ConditionUnknown && (ready == nil || ready.Status == why.Status) {
+		return nil
+	}
+	return r.write(ctx, p, f, s)
+}
+
 // inStep tells whether all objects of OpenFGA hold what a declared one says of them. Else its key is asked for when they do.
 func (r *Reconciler) inStep(n *snapshot, key Key) bool {
 	for _, object := range r.State.speaksOf(key.owner) {
 		r.copy.await(object, key)
 		// What the model does not know yet is not there: it is looked at again when there is another.
-		if !r.copy.holds(n.of.storeID, object, n.wanted(object)) {
+		if !r.copy.holds(n, object) {
 			return false
 		}
 		r.copy.leave(object, key)
@@ -84,11 +100,9 @@ func (r *Reconciler) inStep(n *snapshot, key Key) bool {
 	return true
 }
 
-// say finds out what is to be said; nil of a kind whose status is others'. Without a snapshot it is why nothing is known.
-func (r *Reconciler) say(n *snapshot, k event.Key, outage string) *said {
-	away := []condition.Condition{{
-		Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: outage,
-	}}
+// say finds out what is to be said; nil of a kind whose status is others'. Without a snapshot it is why nothing is in force,
+// or nobody knows.
+func (r *Reconciler) say(n *snapshot, k event.Key, away ...condition.Condition) *said {
 	switch k.GroupResource {
 	case kinds.ProtectedResources().GroupResource:
 		o, _ := r.State.resources.rows.Get(k)
@@ -163,7 +177,10 @@ func (r *Reconciler) write(ctx context.Context, p Pass, f found, s *said) error 
 			ready = c
 		}
 	}
-	if ready.Type == iamv1alpha1.Ready && ready.Status != metav1.ConditionTrue {
+	switch {
+	case ready.Reason == iamv1alpha1.NotAdopted, ready.Reason == iamv1alpha1.NoIAMStore:
+		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, ready.Message // Nobody can mend that here.
+	case ready.Type == iamv1alpha1.Ready && ready.Status != metav1.ConditionTrue:
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, ready.Message
 		if c, ok := condition.Changed(s.before, s.after, iamv1alpha1.Ready); ok {
 			status.Notes = []condition.Note{{Warning: true, Reason: c.Reason, Message: c.Message}}

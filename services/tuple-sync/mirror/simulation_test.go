@@ -1,8 +1,9 @@
+//go:build !race
+
 package mirror
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
 )
 
 // Whatever people do, and whatever fails, the store holds what follows from the objects in the end, and who is then told
@@ -83,31 +83,6 @@ func TestInWhateverOrderAllGoesNothingIsLeft(t *testing.T) {
 			t.Fatalf("order %d: there is left %v", seed, b.openFGA.holds())
 		}
 	}
-}
-
-// wanted are all tuples, by what a view says that was told of everything at once.
-func (b *bed) wanted() []string {
-	b.t.Helper()
-	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	s := newState(v, b)
-	for _, c := range b.api {
-		if err := v.Apply(b.t.Context(), c); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	store, _ := s.where()
-	objects, all := s.objects(s.basis(store), b.model), map[string]bool{}
-	for k := range b.api {
-		if s.kinds[k.GroupResource] == nil {
-			continue
-		}
-		for _, object := range s.own(k) {
-			for _, tuple := range objects.Wanted(object) {
-				all[convert(tuple).String()] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
 }
 
 // anything does one thing that people do.

@@ -37,7 +37,7 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 		meta, _ := object["metadata"].(map[string]any)
 		meta["uid"] = "eve"
 	}
-	bobs := ""
+	bobs, evils, anews := "", "", ""
 	for name, lie := range map[string]struct {
 		kind kinds.Kind
 		name string
@@ -66,6 +66,16 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 		"an organization": {kinds.Projects(), "web", func(_ *event.Change, _, spec map[string]any) {
 			spec["ownerRef"] = map[string]any{"kind": "Organization", "name": "evil"}
 		}},
+		"to whom a project belongs": {kinds.Projects(), "web", func(_ *event.Change, object, spec map[string]any) {
+			spec["ownerRef"] = map[string]any{"kind": "Organization", "name": "evil"}
+			object["status"] = map[string]any{"organization": map[string]any{"name": "evil", "uid": evils}}
+		}},
+		"that it belongs to another of the name": {kinds.Projects(), "lost", func(_ *event.Change, object, _ map[string]any) {
+			object["status"] = map[string]any{"organization": map[string]any{"name": "anew", "uid": anews}}
+		}},
+		"that it was never said to whom": {kinds.Projects(), "lost", func(_ *event.Change, object, _ map[string]any) {
+			delete(object, "status")
+		}},
 		"a target of that name": {kinds.Projects(), "web", eve},
 	} {
 		for _, backwards := range []bool{false, true} {
@@ -74,6 +84,7 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 				b.liedAbout()
 				b.backwards = backwards
 				bobs = b.api[b.keyOf(kinds.Users(), "bob")].UID
+				evils, anews = b.api[b.keyOf(kinds.Organizations(), "evil")].UID, b.api[b.keyOf(kinds.Organizations(), "anew")].UID
 				before, calls := b.openFGA.holds(), len(b.openFGA.writes)
 				forged := lie.edit
 				if c := b.api[b.keyOf(lie.kind, lie.name)]; c.UID == "" {
@@ -113,6 +124,14 @@ func TestAnOldTruthIsNotBelievedAgain(t *testing.T) {
 	}
 }
 
+// project makes one of an organization.
+func (b *bed) project(name, organization string) {
+	b.t.Helper()
+	p := &resourcemanagerv1alpha1.Project{}
+	p.Spec.OwnerRef.Name = organization
+	b.put(kinds.Projects(), name, p)
+}
+
 // liedAbout declares what is worth a lie: nothing of it gives more than what peopled gives.
 func (b *bed) liedAbout() {
 	b.t.Helper()
@@ -123,12 +142,14 @@ func (b *bed) liedAbout() {
 	b.put(kinds.IAMRoles(), "base", &iamv1alpha1.Role{})
 	b.put(kinds.IAMRoles(), "above", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "base"}}}})
 	b.put(kinds.IAMRoles(), "gone", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getDoc}}})
-	for _, name := range []string{"acme", "evil"} {
+	for _, name := range []string{"acme", "evil", "anew"} {
 		b.put(kinds.Organizations(), name, &resourcemanagerv1alpha1.Organization{})
 	}
-	web := &resourcemanagerv1alpha1.Project{}
-	web.Spec.OwnerRef.Name = "acme"
-	b.put(kinds.Projects(), "web", web)
+	b.project("web", "acme")
+	b.project("lost", "anew")
+	b.work()
+	b.drop(kinds.Organizations(), "anew")
+	b.put(kinds.Organizations(), "anew", &resourcemanagerv1alpha1.Organization{})
 	b.join("idle-staff", "idle", "staff")
 	b.bind("of-the-role-that-goes", "gone", b.subject(kinds.Users(), "bob"))
 	for i, subject := range []iamv1alpha1.Subject{

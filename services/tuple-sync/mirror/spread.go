@@ -130,9 +130,14 @@ func (s *State) heirs(role string, keys map[event.Key]bool) {
 
 // spread asks for all that depends on a declared object, and lets it go if other software holds it that is gone.
 func (r *Reconciler) spread(ctx context.Context, p Pass) error {
+	r.State.spreading(p.Key.owner)
 	n, err := r.snapshot(ctx)
 	if err != nil {
+		r.State.mark(p.Key.owner) // It is as urgent as before.
 		return errors.Join(err, r.letGo(ctx, p))
+	}
+	if asked := r.asked.Load(); n != nil && asked != nil && *asked == n.moment {
+		return r.letGo(ctx, p)
 	}
 	objects := map[string]bool{}
 	for _, k := range append(r.State.dependents(p.Key.owner), p.Key.owner) {
@@ -151,7 +156,7 @@ func (r *Reconciler) spread(ctx context.Context, p Pass) error {
 
 // revisit asks for what is said in a declared object.
 func (r *Reconciler) revisit(p Pass, k event.Key) {
-	if k.GroupResource == kinds.GroupMemberships().GroupResource {
+	if records(k.GroupResource) {
 		p.Enqueue(changes, Key{sort: record, owner: k})
 	}
 	p.Enqueue(statuses, Key{sort: status, owner: k})

@@ -52,6 +52,8 @@ type State struct {
 	projects      *table[resourcemanagerv1alpha1.Project, *resourcemanagerv1alpha1.Project]
 	// kinds are all of them.
 	kinds map[event.GroupResource]followed
+	// types are the same by the types of their objects in OpenFGA.
+	types map[string]followed
 	// trust lets bindings on objects of kinds that nobody follows act.
 	trust bool
 
@@ -59,6 +61,11 @@ type State struct {
 	revision atomic.Uint64
 	judged   map[event.Key]string
 	registry cache
+	// taken are declared objects that may have taken something away since they were spread.
+	taken struct {
+		mu   sync.Mutex
+		keys map[event.Key]bool
+	}
 }
 
 // cache keeps what follows from ProtectedResources.
@@ -120,7 +127,7 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 	})
 	s.projects = register(v, config[resourcemanagerv1alpha1.Project]{
 		kind: kinds.Projects(), cluster: cluster, target: iam.TargetOfProject,
-		matters: func(p *resourcemanagerv1alpha1.Project) (_, _ any) { return p.Spec, nil },
+		matters: func(p *resourcemanagerv1alpha1.Project) (_, _ any) { return p.Spec, p.Status.Organization },
 	})
 	s.kinds = map[event.GroupResource]followed{
 		kinds.ProtectedResources().GroupResource: s.resources, kinds.IAMRoles().GroupResource: s.roles,
@@ -129,8 +136,16 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 		kinds.IAMServiceAccounts().GroupResource: s.accounts, kinds.Organizations().GroupResource: s.organizations,
 		kinds.Projects().GroupResource: s.projects,
 	}
+	s.types = map[string]followed{}
+	for _, kind := range kinds.IAM() {
+		s.types[iam.Type(kind.Group, kind.Kind)] = s.kinds[kind.GroupResource]
+	}
+	s.taken.keys = map[event.Key]bool{}
 	v.OnReload(s.reloaded)
 	v.OnChange(func(k event.Key) {
+		if kind := s.kinds[k.GroupResource]; kind != nil && k.Cluster == cluster && !s.isNew(k) {
+			s.mark(k)
+		}
 		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.rejudged(k) {
 			s.revision.Add(1)
 		}
@@ -151,8 +166,11 @@ func (s *State) rejudged(k event.Key) bool {
 	is := ""
 	if o, ok := s.resources.rows.Get(k); ok {
 		is = fmt.Sprint(o.UID, o.Generation, o.Value.DeletionTimestamp)
+		if record := o.Value.Status.Registered; record != nil {
+			is += fmt.Sprint(*record)
+		}
 		if registered := meta.FindStatusCondition(o.Value.Status.Conditions, iamv1alpha1.Registered); registered != nil {
-			is += fmt.Sprint(registered.Status, registered.Reason, registered.ObservedGeneration)
+			is += fmt.Sprint(registered.Status, registered.Reason)
 		}
 	}
 	s.registry.mu.Lock()
@@ -210,6 +228,14 @@ func (s *State) basis(o view.Object[corev1alpha1.Store]) basis {
 	return basis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.ends(o)}
 }
 
+// changes is greater whenever what is declared may be something else.
+func (s *State) changes() (n uint64) {
+	for _, kind := range s.kinds {
+		n += kind.changes()
+	}
+	return n
+}
+
 // ends says that the IAM store is to go, and no kind is registered any more. Whoever keeps its OpenFGA store is answered by
 // its last model: it is emptied first.
 func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
@@ -247,20 +273,13 @@ func first[T any](all []*T) *T {
 
 // follows says whether objects of a type are known.
 func (s *State) follows(typ string) bool {
-	for _, kind := range kinds.IAM() {
-		if iam.Type(kind.Group, kind.Kind) == typ {
-			return true
-		}
-	}
-	return false
+	return s.types[typ] != nil
 }
 
 // at finds what an object of OpenFGA is as a target.
 func (s *State) at(object string) (found, bool) {
-	for _, kind := range s.kinds {
-		if f, ok := kind.at(object); ok {
-			return f, true
-		}
+	if kind := s.types[iam.TypeOf(object)]; kind != nil {
+		return kind.at(object)
 	}
 	return found{}, false
 }
@@ -269,20 +288,20 @@ func (s *State) registered(of basis, model *plan.Model) *iam.Registry {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
 	if s.registry.registry == nil || s.registry.of != of {
-		var known []*iamv1alpha1.ProtectedResource
+		var all []*iamv1alpha1.ProtectedResource
 		for _, o := range s.resources.rows.All() {
-			if o.Key.Cluster == s.store.Cluster && model.Has(iam.Type(o.Value.Spec.ServiceRef.Name, o.Value.Spec.Kind)) {
-				known = append(known, o.Value)
+			if o.Key.Cluster == s.store.Cluster {
+				all = append(all, o.Value)
 			}
 		}
-		s.registry.of, s.registry.registry = of, iam.Register(known)
+		s.registry.of, s.registry.registry = of, iam.RegisterIn(all, model.Has)
 	}
 	return s.registry.registry
 }
 
-// storeSays states which OpenFGA store and model are the IAM store's.
+// storeSays states which OpenFGA store and model are the IAM store's, and whether it is taken over with all that is in it.
 func storeSays(o view.Object[corev1alpha1.Store]) confirm.Statement {
 	return confirm.NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
-		return s.DeletionTimestamp, []any{s.Status.StoreID, s.Status.AuthorizationModelID}
+		return []any{s.DeletionTimestamp, s.Spec.Adoption}, []any{s.Status.StoreID, s.Status.AuthorizationModelID}
 	})
 }

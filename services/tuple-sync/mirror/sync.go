@@ -26,6 +26,9 @@ func (r *Reconciler) sync(ctx context.Context, p Pass) error {
 			return err
 		}
 		p.Reporter.Watch(r.State.members(p.Key.object)...)
+		if r.copy.holds(n, p.Key.object) {
+			return nil
+		}
 		has, strange, err := r.copy.held(ctx, n.of.storeID, p.Key.object)
 		if err != nil {
 			return err

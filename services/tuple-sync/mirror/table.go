@@ -3,6 +3,7 @@ package mirror
 import (
 	"maps"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/confirm"
@@ -38,6 +39,7 @@ type followed interface {
 	at(object string) (found, bool)
 	ownedBy(owner string) []found
 	all() []found
+	changes() uint64
 }
 
 // object is what all kinds have in common.
@@ -86,6 +88,7 @@ func register[T any, P object[T]](v *view.View, c config[T]) *table[T, P] {
 	}
 	maps.Copy(indexes, c.indexes)
 	t.rows = view.Register(v, c.kind, indexes)
+	t.rows.Alike(t.alike)
 	return t
 }
 
@@ -146,12 +149,23 @@ func (t *table[T, P]) found(o view.Object[T]) found {
 }
 
 func (t *table[T, P]) statement(o view.Object[T]) confirm.Statement {
-	return confirm.NewStatement(o, func(value *T) (declared, recorded any) {
-		declared, recorded = t.cfg.matters(value)
-		m := metaOf[T, P](value)
-		return []any{m.CreationTimestamp, m.DeletionTimestamp, m.OwnerReferences, declared}, recorded
-	})
+	return confirm.NewStatement(o, t.essence)
 }
+
+// essence is what decisions depend on. Labels of an object, say, are none of it, nor most of what we say of it.
+func (t *table[T, P]) essence(value *T) (declared, recorded any) {
+	declared, recorded = t.cfg.matters(value)
+	m := metaOf[T, P](value)
+	return []any{m.CreationTimestamp, m.DeletionTimestamp, m.OwnerReferences, declared}, recorded
+}
+
+func (t *table[T, P]) alike(was, is *T) bool {
+	declaredWas, recordedWas := t.essence(was)
+	declared, recorded := t.essence(is)
+	return equality.Semantic.DeepEqual([]any{declaredWas, recordedWas}, []any{declared, recorded})
+}
+
+func (t *table[T, P]) changes() uint64 { return t.rows.Changes() }
 
 // stated says of a living one what is decided from it.
 func (t *table[T, P]) stated(namespace, name string) []confirm.Statement {

@@ -1,22 +1,22 @@
 package mirror
 
-import (
-	"context"
-	"fmt"
-
-	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/fga"
-)
+import "context"
 
 // tail looks at the store as a whole, and does so again soon.
 func (r *Reconciler) tail(ctx context.Context, p Pass) error {
-	there, err := r.there(ctx)
-	if !there || err != nil {
+	err := r.locate(ctx, p)
+	if r.tell(ctx, p); err != nil {
 		return err
 	}
 	n, err := r.declared(ctx)
-	if n == nil || err != nil {
-		return err // The Store will tell when there is one.
+	if err != nil {
+		return err
+	}
+	if n == nil { // The Store will tell when there is one, and OpenFGA whose it is.
+		if store, known := r.State.where(); known && !r.State.ends(store) {
+			p.Reporter.Again(interval)
+		}
+		return nil
 	}
 	if err := r.copy.follow(ctx, n.of.storeID); err != nil {
 		return err
@@ -24,38 +24,40 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	if p.Resync {
 		p.Enqueue(statuses, Key{sort: whole})
 	}
-	if loaded := r.copy.loaded(); r.swept != n.of || r.loaded != loaded {
+	if missed, loaded := r.missed.Swap(false), r.copy.loaded(); missed || r.swept != n.of || r.loaded != loaded {
 		r.everything(n, p)
+		r.asked.Store(&n.moment)
 		r.swept, r.loaded = n.of, loaded
 	}
-	for _, object := range r.copy.doubts() {
-		p.Enqueue(revokes, Key{sort: tuples, object: object})
+	if r.copy.owes() {
+		p.Enqueue(mayTake, Key{sort: back})
 	}
+	r.dispel(p)
 	r.emptied.Store(n.of.ends && r.copy.empty())
 	p.Reporter.Again(interval)
 	return nil
 }
 
-// there looks whether OpenFGA has the store that the Store names: it takes tuples for one that was deleted, and nobody sees
-// them. store-sync makes another, unless the Store is to go.
-func (r *Reconciler) there(ctx context.Context) (bool, error) {
-	store, known := r.State.where()
-	if !known {
-		return false, nil
+// back looks for what was committed late, and for another history, beside all who decide.
+func (r *Reconciler) back(ctx context.Context, p Pass) error {
+	n, err := r.declared(ctx)
+	if n == nil || err != nil || !r.copy.is(n.of.storeID) {
+		return err
 	}
-	id := store.Value.Status.StoreID
-	if _, found, err := r.OpenFGA.GetStore(ctx, id); found || err != nil {
-		return found, err
-	}
-	r.copy.forget()
-	if r.State.ends(store) {
-		r.emptied.Store(true)
-		return false, nil
-	}
-	return false, fault.Unavailable(fmt.Errorf("following %s: %w", id, fga.ErrStoreNotFound))
+	err = r.copy.lookBack(ctx, n.of.storeID)
+	r.dispel(p)
+	return err
 }
 
-// Emptied says that nothing of IAM keeps its store: it has no model yet, or it is to go and holds nothing any more.
+// dispel has objects looked at of which the copy is perhaps untrue.
+func (r *Reconciler) dispel(p Pass) {
+	for _, object := range r.copy.doubts() {
+		p.Enqueue(revokes, Key{sort: tuples, object: object})
+	}
+}
+
+// Emptied says that nothing of IAM keeps its store: it has no model yet, or it is to go and holds nothing any more, or it is
+// not ours.
 func (r *Reconciler) Emptied() bool {
 	_, known := r.State.where()
 	return !known || r.emptied.Load()
@@ -103,7 +105,9 @@ func (r *Reconciler) urgency(n *snapshot, object string) int {
 	case size == 0:
 		return changes
 	case size > large:
-		return spreads
+		return mayTake
+	case r.copy.holds(n, object):
+		return changes
 	}
 	has, _ := r.copy.has(n.of.storeID, object)
 	if _, remove := r.difference(n, object, has); len(remove) > 0 {

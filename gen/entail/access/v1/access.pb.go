@@ -1909,9 +1909,12 @@ type PreviewBindingResponse struct {
 	// The role is not there: nobody would gain anything for now.
 	NoRole bool `protobuf:"varint,1,opt,name=no_role,json=noRole,proto3" json:"no_role,omitempty"`
 	// So with the target.
-	NoTarget      bool    `protobuf:"varint,2,opt,name=no_target,json=noTarget,proto3" json:"no_target,omitempty"`
-	Gains         []*Gain `protobuf:"bytes,3,rep,name=gains,proto3" json:"gains,omitempty"`
-	Revision      string  `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	NoTarget bool    `protobuf:"varint,2,opt,name=no_target,json=noTarget,proto3" json:"no_target,omitempty"`
+	Gains    []*Gain `protobuf:"bytes,3,rep,name=gains,proto3" json:"gains,omitempty"`
+	Revision string  `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	// What whoever asks does not have of it: the API server refuses the binding from them, unless they may escalate. Absent
+	// if they have all of it, or nobody is asked who they are.
+	Lacking       *Missing `protobuf:"bytes,5,opt,name=lacking,proto3" json:"lacking,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1974,6 +1977,75 @@ func (x *PreviewBindingResponse) GetRevision() string {
 	return ""
 }
 
+func (x *PreviewBindingResponse) GetLacking() *Missing {
+	if x != nil {
+		return x.Lacking
+	}
+	return nil
+}
+
+// Missing is what somebody would have to have to give it. A role without a permission is not there, one at a place is on a kind
+// that nobody registers.
+type Missing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          *Name                  `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Permission    string                 `protobuf:"bytes,2,opt,name=permission,proto3" json:"permission,omitempty"`
+	At            *Place                 `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Missing) Reset() {
+	*x = Missing{}
+	mi := &file_entail_access_v1_access_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Missing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Missing) ProtoMessage() {}
+
+func (x *Missing) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_access_v1_access_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Missing.ProtoReflect.Descriptor instead.
+func (*Missing) Descriptor() ([]byte, []int) {
+	return file_entail_access_v1_access_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Missing) GetRole() *Name {
+	if x != nil {
+		return x.Role
+	}
+	return nil
+}
+
+func (x *Missing) GetPermission() string {
+	if x != nil {
+		return x.Permission
+	}
+	return ""
+}
+
+func (x *Missing) GetAt() *Place {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // Gain is what a binding would give to one of its subjects.
 type Gain struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -1988,7 +2060,7 @@ type Gain struct {
 
 func (x *Gain) Reset() {
 	*x = Gain{}
-	mi := &file_entail_access_v1_access_proto_msgTypes[26]
+	mi := &file_entail_access_v1_access_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2072,7 @@ func (x *Gain) String() string {
 func (*Gain) ProtoMessage() {}
 
 func (x *Gain) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_access_v1_access_proto_msgTypes[26]
+	mi := &file_entail_access_v1_access_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2085,7 @@ func (x *Gain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gain.ProtoReflect.Descriptor instead.
 func (*Gain) Descriptor() ([]byte, []int) {
-	return file_entail_access_v1_access_proto_rawDescGZIP(), []int{26}
+	return file_entail_access_v1_access_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Gain) GetSubject() *BindingSubject {
@@ -2203,12 +2275,19 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x10\n" +
-	"\x03uid\x18\x05 \x01(\tR\x03uid\"\x98\x01\n" +
+	"\x03uid\x18\x05 \x01(\tR\x03uid\"\xcd\x01\n" +
 	"\x16PreviewBindingResponse\x12\x17\n" +
 	"\ano_role\x18\x01 \x01(\bR\x06noRole\x12\x1b\n" +
 	"\tno_target\x18\x02 \x01(\bR\bnoTarget\x12,\n" +
 	"\x05gains\x18\x03 \x03(\v2\x16.entail.access.v1.GainR\x05gains\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\tR\brevision\"|\n" +
+	"\brevision\x18\x04 \x01(\tR\brevision\x123\n" +
+	"\alacking\x18\x05 \x01(\v2\x19.entail.access.v1.MissingR\alacking\"~\n" +
+	"\aMissing\x12*\n" +
+	"\x04role\x18\x01 \x01(\v2\x16.entail.access.v1.NameR\x04role\x12\x1e\n" +
+	"\n" +
+	"permission\x18\x02 \x01(\tR\n" +
+	"permission\x12'\n" +
+	"\x02at\x18\x03 \x01(\v2\x17.entail.access.v1.PlaceR\x02at\"|\n" +
 	"\x04Gain\x12:\n" +
 	"\asubject\x18\x01 \x01(\v2 .entail.access.v1.BindingSubjectR\asubject\x12\x16\n" +
 	"\x06absent\x18\x02 \x01(\bR\x06absent\x12 \n" +
@@ -2235,7 +2314,7 @@ func file_entail_access_v1_access_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_access_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_entail_access_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_entail_access_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_entail_access_v1_access_proto_goTypes = []any{
 	(Principal_Kind)(0),                    // 0: entail.access.v1.Principal.Kind
 	(*Subject)(nil),                        // 1: entail.access.v1.Subject
@@ -2264,12 +2343,13 @@ var file_entail_access_v1_access_proto_goTypes = []any{
 	(*BindingSubject)(nil),                 // 24: entail.access.v1.BindingSubject
 	(*Target)(nil),                         // 25: entail.access.v1.Target
 	(*PreviewBindingResponse)(nil),         // 26: entail.access.v1.PreviewBindingResponse
-	(*Gain)(nil),                           // 27: entail.access.v1.Gain
-	(*v1.ObjectRef)(nil),                   // 28: entail.event.v1.ObjectRef
-	(*durationpb.Duration)(nil),            // 29: google.protobuf.Duration
+	(*Missing)(nil),                        // 27: entail.access.v1.Missing
+	(*Gain)(nil),                           // 28: entail.access.v1.Gain
+	(*v1.ObjectRef)(nil),                   // 29: entail.event.v1.ObjectRef
+	(*durationpb.Duration)(nil),            // 30: google.protobuf.Duration
 }
 var file_entail_access_v1_access_proto_depIdxs = []int32{
-	28, // 0: entail.access.v1.AtLeast.object:type_name -> entail.event.v1.ObjectRef
+	29, // 0: entail.access.v1.AtLeast.object:type_name -> entail.event.v1.ObjectRef
 	4,  // 1: entail.access.v1.Place.object:type_name -> entail.access.v1.Name
 	0,  // 2: entail.access.v1.Principal.kind:type_name -> entail.access.v1.Principal.Kind
 	4,  // 3: entail.access.v1.Principal.name:type_name -> entail.access.v1.Name
@@ -2303,32 +2383,35 @@ var file_entail_access_v1_access_proto_depIdxs = []int32{
 	3,  // 31: entail.access.v1.ListProtectedResourcesRequest.at_least:type_name -> entail.access.v1.AtLeast
 	20, // 32: entail.access.v1.ListProtectedResourcesResponse.resources:type_name -> entail.access.v1.ProtectedResource
 	3,  // 33: entail.access.v1.GetModelStatusRequest.at_least:type_name -> entail.access.v1.AtLeast
-	29, // 34: entail.access.v1.GetModelStatusResponse.age:type_name -> google.protobuf.Duration
+	30, // 34: entail.access.v1.GetModelStatusResponse.age:type_name -> google.protobuf.Duration
 	4,  // 35: entail.access.v1.PreviewBindingRequest.role:type_name -> entail.access.v1.Name
 	24, // 36: entail.access.v1.PreviewBindingRequest.subjects:type_name -> entail.access.v1.BindingSubject
 	25, // 37: entail.access.v1.PreviewBindingRequest.target:type_name -> entail.access.v1.Target
 	3,  // 38: entail.access.v1.PreviewBindingRequest.at_least:type_name -> entail.access.v1.AtLeast
-	27, // 39: entail.access.v1.PreviewBindingResponse.gains:type_name -> entail.access.v1.Gain
-	24, // 40: entail.access.v1.Gain.subject:type_name -> entail.access.v1.BindingSubject
-	8,  // 41: entail.access.v1.AccessService.CheckAccess:input_type -> entail.access.v1.CheckAccessRequest
-	10, // 42: entail.access.v1.AccessService.ExplainAccess:input_type -> entail.access.v1.ExplainAccessRequest
-	12, // 43: entail.access.v1.AccessService.WhoCan:input_type -> entail.access.v1.WhoCanRequest
-	15, // 44: entail.access.v1.AccessService.WhatCan:input_type -> entail.access.v1.WhatCanRequest
-	18, // 45: entail.access.v1.AccessService.ListProtectedResources:input_type -> entail.access.v1.ListProtectedResourcesRequest
-	21, // 46: entail.access.v1.AccessService.GetModelStatus:input_type -> entail.access.v1.GetModelStatusRequest
-	23, // 47: entail.access.v1.AccessService.PreviewBinding:input_type -> entail.access.v1.PreviewBindingRequest
-	9,  // 48: entail.access.v1.AccessService.CheckAccess:output_type -> entail.access.v1.CheckAccessResponse
-	11, // 49: entail.access.v1.AccessService.ExplainAccess:output_type -> entail.access.v1.ExplainAccessResponse
-	13, // 50: entail.access.v1.AccessService.WhoCan:output_type -> entail.access.v1.WhoCanResponse
-	16, // 51: entail.access.v1.AccessService.WhatCan:output_type -> entail.access.v1.WhatCanResponse
-	19, // 52: entail.access.v1.AccessService.ListProtectedResources:output_type -> entail.access.v1.ListProtectedResourcesResponse
-	22, // 53: entail.access.v1.AccessService.GetModelStatus:output_type -> entail.access.v1.GetModelStatusResponse
-	26, // 54: entail.access.v1.AccessService.PreviewBinding:output_type -> entail.access.v1.PreviewBindingResponse
-	48, // [48:55] is the sub-list for method output_type
-	41, // [41:48] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	28, // 39: entail.access.v1.PreviewBindingResponse.gains:type_name -> entail.access.v1.Gain
+	27, // 40: entail.access.v1.PreviewBindingResponse.lacking:type_name -> entail.access.v1.Missing
+	4,  // 41: entail.access.v1.Missing.role:type_name -> entail.access.v1.Name
+	5,  // 42: entail.access.v1.Missing.at:type_name -> entail.access.v1.Place
+	24, // 43: entail.access.v1.Gain.subject:type_name -> entail.access.v1.BindingSubject
+	8,  // 44: entail.access.v1.AccessService.CheckAccess:input_type -> entail.access.v1.CheckAccessRequest
+	10, // 45: entail.access.v1.AccessService.ExplainAccess:input_type -> entail.access.v1.ExplainAccessRequest
+	12, // 46: entail.access.v1.AccessService.WhoCan:input_type -> entail.access.v1.WhoCanRequest
+	15, // 47: entail.access.v1.AccessService.WhatCan:input_type -> entail.access.v1.WhatCanRequest
+	18, // 48: entail.access.v1.AccessService.ListProtectedResources:input_type -> entail.access.v1.ListProtectedResourcesRequest
+	21, // 49: entail.access.v1.AccessService.GetModelStatus:input_type -> entail.access.v1.GetModelStatusRequest
+	23, // 50: entail.access.v1.AccessService.PreviewBinding:input_type -> entail.access.v1.PreviewBindingRequest
+	9,  // 51: entail.access.v1.AccessService.CheckAccess:output_type -> entail.access.v1.CheckAccessResponse
+	11, // 52: entail.access.v1.AccessService.ExplainAccess:output_type -> entail.access.v1.ExplainAccessResponse
+	13, // 53: entail.access.v1.AccessService.WhoCan:output_type -> entail.access.v1.WhoCanResponse
+	16, // 54: entail.access.v1.AccessService.WhatCan:output_type -> entail.access.v1.WhatCanResponse
+	19, // 55: entail.access.v1.AccessService.ListProtectedResources:output_type -> entail.access.v1.ListProtectedResourcesResponse
+	22, // 56: entail.access.v1.AccessService.GetModelStatus:output_type -> entail.access.v1.GetModelStatusResponse
+	26, // 57: entail.access.v1.AccessService.PreviewBinding:output_type -> entail.access.v1.PreviewBindingResponse
+	51, // [51:58] is the sub-list for method output_type
+	44, // [44:51] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_entail_access_v1_access_proto_init() }
@@ -2342,7 +2425,7 @@ func file_entail_access_v1_access_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_access_v1_access_proto_rawDesc), len(file_entail_access_v1_access_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

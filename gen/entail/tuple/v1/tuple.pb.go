@@ -761,6 +761,148 @@ func (x *ListUndeclaredTuplesResponse) GetNextPageToken() string {
 	return ""
 }
 
+type PreviewAdoptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// So many tuples of the store are looked at; 0 means 100.
+	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewAdoptionRequest) Reset() {
+	*x = PreviewAdoptionRequest{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewAdoptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewAdoptionRequest) ProtoMessage() {}
+
+func (x *PreviewAdoptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewAdoptionRequest.ProtoReflect.Descriptor instead.
+func (*PreviewAdoptionRequest) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PreviewAdoptionRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *PreviewAdoptionRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type PreviewAdoptionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the IAM store.
+	Store string `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
+	// The OpenFGA store that was read: the one that the Store has, else the oldest of its name.
+	StoreId string `protobuf:"bytes,2,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
+	// It is this cluster's: what is listed goes without anybody asking for it.
+	Adopted bool `protobuf:"varint,3,opt,name=adopted,proto3" json:"adopted,omitempty"`
+	// Why it is not, and what to do.
+	Message string                           `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	Tuples  []*PreviewAdoptionResponse_Tuple `protobuf:"bytes,5,rep,name=tuples,proto3" json:"tuples,omitempty"`
+	// Empty on the last page, and only there.
+	NextPageToken string `protobuf:"bytes,6,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewAdoptionResponse) Reset() {
+	*x = PreviewAdoptionResponse{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewAdoptionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewAdoptionResponse) ProtoMessage() {}
+
+func (x *PreviewAdoptionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewAdoptionResponse.ProtoReflect.Descriptor instead.
+func (*PreviewAdoptionResponse) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PreviewAdoptionResponse) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *PreviewAdoptionResponse) GetStoreId() string {
+	if x != nil {
+		return x.StoreId
+	}
+	return ""
+}
+
+func (x *PreviewAdoptionResponse) GetAdopted() bool {
+	if x != nil {
+		return x.Adopted
+	}
+	return false
+}
+
+func (x *PreviewAdoptionResponse) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *PreviewAdoptionResponse) GetTuples() []*PreviewAdoptionResponse_Tuple {
+	if x != nil {
+		return x.Tuples
+	}
+	return nil
+}
+
+func (x *PreviewAdoptionResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 type ExplainTupleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Store         string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
@@ -771,7 +913,7 @@ type ExplainTupleRequest struct {
 
 func (x *ExplainTupleRequest) Reset() {
 	*x = ExplainTupleRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[9]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +925,7 @@ func (x *ExplainTupleRequest) String() string {
 func (*ExplainTupleRequest) ProtoMessage() {}
 
 func (x *ExplainTupleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[9]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +938,7 @@ func (x *ExplainTupleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTupleRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTupleRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{9}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExplainTupleRequest) GetStore() string {
@@ -827,7 +969,7 @@ type ExplainTupleResponse struct {
 
 func (x *ExplainTupleResponse) Reset() {
 	*x = ExplainTupleResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[10]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +981,7 @@ func (x *ExplainTupleResponse) String() string {
 func (*ExplainTupleResponse) ProtoMessage() {}
 
 func (x *ExplainTupleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[10]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +994,7 @@ func (x *ExplainTupleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTupleResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTupleResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{10}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExplainTupleResponse) GetTuple() *Tuple {
@@ -890,7 +1032,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[11]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -902,7 +1044,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[11]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -915,7 +1057,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{11}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CheckRequest) GetStore() string {
@@ -965,7 +1107,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[12]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1119,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[12]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1132,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{12}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckResponse) GetAllowed() bool {
@@ -1026,7 +1168,7 @@ type ListObjectsRequest struct {
 
 func (x *ListObjectsRequest) Reset() {
 	*x = ListObjectsRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[13]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1180,7 @@ func (x *ListObjectsRequest) String() string {
 func (*ListObjectsRequest) ProtoMessage() {}
 
 func (x *ListObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[13]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1193,7 @@ func (x *ListObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{13}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListObjectsRequest) GetStore() string {
@@ -1091,7 +1233,7 @@ type ListObjectsResponse struct {
 
 func (x *ListObjectsResponse) Reset() {
 	*x = ListObjectsResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[14]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1245,7 @@ func (x *ListObjectsResponse) String() string {
 func (*ListObjectsResponse) ProtoMessage() {}
 
 func (x *ListObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[14]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1258,7 @@ func (x *ListObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{14}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListObjectsResponse) GetObjects() []string {
@@ -1137,7 +1279,7 @@ type ExpandRequest struct {
 
 func (x *ExpandRequest) Reset() {
 	*x = ExpandRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1291,7 @@ func (x *ExpandRequest) String() string {
 func (*ExpandRequest) ProtoMessage() {}
 
 func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1304,7 @@ func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandRequest.ProtoReflect.Descriptor instead.
 func (*ExpandRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{15}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExpandRequest) GetStore() string {
@@ -1198,7 +1340,7 @@ type ExpandResponse struct {
 
 func (x *ExpandResponse) Reset() {
 	*x = ExpandResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1352,7 @@ func (x *ExpandResponse) String() string {
 func (*ExpandResponse) ProtoMessage() {}
 
 func (x *ExpandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1365,7 @@ func (x *ExpandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandResponse.ProtoReflect.Descriptor instead.
 func (*ExpandResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{16}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExpandResponse) GetTreeJson() string {
@@ -1236,6 +1378,60 @@ func (x *ExpandResponse) GetTreeJson() string {
 func (x *ExpandResponse) GetTuples() []*Tuple {
 	if x != nil {
 		return x.Tuples
+	}
+	return nil
+}
+
+// Tuple is one that is deleted.
+type PreviewAdoptionResponse_Tuple struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   *TupleKey              `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// When OpenFGA wrote it.
+	WrittenAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewAdoptionResponse_Tuple) Reset() {
+	*x = PreviewAdoptionResponse_Tuple{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewAdoptionResponse_Tuple) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewAdoptionResponse_Tuple) ProtoMessage() {}
+
+func (x *PreviewAdoptionResponse_Tuple) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewAdoptionResponse_Tuple.ProtoReflect.Descriptor instead.
+func (*PreviewAdoptionResponse_Tuple) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{10, 0}
+}
+
+func (x *PreviewAdoptionResponse_Tuple) GetKey() *TupleKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *PreviewAdoptionResponse_Tuple) GetWrittenAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.WrittenAt
 	}
 	return nil
 }
@@ -1297,7 +1493,23 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x800R\tpageToken\"\x80\x01\n" +
 	"\x1cListUndeclaredTuplesResponse\x128\n" +
 	"\x06tuples\x18\x01 \x03(\v2 .entail.tuple.v1.UndeclaredTupleR\x06tuples\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"l\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"j\n" +
+	"\x16PreviewAdoptionRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x800R\tpageToken\"\xdf\x02\n" +
+	"\x17PreviewAdoptionResponse\x12\x14\n" +
+	"\x05store\x18\x01 \x01(\tR\x05store\x12\x19\n" +
+	"\bstore_id\x18\x02 \x01(\tR\astoreId\x12\x18\n" +
+	"\aadopted\x18\x03 \x01(\bR\aadopted\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12F\n" +
+	"\x06tuples\x18\x05 \x03(\v2..entail.tuple.v1.PreviewAdoptionResponse.TupleR\x06tuples\x12&\n" +
+	"\x0fnext_page_token\x18\x06 \x01(\tR\rnextPageToken\x1ao\n" +
+	"\x05Tuple\x12+\n" +
+	"\x03key\x18\x01 \x01(\v2\x19.entail.tuple.v1.TupleKeyR\x03key\x129\n" +
+	"\n" +
+	"written_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"l\n" +
 	"\x13ExplainTupleRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x123\n" +
@@ -1349,11 +1561,12 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\x12FATE_TO_BE_REMOVED\x10\x02\x12\x17\n" +
 	"\x13FATE_TO_BE_REPLACED\x10\x03\x12\x12\n" +
 	"\x0eFATE_CONTESTED\x10\x04\x12\r\n" +
-	"\tFATE_KEPT\x10\x052\xc2\x04\n" +
+	"\tFATE_KEPT\x10\x052\xad\x05\n" +
 	"\fTupleService\x12Z\n" +
 	"\n" +
 	"ListTuples\x12\".entail.tuple.v1.ListTuplesRequest\x1a#.entail.tuple.v1.ListTuplesResponse\"\x03\x90\x02\x01\x12x\n" +
-	"\x14ListUndeclaredTuples\x12,.entail.tuple.v1.ListUndeclaredTuplesRequest\x1a-.entail.tuple.v1.ListUndeclaredTuplesResponse\"\x03\x90\x02\x01\x12`\n" +
+	"\x14ListUndeclaredTuples\x12,.entail.tuple.v1.ListUndeclaredTuplesRequest\x1a-.entail.tuple.v1.ListUndeclaredTuplesResponse\"\x03\x90\x02\x01\x12i\n" +
+	"\x0fPreviewAdoption\x12'.entail.tuple.v1.PreviewAdoptionRequest\x1a(.entail.tuple.v1.PreviewAdoptionResponse\"\x03\x90\x02\x01\x12`\n" +
 	"\fExplainTuple\x12$.entail.tuple.v1.ExplainTupleRequest\x1a%.entail.tuple.v1.ExplainTupleResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\x05Check\x12\x1d.entail.tuple.v1.CheckRequest\x1a\x1e.entail.tuple.v1.CheckResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\vListObjects\x12#.entail.tuple.v1.ListObjectsRequest\x1a$.entail.tuple.v1.ListObjectsResponse\"\x03\x90\x02\x01\x12N\n" +
@@ -1372,33 +1585,36 @@ func file_entail_tuple_v1_tuple_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_tuple_v1_tuple_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_entail_tuple_v1_tuple_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_entail_tuple_v1_tuple_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_entail_tuple_v1_tuple_proto_goTypes = []any{
-	(State)(0),                           // 0: entail.tuple.v1.State
-	(Fate)(0),                            // 1: entail.tuple.v1.Fate
-	(*TupleKey)(nil),                     // 2: entail.tuple.v1.TupleKey
-	(*Condition)(nil),                    // 3: entail.tuple.v1.Condition
-	(*Owner)(nil),                        // 4: entail.tuple.v1.Owner
-	(*Tuple)(nil),                        // 5: entail.tuple.v1.Tuple
-	(*ListTuplesRequest)(nil),            // 6: entail.tuple.v1.ListTuplesRequest
-	(*ListTuplesResponse)(nil),           // 7: entail.tuple.v1.ListTuplesResponse
-	(*UndeclaredTuple)(nil),              // 8: entail.tuple.v1.UndeclaredTuple
-	(*ListUndeclaredTuplesRequest)(nil),  // 9: entail.tuple.v1.ListUndeclaredTuplesRequest
-	(*ListUndeclaredTuplesResponse)(nil), // 10: entail.tuple.v1.ListUndeclaredTuplesResponse
-	(*ExplainTupleRequest)(nil),          // 11: entail.tuple.v1.ExplainTupleRequest
-	(*ExplainTupleResponse)(nil),         // 12: entail.tuple.v1.ExplainTupleResponse
-	(*CheckRequest)(nil),                 // 13: entail.tuple.v1.CheckRequest
-	(*CheckResponse)(nil),                // 14: entail.tuple.v1.CheckResponse
-	(*ListObjectsRequest)(nil),           // 15: entail.tuple.v1.ListObjectsRequest
-	(*ListObjectsResponse)(nil),          // 16: entail.tuple.v1.ListObjectsResponse
-	(*ExpandRequest)(nil),                // 17: entail.tuple.v1.ExpandRequest
-	(*ExpandResponse)(nil),               // 18: entail.tuple.v1.ExpandResponse
-	(*structpb.Struct)(nil),              // 19: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),        // 20: google.protobuf.Timestamp
+	(State)(0),                            // 0: entail.tuple.v1.State
+	(Fate)(0),                             // 1: entail.tuple.v1.Fate
+	(*TupleKey)(nil),                      // 2: entail.tuple.v1.TupleKey
+	(*Condition)(nil),                     // 3: entail.tuple.v1.Condition
+	(*Owner)(nil),                         // 4: entail.tuple.v1.Owner
+	(*Tuple)(nil),                         // 5: entail.tuple.v1.Tuple
+	(*ListTuplesRequest)(nil),             // 6: entail.tuple.v1.ListTuplesRequest
+	(*ListTuplesResponse)(nil),            // 7: entail.tuple.v1.ListTuplesResponse
+	(*UndeclaredTuple)(nil),               // 8: entail.tuple.v1.UndeclaredTuple
+	(*ListUndeclaredTuplesRequest)(nil),   // 9: entail.tuple.v1.ListUndeclaredTuplesRequest
+	(*ListUndeclaredTuplesResponse)(nil),  // 10: entail.tuple.v1.ListUndeclaredTuplesResponse
+	(*PreviewAdoptionRequest)(nil),        // 11: entail.tuple.v1.PreviewAdoptionRequest
+	(*PreviewAdoptionResponse)(nil),       // 12: entail.tuple.v1.PreviewAdoptionResponse
+	(*ExplainTupleRequest)(nil),           // 13: entail.tuple.v1.ExplainTupleRequest
+	(*ExplainTupleResponse)(nil),          // 14: entail.tuple.v1.ExplainTupleResponse
+	(*CheckRequest)(nil),                  // 15: entail.tuple.v1.CheckRequest
+	(*CheckResponse)(nil),                 // 16: entail.tuple.v1.CheckResponse
+	(*ListObjectsRequest)(nil),            // 17: entail.tuple.v1.ListObjectsRequest
+	(*ListObjectsResponse)(nil),           // 18: entail.tuple.v1.ListObjectsResponse
+	(*ExpandRequest)(nil),                 // 19: entail.tuple.v1.ExpandRequest
+	(*ExpandResponse)(nil),                // 20: entail.tuple.v1.ExpandResponse
+	(*PreviewAdoptionResponse_Tuple)(nil), // 21: entail.tuple.v1.PreviewAdoptionResponse.Tuple
+	(*structpb.Struct)(nil),               // 22: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),         // 23: google.protobuf.Timestamp
 }
 var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
-	19, // 0: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
-	20, // 1: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
+	22, // 0: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
+	23, // 1: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
 	0,  // 2: entail.tuple.v1.Owner.state:type_name -> entail.tuple.v1.State
 	2,  // 3: entail.tuple.v1.Tuple.key:type_name -> entail.tuple.v1.TupleKey
 	3,  // 4: entail.tuple.v1.Tuple.condition:type_name -> entail.tuple.v1.Condition
@@ -1406,33 +1622,38 @@ var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
 	5,  // 6: entail.tuple.v1.ListTuplesResponse.tuples:type_name -> entail.tuple.v1.Tuple
 	2,  // 7: entail.tuple.v1.UndeclaredTuple.key:type_name -> entail.tuple.v1.TupleKey
 	3,  // 8: entail.tuple.v1.UndeclaredTuple.condition:type_name -> entail.tuple.v1.Condition
-	20, // 9: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
+	23, // 9: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
 	1,  // 10: entail.tuple.v1.UndeclaredTuple.fate:type_name -> entail.tuple.v1.Fate
 	8,  // 11: entail.tuple.v1.ListUndeclaredTuplesResponse.tuples:type_name -> entail.tuple.v1.UndeclaredTuple
-	2,  // 12: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
-	5,  // 13: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
-	20, // 14: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
-	2,  // 15: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
-	2,  // 16: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	19, // 17: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
-	5,  // 18: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	6,  // 19: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
-	9,  // 20: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
-	11, // 21: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
-	13, // 22: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
-	15, // 23: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
-	17, // 24: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
-	7,  // 25: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
-	10, // 26: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
-	12, // 27: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
-	14, // 28: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
-	16, // 29: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
-	18, // 30: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
-	25, // [25:31] is the sub-list for method output_type
-	19, // [19:25] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	21, // 12: entail.tuple.v1.PreviewAdoptionResponse.tuples:type_name -> entail.tuple.v1.PreviewAdoptionResponse.Tuple
+	2,  // 13: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
+	5,  // 14: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
+	23, // 15: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
+	2,  // 16: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
+	2,  // 17: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	22, // 18: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
+	5,  // 19: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
+	2,  // 20: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
+	23, // 21: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
+	6,  // 22: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
+	9,  // 23: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
+	11, // 24: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
+	13, // 25: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
+	15, // 26: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
+	17, // 27: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
+	19, // 28: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
+	7,  // 29: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
+	10, // 30: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
+	12, // 31: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
+	14, // 32: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
+	16, // 33: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
+	18, // 34: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
+	20, // 35: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
+	29, // [29:36] is the sub-list for method output_type
+	22, // [22:29] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_entail_tuple_v1_tuple_proto_init() }
@@ -1446,7 +1667,7 @@ func file_entail_tuple_v1_tuple_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_tuple_v1_tuple_proto_rawDesc), len(file_entail_tuple_v1_tuple_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

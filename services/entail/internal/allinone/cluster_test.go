@@ -124,7 +124,7 @@ func TestSamplesAreCreatedOnlyWhereTheyAreMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &api{there: test.there, broken: test.broken}
-			created, err := createSamples(t.Context(), serveAPI(t, a), file(t, test.content))
+			created, err := createSamples(t.Context(), serveAPI(t, a), samples{path: file(t, test.content)})
 			if !slices.Equal(created, test.created) || len(a.created) != len(created) {
 				t.Errorf("created %v, want %v; the API server made %v", created, test.created, a.created)
 			}
@@ -133,7 +133,7 @@ func TestSamplesAreCreatedOnlyWhereTheyAreMissing(t *testing.T) {
 			}
 		})
 	}
-	if _, err := createSamples(t.Context(), &rest.Config{}, "/nowhere"); err == nil || !strings.Contains(err.Error(), "read samples") {
+	if _, err := createSamples(t.Context(), &rest.Config{}, samples{path: "/nowhere"}); err == nil || !strings.Contains(err.Error(), "read samples") {
 		t.Errorf("samples that are not there: %v", err)
 	}
 }

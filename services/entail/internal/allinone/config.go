@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 	"github.com/entail-dev/entail/services/watcher"
@@ -34,6 +36,8 @@ type Config struct {
 	// AdmissionURL is where the API server of the user's cluster finds this machine; without it, it
 	// cannot ask who may write rules, and none hold there.
 	AdmissionURL string
+	// OpenSearch runs one beside the local API server; it must be installed.
+	OpenSearch bool
 	// Manifests is the directory with crd/, admission/ and base/; empty means those in this program.
 	Manifests string
 	// Samples is a file or directory of objects to create where they are missing, or [BuiltIn].
@@ -42,6 +46,9 @@ type Config struct {
 	Progress io.Writer
 	// Ready is told once everything serves.
 	Ready func(Endpoints) error
+
+	// authorization is a file that tells the local API server whom to ask.
+	authorization string
 }
 
 // BuiltIn means the samples in this program.
@@ -49,15 +56,18 @@ const BuiltIn = "builtin"
 
 // Ports on loopback; 0 takes a free one.
 type Ports struct {
-	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission, StoreAdmission, Webhook int
+	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission, StoreAdmission, Webhook, Authorizer, WebhookAdmission,
+	OpenSearchSync, OpenSearch int
 }
 
 // Defaults have ports that seldom clash: well-known ones plus 10,000.
 func Defaults() Config {
 	services := Services{
 		Watcher: watcher.Defaults(), StoreSync: storesync.Defaults(), TupleSync: tuplesync.Defaults(), ImpliedRole: impliedrole.Defaults(),
-		Webhook: webhook.Defaults(),
+		Webhook: webhook.Defaults(), OpenSearchSync: opensearchsync.Defaults(),
 	}
+	services.OpenSearchSync.SecretInterval = 500 * time.Millisecond // The API server has nothing else to do.
+	services.Webhook.Subject = webhook.ByUIDOrName                  // Certificates and `kubectl --as` have names alone.
 	return Config{
 		StateDir: ".entail",
 		Cluster:  services.Watcher.Cluster,
@@ -65,6 +75,7 @@ func Defaults() Config {
 		Ports: Ports{
 			Kube: 16443, NATS: 14222, OpenFGA: 18081, OpenFGAHTTP: 18080,
 			Watcher: 18091, StoreSync: 18092, TupleSync: 18093, ImpliedRole: 18094, Admission: 18095, StoreAdmission: 18096, Webhook: 18097,
+			Authorizer: 18099, WebhookAdmission: 18100, OpenSearchSync: 18098, OpenSearch: 19200,
 		},
 	}
 }
@@ -81,6 +92,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster that kubectl would use now (KUBECONFIG, current context), likewise")
 	fs.StringVar(&c.AdmissionURL, "admission-url", "",
 		"`URL` by which the API server of your cluster reaches --admission-port of this machine, https://host:port; without it no ImpliedRoles hold there")
+	fs.BoolVar(&c.OpenSearch, "opensearch", false,
+		"run OpenSearch, too (make opensearch installs it), and keep how to reach it in Secret "+connectionNamespace+"/"+connectionName)
 	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ to apply instead of what is in this program (entail manifests)")
 	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing; "+BuiltIn+" means those in this program")
 	for _, p := range c.Ports.all() {
@@ -113,6 +126,10 @@ func (p *Ports) all() []port {
 		{&p.Admission, "admission-port", "implied-role's webhooks, which the API server asks"},
 		{&p.StoreAdmission, "store-admission-port", "store-sync's webhooks, likewise"},
 		{&p.Webhook, "webhook-port", "webhook, which serves AccessService"},
+		{&p.Authorizer, "authorizer-port", "webhook, where the API server asks who may what"},
+		{&p.WebhookAdmission, "webhook-admission-port", "webhook's webhooks, which the API server asks who may give rights"},
+		{&p.OpenSearchSync, "opensearch-sync-port", "opensearch-sync, which serves OpenSearchService, with --opensearch"},
+		{&p.OpenSearch, "opensearch-port", "OpenSearch, with --opensearch"},
 	}
 }
 
@@ -122,11 +139,13 @@ func (c *Config) check() error {
 	if c.AdmissionURL != "" && !c.ExternalCluster() {
 		errs = append(errs, errors.New("--admission-url is for a cluster of yours: give --kubeconfig or --use-cluster, too"))
 	}
+	if c.OpenSearch && c.ExternalCluster() {
+		errs = append(errs, errors.New("--opensearch goes with the local API server alone: its administrator's key is no matter for a cluster of yours"))
+	}
 	given := map[int]string{}
 	for _, p := range c.Ports.all() {
 		n := *p.number
-		if n == 0 || p.number == &c.Ports.Kube && c.ExternalCluster() || p.number == &c.Ports.Admission && !c.guarded() ||
-			p.number == &c.Ports.StoreAdmission && c.ExternalCluster() {
+		if n == 0 || c.unused(p) {
 			continue
 		}
 		if n < 0 || n > 65535 {
@@ -141,6 +160,20 @@ func (c *Config) check() error {
 		errs = append(errs, p.free())
 	}
 	return errors.Join(errs...)
+}
+
+// unused tells of a port that nobody listens on.
+func (c *Config) unused(p port) bool {
+	switch p.number {
+	case &c.Ports.Kube, &c.Ports.StoreAdmission, &c.Ports.Authorizer, &c.Ports.WebhookAdmission:
+		return c.ExternalCluster()
+	case &c.Ports.Admission:
+		return !c.guarded()
+	case &c.Ports.OpenSearch, &c.Ports.OpenSearchSync:
+		return !c.OpenSearch
+	default:
+		return false
+	}
 }
 
 // keepCluster refuses another name than the state was made with: the bus holds objects under that one,

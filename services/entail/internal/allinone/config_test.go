@@ -27,8 +27,13 @@ func TestPortsThatCannotBeHadAreRefusedWithTheirFlag(t *testing.T) {
 		"two that are taken": {set: func(c *Config) {
 			c.Ports.NATS, c.Ports.Watcher = taken(t), taken(t)
 		}, want: []string{"--nats-port", "--watcher-port"}},
-		"a port that is no port": {set: func(c *Config) { c.Ports.OpenFGA = 70000 }, want: []string{"--openfga-port 70000", "1 to 65535"}},
-		"the same port twice":    {set: func(c *Config) { c.Ports.OpenFGA, c.Ports.NATS = 1, 1 }, want: []string{"--nats-port", "--openfga-port"}},
+		"a port that is no port":   {set: func(c *Config) { c.Ports.OpenFGA = 70000 }, want: []string{"--openfga-port 70000", "1 to 65535"}},
+		"the same port twice":      {set: func(c *Config) { c.Ports.OpenFGA, c.Ports.NATS = 1, 1 }, want: []string{"--nats-port", "--openfga-port"}},
+		"OpenSearch's, without it": {set: func(c *Config) { c.Ports.OpenSearch = taken(t) }},
+		"OpenSearch's":             {set: func(c *Config) { c.Ports.OpenSearch, c.OpenSearch = taken(t), true }, want: []string{"OpenSearch", "--opensearch-port"}},
+		"OpenSearch with a cluster of the user's": {
+			set: func(c *Config) { c.OpenSearch, c.UseCluster = true, true }, want: []string{"--opensearch goes with the local API server"},
+		},
 		"the API server's, with a cluster of the user's": {set: func(c *Config) {
 			c.Ports.Kube, c.UseCluster = taken(t), true
 		}},

@@ -13,25 +13,35 @@ type Endpoints struct {
 	// Kubeconfig is empty when kubectl finds the cluster by itself.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// NATS has a name and password in it: those of a person, who may do everything.
-	NATS             string  `json:"nats"`
-	OpenFGA          string  `json:"openfga"`
-	OpenFGAHTTP      string  `json:"openfgaHttp"`
-	SyncService      string  `json:"syncService"`
-	StoreService     string  `json:"storeService"`
-	TupleService     string  `json:"tupleService"`
-	InferenceService string  `json:"inferenceService"`
-	AccessService    string  `json:"accessService"`
-	StateDir         string  `json:"stateDir"`
-	Logs             string  `json:"logs"`
-	Seconds          float64 `json:"seconds"`
+	NATS             string `json:"nats"`
+	OpenFGA          string `json:"openfga"`
+	OpenFGAHTTP      string `json:"openfgaHttp"`
+	SyncService      string `json:"syncService"`
+	StoreService     string `json:"storeService"`
+	TupleService     string `json:"tupleService"`
+	InferenceService string `json:"inferenceService"`
+	AccessService    string `json:"accessService"`
+	// OpenSearchService is empty when OpenSearch does not run.
+	OpenSearchService string `json:"openSearchService,omitempty"`
+	// OpenSearch is empty when it does not run. Its administrator's password is in a file.
+	OpenSearch         string  `json:"openSearch,omitempty"`
+	OpenSearchPassword string  `json:"openSearchPasswordFile,omitempty"`
+	StateDir           string  `json:"stateDir"`
+	Logs               string  `json:"logs"`
+	Seconds            float64 `json:"seconds"`
 }
 
 func (m *machine) endpoints(took time.Duration) Endpoints {
-	return Endpoints{
+	endpoints := Endpoints{
 		Kubernetes: m.servers.kube.Host, Kubeconfig: m.servers.kubeconfig,
 		NATS: m.servers.nats.URL(permission.Admin), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
 		SyncService: m.services[0].address, StoreService: m.services[1].address, TupleService: m.services[2].address,
 		InferenceService: m.services[3].address, AccessService: m.services[4].address,
 		StateDir: m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),
 	}
+	if search := m.servers.openSearch; search != nil {
+		endpoints.OpenSearch, endpoints.OpenSearchPassword = search.URL(), search.PasswordFile()
+		endpoints.OpenSearchService = m.services[5].address
+	}
+	return endpoints
 }

@@ -15,7 +15,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/service"
 )
 
-var errAPIServer = errors.New("the Kubernetes API server ended by itself")
+var (
+	errAPIServer  = errors.New("the Kubernetes API server ended by itself")
+	errOpenSearch = errors.New("OpenSearch ended by itself")
+)
 
 // Run runs everything until ctx ends, which is no error, or a part of it fails.
 func Run(ctx context.Context, cfg Config) error {
@@ -56,8 +59,10 @@ type machine struct {
 	logs *logs
 	fail context.CancelCauseFunc
 
-	servers  *servers
-	services []*worker
+	// authorizer is where the local API server asks.
+	authorizer *authorizer
+	servers    *servers
+	services   []*worker
 }
 
 func (m *machine) printf(format string, args ...any) {
@@ -72,7 +77,10 @@ func (m *machine) up(ctx context.Context) error {
 		return err
 	}
 	service.CaptureLogs(libraries)
-	m.printf("starting servers: NATS, OpenFGA, Kubernetes")
+	if err := m.prepareAuthorizer(); err != nil {
+		return err
+	}
+	m.printf("starting servers: %s", strings.Join(m.cfg.serverNames(), ", "))
 	if m.servers, err = startServers(ctx, m.cfg, m.dir, m.logs); err != nil {
 		return err
 	}
@@ -98,6 +106,8 @@ func (m *machine) watchServers(ctx context.Context) {
 	select {
 	case <-m.servers.failed():
 		m.fail(fmt.Errorf("%w: its log is in %s", errAPIServer, filepath.Join(m.dir, "kube")))
+	case <-m.servers.searchFailed():
+		m.fail(fmt.Errorf("%w: its log is in %s", errOpenSearch, filepath.Join(m.dir, "opensearch")))
 	case <-ctx.Done():
 	}
 }
@@ -110,14 +120,20 @@ func (m *machine) applyManifests(ctx context.Context) error {
 	if err := devserver.ApplyManifests(ctx, m.servers.kube, manifests); err != nil {
 		return err
 	}
-	return m.applyAccounts(ctx, manifests)
+	if err := m.applyAccounts(ctx, manifests); err != nil || m.servers.openSearch == nil {
+		return err
+	}
+	if err := allowSecrets(ctx, m.servers.kube); err != nil {
+		return err
+	}
+	return applyConnection(ctx, m.servers.kube, m.servers.openSearch)
 }
 
 func (m *machine) createSamples(ctx context.Context) error {
 	if m.cfg.Samples == "" {
 		return nil
 	}
-	created, err := createSamples(ctx, m.servers.kube, m.cfg.Samples)
+	created, err := createSamples(ctx, m.servers.kube, samples{path: m.cfg.Samples, openSearch: m.cfg.OpenSearch})
 	if len(created) > 0 {
 		m.printf("created %s", strings.Join(created, ", "))
 	}
@@ -133,6 +149,9 @@ func (m *machine) down() error {
 	}
 	if m.servers != nil {
 		errs = append(errs, m.servers.stop())
+	}
+	if m.authorizer != nil {
+		_ = m.authorizer.listener.Close() // The service has closed it, if it came so far.
 	}
 	return errors.Join(append(errs, m.logs.close())...)
 }

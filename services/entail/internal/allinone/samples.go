@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,13 +27,23 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
+// openSearchSample needs an OpenSearch.
+const openSearchSample = "opensearch.yaml"
+
 // maxSample bounds one file of samples.
 const maxSample = 4 << 20
 
-// createSamples creates the objects in the manifests at path that do not exist. What
+// samples are manifests at a path.
+type samples struct {
+	path string
+	// openSearch takes those for OpenSearch, too.
+	openSearch bool
+}
+
+// createSamples creates the objects in the manifests that do not exist. What
 // exists stays as it is: it may have been edited. It returns what it created.
-func createSamples(ctx context.Context, cfg *rest.Config, path string) ([]string, error) {
-	objects, err := readManifests(path)
+func createSamples(ctx context.Context, cfg *rest.Config, from samples) ([]string, error) {
+	objects, err := from.read()
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +122,9 @@ func recordApplied(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// readManifests reads a file, or every *.yaml file of a directory, by name; or our samples.
-func readManifests(path string) ([]*unstructured.Unstructured, error) {
-	dir, files, err := find(path)
+// read reads a file, or every *.yaml file of a directory, by name; or our samples.
+func (s samples) read() ([]*unstructured.Unstructured, error) {
+	dir, files, err := s.find()
 	if err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
@@ -127,22 +139,27 @@ func readManifests(path string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// find tells which files path means, and where they are.
-func find(path string) (dir fs.FS, files []string, err error) {
-	if path == BuiltIn {
+// find tells which files the path means, and where they are.
+func (s samples) find() (dir fs.FS, files []string, err error) {
+	if s.path == BuiltIn {
 		files, err = fs.Glob(deploy.Files, "samples/*.yaml")
-		return deploy.Files, files, err
+		return deploy.Files, s.without(files), err
 	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(s.path)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !info.IsDir() {
-		return os.DirFS(filepath.Dir(path)), []string{filepath.Base(path)}, nil
+		return os.DirFS(filepath.Dir(s.path)), []string{filepath.Base(s.path)}, nil
 	}
-	dir = os.DirFS(path)
+	dir = os.DirFS(s.path)
 	files, err = fs.Glob(dir, "*.yaml")
-	return dir, files, err
+	return dir, s.without(files), err
+}
+
+// without leaves out what would wait for an OpenSearch that is not there.
+func (s samples) without(files []string) []string {
+	return slices.DeleteFunc(files, func(file string) bool { return !s.openSearch && path.Base(file) == openSearchSample })
 }
 
 func readManifest(dir fs.FS, file string) ([]*unstructured.Unstructured, error) {

@@ -73,7 +73,7 @@ func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
 		})
 	})
 	go func() {
-		_, err := createSamples(t.Context(), cfg, sample)
+		_, err := createSamples(t.Context(), cfg, samples{path: sample})
 		done <- err
 	}()
 	<-refused

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
@@ -20,6 +21,8 @@ type servers struct {
 	openFGA *devserver.OpenFGA
 	// local is nil when the user's cluster is used.
 	local *devserver.KubeLocal
+	// openSearch is nil when nobody asked for it.
+	openSearch *opensearch.Server
 
 	// kube is the user's, or an administrator's; see [servers.as].
 	kube *rest.Config
@@ -27,6 +30,15 @@ type servers struct {
 	accounts bool
 	// kubeconfig is the file to use with kubectl; empty when it is kubectl's own.
 	kubeconfig string
+}
+
+// serverNames are what is started, for people.
+func (c *Config) serverNames() []string {
+	names := []string{"NATS", "OpenFGA", "Kubernetes"}
+	if c.OpenSearch {
+		names = append(names, "OpenSearch")
+	}
+	return names
 }
 
 // startServers starts them side by side: the API server takes the longest by far.
@@ -41,6 +53,9 @@ func startServers(ctx context.Context, cfg Config, dir string, l *logs) (*server
 		}
 		return s.startKube(ctx, cfg, dir)
 	})
+	if cfg.OpenSearch {
+		group.Go(func() error { return s.startOpenSearch(ctx, cfg, dir) })
+	}
 	if err := group.Wait(); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
@@ -75,12 +90,28 @@ func (s *servers) startKube(ctx context.Context, cfg Config, dir string) error {
 	}
 	s.local, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
 		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube, Users: rbac.Users(),
+		AuthorizationConfig: cfg.authorization,
 	})
 	if err != nil {
 		return err
 	}
 	s.kubeconfig = s.local.Kubeconfig
 	s.kube, err = s.local.Config()
+	return err
+}
+
+// startOpenSearch starts it in a part of dir. It does not run as root: its own user may then pass through dir.
+func (s *servers) startOpenSearch(ctx context.Context, cfg Config, dir string) error {
+	home, err := opensearch.Find()
+	if err != nil {
+		return err
+	}
+	if err := opensearch.Admit(dir); err != nil {
+		return err
+	}
+	s.openSearch, err = opensearch.Start(ctx, opensearch.Config{
+		Home: home, Dir: filepath.Join(dir, "opensearch"), Port: cfg.Ports.OpenSearch,
+	})
 	return err
 }
 
@@ -103,6 +134,14 @@ func (s *servers) failed() <-chan struct{} {
 	return s.local.Done()
 }
 
+// searchFailed is closed when OpenSearch ends by itself.
+func (s *servers) searchFailed() <-chan struct{} {
+	if s.openSearch == nil {
+		return nil
+	}
+	return s.openSearch.Done()
+}
+
 func (s *servers) stop() error {
 	if s.nats != nil {
 		s.nats.Stop()
@@ -110,8 +149,12 @@ func (s *servers) stop() error {
 	if s.openFGA != nil {
 		s.openFGA.Stop()
 	}
-	if s.local != nil {
-		return s.local.Stop()
+	var errs []error
+	if s.openSearch != nil {
+		errs = append(errs, s.openSearch.Stop())
 	}
-	return nil
+	if s.local != nil {
+		errs = append(errs, s.local.Stop())
+	}
+	return errors.Join(errs...)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 	"github.com/entail-dev/entail/services/watcher"
@@ -36,7 +37,7 @@ const (
 // runners are the services in the order in which they start and stop: the watcher comes
 // first, for it brings the others work.
 func (m *machine) runners() []runner {
-	return []runner{
+	all := []runner{
 		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around surroundings) error {
 			cfg := m.cfg.Services.Watcher
 			around.settle(&cfg.Config)
@@ -79,9 +80,28 @@ func (m *machine) runners() []runner {
 		{topology.Webhook, m.cfg.Ports.Webhook, func(ctx context.Context, around surroundings) error {
 			cfg := m.cfg.Services.Webhook
 			around.settle(&cfg.Config)
+			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
+			if a := m.authorizer; a != nil {
+				cfg.Authorizer.Listener, cfg.Authorizer.Certificate, cfg.Authorizer.Key = a.listener, a.file("tls.crt"), a.file("tls.key")
+			}
+			if !m.cfg.ExternalCluster() {
+				var err error
+				if cfg.Admission, err = asked(loopback, m.cfg.Ports.WebhookAdmission, "webhook-admission-port", ""); err != nil {
+					return err
+				}
+			}
 			return webhook.Run(ctx, cfg)
 		}},
 	}
+	if !m.cfg.OpenSearch {
+		return all
+	}
+	return append(all, runner{topology.OpensearchSync, m.cfg.Ports.OpenSearchSync, func(ctx context.Context, around surroundings) error {
+		cfg := m.cfg.Services.OpenSearchSync
+		around.settle(&cfg.Config.Config)
+		cfg.Local = true
+		return opensearchsync.Run(ctx, cfg)
+	}})
 }
 
 // admission is where the API server asks: ours on loopback, one of the user's as they say.

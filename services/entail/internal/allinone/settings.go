@@ -13,6 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 	"github.com/entail-dev/entail/services/watcher"
@@ -22,11 +23,12 @@ import (
 // Services are the settings of each service. What [Run] itself decides is not taken from them; an
 // OpenFGA target is, and empty means ours.
 type Services struct {
-	Watcher     watcher.Config
-	StoreSync   storesync.Config
-	TupleSync   tuplesync.Config
-	ImpliedRole impliedrole.Config
-	Webhook     webhook.Config
+	Watcher        watcher.Config
+	StoreSync      storesync.Config
+	TupleSync      tuplesync.Config
+	ImpliedRole    impliedrole.Config
+	Webhook        webhook.Config
+	OpenSearchSync opensearchsync.Config
 }
 
 // tenant is a service with its settings; openFGA is nil for one that does not talk to it.
@@ -46,7 +48,8 @@ func (s *Services) all() []tenant {
 		{topology.StoreSync, &s.StoreSync, &s.StoreSync.Config.Config, &s.StoreSync.OpenFGA},
 		{topology.TupleSync, &s.TupleSync, &s.TupleSync.Config.Config, &s.TupleSync.OpenFGA},
 		{topology.ImpliedRole, &s.ImpliedRole, &s.ImpliedRole.Config.Config, &s.ImpliedRole.OpenFGA},
-		{topology.Webhook, &s.Webhook, &s.Webhook.Config, nil},
+		{topology.Webhook, &s.Webhook, &s.Webhook.Config, &s.Webhook.OpenFGA},
+		{topology.OpensearchSync, &s.OpenSearchSync, &s.OpenSearchSync.Config.Config, nil},
 	}
 }
 
@@ -130,6 +133,6 @@ func settable(fs *pflag.FlagSet) []string {
 // servers, addresses and logs.
 func decided(flag string) bool {
 	about := func(prefix string) bool { return strings.HasPrefix(flag, prefix) }
-	return slices.ContainsFunc([]string{"nats-", "tls-", "admission-", "lease-"}, about) ||
+	return slices.ContainsFunc([]string{"nats-", "tls-", "admission-", "authorizer-", "lease-"}, about) ||
 		slices.Contains([]string{"cluster", "kubeconfig", "context", "listen", "auth", "identity", "log-level"}, flag)
 }

@@ -24,7 +24,8 @@ func parsed(t *testing.T, args ...string) Config {
 
 func TestServicesTakeTheirFlags(t *testing.T) {
 	cfg := parsed(t, "--set", "tuple-sync.allow-member-tuples-enabled=true", "--set=tuple-sync.workers=3", "--set=store-sync.resync=1m",
-		"--set=store-sync.discover=a/v1,b/v1", "--set=implied-role.project-roles=r#s=t", "--set=store-sync.openfga-target=elsewhere:1")
+		"--set=store-sync.discover=a/v1,b/v1", "--set=implied-role.project-roles=r#s=t", "--set=store-sync.openfga-target=elsewhere:1",
+		"--set=webhook.decide=openfga")
 	s := cfg.Services
 	if err := cfg.check(); err != nil {
 		t.Fatal(err)
@@ -35,7 +36,7 @@ func TestServicesTakeTheirFlags(t *testing.T) {
 	if !slices.Equal(s.StoreSync.Discovery.Ordinary, []string{"a/v1", "b/v1"}) || s.ImpliedRole.ProjectRoles != "r#s=t" {
 		t.Errorf("lists and signs of equality: %+v, %q", s.StoreSync.Discovery, s.ImpliedRole.ProjectRoles)
 	}
-	if s.StoreSync.OpenFGA.Target != "elsewhere:1" || s.TupleSync.OpenFGA.Target != "" {
+	if s.StoreSync.OpenFGA.Target != "elsewhere:1" || s.TupleSync.OpenFGA.Target != "" || s.Webhook.Decide != "openfga" {
 		t.Errorf("OpenFGA is at %q, and at %q", s.StoreSync.OpenFGA.Target, s.TupleSync.OpenFGA.Target)
 	}
 }

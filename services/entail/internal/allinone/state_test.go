@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestStateIsForOneProcessAtATime(t *testing.T) {
@@ -74,7 +76,7 @@ func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
 
 func TestManifestsAreReadInOrder(t *testing.T) {
 	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
-		objects, err := readManifests(path)
+		objects, err := (samples{path: path}).read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +103,7 @@ func TestManifestsThatCannotBeAreRefused(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := readManifests(path); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := (samples{path: path}).read(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q in it", err, test.want)
 			}
 		})
@@ -123,5 +125,20 @@ func TestCreatedObjectsSayWhatKubectlApplyLooksFor(t *testing.T) {
 	want := `{"apiVersion":"v1","kind":"A","metadata":{"name":"x"}}`
 	if got := strings.TrimSpace(objects[0].GetAnnotations()[corev1.LastAppliedConfigAnnotation]); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSamplesForOpenSearchComeWithIt(t *testing.T) {
+	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
+		for _, openSearch := range []bool{false, true} {
+			objects, err := (samples{path: path, openSearch: openSearch}).read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "OpenSearchCluster" })
+			if found != openSearch {
+				t.Errorf("%s, with OpenSearch %t: the sample is there: %t", path, openSearch, found)
+			}
+		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
@@ -76,6 +77,11 @@ func storeQuestion(cmd *cobra.Command, around Surroundings) *question[storev1con
 func tupleQuestion(cmd *cobra.Command, around Surroundings) *question[tuplev1connect.TupleServiceClient] {
 	of := api{"TupleService", "ENTAIL_TUPLE_SERVER", allinone.Defaults().Ports.TupleSync}
 	return newQuestion(cmd, around, of, tuplev1connect.NewTupleServiceClient)
+}
+
+func searchQuestion(cmd *cobra.Command, around Surroundings) *question[opensearchv1connect.OpenSearchServiceClient] {
+	of := api{"OpenSearchService", "ENTAIL_OPENSEARCH_SERVER", allinone.Defaults().Ports.OpenSearchSync}
+	return newQuestion(cmd, around, of, opensearchv1connect.NewOpenSearchServiceClient)
 }
 
 // storeAPI is the StoreService, and the PolicyService beside it.

@@ -14,6 +14,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
+	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
@@ -41,12 +42,13 @@ func everything(t *testing.T) (env map[string]string) {
 	mux.Handle(storev1connect.NewStoreServiceHandler(&models{preview: &storev1.PreviewModelResponse{Accepted: true}}))
 	mux.Handle(tuplev1connect.NewTupleServiceHandler(&tuples{}))
 	mux.Handle(accessv1connect.NewAccessServiceHandler(&access{allowed: true}))
+	mux.Handle(opensearchv1connect.NewOpenSearchServiceHandler(&search{}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return map[string]string{
 		"ENTAIL_SERVER": server.URL, "ENTAIL_INFERENCE_SERVER": server.URL, "ENTAIL_STORE_SERVER": server.URL, "ENTAIL_TUPLE_SERVER": server.URL,
-		"ENTAIL_ACCESS_SERVER": server.URL,
-		"HOME":                 t.TempDir(),
+		"ENTAIL_ACCESS_SERVER": server.URL, "ENTAIL_OPENSEARCH_SERVER": server.URL,
+		"HOME": t.TempDir(),
 	}
 }
 
@@ -55,7 +57,10 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	env := everything(t)
 	t.Chdir(t.TempDir())
 	first, _, _ := strings.Cut(ruleFile, "---")
-	for file, text := range map[string]string{"rules.yaml": first, "documents.fga": "module documents", "policy.yaml": "actions: [{name: read_it}]", "binding.yaml": bindingFile} {
+	for file, text := range map[string]string{
+		"rules.yaml": first, "documents.fga": "module documents", "policy.yaml": "actions: [{name: read_it}]", "binding.yaml": bindingFile,
+		"rolebinding.yaml": readersFile,
+	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -83,11 +88,11 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	}
 }
 
-// leaves are the commands that do something, but for those that run servers or that others test.
+// leaves are the commands that do something, but for those that run servers, change a cluster, or that others test.
 func leaves(cmd *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range cmd.Commands() {
-		if slices.Contains([]string{"up", "policy", "completion", "help"}, sub.Name()) {
+		if slices.Contains([]string{"up", "install", "uninstall", "policy", "completion", "help"}, sub.Name()) {
 			continue
 		}
 		if sub.Runnable() {

@@ -1,16 +1,20 @@
 package command
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
 func newIAM(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "iam", Short: "Tell what is protected, and how far its model has come"}
-	cmd.AddCommand(newIAMKinds(around), newIAMModel(around))
+	cmd.AddCommand(newIAMKinds(around), newIAMModel(around), newIAMAdopt(around))
 	return cmd
 }
 
@@ -47,6 +51,47 @@ func newIAMModel(around Surroundings) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		_, err := ask(cmd, q, accessv1connect.AccessServiceClient.GetModelStatus, &accessv1.GetModelStatusRequest{}, report.Page.ModelStatus)
 		return err
+	}
+	return cmd
+}
+
+func newIAMAdopt(around Surroundings) *cobra.Command {
+	var (
+		limit int
+		dry   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "adopt --dry-run",
+		Short: "List the tuples that are deleted when the IAM store in OpenFGA is taken over",
+		Long: `adopt reads the OpenFGA store of the IAM store, and lists what is of IAM's types there (those with a / in their
+names) and nobody declares. It changes nothing: to take the store over, set spec.adoption: Always on the Store.`,
+		Example: "  entail iam adopt --dry-run\n  entail iam adopt --dry-run -o json",
+		Args:    cobra.NoArgs,
+	}
+	q := tupleQuestion(cmd, around)
+	bindLimit(cmd, &limit, defaultTuples, "look no further once there are so many")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only tell; there is nothing else that it does")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if !dry {
+			return fmt.Errorf("%w: say --dry-run; to take the store over, set spec.adoption: Always on its Store", exit.ErrUsage)
+		}
+		client, err := dial(&q.connection, q.client)
+		if err != nil {
+			return err
+		}
+		all := &tuplev1.PreviewAdoptionResponse{}
+		tuples, next, err := collect(limit, func(_ int32, token string) ([]*tuplev1.PreviewAdoptionResponse_Tuple, string, error) {
+			page, err := client.PreviewAdoption(cmd.Context(), &tuplev1.PreviewAdoptionRequest{PageSize: maxPage, PageToken: token})
+			if err == nil {
+				all = page
+			}
+			return page.GetTuples(), page.GetNextPageToken(), err
+		})
+		if err != nil {
+			return err
+		}
+		all.Tuples, all.NextPageToken = tuples, next
+		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.Adoption(all) })
 	}
 	return cmd
 }

@@ -33,7 +33,7 @@ func apiServer(t *testing.T, lists map[string]any) (kubeconfig string) {
 "contexts": [{"name": "a", "context": {"cluster": "a"}}]}`, server.URL))
 }
 
-func TestStatusTellsOfWhomAnEarlierTextIsLive(t *testing.T) {
+func TestStatusTellsOfWhomAnEarlierTextIsLiveAndWhatBecameOfObjects(t *testing.T) {
 	condition := func(typ, reason string) []metav1.Condition {
 		return []metav1.Condition{{
 			Type: typ, Status: metav1.ConditionFalse, Reason: reason, Message: "line 5: to revoke now, do so", LastTransitionTime: metav1.NewTime(time.Unix(1000, 0)),
@@ -53,6 +53,9 @@ func TestStatusTellsOfWhomAnEarlierTextIsLive(t *testing.T) {
 			Status:     corev1alpha1.AuthorizationModelStatus{Conditions: condition(corev1alpha1.Merged, reason)},
 		}
 	}
+	user := func(state string) any {
+		return map[string]any{"apiVersion": "opensearch.org/v1", "kind": "OpensearchUser", "status": map[string]any{"state": state}}
+	}
 	list := func(kind string, items any) any {
 		return map[string]any{"apiVersion": corev1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{}, "items": items}
 	}
@@ -61,21 +64,25 @@ func TestStatusTellsOfWhomAnEarlierTextIsLive(t *testing.T) {
 		path + "stores":              list("StoreList", []any{store("kept", &corev1alpha1.LiveCoreModule{CoreModule: "module core"}), store("never-live", nil)}),
 		path + "authorizationmodels": list("AuthorizationModelList", []any{module("docs", corev1alpha1.LastGoodLive), module("rejected", "Rejected")}),
 	}
+	for _, kind := range []string{"opensearchroles", "opensearchtenants", "opensearchactiongroups", "opensearchuserrolebindings"} {
+		lists["/apis/opensearch.org/v1/"+kind] = list("List", []any{})
+	}
+	lists["/apis/opensearch.org/v1/opensearchusers"] = list("OpensearchUserList", []any{user("CREATED"), user("ERROR"), user("CREATED"), user("")})
 	url := serve(t, answers{}, nil)
 	env := map[string]string{"KUBECONFIG": apiServer(t, lists)}
 	got := run(t, env, "status", "--server", url)
 	const says = ": an earlier text is live since 1970-01-01T00:16:40Z: line 5: to revoke now, do so\n"
-	if got.code != 0 || !strings.HasSuffix(got.out, "store/kept"+says+"authorizationmodel/docs"+says) || got.err != "" {
+	if got.code != 0 || !strings.HasSuffix(got.out, "store/kept"+says+"authorizationmodel/docs"+says+"opensearchusers: 2 CREATED, 1 ERROR, 1 not seen yet\n") || got.err != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := run(t, env, "status", "--server", url, "-o", "json"); got.code != 0 || strings.Contains(got.out+got.err, "earlier") {
+	if got := run(t, env, "status", "--server", url, "-o", "json"); got.code != 0 || strings.Contains(got.out+got.err, "earlier") || strings.Contains(got.out, "CREATED") {
 		t.Errorf("for a program: %+v", got)
 	}
 	if got := run(t, nil, "status", "--server", url); got.code != 0 || got.err != "" || strings.Contains(got.out, "earlier") {
 		t.Errorf("without a kubeconfig: %+v", got)
 	}
 	env["KUBECONFIG"] = apiServer(t, nil)
-	if got := run(t, env, "status", "--server", url); got.code != 0 || !strings.Contains(got.err, "is not known: ") {
+	if got := run(t, env, "status", "--server", url); got.code != 0 || !strings.Contains(got.err, "live is not known: ") || !strings.Contains(got.err, "opensearchusers is not known: ") {
 		t.Errorf("without the right to see them: %+v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ func newManifests() *cobra.Command {
 		Use:   "manifests [PATH...]",
 		Short: "List, print or write the CRDs, admission policies, accounts and samples in this program",
 		Long: `manifests lists the files that this program holds, or prints those at a path: of a folder
-the *.yaml files in it, as kubectl would take them. With --dir it writes all of them.`,
+the *.yaml files in it, as kubectl would take them. With --dir it writes all of them, for kubectl apply -k.`,
 		Example: "  entail manifests crd | kubectl apply -f -\n  entail manifests samples/store.yaml\n  entail manifests --dir deploy",
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "`directory` to write all files to; none that is there is overwritten")
@@ -61,6 +62,7 @@ func printManifests(cmd *cobra.Command, paths []string) error {
 			pattern = path.Join(place, "*.yaml")
 		}
 		files, err := fs.Glob(deploy.Files, pattern)
+		files = slices.DeleteFunc(files, func(file string) bool { return pattern != place && path.Base(file) == "kustomization.yaml" })
 		if err != nil || len(files) == 0 {
 			return fmt.Errorf("%w: no manifest is at %.200q: without a path, all are listed", exit.ErrUsage, given)
 		}

@@ -20,7 +20,8 @@ spec:
 
 func (a *access) PreviewBinding(_ context.Context, r *accessv1.PreviewBindingRequest) (*accessv1.PreviewBindingResponse, error) {
 	a.preview, a.least = r, r.GetAtLeast()
-	return &accessv1.PreviewBindingResponse{Gains: []*accessv1.Gain{{Subject: r.GetSubjects()[0], Permissions: []string{"r/orgs.get"}}}}, nil
+	lacking := &accessv1.Missing{Permission: "r/orgs.get", At: &accessv1.Place{Type: "r/Organization", Object: &accessv1.Name{Name: "acme"}}}
+	return &accessv1.PreviewBindingResponse{Gains: []*accessv1.Gain{{Subject: r.GetSubjects()[0], Permissions: []string{"r/orgs.get"}}}, Lacking: lacking}, nil
 }
 
 func (a *access) GetModelStatus(_ context.Context, r *accessv1.GetModelStatusRequest) (*accessv1.GetModelStatusResponse, error) {
@@ -32,7 +33,7 @@ func TestAPolicyBindingIsPreviewedAsItIsWritten(t *testing.T) {
 	var a access
 	got := a.ask(t, "preview", "policybinding", "-f", written(t, bindingFile))
 	r := a.preview
-	if got.code != 0 || !strings.Contains(got.out, "User alice   r/orgs: get") || r.GetNamespace() != "team-a" || r.GetRole().GetNamespace() != "team-b" ||
+	if got.code != 0 || !strings.Contains(got.out, "User alice   r/orgs: get") || !strings.Contains(got.out, "You do not have r/orgs.get on ") || r.GetNamespace() != "team-a" || r.GetRole().GetNamespace() != "team-b" ||
 		r.GetRole().GetName() != "reader" || len(r.GetSubjects()) != 2 || r.GetSubjects()[1].GetUid() != "u2" || r.GetTarget().GetName() != "acme" || r.GetTarget().GetUid() != "u3" {
 		t.Errorf("asked %v, got %+v", r, got)
 	}

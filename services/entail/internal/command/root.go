@@ -47,6 +47,9 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 	return exit.Code(err)
 }
 
+// Root is the whole command line, for who goes through it.
+func Root(around Surroundings) *cobra.Command { return newRoot(around) }
+
 func newRoot(around Surroundings) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "entail",
@@ -62,8 +65,8 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.AddCommand(
 		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
 		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newPreview(around), newModel(around), newTuples(around),
-		newCanI(around), newWhoCan(around), newWhatCan(around), newIAM(around),
-		newManifests(), policycommand.New(policyServer(around)), newVersion(),
+		newCanI(around), newWhoCan(around), newWhatCan(around), newIAM(around), newOpenSearch(around),
+		newManifests(), newInstall(), newUninstall(), newCredentials(), policycommand.New(policyServer(around)), newVersion(),
 	)
 	return root
 }

@@ -11,7 +11,7 @@ import (
 func newStatus(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Tell how far every service has come, and of whom an earlier text than their own is live",
+		Short:   "Tell how far every service has come, of whom an earlier text than their own is live, and what became of objects for OpenSearch",
 		Example: "  entail status\n  entail status -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -20,6 +20,7 @@ func newStatus(around Surroundings) *cobra.Command {
 		_, err := ask(cmd, q, syncv1connect.SyncServiceClient.GetStatus, &syncv1.GetStatusRequest{}, report.Page.Status)
 		if err == nil && q.format == report.Table {
 			cluster{around.Getenv}.tellKept(cmd)
+			cluster{around.Getenv}.tellSearchStates(cmd)
 		}
 		return err
 	}

@@ -48,12 +48,40 @@ func key(page string, i int32) *tuplev1.TupleKey {
 	return &tuplev1.TupleKey{Object: fmt.Sprintf("doc:%s%d", page, i), Relation: "viewer", User: "user:1"}
 }
 
+func (s *tuples) PreviewAdoption(_ context.Context, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
+	answer := &tuplev1.PreviewAdoptionResponse{Store: "iam", StoreId: "S1", Message: "It is another's.", NextPageToken: next(r.GetPageToken())}
+	for i := range int32(2) {
+		if r.GetPageToken() != "b" {
+			answer.Tuples = append(answer.Tuples, &tuplev1.PreviewAdoptionResponse_Tuple{Key: key(r.GetPageToken(), i)})
+		}
+	}
+	return answer, nil
+}
+
+func TestWhatAnAdoptionDeletesIsListed(t *testing.T) {
+	var s tuples
+	if got := s.run(t, "iam", "adopt", "--dry-run"); strings.Count(got.out, "doc:") != 4 || !strings.Contains(got.out, "It is another's.") {
+		t.Errorf("got %+v", got)
+	}
+	if got := s.run(t, "iam", "adopt", "--dry-run", "-o", "json"); strings.Count(got.out, `"object"`) != 4 || !strings.Contains(got.out, `"S1"`) {
+		t.Errorf("got %+v", got)
+	}
+	if got := s.run(t, "iam", "adopt"); got.code != 2 || !strings.Contains(got.err, "--dry-run") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func (s *tuples) ask(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return s.run(t, append([]string{"tuples"}, args...)...)
+}
+
+func (s *tuples) run(t *testing.T, args ...string) outcome {
 	t.Helper()
 	_, handler := tuplev1connect.NewTupleServiceHandler(s)
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	return run(t, map[string]string{"ENTAIL_TUPLE_SERVER": server.URL}, append([]string{"tuples"}, args...)...)
+	return run(t, map[string]string{"ENTAIL_TUPLE_SERVER": server.URL}, args...)
 }
 
 func TestTuplesAreListedUpToTheLimit(t *testing.T) {

@@ -76,6 +76,10 @@ Entail is ready after %.1f s. State and logs are in %s.
   InferenceService   %s (implied-role)
   AccessService      %s (webhook)
 `, e.Seconds, e.StateDir, e.Kubernetes, e.NATS, e.OpenFGAHTTP, e.OpenFGA, e.SyncService, e.StoreService, e.TupleService, e.InferenceService, e.AccessService)
+	if e.OpenSearch != "" {
+		cmd.Printf("  OpenSearchService  %s (opensearch-sync)\n", e.OpenSearchService)
+		cmd.Printf("  OpenSearch         %s (user admin, password in %s)\n", e.OpenSearch, e.OpenSearchPassword)
+	}
 	if e.Kubeconfig != "" {
 		cmd.Printf("\nFor kubectl, in another terminal:\n\n  export KUBECONFIG=%s\n", e.Kubeconfig)
 	}

@@ -50,7 +50,7 @@ func (p Page) EffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
 		bindings := andMore(strings.Join(r.GetBindings(), ", "), len(r.GetBindings()), r.GetBindingsTotal())
 		rows[i] = row{cells: []string{roleName(r.GetRole()), origin(r.GetOrigin()), bindings}}
 	}
-	p.table([]string{"ROLE", "HOW", "BY BINDING"}, rows)
+	p.table([]string{headRole, "HOW", "BY BINDING"}, rows)
 	p.more(m.GetTruncated())
 }
 

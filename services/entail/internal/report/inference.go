@@ -17,7 +17,7 @@ func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
 	for i, in := range m.GetInferences() {
 		rows[i] = row{cells: []string{in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal())}}
 	}
-	p.table([]string{"NAMESPACE", "ROLE", "IMPLIES"}, rows)
+	p.table([]string{"NAMESPACE", headRole, "IMPLIES"}, rows)
 }
 
 // Binding tells why a RoleBinding is there, or what it implies.
@@ -52,7 +52,7 @@ func (p Page) implied(m *inferencev1.ExplainBindingResponse) {
 		}
 		rows[i] = row{cells: []string{roleName(b.GetRole()), strings.Join(path, " -> "), b.GetName(), state}, ink: bindingInk(b.GetState())}
 	}
-	p.table([]string{"IMPLIES", "BY", "ROLEBINDING", "STATE"}, rows)
+	p.table([]string{"IMPLIES", "BY", "ROLEBINDING", headState}, rows)
 	p.more(m.GetTruncated())
 }
 

@@ -83,7 +83,7 @@ func (p Page) WhoCan(m *accessv1.WhoCanResponse) {
 			nameText(h.GetGrant().GetBinding()) + by(h.GetMembership()),
 		}}
 	}
-	p.table([]string{"SUBJECT", "ROLE", "ON", "BY BINDING"}, rows)
+	p.table([]string{"SUBJECT", headRole, "ON", "BY BINDING"}, rows)
 	p.more(m.GetTruncated())
 }
 
@@ -100,7 +100,7 @@ func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 			permissionsText(r.GetPermissions()),
 		}}
 	}
-	p.table([]string{"ON", "ROLE", "BY BINDING", "PERMISSIONS"}, rows)
+	p.table([]string{"ON", headRole, "BY BINDING", "PERMISSIONS"}, rows)
 }
 
 // Gains tells what a PolicyBinding would give.
@@ -124,6 +124,20 @@ func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 		rows[i] = row{cells: []string{g.GetSubject().GetKind() + " " + name, gains}}
 	}
 	p.table([]string{"SUBJECT", "GAINS"}, rows)
+	if m := m.GetLacking(); m != nil {
+		p.linef("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", missingText(m))
+	}
+}
+
+// missingText is what somebody does not have, or nobody can have yet.
+func missingText(m *accessv1.Missing) string {
+	switch {
+	case m.GetPermission() != "":
+		return m.GetPermission() + " on " + placeText(m.GetAt())
+	case m.GetAt() != nil:
+		return "a role on " + placeText(m.GetAt()) + ", a kind that nobody registers"
+	}
+	return "what role " + nameText(m.GetRole()) + " will give, which is not there"
 }
 
 // ProtectedResources lists the kinds that are protected.
@@ -140,7 +154,7 @@ func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 		}
 		rows[i] = row{cells: []string{r.GetType(), r.GetPlural(), verbs(r.GetPermissions()), strings.Join(r.GetParents(), ", "), state}, ink: ink}
 	}
-	p.table([]string{"TYPE", "PLURAL", "VERBS", "BELOW", "STATE"}, rows)
+	p.table([]string{"TYPE", "PLURAL", "VERBS", "BELOW", headState}, rows)
 }
 
 // ModelStatus tells how large the model of IAM is, and whether OpenFGA has it.

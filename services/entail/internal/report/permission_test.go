@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +114,19 @@ User alice           r/projects: get, list; r/trees: status.get
 Group team-a/staff   nothing
 User bob             nothing for now: there is nobody of this name and uid who may act
 `)
+}
+
+func TestWhatSomebodyLacksToBindIsTold(t *testing.T) {
+	at := &accessv1.Place{Type: "r/Project", All: true}
+	for want, m := range map[string]*accessv1.Missing{
+		"You do not have r/projects.get on ":                            {Role: &accessv1.Name{Name: "viewer"}, Permission: "r/projects.get", At: at},
+		"You do not have a role on ":                                    {At: at},
+		"You do not have what role n/viewer will give, which is not th": {Role: &accessv1.Name{Namespace: "n", Name: "viewer"}},
+	} {
+		if got := write(t, func(p report.Page) { p.Gains(&accessv1.PreviewBindingResponse{Lacking: m}) }); !strings.Contains(got, want) {
+			t.Errorf("told is %q, want %q", got, want)
+		}
+	}
 }
 
 func TestKindsAndTheirModelAreTold(t *testing.T) {

@@ -22,7 +22,7 @@ func (p Page) Status(m *syncv1.GetStatusResponse) {
 	}
 	p.table([]string{"SERVICE", "PENDING", "IN FLIGHT", "REDELIVERED", "LAST ACK", "DEAD LETTERS"}, services)
 	p.linef("")
-	p.table([]string{"RESOURCE", "CLUSTER", "SWEPT", "FOUND", "STATE"}, p.snapshots(m.GetSnapshots()))
+	p.table([]string{"RESOURCE", "CLUSTER", "SWEPT", "FOUND", headState}, p.snapshots(m.GetSnapshots()))
 	p.linef("")
 	p.linef("%s on the bus, last sequence %d, %s",
 		count(m.GetObjects(), "object"), m.GetLastSequence(), count(m.GetDeadLetters(), "dead letter"))

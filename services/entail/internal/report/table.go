@@ -21,6 +21,12 @@ type Page struct {
 	Zone *time.Location
 }
 
+// Headings of several tables.
+const (
+	headRole  = "ROLE"
+	headState = "STATE"
+)
+
 // row is one line of a table; ink colors its last cell, where it cannot disturb the alignment.
 type row struct {
 	cells []string

@@ -48,6 +48,26 @@ func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 	p.more(m.GetNextPageToken() != "")
 }
 
+// Adoption lists those that go with the IAM store being taken over.
+func (p Page) Adoption(m *tuplev1.PreviewAdoptionResponse) {
+	if m.GetAdopted() {
+		p.linef("OpenFGA store %s of Store %s is this cluster's: what nobody declares goes without being asked for.", m.GetStoreId(), m.GetStore())
+	} else {
+		p.linef("OpenFGA store %s of Store %s is not taken over. %s", m.GetStoreId(), m.GetStore(), m.GetMessage())
+	}
+	if len(m.GetTuples()) == 0 {
+		p.linef("No tuple would be deleted.")
+		p.more(m.GetNextPageToken() != "")
+		return
+	}
+	rows := make([]row, len(m.GetTuples()))
+	for i, t := range m.GetTuples() {
+		rows[i] = row{cells: []string{tupleText(t.GetKey(), nil), p.ago(t.GetWrittenAt())}, ink: bad}
+	}
+	p.table([]string{"WOULD BE DELETED", "WRITTEN"}, rows)
+	p.more(m.GetNextPageToken() != "")
+}
+
 // tupleText is a tuple as people write it.
 func tupleText(key *tuplev1.TupleKey, c *tuplev1.Condition) string {
 	text := key.GetObject() + "#" + key.GetRelation() + "@" + key.GetUser()

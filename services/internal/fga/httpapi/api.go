@@ -141,6 +141,9 @@ func (a *API) send(ctx context.Context, request any) (answer, error) {
 		if r.GetPageSize() != nil {
 			call = call.PageSize(r.GetPageSize().GetValue())
 		}
+		if r.GetType() != "" {
+			call = call.Type_(r.GetType())
+		}
 		if r.GetStartTime() != nil {
 			call = call.StartTime(r.GetStartTime().AsTime())
 		}

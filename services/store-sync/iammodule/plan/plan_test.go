@@ -59,6 +59,25 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 	}
 }
 
+// What somebody has is what the model was made with: as long as that does not follow, it is what it was.
+func TestWhatSomebodyHasIsRecordedWhenItIsLive(t *testing.T) {
+	was, is := &iamv1alpha1.Registration{Kind: "Was"}, &iamv1alpha1.Registration{Kind: "Is"}
+	fine := iam.Finding{Reason: iamv1alpha1.IAMSystemConfigured, Registration: is}
+	for name, test := range map[string]struct {
+		found  iam.Finding
+		merged bool
+		want   *iamv1alpha1.Registration
+	}{
+		"live": {fine, true, is}, "not live yet": {fine, false, was}, "nothing": {iam.Finding{Reason: iamv1alpha1.AlreadyRegistered}, true, nil},
+	} {
+		p := &iamv1alpha1.ProtectedResource{Status: iamv1alpha1.ProtectedResourceStatus{Registered: was}}
+		status := Status(p, test.found, moduleplan.Verdict{Merged: condition.New("Merged", test.merged, "Because", "of this")})
+		if fields, _ := status.Fields.(iamv1alpha1.ProtectedResourceStatus); fields.Registered != test.want {
+			t.Errorf("%s: recorded is %+v", name, fields.Registered)
+		}
+	}
+}
+
 func TestTheIAMStoreHasAModelOfItsOwn(t *testing.T) {
 	spec := Store("iam", "uid")
 	if result, err := model.Merge(model.Module{DSL: spec.CoreModule}, nil, model.Limits{}); err != nil || result.Reports[0].State != model.Merged {

@@ -15,19 +15,20 @@ import (
 func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict moduleplan.Verdict) moduleplan.Status {
 	types := []string{iamv1alpha1.Ready, iamv1alpha1.Registered}
 	has := iamv1alpha1.ProtectedResourceStatus{
-		ObservedGeneration: p.Status.ObservedGeneration, Conditions: condition.Apply(p.Status.Conditions, types, 0, metav1.Time{}),
+		ObservedGeneration: p.Status.ObservedGeneration, Registered: p.Status.Registered,
+		Conditions: condition.Apply(p.Status.Conditions, types, 0, metav1.Time{}),
 	}
 	ready := condition.New(iamv1alpha1.Ready, found.Reason == iamv1alpha1.IAMSystemConfigured, found.Reason, found.Message)
 	if ready.Holds() && !verdict.Merged.Holds() {
 		ready = verdict.Merged
 		ready.Type = iamv1alpha1.Ready
 	}
-	set := []condition.Condition{ready}
+	set, record := []condition.Condition{ready}, has.Registered
 	if verdict.Merged.Holds() { // Else what is in force is what was.
-		set = append(set, registered(found))
+		set, record = append(set, registered(found)), found.Registration
 	}
 	s := iamv1alpha1.ProtectedResourceStatus{
-		ObservedGeneration: p.Generation, Conditions: condition.Apply(has.Conditions, types, p.Generation, verdict.Now, set...),
+		ObservedGeneration: p.Generation, Registered: record, Conditions: condition.Apply(has.Conditions, types, p.Generation, verdict.Now, set...),
 	}
 	status := moduleplan.NewStatus(has, s, s.Conditions, iamv1alpha1.Ready)
 	if found.Reason == iamv1alpha1.IAMSystemConfigured {
@@ -40,11 +41,12 @@ func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict modulep
 	return status
 }
 
-// registered says whether the kind is this object's: that is what it is judged by from then on.
+// registered says whether the kind is this object's. What it is judged by from then on is recorded beside.
 func registered(found iam.Finding) condition.Condition {
-	c := condition.New(iamv1alpha1.Registered, found.Registered, iamv1alpha1.InForce, "the kind is this object's: who claims it later does not get it")
+	has := found.Registration != nil
+	c := condition.New(iamv1alpha1.Registered, has, iamv1alpha1.InForce, "the kind is this object's: who claims it later does not get it")
 	switch {
-	case !found.Registered:
+	case !has:
 		c.Reason, c.Message = found.Reason, found.Message
 	case found.Cycle:
 		c.Reason = iamv1alpha1.ParentCycle

@@ -1,6 +1,9 @@
 package plan
 
-import corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+import (
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
 
 // coreModule says whose store it is.
 const coreModule = `module entail
@@ -14,8 +17,9 @@ type store
 
 // Store is the IAM store as it is made when there is none. From then on it is people's.
 func Store(name, cluster string) corev1alpha1.StoreSpec {
+	owner := iam.StoreOwner(name, cluster)
 	return corev1alpha1.StoreSpec{
 		CoreModule: coreModule, DeletionPolicy: corev1alpha1.DeletionRetain, Discovery: corev1alpha1.DiscoveryNone,
-		Tuples: []corev1alpha1.Tuple{{User: "cluster:" + cluster, Relation: "owner", Object: "store:" + name}},
+		Tuples: []corev1alpha1.Tuple{{User: owner.User, Relation: owner.Relation, Object: owner.Object}},
 	}
 }

@@ -28,9 +28,17 @@ func (in Input) adopt(obs Observed, free []Store) storeChoice {
 	case in.Store.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return storeChoice{id: oldest.ID, adopted: true}
 	}
-	return storeChoice{problem: &problem{ReasonNameTaken, fmt.Sprintf(
-		"%s bears this name and has a model already; give the Store another name, or take that one over as it is by spec.adoption: %s, "+
-			"for which you need the right to adopt this Store", storeNamed(oldest.ID), corev1alpha1.AdoptionAlways)}}
+	return storeChoice{problem: &problem{ReasonNameTaken, in.nameTaken(oldest.ID)}}
+}
+
+// nameTaken says what people can do about an OpenFGA store that is not ours.
+func (in Input) nameTaken(id string) string {
+	rename, taken := "give the Store another name", "as it is"
+	if in.protects() {
+		rename, taken = "name another by --iam-store", "without its tuples of types with a '/', which are removed unless IAM declares them,"
+	}
+	return fmt.Sprintf("%s bears this name and has a model already; %s, or take that one over %s by spec.adoption: %s, "+
+		"for which you need the right to adopt this Store", storeNamed(id), rename, taken, corev1alpha1.AdoptionAlways)
 }
 
 // foreign reports whether an OpenFGA store is older than every Store of the name that is known. One that is not, and that

@@ -97,6 +97,18 @@ func expectNothingMade(t *testing.T, w *world, made int) {
 	}
 }
 
+// What IAM takes over does not stay as it is, and its Store's name is a setting.
+func TestWhatIsTakenOverIsSaidAsItWillBe(t *testing.T) {
+	for protecting, want := range map[bool]string{false: "take that one over as it is", true: "name another by --iam-store, or take that one over without its tuples"} {
+		w := newWorld(late, exists("demo", foreignModel()), func(w *world) { w.protecting = protecting })
+		w.pass(1000)
+		w.expectConditions(t, "StoreSynced=False/NameTaken")
+		if m := w.message(corev1alpha1.StoreSynced); !strings.Contains(m, want) || !strings.Contains(m, "spec.adoption: Always") {
+			t.Errorf("of IAM's Store (%v) the message is %q", protecting, m)
+		}
+	}
+}
+
 func TestWhatWasAdoptedStaysSo(t *testing.T) {
 	w := newWorld(late, adopting, exists("demo", foreignModel()), inStep)
 	w.store.Spec.Adoption = ""

@@ -36,6 +36,8 @@ const (
 	RecordLive Verb = "record live texts"
 	// LatestModel asks for the newest model of StoreID.
 	LatestModel Verb = "read latest model"
+	// FindOwners asks whose StoreID is by the tuples in it, which is asked of the IAM store alone.
+	FindOwners Verb = "find owners"
 	// WriteModel makes Model the newest of StoreID.
 	WriteModel Verb = "write model"
 	// DeleteStore deletes StoreID with everything in it.
@@ -117,6 +119,10 @@ func syncModel(in Input, obs Observed, id string) Action {
 		return Action{Verb: LatestModel, StoreID: id}
 	case (latest == nil || wanted || in.news()) && !obs.exists(id):
 		return Action{Verb: GetStore, StoreID: id}
+	case in.asksOwners(obs, id, wanted):
+		return Action{Verb: FindOwners, StoreID: id}
+	case in.alien(obs, id) != "":
+		return Action{Verb: WriteStatus}
 	case wanted && (in.takes() || len(in.Outdated()) > 0):
 		return Action{Verb: RecordLive, StoreID: id}
 	case wanted:

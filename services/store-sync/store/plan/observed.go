@@ -27,6 +27,9 @@ type Observed struct {
 	Latest   *openfgav1.AuthorizationModel
 	Written  bool
 	Refused  error
+	// OwnersOf is the store of which Owners was found out.
+	OwnersOf string
+	Owners   Owners
 	// Renamed is true when the store took the Store's name; RenameErr says why it could not.
 	Renamed   bool
 	RenameErr error

@@ -64,7 +64,7 @@ func notes(before, after []metav1.Condition) []condition.Note {
 		switch c.Reason {
 		case ReasonInvalidCore:
 			notes = append(notes, condition.Note{Warning: true, Reason: "ModuleRejected", Message: c.Message})
-		case ReasonLimitExceeded, ReasonModelRefused:
+		case ReasonLimitExceeded, ReasonModelRefused, ReasonNotAdopted:
 			notes = append(notes, condition.Note{Warning: true, Reason: "ModelRejected", Message: c.Message})
 		}
 	}

@@ -21,6 +21,7 @@ const (
 	ReasonLimitExceeded   = "LimitExceeded"
 	ReasonModelRefused    = "ModelRefused"
 	ReasonNoStore         = "NoStore"
+	ReasonNotAdopted      = "NotAdopted"
 	ReasonForbidden       = "Forbidden"
 )
 
@@ -34,7 +35,7 @@ const maxMessage = 1024
 func storeConditions() []string {
 	return []string{
 		corev1alpha1.StoreSynced, corev1alpha1.ModelSynced, corev1alpha1.ModulesInSync, corev1alpha1.NameUnique,
-		corev1alpha1.NameInSync, corev1alpha1.Deleting,
+		corev1alpha1.NameInSync, corev1alpha1.Adopted, corev1alpha1.Deleting,
 	}
 }
 
@@ -100,7 +101,7 @@ func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
 	if c.id == "" {
 		return set
 	}
-	for _, check := range []func(Input, Observed, string) (condition.Condition, bool){nameUnique, nameInSync} {
+	for _, check := range []func(Input, Observed, string) (condition.Condition, bool){nameUnique, nameInSync, adopted} {
 		if found, ok := check(in, obs, c.id); ok {
 			set = append(set, found)
 		}
@@ -181,6 +182,9 @@ func modelProblem(in Input, obs Observed, c storeChoice) *problem {
 		return &problem{ReasonModelRefused, obs.Refused.Error()}
 	case c.problem != nil:
 		return &problem{ReasonNoStore, "there is no OpenFGA store to write the model to"}
+	}
+	if why := in.alien(obs, c.id); why != "" {
+		return &problem{ReasonNotAdopted, in.notAdopted(c.id, why)}
 	}
 	return nil
 }

@@ -48,10 +48,14 @@ type world struct {
 	earlier []*corev1alpha1.Store
 	name    string
 	modules []plan.Module
-	rivals  []plan.Rival
-	limits  model.Limits
-	refuse  error
-	resync  bool
+	// protecting says that it is the Store of IAM.
+	protecting bool
+	// owners is what is found in the OpenFGA store of whose it is.
+	owners plan.Owners
+	rivals []plan.Rival
+	limits model.Limits
+	refuse error
+	resync bool
 	// told are the last statuses, of modules by name and of the Store.
 	told      map[string]moduleplan.Status
 	toldStore moduleplan.Status
@@ -166,6 +170,9 @@ func (w *world) input() plan.Input {
 		Key: event.Key{Cluster: "local", Name: w.name}, Store: w.store, Gone: w.gone, Earlier: w.earlier,
 		Modules: w.modules, Rivals: w.rivals, Resync: w.resync, Now: metav1.NewTime(time.Unix(1000, 0)),
 	}
+	if w.protecting {
+		in.Provided = []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}}
+	}
 	if len(w.name) < 3 {
 		in.NameErr = fmt.Errorf("%q is not a name for an OpenFGA store", w.name)
 	}
@@ -255,6 +262,8 @@ func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 		} else {
 			obs.Found = s.Store
 		}
+	case plan.FindOwners:
+		obs.OwnersOf, obs.Owners = a.StoreID, w.owners
 	case plan.LatestModel:
 		obs.LatestOf, obs.Latest = a.StoreID, nil
 		if n := len(s.models); n > 0 {

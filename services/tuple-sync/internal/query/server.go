@@ -48,6 +48,9 @@ type Config struct {
 	Complete func() error
 	Models   Models
 	OpenFGA  OpenFGA
+	// IAMStore is the name of the Store that IAM has.
+	IAMStore string
+	IAM      IAM
 }
 
 // Server implements TupleService.
@@ -58,14 +61,15 @@ func New(cfg Config) *Server { return &Server{cfg: cfg} }
 
 // Handler mounts s. It asks of a caller what kubectl would: the right to read the Store in question.
 func (s *Server) Handler() rpc.Handler {
-	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s, access())
+	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s, access(s.cfg.IAMStore))
 }
 
-func access() map[string]rpc.Access {
+func access(iamStore string) map[string]rpc.Access {
 	stores := kinds.Stores().GroupResource
 	return map[string]rpc.Access{
 		tuplev1connect.TupleServiceListTuplesProcedure:           rpc.CanNamed("get", stores, (*tuplev1.ListTuplesRequest).GetStore),
 		tuplev1connect.TupleServiceListUndeclaredTuplesProcedure: rpc.CanNamed("get", stores, (*tuplev1.ListUndeclaredTuplesRequest).GetStore),
+		tuplev1connect.TupleServicePreviewAdoptionProcedure:      rpc.CanNamed("get", stores, func(*tuplev1.PreviewAdoptionRequest) string { return iamStore }),
 		tuplev1connect.TupleServiceExplainTupleProcedure:         rpc.CanNamed("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
 		tuplev1connect.TupleServiceCheckProcedure:                rpc.CanNamed("get", stores, (*tuplev1.CheckRequest).GetStore),
 		tuplev1connect.TupleServiceListObjectsProcedure:          rpc.CanNamed("get", stores, (*tuplev1.ListObjectsRequest).GetStore),

@@ -213,8 +213,9 @@ func TestEveryQuestionAsksForTheRightToReadTheStore(t *testing.T) {
 		tuplev1connect.TupleServiceCheckProcedure:                &tuplev1.CheckRequest{Store: "a"},
 		tuplev1connect.TupleServiceListObjectsProcedure:          &tuplev1.ListObjectsRequest{Store: "a"},
 		tuplev1connect.TupleServiceExpandProcedure:               &tuplev1.ExpandRequest{Store: "a"},
+		tuplev1connect.TupleServicePreviewAdoptionProcedure:      &tuplev1.PreviewAdoptionRequest{},
 	} {
-		right, err := access()[procedure](request)
+		right, err := access("a")[procedure](request)
 		if err != nil || right.String() != "get stores.core.platform-mesh.io/a" {
 			t.Errorf("%s asks for %q, %v", procedure, right, err)
 		}

@@ -57,6 +57,7 @@ var (
 	errTooLarge  = errors.New("the object would become too large with its record in status.managedTuples: move tuples to another AuthorizationModel")
 	errDeleting  = errors.New("the object is being deleted")
 	errReserved  = errors.New("ReservedType: tuples of this type follow from roles, bindings, groups and users alone; use a PolicyBinding")
+	errOwner     = errors.New("ReservedType: only the Store itself says whose it is")
 	errOtherSays = errors.New("the same tuple is declared with another condition")
 )
 
@@ -152,6 +153,8 @@ func (e *Evaluation) decide(model *Model, claims map[tuple.ID]claim) {
 		switch err := t.Validate(); {
 		case e.Owner.Reserved && iam.OwnsObject(t.Object):
 			v.refuse(errReserved)
+		case e.Owner.claimsStore(t):
+			v.refuse(errOwner)
 		case err != nil:
 			v.refuse(err)
 		case twice:

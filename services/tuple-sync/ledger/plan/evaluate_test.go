@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -60,6 +61,39 @@ func TestNobodyDeclaresTuplesOfIAM(t *testing.T) {
 	p := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
 	if c := p.Actions[0].NextCondition; !slices.Equal(p.Write, []tuple.Tuple{t1}) || c.Reason != Invalid || !strings.Contains(c.Message, "ReservedType") {
 		t.Errorf("writes %v and says %+v", p.Write, c)
+	}
+}
+
+// Who extends the IAM store takes it over for nobody: the tuple by which it is a cluster's is the Store's alone to declare.
+func TestOnlyTheIAMStoreItselfSaysWhoseItIs(t *testing.T) {
+	mine := iam.StoreOwner("iam", "this")
+	claim := tuple.Tuple{ID: tuple.ID{Object: mine.Object, Relation: mine.Relation, User: mine.User}}
+	people := tuple.Tuple{ID: tuple.ID{Object: mine.Object, Relation: mine.Relation, User: "user:1"}}
+	conditional := claim
+	conditional.Condition = "c"
+	for name, test := range map[string]struct {
+		declares tuple.Tuple
+		edit     func(*Owner)
+		refused  bool
+	}{
+		"an AuthorizationModel":                      {claim, func(*Owner) {}, true},
+		"an AuthorizationModel, under a condition":   {conditional, func(*Owner) {}, true},
+		"an AuthorizationModel that has recorded it": {claim, func(o *Owner) { o.Record = Record{"S", []tuple.Tuple{claim}} }, true},
+		"the Store":                                  {claim, func(o *Owner) { o.IsStore = true }, false},
+		"the Store, under another name":              {claim, func(o *Owner) { o.IsStore, o.Store.Name = true, "other" }, true},
+		"an AuthorizationModel, under another name":  {claim, func(o *Owner) { o.Store.Name = "other" }, true},
+		"an AuthorizationModel of another Store":     {claim, func(o *Owner) { o.Reserved = false }, false},
+		"an AuthorizationModel that is about people": {people, func(*Owner) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := owner("a", test.declares)
+			o.Reserved, o.Store.Name = true, "iam"
+			test.edit(&o)
+			found := Evaluate("S", []Owner{o}, nil)[0]
+			if refused := found.Verdicts[0].Reason == errOwner.Error(); refused != test.refused || refused && len(found.desired) > 0 {
+				t.Errorf("it is %+v, want refused %v", found.Verdicts[0], test.refused)
+			}
+		})
 	}
 }
 

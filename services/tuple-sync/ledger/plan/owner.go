@@ -5,6 +5,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -66,6 +67,13 @@ type Owner struct {
 
 // Lingers says that the Store of IAM is to go, and is still needed: no event tells when it is not.
 func (o *Owner) Lingers() bool { return o.Reserved && o.IsStore && o.Deleting && o.HasDependents }
+
+// claimsStore says whether a tuple says whose the IAM store is, and is not the Store's to declare. Nobody asks who extends the Store
+// whether they may take it over, and whoever says that it is another's has it left alone.
+func (o *Owner) claimsStore(t tuple.Tuple) bool {
+	named := iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}
+	return o.Reserved && iam.NamesOwner(named) && (!o.IsStore || iam.OwnerOf(named) != o.Store.Name)
+}
 
 // Record is what was, or may have been, written to a store.
 type Record struct {

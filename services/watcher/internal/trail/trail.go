@@ -81,8 +81,8 @@ func (t *Trail) Bus(ctx context.Context) (Bus, error) {
 	return Bus{Objects: info.State.NumSubjects - wakes, LastSequence: info.State.LastSeq, Incarnation: topology.Incarnation(info)}, nil
 }
 
-// Progress tells how far every service has come. One that never started has everything
-// before it.
+// Progress tells how far every service has come. One that never started has all objects of its kinds
+// before it: none where nobody declared any, as without OpenSearch.
 func (t *Trail) Progress(ctx context.Context) ([]Progress, error) {
 	letters, err := t.stream(ctx, topology.DeadLetters)
 	if err != nil {
@@ -109,8 +109,7 @@ func (t *Trail) Progress(ctx context.Context) ([]Progress, error) {
 func (t *Trail) follow(ctx context.Context, service topology.Service, p *Progress) error {
 	consumer, err := t.js.Consumer(ctx, topology.Changes, service.Name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		bus, err := t.Bus(ctx)
-		p.Pending = bus.Objects
+		p.Pending, err = t.objects(ctx, service.Kinds)
 		return err
 	}
 	if err != nil {
@@ -122,6 +121,23 @@ func (t *Trail) follow(ctx context.Context, service topology.Service, p *Progres
 		p.LastAckAt = *info.AckFloor.Last
 	}
 	return nil
+}
+
+// objects counts the objects and recent deletions of some kinds.
+func (t *Trail) objects(ctx context.Context, of []event.GroupResource) (uint64, error) {
+	stream, err := t.stream(ctx, topology.Changes)
+	if err != nil {
+		return 0, err
+	}
+	count := 0
+	for _, kind := range of {
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(topology.ChangesFilter("", kind)))
+		if err != nil {
+			return 0, fault.Unavailable(fmt.Errorf("count %s on stream %s: %w", kind, topology.Changes, err))
+		}
+		count += len(info.State.Subjects)
+	}
+	return uint64(count), nil
 }
 
 func (t *Trail) stream(ctx context.Context, name string) (jetstream.Stream, error) {

@@ -2,6 +2,7 @@ package trail
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,25 @@ func TestProgressFollowsTheDurable(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAServiceThatNeverStartedHasItsOwnKindsBeforeIt(t *testing.T) {
+	js := bus(t)
+	for i := range 3 {
+		send(t, js, topology.ChangeSubject(key(fmt.Sprint(i))), nil)
+	}
+	all, err := New(js).Progress(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending := map[string]uint64{}
+	for _, p := range all {
+		pending[p.Service] = p.Pending
+	}
+	want := map[string]uint64{topology.StoreSync: 3, topology.TupleSync: 3, topology.ImpliedRole: 0, topology.OpensearchSync: 0}
+	if !maps.Equal(pending, want) {
+		t.Errorf("pending are %v, want %v", pending, want)
+	}
 }
 
 func TestASearchForLettersIsBoundedAndGoesOn(t *testing.T) {

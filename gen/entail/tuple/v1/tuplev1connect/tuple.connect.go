@@ -40,6 +40,9 @@ const (
 	// TupleServiceListUndeclaredTuplesProcedure is the fully-qualified name of the TupleService's
 	// ListUndeclaredTuples RPC.
 	TupleServiceListUndeclaredTuplesProcedure = "/entail.tuple.v1.TupleService/ListUndeclaredTuples"
+	// TupleServicePreviewAdoptionProcedure is the fully-qualified name of the TupleService's
+	// PreviewAdoption RPC.
+	TupleServicePreviewAdoptionProcedure = "/entail.tuple.v1.TupleService/PreviewAdoption"
 	// TupleServiceExplainTupleProcedure is the fully-qualified name of the TupleService's ExplainTuple
 	// RPC.
 	TupleServiceExplainTupleProcedure = "/entail.tuple.v1.TupleService/ExplainTuple"
@@ -60,6 +63,10 @@ type TupleServiceClient interface {
 	// becomes of them. It reads the store as it goes: a page has those among so many tuples, and
 	// may have none although another follows. What changes meanwhile may be there or not.
 	ListUndeclaredTuples(context.Context, *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error)
+	// PreviewAdoption lists the tuples of IAM's types that an OpenFGA store of the IAM store's name holds
+	// and that nobody declares: they are deleted once that store is taken over. It changes nothing,
+	// and reads the store as ListUndeclaredTuples does.
+	PreviewAdoption(context.Context, *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error)
 	// ExplainTuple tells which objects want one tuple, since when, and whether it is live.
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
@@ -93,6 +100,13 @@ func NewTupleServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+TupleServiceListUndeclaredTuplesProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("ListUndeclaredTuples")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		previewAdoption: connect.NewClient[v1.PreviewAdoptionRequest, v1.PreviewAdoptionResponse](
+			httpClient,
+			baseURL+TupleServicePreviewAdoptionProcedure,
+			connect.WithSchema(tupleServiceMethods.ByName("PreviewAdoption")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -131,6 +145,7 @@ func NewTupleServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 type tupleServiceClient struct {
 	listTuples           *connect.Client[v1.ListTuplesRequest, v1.ListTuplesResponse]
 	listUndeclaredTuples *connect.Client[v1.ListUndeclaredTuplesRequest, v1.ListUndeclaredTuplesResponse]
+	previewAdoption      *connect.Client[v1.PreviewAdoptionRequest, v1.PreviewAdoptionResponse]
 	explainTuple         *connect.Client[v1.ExplainTupleRequest, v1.ExplainTupleResponse]
 	check                *connect.Client[v1.CheckRequest, v1.CheckResponse]
 	listObjects          *connect.Client[v1.ListObjectsRequest, v1.ListObjectsResponse]
@@ -149,6 +164,15 @@ func (c *tupleServiceClient) ListTuples(ctx context.Context, req *v1.ListTuplesR
 // ListUndeclaredTuples calls entail.tuple.v1.TupleService.ListUndeclaredTuples.
 func (c *tupleServiceClient) ListUndeclaredTuples(ctx context.Context, req *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error) {
 	response, err := c.listUndeclaredTuples.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PreviewAdoption calls entail.tuple.v1.TupleService.PreviewAdoption.
+func (c *tupleServiceClient) PreviewAdoption(ctx context.Context, req *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error) {
+	response, err := c.previewAdoption.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -199,6 +223,10 @@ type TupleServiceHandler interface {
 	// becomes of them. It reads the store as it goes: a page has those among so many tuples, and
 	// may have none although another follows. What changes meanwhile may be there or not.
 	ListUndeclaredTuples(context.Context, *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error)
+	// PreviewAdoption lists the tuples of IAM's types that an OpenFGA store of the IAM store's name holds
+	// and that nobody declares: they are deleted once that store is taken over. It changes nothing,
+	// and reads the store as ListUndeclaredTuples does.
+	PreviewAdoption(context.Context, *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error)
 	// ExplainTuple tells which objects want one tuple, since when, and whether it is live.
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
@@ -228,6 +256,13 @@ func NewTupleServiceHandler(svc TupleServiceHandler, opts ...connect.HandlerOpti
 		TupleServiceListUndeclaredTuplesProcedure,
 		svc.ListUndeclaredTuples,
 		connect.WithSchema(tupleServiceMethods.ByName("ListUndeclaredTuples")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	tupleServicePreviewAdoptionHandler := connect.NewUnaryHandlerSimple(
+		TupleServicePreviewAdoptionProcedure,
+		svc.PreviewAdoption,
+		connect.WithSchema(tupleServiceMethods.ByName("PreviewAdoption")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -265,6 +300,8 @@ func NewTupleServiceHandler(svc TupleServiceHandler, opts ...connect.HandlerOpti
 			tupleServiceListTuplesHandler.ServeHTTP(w, r)
 		case TupleServiceListUndeclaredTuplesProcedure:
 			tupleServiceListUndeclaredTuplesHandler.ServeHTTP(w, r)
+		case TupleServicePreviewAdoptionProcedure:
+			tupleServicePreviewAdoptionHandler.ServeHTTP(w, r)
 		case TupleServiceExplainTupleProcedure:
 			tupleServiceExplainTupleHandler.ServeHTTP(w, r)
 		case TupleServiceCheckProcedure:
@@ -288,6 +325,10 @@ func (UnimplementedTupleServiceHandler) ListTuples(context.Context, *v1.ListTupl
 
 func (UnimplementedTupleServiceHandler) ListUndeclaredTuples(context.Context, *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.ListUndeclaredTuples is not implemented"))
+}
+
+func (UnimplementedTupleServiceHandler) PreviewAdoption(context.Context, *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.PreviewAdoption is not implemented"))
 }
 
 func (UnimplementedTupleServiceHandler) ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error) {

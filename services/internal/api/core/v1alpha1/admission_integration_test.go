@@ -21,6 +21,7 @@ import (
 const (
 	notOther = "takes the verb extend on stores.core.platform-mesh.io/other: ask who owns the Store"
 	notAll   = "takes the verb extend on all stores.core.platform-mesh.io"
+	notOwner = "says whose the OpenFGA store is, for which you need the verb adopt on stores.core.platform-mesh.io/other"
 	notAdopt = "you need the verb adopt on stores.core.platform-mesh.io/other"
 )
 
@@ -36,6 +37,7 @@ func setting(t *testing.T) (who person, server *testbed.KubeServer) {
 		admin.create(kinds.Definitions(), b.String(), definition(b.String(), b.Kind, b.Version, nil)),
 		admin.create(kinds.Stores(), "other", store("IfEmpty")),
 		admin.create(kinds.Stores(), "taken", store("Always")),
+		admin.create(kinds.Stores(), "owned", declaring("store:owned#owner@cluster:1")),
 		admin.create(kinds.AuthorizationModels(), "mine", model("own", "")),
 		admin.create(kinds.AuthorizationModels(), "theirs", model("other", "")),
 		admin.create(kinds.PolicyDocuments(), "mine", reference("own", "")),
@@ -54,6 +56,7 @@ func setting(t *testing.T) (who person, server *testbed.KubeServer) {
 		for _, err := range []error{
 			who.create(kinds.AuthorizationModels(), "tried", model("other", "")), who.patch(kinds.Definitions(), widgets, label("other")),
 			who.create(b, "tried", binding("theirs")), who.create(kinds.Stores(), "tried", store("Always")),
+			who.create(kinds.Stores(), "tried", declaring("store:tried#owner@cluster:1")),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "verb") {
 				return errors.Join(errors.New("a policy is not in force"), err)
@@ -114,6 +117,16 @@ func TestWhoMayExtendAndAdoptAStore(t *testing.T) {
 		"a Store that adopts what it may not":         {who.patch(stores, "other", store("Always")), notAdopt},
 		"a Store with a name to come that adopts":     {who.create(stores, "", fields{"metadata": fields{"generateName": "own"}, "spec": store("Always")["spec"]}), "verb adopt on stores.core.platform-mesh.io/own"},
 		"a Store that was allowed to adopt, edited":   {err: who.patch(stores, "taken", fields{"spec": fields{"coreModule": "module c"}})},
+		"a Store that says whose it is":               {err: who.create(stores, "own", declaring("store:own#owner@cluster:1"))},
+		"another's Store made that says so":           {who.create(stores, "other-2", declaring("store:other-2#owner@cluster:1")), notOwner + "-2"},
+		"another's Store that says so":                {who.patch(stores, "other", declaring("user:1#a@doc:1", "store:other#owner@cluster:1")), notOwner},
+		"applied so":                                  {who.apply(stores, "other", declaring("store:other#owner@cluster:1")), notOwner},
+		"under a condition":                           {who.patch(stores, "other", conditional("store:other#owner@cluster:1")), notOwner},
+		"a Store that names another besides":          {who.patch(stores, "owned", declaring("store:owned#owner@cluster:1", "store:owned#owner@cluster:2")), "says whose the OpenFGA store is"},
+		"a Store that says so already, edited":        {err: who.patch(stores, "owned", fields{"spec": fields{"coreModule": "module c"}})},
+		"a Store that says so already, with more":     {err: who.patch(stores, "owned", declaring("doc:1#owner@user:1", "store:owned#owner@cluster:1"))},
+		"a Store that says so no more":                {err: who.patch(stores, "owned", declaring("doc:1#owner@user:1"))},
+		"a Store with other owners":                   {err: who.patch(stores, "other", declaring("store:1#owner@cluster:1", "doc:other#owner@user:1"))},
 		"a Store whose adoption is none that we know": {who.create(stores, "tried", store("Never")), `"IfEmpty", "Always"`},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, test.err, test.want) })

@@ -72,6 +72,8 @@ const (
 	NameUnique = "NameUnique"
 	// NameInSync is False when the OpenFGA store bears another name (Store; by store-sync).
 	NameInSync = "NameInSync"
+	// Adopted is False where the OpenFGA store of the IAM store is not known to be this cluster's (Store; by store-sync).
+	Adopted = "Adopted"
 	// Deleting tells what a deletion waits for (Store; by store-sync).
 	Deleting = "Deleting"
 	// Merged says that the module is part of the store's live model (AuthorizationModel; by store-sync).

@@ -117,6 +117,23 @@ func store(adoption string) fields {
 	return fields{"spec": fields{"coreModule": "module core", "adoption": adoption}}
 }
 
+// declaring is a Store with tuples, each as object#relation@user.
+func declaring(tuples ...string) fields {
+	all := []any{}
+	for _, t := range tuples {
+		object, rest, _ := strings.Cut(t, "#")
+		relation, user, _ := strings.Cut(rest, "@")
+		all = append(all, fields{"object": object, "relation": relation, "user": user})
+	}
+	return fields{"spec": fields{"coreModule": "module core", "tuples": all}}
+}
+
+func conditional(text string) fields {
+	f := declaring(text)
+	f["spec"].(fields)["tuples"].([]any)[0].(fields)["condition"] = fields{"name": "c"}
+	return f
+}
+
 func label(store any) fields {
 	return fields{"metadata": fields{"labels": fields{corev1alpha1.StoreNameLabel: store}}}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -229,6 +230,55 @@ func TestAStatusGivesNothing(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Who may only write statuses says neither what a ProtectedResource has, nor for whom a membership is, nor to whom a project
+// belongs, and takes none of it away.
+func TestNobodyRecordsWhatIsNotTheirsToRecord(t *testing.T) {
+	server := testbed.Kube(t)
+	for name, test := range map[string]struct {
+		object, resource, field string
+		is, becomes             map[string]any
+	}{
+		"what a ProtectedResource has": {
+			"compute.example.com-workload", "protectedresources", "registered",
+			map[string]any{"group": "a.example", "kind": "Tree", "plural": "trees", "generation": int64(1)},
+			map[string]any{"group": "a.example", "kind": "Wood", "plural": "trees", "generation": int64(1)},
+		},
+		"for whom a membership is": {
+			"alice-staff", "groupmemberships", "user", map[string]any{"name": "alice", "uid": "1"}, map[string]any{"name": "alice", "uid": "2"},
+		},
+		"to whom a project belongs": {
+			"web", "projects", "organization", map[string]any{"name": "acme", "uid": "1"}, map[string]any{"name": "acme", "uid": "2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := create(t, server, manifestNamed(t, test.object))
+			path := []string{"status", test.field}
+			service := asUser(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, stored.GetName())})
+			testbed.Eventually(t, soon, func() (err error) {
+				stored, err = service.UpdateStatus(t.Context(), changed(t, stored, path, test.is), metav1.UpdateOptions{})
+				return err
+			})
+			api := asUser(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, "another")})
+			for what, value := range map[string]any{"another": test.becomes, "none": nil} {
+				testbed.Eventually(t, soon, func() error {
+					_, err := api.UpdateStatus(t.Context(), changed(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+					if err = unlike(err, "takes the verb record"); err != nil {
+						return fmt.Errorf("%s: %w", what, err)
+					}
+					return nil
+				})
+			}
+			testbed.Eventually(t, soon, func() error {
+				other := changed(t, stored, []string{"status", "conditions"}, []any{map[string]any{
+					"type": "Odd", "status": "True", "reason": "Odd", "message": "odd", "lastTransitionTime": "2026-01-02T03:04:05Z",
+				}})
+				_, err := api.UpdateStatus(t.Context(), other, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+				return err
+			})
+		})
+	}
 }
 
 // asUser is the way of somebody new to objects, who may write them and has some rights besides.

@@ -63,6 +63,10 @@ const (
 	ValidationFailed = "ValidationFailed"
 	// ReconciliationSuccessful goes with a Role or PolicyBinding that is Ready.
 	ReconciliationSuccessful = "ReconciliationSuccessful"
+	// NotAdopted goes with what is in force nowhere, because the IAM store in OpenFGA is not known to be this cluster's.
+	NotAdopted = "NotAdopted"
+	// NoIAMStore goes with what nobody can tell of, because there is no IAM store, or it is to go.
+	NoIAMStore = "NoIAMStore"
 )
 
 // Reasons of a ProtectedResource. The first is good.

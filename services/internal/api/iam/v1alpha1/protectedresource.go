@@ -67,11 +67,33 @@ type ProtectedResourceSpec struct {
 	UnlistedSubresources SubresourceMode `json:"unlistedSubresources,omitempty"`
 }
 
+// Registration is what a ProtectedResource has, as the model of the IAM store was made with it.
+type Registration struct {
+	// Group, Kind and Plural are those of the kind. The core group is "core.miloapis.com".
+	Group  string `json:"group"`
+	Kind   string `json:"kind"`
+	Plural string `json:"plural"`
+	// Permissions are those in force.
+	// +optional
+	// +listType=atomic
+	Permissions []string `json:"permissions,omitempty"`
+	// Parents are the kinds of parents that are in force, as group/Kind.
+	// +optional
+	// +listType=atomic
+	Parents []string `json:"parents,omitempty"`
+	// Generation is the one that all that was found in.
+	Generation int64 `json:"generation"`
+}
+
 // ProtectedResourceStatus is what was found.
 type ProtectedResourceStatus struct {
 	// ObservedGeneration is the generation that the conditions speak of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Registered is what the object has, and nobody else gets as long as this says so. What is edited since, and is not in
+	// here, is a new claim.
+	// +optional
+	Registered *Registration `json:"registered,omitempty"`
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -11,7 +11,7 @@ type OwnerReference struct {
 
 // ProjectSpec is whose a project is.
 type ProjectSpec struct {
-	// OwnerRef is the organization: who has a permission there has it on the project.
+	// OwnerRef is the organization: who has a permission there has it on the project, once it is recorded in the status.
 	OwnerRef OwnerReference `json:"ownerRef"`
 }
 
@@ -24,8 +24,17 @@ type ProjectSuspension struct {
 	SuspendedAt        metav1.Time `json:"suspendedAt"`
 }
 
-// ProjectStatus is others' to write.
+// ProjectOrganization is an Organization, and no other of its name.
+type ProjectOrganization struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
+// ProjectStatus is others' to write, but for the organization.
 type ProjectStatus struct {
+	// Organization is the one that the project belongs to: that which was first found under the name of its owner.
+	// +optional
+	Organization *ProjectOrganization `json:"organization,omitempty"`
 	// +optional
 	Suspensions []ProjectSuspension `json:"suspensions,omitempty"`
 	// +optional

@@ -1,0 +1,95 @@
+package allinone
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/yaml"
+
+	"github.com/entail-dev/entail/deploy"
+)
+
+// authorizer is where the local API server asks who may do what its RBAC does not allow. The address is had from the start, for
+// the API server is told of it before there is anybody who answers.
+type authorizer struct {
+	listener net.Listener
+	dir      string
+}
+
+func (a *authorizer) file(name string) string { return filepath.Join(a.dir, name) }
+
+// prepareAuthorizer writes what the API server and webhook read. A cluster of the user's asks whom it is told to ask.
+func (m *machine) prepareAuthorizer() error {
+	if m.cfg.ExternalCluster() {
+		return nil
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(m.cfg.Ports.Authorizer)))
+	if err != nil {
+		return fmt.Errorf("listening for the API server's questions (--authorizer-port): %w", err)
+	}
+	m.authorizer = &authorizer{listener: listener, dir: filepath.Join(m.dir, "authorizer")}
+	m.cfg.authorization = m.authorizer.file("authorization.yaml")
+	if err := m.authorizer.write(); err != nil {
+		return fmt.Errorf("preparing the authorizer: %w", err)
+	}
+	return nil
+}
+
+// write makes a certificate anew, and the files that lead the API server to who shows it.
+func (a *authorizer) write() error {
+	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: loopback})
+	if err != nil {
+		return err
+	}
+	config, err := authorization(a.file("kubeconfig"))
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"entail": {
+			Server: "https://" + a.listener.Addr().String() + "/core/v1alpha/webhook", CertificateAuthorityData: chain,
+		}},
+		Contexts:       map[string]*clientcmdapi.Context{"entail": {Cluster: "entail"}},
+		CurrentContext: "entail",
+	})
+	if err != nil {
+		return err
+	}
+	errs := []error{os.MkdirAll(a.dir, 0o700)}
+	for name, data := range map[string][]byte{"tls.crt": chain, "tls.key": key, "kubeconfig": kubeconfig, "authorization.yaml": config} {
+		errs = append(errs, os.WriteFile(a.file(name), data, 0o600))
+	}
+	return errors.Join(errs...)
+}
+
+// authorization is the shipped configuration without what needs nodes, of which the local API server knows nothing.
+func authorization(kubeconfig string) ([]byte, error) {
+	shipped, err := fs.ReadFile(deploy.Files, "authorization/authorization.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var config struct {
+		APIVersion  string           `json:"apiVersion"`
+		Kind        string           `json:"kind"`
+		Authorizers []map[string]any `json:"authorizers"`
+	}
+	if err := yaml.UnmarshalStrict(shipped, &config); err != nil {
+		return nil, err
+	}
+	config.Authorizers = slices.DeleteFunc(config.Authorizers, func(a map[string]any) bool { return a["type"] == "Node" })
+	for _, a := range config.Authorizers {
+		if webhook, ok := a["webhook"].(map[string]any); ok {
+			webhook["connectionInfo"] = map[string]any{"type": "KubeConfigFile", "kubeConfigFile": kubeconfig}
+		}
+	}
+	return yaml.Marshal(config)
+}

@@ -1,0 +1,64 @@
+package allinone
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
+	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// The Secret by which an OpenSearchCluster finds the OpenSearch beside it: annotation entail.dev/connection-secret.
+const (
+	connectionNamespace = metav1.NamespaceDefault
+	connectionName      = "local-opensearch"
+	// secretsRole is what opensearch-sync may do with Secrets where it is bound.
+	secretsRole = "entail-opensearch-secrets" //nolint:gosec // It is the name of a role.
+)
+
+// applyConnection keeps in a Secret how to reach the server, as its administrator.
+func applyConnection(ctx context.Context, cfg *rest.Config, server *opensearch.Server) error {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("telling how to reach OpenSearch: %w", err)
+	}
+	admin := server.AdminCertificate()
+	secret := corev1apply.Secret(connectionName, connectionNamespace).
+		WithLabels(map[string]string{"app.kubernetes.io/managed-by": "entail-up"}).
+		WithData(map[string][]byte{
+			"url": []byte(server.URL()), "ca.crt": server.CA(), "tls.crt": admin.Certificate, "tls.key": admin.Key,
+		})
+	options := metav1.ApplyOptions{FieldManager: "entail-up", Force: true}
+	if _, err := client.CoreV1().Secrets(connectionNamespace).Apply(ctx, secret, options); err != nil {
+		return fmt.Errorf("telling how to reach OpenSearch: %w", err)
+	}
+	return nil
+}
+
+// allowSecrets lets opensearch-sync read that Secret, and those beside it.
+func allowSecrets(ctx context.Context, cfg *rest.Config) error {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("letting Secrets be read: %w", err)
+	}
+	reader := rbac.Account{Service: topology.OpensearchSync}
+	binding := rbacv1apply.RoleBinding(secretsRole, connectionNamespace).
+		WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(secretsRole)).
+		WithSubjects(rbacv1apply.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(rbac.Namespace).WithName(reader.Service))
+	options := metav1.ApplyOptions{FieldManager: "entail-up", Force: true}
+	if _, err := client.RbacV1().RoleBindings(connectionNamespace).Apply(ctx, binding, options); err != nil {
+		return fmt.Errorf("letting %s read Secrets in %s: %w", reader.Service, connectionNamespace, err)
+	}
+	return devserver.AwaitRight(ctx, cfg, reader.User(), connectionNamespace, rbac.Right{
+		PolicyRule: rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}},
+	})
+}

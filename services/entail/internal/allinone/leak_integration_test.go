@@ -1,0 +1,96 @@
+//go:build integration
+
+package allinone
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/entail-dev/entail/services/internal/leak"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// On disk, passwords are where the API server keeps Secrets, and nowhere else: not in the files of the bus, of OpenFGA or of
+// OpenSearch, nor in any log.
+func TestPasswordsAreInNoFileButThoseOfTheAPIServer(t *testing.T) {
+	const before, after = "cobalt-Ferret-91-orbit", "cobalt-Ferret-92-orbit" // The first is the sample's.
+	cfg := Defaults()
+	cfg.StateDir, cfg.Ports, cfg.OpenSearch, cfg.Samples, cfg.Progress = stateDirectory(t), Ports{}, true, BuiltIn, t.Output()
+	ready, ended := make(chan Endpoints, 1), make(chan error, 1)
+	cfg.Ready = func(e Endpoints) error { ready <- e; return nil }
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { ended <- Run(ctx, cfg) }()
+	var at Endpoints
+	select {
+	case at = <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	loginOf(t, at, "anna", before)
+	access, err := clientcmd.BuildConfigFromFlags("", at.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := fmt.Appendf(nil, `{"stringData":{"anna":%q}}`, after)
+	secrets := kubernetes.NewForConfigOrDie(access).CoreV1().Secrets("default")
+	if _, err := secrets.Patch(ctx, "search-passwords", types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	loginOf(t, at, "anna", after)
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(cfg.StateDir, "kube", "etcd")
+	if found, err := leak.Find(os.DirFS(kept), before, after); err != nil || len(found) == 0 {
+		t.Errorf("what the API server keeps is not in %s: %v", kept, err)
+	}
+	if err := os.RemoveAll(kept); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := leak.Find(os.DirFS(cfg.StateDir), before, after); err != nil || len(found) > 0 {
+		t.Errorf("%q, %v", found, err)
+	}
+	planted := []byte("password=" + base64.StdEncoding.EncodeToString([]byte(after)))
+	if err := os.WriteFile(filepath.Join(cfg.StateDir, "openfga.sqlite"), planted, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := leak.Find(os.DirFS(cfg.StateDir), after); err != nil || len(found) == 0 {
+		t.Errorf("what was planted is not found: %v", err)
+	}
+}
+
+// loginOf waits until somebody may log in.
+func loginOf(t *testing.T, at Endpoints, user, password string) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	testbed.Eventually(t, time.Minute, func() error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at.OpenSearch+"/_plugins/_security/authinfo", http.NoBody)
+		if err != nil {
+			return err
+		}
+		request.SetBasicAuth(user, password)
+		answer, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
+			return errors.Join(fmt.Errorf("%s logs in: %d", user, answer.StatusCode), err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,65 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/entail-dev/entail/deploy"
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+func newInstall() *cobra.Command {
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Give a cluster the kinds, admission policies, roles and accounts that services work with",
+		Long: `install applies what is in this program (entail manifests) to a cluster, as an administrator of it: the
+definitions of all kinds, the policies of admission, the roles for people, and the accounts of services with
+what each may do. It returns when the API server knows all of it. What is there already is brought up to
+date. The services themselves are not started: that is what deploy/overlays or docker-compose.yaml do.`,
+		Example: "  entail install --kubeconfig admin.kubeconfig",
+		Args:    cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "`file` that leads to the API server (default as kubectl, or in-cluster)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := clusterConfig(kubeconfig)
+		if err != nil {
+			return err
+		}
+		for _, step := range []struct {
+			what  string
+			apply func(context.Context, *rest.Config, fs.FS) error
+		}{
+			{"kinds and policies of admission", devserver.ApplyManifests},
+			{"accounts of services", devserver.ApplyAccounts},
+			{"roles for people", devserver.ApplyRoles},
+		} {
+			if err := step.apply(cmd.Context(), cfg, deploy.Files); err != nil {
+				return err
+			}
+			cmd.Println("applied", step.what)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// clusterConfig leads to the API server that a kubeconfig names, or that kubectl would use.
+func clusterConfig(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("no API server to talk to: use --kubeconfig, set KUBECONFIG, or run in a cluster")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return cfg, nil
+}

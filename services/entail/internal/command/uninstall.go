@@ -1,0 +1,171 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/deploy"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+const (
+	// uninstallPoll is how often objects are looked for that are to go.
+	uninstallPoll = 500 * time.Millisecond
+	// maxStuck bounds how many objects are named that do not go.
+	maxStuck = 20
+)
+
+func newUninstall() *cobra.Command {
+	var kubeconfig string
+	var deleteObjects bool
+	timeout := 5 * time.Minute
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Take out of a cluster what install gave it",
+		Long: `uninstall deletes the kinds, admission policies, roles and accounts that install applies, as an administrator
+of the cluster. Run it while services run, and end these after it: as long as objects of the kinds are there, it
+does nothing but list them, and with --delete-objects it deletes them all and waits until services have taken
+away what they made for them, in OpenFGA, OpenSearch and Kubernetes. Kinds that other software applied, too, stay
+with all their objects, and so does the namespace entail-system, with Secrets and volumes.`,
+		Example: "  entail uninstall\n  entail uninstall --delete-objects",
+		Args:    cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "`file` that leads to the API server (default as kubectl, or in-cluster)")
+	cmd.Flags().BoolVar(&deleteObjects, "delete-objects", false, "delete all objects of the kinds first, in all namespaces")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long services may take to let go of objects")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := clusterConfig(kubeconfig)
+		if err != nil {
+			return err
+		}
+		cfg.QPS = -1 // There are dozens, and people wait.
+		client, err := dynamic.NewForConfig(cfg)
+		if err != nil {
+			return fmt.Errorf("preparing to talk to the API server: %w", err)
+		}
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done after %s (--timeout)", timeout))
+		defer cancel()
+		left, err := leftObjects(ctx, client)
+		if err != nil {
+			return err
+		}
+		if len(left) > 0 && !deleteObjects {
+			return fmt.Errorf("%w: there are %s: delete them, or give --delete-objects", exit.ErrUsage, counted(left))
+		}
+		if err := deleteAll(ctx, client, left); err != nil {
+			return err
+		}
+		if err := devserver.Remove(cmd.Context(), cfg, deploy.Files); err != nil {
+			return err
+		}
+		cmd.Println("removed kinds, policies of admission, roles for people and accounts of services")
+		return nil
+	}
+	return cmd
+}
+
+// leftObject is one of a kind of ours.
+type leftObject struct {
+	resource schema.GroupVersionResource
+	object   unstructured.Unstructured
+}
+
+func (l leftObject) String() string {
+	return fmt.Sprintf("%s %s", l.resource.GroupResource(), strings.TrimPrefix(l.object.GetNamespace()+"/"+l.object.GetName(), "/"))
+}
+
+// leftObjects lists all objects of our kinds.
+func leftObjects(ctx context.Context, client dynamic.Interface) (left []leftObject, err error) {
+	definitions, err := devserver.OwnKinds(ctx, client, deploy.Files)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range definitions {
+		resource, err := resourceOf(u)
+		if err != nil {
+			return nil, err
+		}
+		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+		}
+		for _, object := range list.Items {
+			left = append(left, leftObject{resource, object})
+		}
+	}
+	return left, nil
+}
+
+// resourceOf is what a definition of a kind stores.
+func resourceOf(definition *unstructured.Unstructured) (of schema.GroupVersionResource, err error) {
+	of.Group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
+	of.Resource, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, v := range versions {
+		if version, ok := v.(map[string]any); ok && version["storage"] == true {
+			of.Version, _ = version["name"].(string)
+		}
+	}
+	if of.Group == "" || of.Resource == "" || of.Version == "" {
+		return of, fmt.Errorf("kind %s does not say what it stores", definition.GetName())
+	}
+	return of, nil
+}
+
+// counted tells how many there are of each kind.
+func counted(left []leftObject) string {
+	n := map[string]int{}
+	for _, l := range left {
+		n[l.resource.GroupResource().String()]++
+	}
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(n)) {
+		words = append(words, fmt.Sprintf("%d %s", n[kind], kind))
+	}
+	return strings.Join(words, ", ")
+}
+
+// deleteAll deletes objects until there are none: while some are there, services may make others.
+func deleteAll(ctx context.Context, client dynamic.Interface, left []leftObject) (err error) {
+	for len(left) > 0 {
+		for _, l := range left {
+			if l.object.GetDeletionTimestamp() != nil {
+				continue
+			}
+			api := client.Resource(l.resource).Namespace(l.object.GetNamespace())
+			if err := api.Delete(ctx, l.object.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("deleting %s: %w", l, err)
+			}
+		}
+		if !backoff.Sleep(ctx, uninstallPoll) {
+			return stuck(ctx, left)
+		}
+		if left, err = leftObjects(ctx, client); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stuck names what does not go, and what holds it.
+func stuck(ctx context.Context, left []leftObject) error {
+	var names []string
+	for _, l := range left[:min(len(left), maxStuck)] {
+		names = append(names, fmt.Sprintf("%s, held by %s", l, strings.Join(l.object.GetFinalizers(), ", ")))
+	}
+	return fmt.Errorf("%w: %d objects are still there; do their services run? Nothing else was removed:\n%s",
+		context.Cause(ctx), len(left), strings.Join(names, "\n"))
+}

@@ -1,0 +1,199 @@
+package credential
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// now is when most certificates of these tests are made: they are used, so it is not long ago.
+func now() time.Time { return time.Now().Truncate(time.Hour) }
+
+func complete(t *testing.T, keeper Keeper, at time.Time) []string {
+	t.Helper()
+	changed, err := Complete(t.Context(), keeper, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+func TestWhatIsThereStays(t *testing.T) {
+	dir := Dir(t.TempDir())
+	made := complete(t, dir, now())
+	if want := slices.Sorted(slices.Values(Names())); !slices.Equal(made, want) {
+		t.Errorf("made %q, want %q", made, want)
+	}
+	if again := complete(t, dir, now().Add(24*time.Hour)); len(again) != 0 {
+		t.Errorf("changed %q a day later", again)
+	}
+	// Who has lost their seed gets another, and the server is told.
+	lost := filepath.Join(string(dir), "nats-tuple-sync")
+	if err := os.RemoveAll(lost); err != nil {
+		t.Fatal(err)
+	}
+	if again := complete(t, dir, now()); !slices.Equal(again, []string{"nats-server", "nats-tuple-sync"}) {
+		t.Errorf("changed %q", again)
+	}
+}
+
+func TestFilesAreTheOwnersAlone(t *testing.T) {
+	dir := t.TempDir()
+	complete(t, Dir(dir), now())
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCertificatesAreRenewedAYearBeforeTheirEndAndTheAuthorityStays(t *testing.T) {
+	dir := Dir(t.TempDir())
+	complete(t, dir, now())
+	if again := complete(t, dir, now().Add(serverLife-renewal-time.Hour)); len(again) != 0 {
+		t.Errorf("changed %q too early", again)
+	}
+	want := slices.Sorted(maps.Keys(servers()))
+	if again := complete(t, dir, now().Add(serverLife-renewal+time.Hour)); !slices.Equal(again, want) {
+		t.Errorf("changed %q, want %q", again, want)
+	}
+}
+
+func TestWhatIsDamagedIsNamedAndNotReplaced(t *testing.T) {
+	for _, file := range []string{"ca/ca.key", "ca/ca.crt", "nats-watcher/seed"} {
+		dir := t.TempDir()
+		complete(t, Dir(dir), now())
+		if err := os.WriteFile(filepath.Join(dir, file), []byte("damaged"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Complete(t.Context(), Dir(dir), now())
+		if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), filepath.Dir(file)) {
+			t.Errorf("%s: %v", file, err)
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(text) != "damaged" {
+			t.Errorf("%s is now %q, %v", file, text, err)
+		}
+	}
+}
+
+func TestNoSecretIsWhereItNeedNotBe(t *testing.T) {
+	set, err := Set{}.completed(now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, files := range set {
+		for file, data := range files {
+			for owner, secret := range map[string][]byte{
+				"nats-admin": set["nats-admin"][seedFile], "nats-watcher": set["nats-watcher"][seedFile],
+				"ca": set["ca"]["ca.key"], "openfga-client openfga-server": set["openfga-client"][tokenFile], "postgres openfga-server": set["postgres"][passwordFile],
+			} {
+				if bytes.Contains(data, bytes.TrimSpace(secret)) && !strings.Contains(owner, name) {
+					t.Errorf("%s/%s has a secret of %s", name, file, owner)
+				}
+			}
+		}
+	}
+}
+
+// serve runs NATS as a cluster would, with what was made.
+func serve(t *testing.T, dir string) *server.Server {
+	t.Helper()
+	files := filepath.Join(dir, "nats-server")
+	config := filepath.Join(files, "server.conf")
+	text := "tls {cert_file: " + files + "/tls.crt, key_file: " + files + "/tls.key}\ninclude users.conf\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options, err := server.ProcessConfigFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Host, options.Port, options.StoreDir, options.JetStream, options.NoSigs = "127.0.0.1", -1, t.TempDir(), true, true
+	s, err := server.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("NATS does not start")
+	}
+	return s
+}
+
+func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
+	dir := t.TempDir()
+	complete(t, Dir(dir), now())
+	s := serve(t, dir)
+	for _, user := range permission.Names() {
+		folder := filepath.Join(dir, "nats-"+user)
+		key, err := nats.NkeyOptionFromSeed(filepath.Join(folder, seedFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := make(chan error, 1)
+		conn, err := nats.Connect(s.ClientURL(), key, nats.RootCAs(filepath.Join(folder, authorityFile)), nats.CustomInboxPrefix(topology.InboxPrefix(user)),
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+		if err != nil {
+			t.Errorf("%s: %v", user, err)
+			continue
+		}
+		if user != permission.Admin && user != permission.System && user != topology.Watcher {
+			if err := conn.Publish("entail.changes.local.x.y._.z", nil); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-refused:
+			case <-time.After(time.Minute):
+				t.Errorf("%s may publish a change", user)
+			}
+		}
+		conn.Close()
+	}
+	if _, err := nats.Connect(s.ClientURL(), nats.RootCAs(filepath.Join(dir, "ca", authorityFile))); err == nil {
+		t.Error("who has no key comes in")
+	}
+}
+
+func TestServersAreTrustedByTheirNamesOnly(t *testing.T) {
+	set, err := Set{}.completed(now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(set["openfga-client"][authorityFile])
+	for name, hosts := range servers() {
+		pair, err := tls.X509KeyPair(set[name][certificateFile], set[name][keyFile])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for host, good := range map[string]bool{
+			strings.ReplaceAll(hosts[0], "*", "x"): true, hosts[0] + ".entail-system.svc": true, "localhost": true, "127.0.0.1": true, "example.org": false, "watcher": false,
+		} {
+			if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); (err == nil) != good {
+				t.Errorf("%s as %s: %v", name, host, err)
+			}
+		}
+	}
+}

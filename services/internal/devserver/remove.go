@@ -1,0 +1,118 @@
+package devserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/rbac"
+)
+
+// Remove deletes what [ApplyRoles], [ApplyAccounts] and [ApplyManifests] apply, last what others depend on, and returns when
+// the API server serves none of the kinds any more. With a kind go all of its objects, so kinds that others defined, too, stay. So
+// does the namespace, in which there may be more.
+func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+	client, err := unlimited(cfg)
+	if err != nil {
+		return fmt.Errorf("removing manifests: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
+	defer cancel()
+	for _, pattern := range []string{"base/roles.yaml", "base/*/rbac.yaml", "base/*/secrets.yaml", "admission/*.yaml", "crd/*.yaml"} {
+		objects, err := read(deploy, pattern)
+		if err != nil {
+			return fmt.Errorf("removing manifests: %w", err)
+		}
+		for _, u := range objects {
+			if err := removeObject(ctx, client, u); err != nil {
+				return fmt.Errorf("removing %s %s: %w", u.GetKind(), u.GetName(), err)
+			}
+		}
+	}
+	for _, account := range rbac.Accounts() { // Last: as long as a service had its rights, it would have made its own again.
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
+		u.SetName("entail-" + account.Service)
+		if err := removeObject(ctx, client, u); err != nil {
+			return fmt.Errorf("removing %s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// OwnKinds are the definitions of kinds among the manifests, as the cluster has them: without those that it lacks, or that others
+// defined, too.
+func OwnKinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (definitions []*unstructured.Unstructured, err error) {
+	wanted, err := read(deploy, "crd/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	for _, u := range wanted {
+		has, err := client.Resource(crdResource()).Get(ctx, u.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("looking for kind %s: %w", u.GetName(), err)
+		case !isShared(has):
+			definitions = append(definitions, has)
+		}
+	}
+	return definitions, nil
+}
+
+// isShared reports whether others have said what a kind is, beside us: its objects may be theirs.
+func isShared(definition *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(definition.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager != manifestManager && m.Subresource == "" && m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:spec"`))
+	})
+}
+
+// read reads the objects in all files of a pattern.
+func read(deploy fs.FS, pattern string) (objects []*unstructured.Unstructured, err error) {
+	files, err := fs.Glob(deploy, pattern)
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no %s: %w", pattern, errors.Join(err, fs.ErrNotExist))
+	}
+	for _, file := range files {
+		data, err := fs.ReadFile(deploy, file)
+		if err != nil {
+			return nil, err
+		}
+		some, err := Objects(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		objects = append(objects, some...)
+	}
+	return objects, nil
+}
+
+// removeObject returns when nothing is there any more, or a kind that is shared.
+func removeObject(ctx context.Context, client dynamic.Interface, u *unstructured.Unstructured) error {
+	resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	api := client.Resource(resource).Namespace(u.GetNamespace())
+	for {
+		has, err := api.Get(ctx, u.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && resource == crdResource() && isShared(has) {
+			return nil
+		}
+		if err == nil {
+			err = api.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+		}
+		if !backoff.Sleep(ctx, crdPoll) {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}

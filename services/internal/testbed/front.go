@@ -1,0 +1,130 @@
+package testbed
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+
+	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
+)
+
+// front stands before an OpenSearch with the server's own name. Who proves to be the administrator there is the
+// administrator behind it; everybody else is who their password says.
+type front struct {
+	url    string
+	server *http.Server
+	ended  chan struct{}
+	ways   []*http.Transport
+}
+
+func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
+	back, err := url.Parse(server.URL())
+	if err != nil {
+		return nil, err
+	}
+	admin, err := way(server, true)
+	if err != nil {
+		return nil, err
+	}
+	anybody, err := way(server, false)
+	if err != nil {
+		return nil, err
+	}
+	node := server.Node()
+	pair, err := tls.X509KeyPair(node.Certificate, node.Key)
+	if err != nil {
+		return nil, err
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(server.CA())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	f := &front{url: "https://" + listener.Addr().String(), ended: make(chan struct{}), ways: []*http.Transport{admin, anybody}}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(back) },
+		Transport: frontTripper{traffic: traffic, admin: admin, anybody: anybody},
+		ErrorLog:  log.New(io.Discard, "", 0), // What goes wrong is the client's to tell.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if answer, ok := errors.AsType[*answerError](err); ok {
+				w.WriteHeader(answer.status)
+				_, _ = io.WriteString(w, answer.body)
+				return
+			}
+			panic(http.ErrAbortHandler) //nolint:forbidigo // So the connection breaks, as one to the server would.
+		},
+	}
+	f.server = &http.Server{
+		Handler: proxy, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: searchAnswerWithin,
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
+		},
+	}
+	go func() {
+		defer close(f.ended)
+		_ = f.server.ServeTLS(listener, "", "") // It ends with stop.
+	}()
+	return f, nil
+}
+
+func way(server *opensearch.Server, admin bool) (*http.Transport, error) {
+	cfg, err := server.TLS(admin)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{TLSClientConfig: cfg, MaxIdleConnsPerHost: 16}, nil
+}
+
+func (f *front) stop(context.Context) error {
+	err := f.server.Close()
+	<-f.ended
+	for _, w := range f.ways {
+		w.CloseIdleConnections()
+	}
+	return err
+}
+
+// AnswerInstead is a fault by which the server seems to answer so, as an overloaded one or a broken one would.
+func AnswerInstead(status int, body string) error { return &answerError{status, body} }
+
+type answerError struct {
+	status int
+	body   string
+}
+
+// Error is the answer.
+func (a *answerError) Error() string { return http.StatusText(a.status) + ": " + a.body }
+
+// frontTripper watches requests to OpenSearch.
+type frontTripper struct {
+	traffic        *Traffic
+	admin, anybody http.RoundTripper
+}
+
+// RoundTrip is one request. Its name is as in "PUT internalusers/anne" for the security API, else "GET /path".
+func (f frontTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+	next := f.anybody
+	if request.TLS != nil && len(request.TLS.VerifiedChains) > 0 {
+		next = f.admin
+	}
+	op := request.Method + " " + strings.TrimPrefix(request.URL.EscapedPath(), securityAPI)
+	var response *http.Response
+	err := f.traffic.pass(request.Context(), op, request.Method != http.MethodGet && request.Method != http.MethodHead, func() (err error) {
+		response, err = next.RoundTrip(request) //nolint:bodyclose // It is the caller's to close.
+		return err
+	})
+	if err != nil && response != nil {
+		_ = response.Body.Close()
+		response = nil
+	}
+	return response, err
+}

@@ -1,0 +1,97 @@
+//go:build integration
+
+package storesync_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"github.com/openfga/language/pkg/go/transformer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// theirsOfIAM is an OpenFGA store by which another cluster grants things, under a name of its own, and that the Store here names.
+func (b *bed) theirsOfIAM(owner string) (id, modelID string) {
+	b.T.Helper()
+	id, err := b.hand.CreateStore(b.T.Context(), "iam")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	m, err := transformer.TransformDSLToProto("model\n  schema 1.1\ntype user\ntype cluster\ntype store\n  relations\n    define owner: [cluster]\n")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if modelID, err = b.hand.WriteModel(b.T.Context(), id, m); err != nil {
+		b.T.Fatal(err)
+	}
+	object, user, _ := strings.Cut(owner, "#owner@")
+	tuple := []*openfgav1.TupleKey{{Object: object, Relation: "owner", User: user}}
+	if err := b.hand.Write(b.T.Context(), id, modelID, tuple, nil); err != nil {
+		b.T.Fatal(err)
+	}
+	b.Kube.Apply(b.T, kinds.Stores(), "iam", corev1alpha1.StoreSpec{CoreModule: coreV1, DeletionPolicy: corev1alpha1.DeletionRetain})
+	patch := []byte(`{"status":{"storeId":"` + id + `"}}`)
+	if _, err := b.Resource(kinds.Stores()).Patch(b.T.Context(), "iam", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "test"}, "status"); err != nil {
+		b.T.Fatal(err)
+	}
+	return id, modelID
+}
+
+// By a model of ours all would be decided otherwise that another cluster has granted.
+func TestNoModelIsWrittenToTheIAMStoreOfAnotherCluster(t *testing.T) {
+	for name, owner := range map[string]string{
+		"under the same name":     "store:iam#owner@cluster:another",
+		"under a name of its own": "store:permissions#owner@cluster:another",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			id, modelID := b.theirsOfIAM(owner)
+			b.protect("widget", "a.example/Widget", "widgets")
+			b.Reflector()
+			b.serve()
+			s := b.await("iam", "Adopted=False/NotAdopted", "ModelSynced=False/NotAdopted")
+			if m := messageOf(s.Status.Conditions, corev1alpha1.Adopted); !strings.Contains(m, owner) || !strings.Contains(m, "entail iam adopt --dry-run") {
+				t.Errorf("the message is %q", m)
+			}
+			b.awaitProtected("widget", "Ready=False/NotAdopted")
+			b.Settled()
+			latest, err := b.hand.LatestModel(t.Context(), id)
+			if err != nil || latest.GetId() != modelID || b.OpenFGA.Writes() != 0 {
+				t.Errorf("model %s is live, after %d writes (%v)", latest.GetId(), b.OpenFGA.Writes(), err)
+			}
+			b.Kube.Apply(t, kinds.Stores(), "iam", corev1alpha1.StoreSpec{
+				CoreModule: coreV1, DeletionPolicy: corev1alpha1.DeletionRetain, Adoption: corev1alpha1.AdoptionAlways,
+			})
+			b.await("iam", "Adopted=True/Taken", "ModelSynced=True/Merged")
+			b.awaitProtected("widget", configured)
+		})
+	}
+}
+
+func TestTheIAMStoreThatIsMadeHereIsOurs(t *testing.T) {
+	b := newBed(t)
+	b.protect("widget", "a.example/Widget", "widgets")
+	b.Reflector()
+	b.serve()
+	b.awaitProtected("widget", configured)
+	b.await("iam", "Adopted=True/Ours", "ModelSynced=True/Merged")
+	b.Settled()
+	calls, writes := b.since()
+	b.protect("gadget", "a.example/Gadget", "gadgets")
+	b.awaitProtected("gadget", configured)
+	b.Settled()
+	if calls := calls(); calls["ReadChanges"] == 0 || calls["WriteAuthorizationModel"] != 1 || writes() == 0 {
+		t.Errorf("another kind takes %v", calls)
+	}
+	b.applyStore("demo")
+	s := b.await("demo", "ModelSynced=True/Merged")
+	if slices.ContainsFunc(s.Status.Conditions, func(c metav1.Condition) bool { return c.Type == corev1alpha1.Adopted }) {
+		t.Errorf("of a Store of others it is said whose it is: %v", s.Status.Conditions)
+	}
+}

@@ -1,0 +1,66 @@
+package query
+
+import (
+	"cmp"
+	"context"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/mirror"
+)
+
+// IAM tells what becomes of the IAM store.
+type IAM interface {
+	Preview(ctx context.Context) (mirror.Preview, error)
+}
+
+// PreviewAdoption lists what goes from the IAM store when it is taken over. As in ListUndeclaredTuples, OpenFGA is read before
+// it is asked what is declared.
+func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
+	if _, err := s.find(s.cfg.IAMStore); err != nil {
+		return nil, err
+	}
+	before, err := s.cfg.IAM.Preview(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if before.StoreID == "" {
+		return nil, rpc.NotFound("OpenFGA has no store for Store %q: there is nothing to take over", s.cfg.IAMStore)
+	}
+	token, seal, err := rpc.Unseal(r, before.StoreID)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := s.read(ctx, before.StoreID, cmp.Or(r.GetPageSize(), lookedAt), token)
+	if err != nil {
+		return nil, refused(err)
+	}
+	now, err := s.cfg.IAM.Preview(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &tuplev1.PreviewAdoptionResponse{
+		Store: s.cfg.IAMStore, StoreId: before.StoreID, Adopted: now.Adopted, Message: now.Message, NextPageToken: seal(next),
+	}
+	response.Tuples = doomed(now, page)
+	return response, nil
+}
+
+// doomed are those of a page that go.
+func doomed(p mirror.Preview, page []*openfgav1.Tuple) (all []*tuplev1.PreviewAdoptionResponse_Tuple) {
+	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]*timestamppb.Timestamp, len(page))
+	for i, t := range page {
+		held[i] = tuple.Of(t.GetKey())
+		written[held[i].ID] = t.GetTimestamp()
+	}
+	for _, t := range p.Undeclared(held) {
+		all = append(all, &tuplev1.PreviewAdoptionResponse_Tuple{
+			Key: &tuplev1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}, WrittenAt: written[t.ID],
+		})
+	}
+	return all
+}

@@ -1,0 +1,69 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/tuple-sync/mirror"
+)
+
+// preview is an IAM that answers so.
+type preview struct {
+	is  mirror.Preview
+	err error
+}
+
+func (p preview) Preview(context.Context) (mirror.Preview, error) { return p.is, p.err }
+
+func TestWhatAnAdoptionDeletesIsListedPageByPage(t *testing.T) {
+	w := newWorld(t)
+	held := []corev1alpha1.Tuple{
+		one, {Object: "a.example/Thing:1", Relation: "owner", User: "a.example/User:1"}, two, {Object: "a.example/Thing:2", Relation: "owner", User: "a.example/User:1"},
+	}
+	ask := func(iam preview, store string, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
+		s := w.server(holder{tuples: held})
+		s.cfg.IAM, s.cfg.IAMStore = iam, store
+		return s.PreviewAdoption(t.Context(), r)
+	}
+	refused := preview{is: mirror.Preview{StoreID: "S1", Message: "it is another's"}}
+	r := &tuplev1.PreviewAdoptionRequest{PageSize: 2}
+	var objects []string
+	for pages := 0; ; pages++ {
+		page, err := ask(refused, "a", r)
+		if err != nil || page.GetStore() != "a" || page.GetStoreId() != "S1" || page.GetAdopted() || page.GetMessage() == "" {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		for _, goes := range page.GetTuples() {
+			objects = append(objects, goes.GetKey().GetObject())
+		}
+		if r.PageToken = page.GetNextPageToken(); r.GetPageToken() == "" {
+			break
+		}
+	}
+	if len(objects) != 2 || objects[0] != "a.example/Thing:1" || objects[1] != "a.example/Thing:2" {
+		t.Errorf("there go %v", objects)
+	}
+	for code, wrong := range map[connect.Code]func() error{
+		connect.CodeNotFound: func() error { _, err := ask(refused, "none", &tuplev1.PreviewAdoptionRequest{}); return err },
+		connect.CodeInvalidArgument: func() error {
+			_, err := ask(refused, "a", &tuplev1.PreviewAdoptionRequest{PageToken: "x.y"})
+			return err
+		},
+	} {
+		if err := wrong(); connect.CodeOf(err) != code {
+			t.Errorf("%v, want %v", err, code)
+		}
+	}
+	if _, err := ask(preview{}, "a", &tuplev1.PreviewAdoptionRequest{}); connect.CodeOf(err) != connect.CodeNotFound {
+		t.Errorf("without a store: %v", err)
+	}
+	trouble := errors.New("trouble")
+	if _, err := ask(preview{err: trouble}, "a", &tuplev1.PreviewAdoptionRequest{}); !errors.Is(err, trouble) {
+		t.Errorf("in trouble: %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+//go:build !race
+
+package mirror
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Whoever gives much at once holds up nobody from whom something is taken.
+func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
+	for name, take := range map[string]func(*bed){
+		"a binding goes":             func(b *bed) { b.drop(kinds.PolicyBindings(), "bob") },
+		"a subject is taken out":     func(b *bed) { b.bind("bob", "viewer", b.subject(kinds.Users(), "alice")) },
+		"a user is Inactive":         func(b *bed) { b.inactive("bob") },
+		"a user is to go":            func(b *bed) { b.going("bob") },
+		"a role gives nothing more":  func(b *bed) { b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{}) },
+		"somebody opened a door":     func(b *bed) { b.openFGA.change(door("bob"), true); b.ask(Key{sort: tail}) },
+		"one is taken from the many": func(b *bed) { b.drop(kinds.PolicyBindings(), "zz-300") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.peopled()
+			give := func(from, to int) {
+				for i := range to - from {
+					b.bind(fmt.Sprintf("zz-%d", from+i), "viewer", iamv1alpha1.Subject{Kind: "Group", Name: fmt.Sprint("oidc:", from+i)})
+				}
+			}
+			if name == "one is taken from the many" {
+				give(0, large+100) // What it is taken from is large.
+				b.work()
+			}
+			many := 500
+			if name == "a binding goes" {
+				many = 5000
+			}
+			give(1000, 1000+many)
+			b.backwards = true // Whoever gives has the first names.
+			take(b)
+			before, writes := b.openFGA.holds(), len(b.openFGA.writes)
+			for turns := 0; len(b.openFGA.writes) == writes; turns++ {
+				if turns > 20 {
+					t.Fatalf("in %d turns nothing is taken away", turns)
+				}
+				b.turn()
+			}
+			first := b.openFGA.writes[writes]
+			if len(first.Remove) == 0 || len(first.Add) > 0 || slices.Equal(before, b.openFGA.holds()) {
+				t.Errorf("first of all is written %+v", first)
+			}
+		})
+	}
+}
+
+func (b *bed) inactive(user string) {
+	b.put(kinds.Users(), user, &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}})
+}
+
+func (b *bed) going(user string) {
+	b.put(kinds.Users(), user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
+}
+
+// What was marked is not for ever.
+func TestWhatTookSomethingAwayIsUsualAgain(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	b.drop(kinds.PolicyBindings(), "bob")
+	b.fail = func() error { return errTrouble }
+	b.try(30)
+	b.fail = func() error { return nil }
+	b.work()
+	if marked := b.State.taken.keys; len(marked) > 0 {
+		t.Errorf("marked are %v", marked)
+	}
+	if !strings.HasPrefix(b.tells(kinds.PolicyBindings(), "staff"), "True/") {
+		t.Error("it is not ready")
+	}
+}

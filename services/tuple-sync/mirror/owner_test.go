@@ -1,0 +1,54 @@
+package mirror
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// parentOf is the organization that a project has in the store.
+func (b *bed) parentOf(project string) string {
+	object := projectType + ":" + project + "#p@"
+	for _, held := range b.openFGA.holds() {
+		if parent, ok := strings.CutPrefix(held, object+orgType+":"); ok {
+			return parent
+		}
+	}
+	return ""
+}
+
+// Whoever makes an organization anew under its old name does not get the projects of the one before.
+func TestAProjectBelongsToTheOrganizationThatWasFirstFound(t *testing.T) {
+	for _, backwards := range []bool{false, true} {
+		b := newBed(t)
+		b.backwards = backwards
+		organization := func(name string) { b.put(kinds.Organizations(), name, &resourcemanagerv1alpha1.Organization{}) }
+		want := func(when, parent string) {
+			t.Helper()
+			b.work()
+			if got := b.parentOf("web"); got != parent {
+				t.Errorf("%s (backwards %t) it belongs to %q, want %q", when, backwards, got, parent)
+			}
+		}
+		b.project("web", "acme")
+		want("before there is an organization", "")
+		organization("acme")
+		want("with one", "acme")
+		b.drop(kinds.Organizations(), "acme")
+		want("when that is gone", "")
+		organization("acme")
+		want("when there is another of the name", "")
+		b.open()
+		want("after a restart", "")
+		b.project("web", "newer") // Whoever writes this needs bind on newer; what was recorded is not of this name.
+		want("before the newer one is there", "")
+		organization("newer")
+		want("given to another", "newer")
+		if written := len(b.openFGA.writes); !slices.ContainsFunc(b.done, func(k Key) bool { return k.sort == record }) || written == 0 {
+			t.Error("nothing was recorded")
+		}
+	}
+}
