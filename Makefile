@@ -108,6 +108,7 @@ generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sourc
 	.tmp/bin/buf generate
 	cd services/internal && GOWORK=off $(CURDIR)/.tmp/bin/controller-gen object crd \
 		paths=./api/... output:crd:dir=$(CURDIR)/deploy/crd
+	scripts/legacy-crds.sh
 	cd services/internal && GOWORK=off go generate ./rbac ./permission ./workload
 	$(MAKE) docs
 

@@ -75,8 +75,14 @@ func newBed(t testing.TB) *bed {
 // serve starts an opensearch-sync that ends with the test at the latest.
 func (b *bed) serve() *testbed.Running {
 	b.T.Helper()
+	return b.serveWith(func(*opensearchsync.Config) {})
+}
+
+func (b *bed) serveWith(change func(*opensearchsync.Config)) *testbed.Running {
+	b.T.Helper()
 	cfg := opensearchsync.Defaults()
 	cfg.Local, cfg.SecretInterval = true, 200*time.Millisecond
+	change(&cfg)
 	listener := b.Lead(topology.OpensearchSync, &cfg.Config.Config)
 	cfg.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&b.log, b.T.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return b.Serve(listener, func(ctx context.Context) error { return opensearchsync.Run(ctx, cfg) })
@@ -100,13 +106,18 @@ func (b *bed) secret(name string, values map[string]string) {
 // connect declares the cluster.
 func (b *bed) connect() {
 	b.T.Helper()
-	b.put(kinds.OpenSearchClusters(), cluster, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"entail.dev/connection-secret": "connection"}}})
+	b.connectAs(kinds.OpenSearchClusters())
+}
+
+func (b *bed) connectAs(kind kinds.Kind) {
+	b.T.Helper()
+	b.put(kind, cluster, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"entail.dev/connection-secret": "connection"}}})
 }
 
 // put makes an object, or changes it.
 func (b *bed) put(kind kinds.Kind, name string, content map[string]any) {
 	b.T.Helper()
-	content["apiVersion"], content["kind"] = "opensearch.org/v1", kind.Kind
+	content["apiVersion"], content["kind"] = kind.Served().GroupVersion().String(), kind.Kind
 	metadata, _ := content["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/controller"
 )
 
@@ -17,6 +18,8 @@ type Config struct {
 	SecretInterval time.Duration
 	// Local lets clusters be on this machine, which only a machine of one's own may.
 	Local bool
+	// Legacy takes objects of the group that the public operator had before, too.
+	Legacy bool
 }
 
 // minSecretInterval keeps the API server from being asked all the time.
@@ -32,6 +35,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.DurationVar(&c.SecretInterval, "secret-interval", c.SecretInterval, "how often to read the Secrets of users again")
 	fs.BoolVar(&c.Local, "local-clusters", c.Local, "let OpenSearch clusters be at addresses of this machine: for development alone")
+	fs.BoolVar(&c.Legacy, "legacy-group", c.Legacy,
+		"take objects of "+opensearchv1.LegacyGroup+", too, which the public operator must then not manage any more")
 }
 
 // Validate says what is wrong and what to do about it.

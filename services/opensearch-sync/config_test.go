@@ -12,10 +12,10 @@ func TestFlagsSetWhatIsConfigured(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
-	if err := fs.Parse([]string{"--secret-interval=1m", "--local-clusters", "--workers=3"}); err != nil {
+	if err := fs.Parse([]string{"--secret-interval=1m", "--local-clusters", "--legacy-group", "--workers=3"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := cfg.Validate(); err != nil || cfg.SecretInterval != time.Minute || !cfg.Local || cfg.Workers != 3 {
+	if err := cfg.Validate(); err != nil || cfg.SecretInterval != time.Minute || !cfg.Local || !cfg.Legacy || cfg.Workers != 3 {
 		t.Errorf("set were %+v, %v", cfg, err)
 	}
 }

@@ -33,7 +33,7 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 	if err != nil {
 		return service.App{}, err
 	}
-	secrets, state := secrets{parts.Kube}, newState(parts.View)
+	secrets, state := secrets{parts.Kube}, newState(parts.View, cfg.Legacy)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	r := &reconciler{
 		state: state, secrets: secrets, confirmer: confirmer, poll: cfg.SecretInterval, log: rt.Log,

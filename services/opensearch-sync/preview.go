@@ -76,14 +76,12 @@ func (s *server) edits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[
 		add(kind, e)
 	}
 	for _, ref := range request.GetDeleted() {
-		kind, of, err := s.kindOf(ref.GetKind())
+		kind, found, err := s.kindOf("", ref.GetKind())
 		if err != nil {
 			return nil, err
 		}
-		o, ok := s.state.tables[kind].live(event.Key{
-			Cluster: s.cluster, GroupResource: of, Namespace: request.GetCluster().GetNamespace(), Name: ref.GetName(),
-		})
-		if !ok || o.value.Cluster() != request.GetCluster().GetName() {
+		o, ok := deleted(found, request.GetCluster(), event.Key{Cluster: s.cluster, Namespace: request.GetCluster().GetNamespace(), Name: ref.GetName()})
+		if !ok {
 			return nil, fmt.Errorf("%s %s is not there, or of another cluster", ref.GetKind(), ref.GetName())
 		}
 		o.value = copied(o.value)
@@ -93,34 +91,51 @@ func (s *server) edits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[
 	return all, nil
 }
 
-// kindOf finds a kind by its name in Kubernetes.
-func (s *server) kindOf(name string) (plan.Kind, event.GroupResource, error) {
-	for of, kind := range s.state.kinds {
-		if s.state.tables[kind].name() == name {
-			return kind, of, nil
+// deleted is the object of a name in a cluster that would be deleted: of the first group that has one.
+func deleted(in tables, cluster *opensearchv1.ClusterRef, k event.Key) (object, bool) {
+	for _, t := range in {
+		k.GroupResource = t.is().GroupResource
+		if o, ok := t.live(k); ok && o.value.Cluster() == cluster.GetName() {
+			return o, true
 		}
 	}
-	return "", event.GroupResource{}, fmt.Errorf("kind %.64q is none of those that a cluster has", name)
+	return object{}, false
+}
+
+// kindOf finds a kind by its name in Kubernetes, in a group or in any: tables has one at least.
+func (s *server) kindOf(group, name string) (kind plan.Kind, found tables, err error) {
+	for _, kind := range plan.Kinds() {
+		for _, t := range s.state.tables[kind] {
+			if is := t.is(); is.Kind == name && (group == "" || is.Group == group) {
+				found = append(found, t)
+			}
+		}
+		if len(found) > 0 {
+			return kind, found, nil
+		}
+	}
+	return "", nil, fmt.Errorf("kind %.64q of %.64q is none of those that a cluster has", name, group)
 }
 
 // applied is an object as a manifest would make it: what is there by its name is changed.
 func (s *server) applied(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Kind, edit, error) {
 	var object struct {
-		Kind              string `json:"kind"`
+		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := json.Unmarshal(manifest, &object); err != nil {
 		return "", edit{}, err
 	}
-	kind, of, err := s.kindOf(object.Kind)
+	kind, found, err := s.kindOf(object.GroupVersionKind().Group, object.Kind)
 	if err != nil {
 		return "", edit{}, err
 	}
+	in := found[0]
 	if object.Name == "" || cmp.Or(object.Namespace, ref.GetNamespace()) != ref.GetNamespace() {
 		return "", edit{}, fmt.Errorf("%s %.253q is of another namespace than its cluster, or has no name", object.Kind, object.Name)
 	}
-	key := event.Key{Cluster: s.cluster, GroupResource: of, Namespace: ref.GetNamespace(), Name: object.Name}
-	is, there := s.state.tables[kind].live(key)
+	key := event.Key{Cluster: s.cluster, GroupResource: in.is().GroupResource, Namespace: ref.GetNamespace(), Name: object.Name}
+	is, there := in.live(key)
 	var was any
 	if there {
 		was = is.value
@@ -128,7 +143,7 @@ func (s *server) applied(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Ki
 	if manifest, err = withStatus(manifest, was); err != nil {
 		return "", edit{}, err
 	}
-	value, err := s.state.tables[kind].parse(manifest)
+	value, err := in.parse(manifest)
 	if err != nil {
 		return "", edit{}, fmt.Errorf("%s %.253s: %w", object.Kind, object.Name, err)
 	}

@@ -70,7 +70,7 @@ func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind pl
 // reach is the way to the cluster that a request is about.
 func (s *server) reach(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster view.Object[resources.OpenSearchCluster], to *connection, err error) {
 	key := clusterKey(s.cluster, ref.GetNamespace(), ref.GetName())
-	found, err := rpc.Find(s.complete, s.state.clusters.Get, key)
+	found, err := rpc.Find(s.complete, s.state.cluster, key)
 	switch {
 	case err != nil:
 		return found, nil, err
@@ -171,7 +171,7 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 // GetSyncStatus counts the objects of a cluster by kind and state.
 func (s *server) GetSyncStatus(_ context.Context, request *opensearchv1.GetSyncStatusRequest) (*opensearchv1.GetSyncStatusResponse, error) {
 	key := clusterKey(s.cluster, request.GetCluster().GetNamespace(), request.GetCluster().GetName())
-	if _, err := rpc.Find(s.complete, s.state.clusters.Get, key); err != nil {
+	if _, err := rpc.Find(s.complete, s.state.cluster, key); err != nil {
 		return nil, err
 	}
 	answer := &opensearchv1.GetSyncStatusResponse{}

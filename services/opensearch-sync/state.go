@@ -25,13 +25,20 @@ const (
 
 // state is what opensearch-sync decides from.
 type state struct {
-	clusters *view.Table[opensearchv1.OpenSearchCluster]
-	tables   map[plan.Kind]table
+	// clusters are in a table for each group, of which the first that has a name decides.
+	clusters []clusters
+	tables   map[plan.Kind]tables
 	kinds    map[event.GroupResource]plan.Kind
 
 	mu sync.Mutex
 	// cleared are the UIDs of objects that are gone of which nothing is left.
 	cleared map[string]bool
+}
+
+// clusters are those of one group.
+type clusters struct {
+	group event.GroupResource
+	rows  *view.Table[opensearchv1.OpenSearchCluster]
 }
 
 // object is one that asks for something, as the view has it.
@@ -73,27 +80,33 @@ type table interface {
 	// parse reads a manifest; live is the object of a name, if there is one.
 	parse(manifest []byte) (opensearchv1.Declared, error)
 	live(k event.Key) (object, bool)
-	// name is that of the kind in Kubernetes.
-	name() string
+	// is the kind in Kubernetes.
+	is() kinds.Kind
 	// cluster is that of the newest known state of an object, and the UID of the one that it is in by its record.
 	cluster(k event.Key) (cluster event.Key, managed string, ok bool)
 }
 
-// newState declares the tables in v.
-func newState(v *view.View) *state {
-	s := &state{
-		clusters: view.Register(v, kinds.OpenSearchClusters(), map[string]func(*opensearchv1.OpenSearchCluster) []string{
-			byUID: func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
-		}),
-		tables: map[plan.Kind]table{}, kinds: map[event.GroupResource]plan.Kind{}, cleared: map[string]bool{},
+// newState declares the tables in v. Those of the legacy group are of no consequence unless they are asked for.
+func newState(v *view.View, legacy bool) *state {
+	s := &state{tables: map[plan.Kind]tables{}, kinds: map[event.GroupResource]plan.Kind{}, cleared: map[string]bool{}}
+	index := map[string]func(*opensearchv1.OpenSearchCluster) []string{
+		byUID: func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
 	}
-	declare[opensearchv1.OpensearchUser](s, v, kinds.OpenSearchUsers(), plan.Users)
-	declare[opensearchv1.OpensearchRole](s, v, kinds.OpenSearchRoles(), plan.Roles)
-	declare[opensearchv1.OpensearchUserRoleBinding](s, v, kinds.OpenSearchBindings(), plan.Mappings)
-	declare[opensearchv1.OpensearchTenant](s, v, kinds.OpenSearchTenants(), plan.Tenants)
-	declare[opensearchv1.OpensearchActionGroup](s, v, kinds.OpenSearchActionGroups(), plan.ActionGroups)
+	for _, kind := range both(kinds.OpenSearchClusters()) {
+		if rows := view.Register(v, kind, index); legacy || !kind.Optional {
+			s.clusters = append(s.clusters, clusters{kind.GroupResource, rows})
+		}
+	}
+	declare[opensearchv1.OpensearchUser](s, v, kinds.OpenSearchUsers(), plan.Users, legacy)
+	declare[opensearchv1.OpensearchRole](s, v, kinds.OpenSearchRoles(), plan.Roles, legacy)
+	declare[opensearchv1.OpensearchUserRoleBinding](s, v, kinds.OpenSearchBindings(), plan.Mappings, legacy)
+	declare[opensearchv1.OpensearchTenant](s, v, kinds.OpenSearchTenants(), plan.Tenants, legacy)
+	declare[opensearchv1.OpensearchActionGroup](s, v, kinds.OpenSearchActionGroups(), plan.ActionGroups, legacy)
 	return s
 }
+
+// both are a kind as it is now, and as it was before.
+func both(kind kinds.Kind) []kinds.Kind { return []kinds.Kind{kind, kinds.Legacy(kind)} }
 
 // declared is a pointer to T that asks for something.
 type declared[T any] interface {
@@ -107,13 +120,17 @@ type tableOf[T any, P declared[T]] struct {
 	rows *view.Table[T]
 }
 
-func declare[T any, P declared[T]](s *state, v *view.View, kind kinds.Kind, of plan.Kind) {
+func declare[T any, P declared[T]](s *state, v *view.View, kind kinds.Kind, of plan.Kind, legacy bool) {
 	index := map[string]func(*T) []string{
 		byCluster: func(value *T) []string { return []string{clusterName(P(value))} },
 		byUID:     func(value *T) []string { return []string{P(value).State().ManagedCluster} },
 	}
-	s.tables[of] = tableOf[T, P]{kind, view.Register(v, kind, index)}
-	s.kinds[kind.GroupResource] = of
+	for _, kind := range both(kind) {
+		if rows := view.Register(v, kind, index); legacy || !kind.Optional {
+			s.tables[of] = append(s.tables[of], tableOf[T, P]{kind, rows})
+			s.kinds[kind.GroupResource] = of
+		}
+	}
 }
 
 func clusterName(o opensearchv1.Declared) string { return o.GetNamespace() + "/" + o.Cluster() }
@@ -171,7 +188,7 @@ func (t tableOf[T, P]) live(k event.Key) (object, bool) {
 	return object{Change: o.Change, kind: t.kind, value: P(o.Value)}, ok
 }
 
-func (t tableOf[T, P]) name() string { return t.kind.Kind }
+func (t tableOf[T, P]) is() kinds.Kind { return t.kind }
 
 // declares is what matters of an object.
 func declares(o opensearchv1.Declared) any {
@@ -203,16 +220,17 @@ func (t tableOf[T, P]) cluster(k event.Key) (cluster event.Key, managed string, 
 	return clusterKey(k.Cluster, k.Namespace, P(o.Value).Cluster()), P(o.Value).State().ManagedCluster, true
 }
 
+// clusterKey stands for the cluster of a name, in whichever group it is declared: it has one document of each kind.
 func clusterKey(cluster, namespace, name string) event.Key {
 	return event.Key{Cluster: cluster, GroupResource: kinds.OpenSearchClusters().GroupResource, Namespace: namespace, Name: name}
 }
 
 // keys are those that an object touches.
 func (s *state) keys(k event.Key) []Key {
-	if k.GroupResource == kinds.OpenSearchClusters().GroupResource {
+	if k.Resource == kinds.OpenSearchClusters().Resource {
 		var all []Key
 		for _, kind := range plan.Kinds() {
-			all = append(all, Key{k, kind})
+			all = append(all, Key{clusterKey(k.Cluster, k.Namespace, k.Name), kind})
 		}
 		return all
 	}
@@ -220,31 +238,45 @@ func (s *state) keys(k event.Key) []Key {
 	if !ok {
 		return nil
 	}
-	cluster, managed, ok := s.tables[kind].cluster(k)
+	cluster, managed, ok := s.tables[kind].in(k.GroupResource).cluster(k)
 	if !ok || cluster.Name == "" {
 		return nil
 	}
 	all := []Key{{cluster, kind}}
 	for _, c := range s.named(managed) {
-		if c.Key != cluster {
-			all = append(all, Key{c.Key, kind})
+		if is := clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name); is != cluster {
+			all = append(all, Key{is, kind})
 		}
 	}
 	return all
 }
 
+// cluster is the live one of a name.
+func (s *state) cluster(k event.Key) (found view.Object[opensearchv1.OpenSearchCluster], live bool) {
+	for _, c := range s.clusters {
+		k.GroupResource = c.group
+		if found, live = c.rows.Get(k); live {
+			break
+		}
+	}
+	return found, live
+}
+
 // named are the live clusters of a UID: one at most.
-func (s *state) named(uid string) []view.Object[opensearchv1.OpenSearchCluster] {
+func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchCluster]) {
 	if uid == "" {
 		return nil
 	}
-	return s.clusters.By(byUID, uid)
+	for _, c := range s.clusters {
+		all = append(all, c.rows.By(byUID, uid)...)
+	}
+	return all
 }
 
 // snapshot is what a pass decides from: the cluster, if it is there, and the objects of one kind in it.
 func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchCluster], objects []object) {
 	uid := ""
-	if c, live := s.clusters.Get(k.Cluster); live && c.Value.DeletionTimestamp == nil {
+	if c, live := s.cluster(k.Cluster); live && c.Value.DeletionTimestamp == nil {
 		cluster, uid = c, string(c.Value.UID)
 	}
 	objects = s.tables[k.Kind].of(k.Cluster, uid)

@@ -41,7 +41,7 @@ func All() []Kind {
 	return slices.Concat([]Kind{
 		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
 		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
-	}, IAM(), OpenSearch())
+	}, IAM(), OpenSearch(), LegacyOpenSearch())
 }
 
 // Of finds the kind of a resource.

@@ -12,6 +12,21 @@ func OpenSearch() []Kind {
 	}
 }
 
+// LegacyOpenSearch lists the same kinds as the public operator had them before.
+func LegacyOpenSearch() []Kind {
+	all := OpenSearch()
+	for i := range all {
+		all[i] = Legacy(all[i])
+	}
+	return all
+}
+
+// Legacy is a kind of [OpenSearch] in the group that it had before.
+func Legacy(kind Kind) Kind {
+	kind.Group, kind.Optional = opensearchv1.LegacyGroup, true
+	return kind
+}
+
 // OpenSearchClusters is the kind OpenSearchCluster.
 func OpenSearchClusters() Kind { return openSearch(opensearchv1.Clusters, "OpenSearchCluster") }
 

@@ -130,16 +130,14 @@ func certificate(configuration string) Right {
 }
 
 func opensearchSync() Account {
-	group := opensearchv1.GroupVersion.Group
 	declared := []string{opensearchv1.Users, opensearchv1.Roles, opensearchv1.Bindings, opensearchv1.Tenants, opensearchv1.ActionGroups}
-	return Account{
-		Service: topology.OpensearchSync,
-		Everywhere: slices.Concat(common(), consumed(topology.OpensearchSync), []Right{
-			events(),
+	rights := []Right{events()}
+	for _, group := range []string{opensearchv1.GroupVersion.Group, opensearchv1.LegacyGroup} {
+		rights = append(rights,
 			may("What asks for something in OpenSearch is held by a finalizer while that is there.", verbs("patch"), group, declared...),
-			statuses(group, declared...),
-		}),
+			statuses(group, declared...))
 	}
+	return Account{Service: topology.OpensearchSync, Everywhere: slices.Concat(common(), consumed(topology.OpensearchSync), rights)}
 }
 
 // common are the rights of every service.

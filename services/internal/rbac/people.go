@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -33,7 +34,7 @@ func Roles() []Role {
 		iam = append(iam, kind.GroupResource)
 	}
 	var search []event.GroupResource
-	for _, kind := range kinds.OpenSearch() {
+	for _, kind := range slices.Concat(kinds.OpenSearch(), kinds.LegacyOpenSearch()) {
 		search = append(search, kind.GroupResource)
 	}
 	clusters := kinds.OpenSearchClusters().GroupResource
@@ -62,10 +63,14 @@ func Roles() []Role {
 			all, iam)},
 		{"entail-opensearch", "", each(
 			"Users, roles and who has them in OpenSearch: admission asks for get on Secrets and bind on roles, which are given beside it.",
-			all, slices.DeleteFunc(slices.Clone(search), func(r event.GroupResource) bool { return r == clusters }))},
-		{"entail-opensearch-clusters", "", []Right{may(
-			"Whoever says where OpenSearch is gets the passwords that are sent there, and who takes over what is in it already may do with it what they like.",
-			append(slices.Clone(all), "connect", "adopt"), clusters.Group, clusters.Resource)}},
+			all, slices.DeleteFunc(slices.Clone(search), func(r event.GroupResource) bool { return r.Resource == clusters.Resource }))},
+		{"entail-opensearch-clusters", "", []Right{
+			may(
+				"Whoever says where OpenSearch is gets the passwords that are sent there, and who takes over what is in it already may do with it what they like.",
+				append(slices.Clone(all), "connect", "adopt"), clusters.Group, clusters.Resource),
+			may("The same of clusters that are declared as they were before; the verbs are asked of the new group.", all,
+				opensearchv1.LegacyGroup, clusters.Resource),
+		}},
 		{"entail-policy", "", []Right{
 			path("A policy that one brings along is checked and compiled; it says nothing of this cluster.", "get", "/entail/policy"),
 		}},

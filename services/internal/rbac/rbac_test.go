@@ -76,13 +76,12 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 			"patch validatingwebhookconfigurations.admissionregistration.k8s.io/entail-implied-role",
 			"update validatingwebhookconfigurations.admissionregistration.k8s.io/entail-implied-role",
 		},
-		topology.OpensearchSync: {
-			"patch opensearchusers.opensearch.org", "patch opensearchusers/status.opensearch.org",
-			"patch opensearchroles.opensearch.org", "patch opensearchroles/status.opensearch.org",
-			"patch opensearchuserrolebindings.opensearch.org", "patch opensearchuserrolebindings/status.opensearch.org",
-			"patch opensearchtenants.opensearch.org", "patch opensearchtenants/status.opensearch.org",
-			"patch opensearchactiongroups.opensearch.org", "patch opensearchactiongroups/status.opensearch.org",
-		},
+	}
+	for _, kind := range []string{"users", "roles", "userrolebindings", "tenants", "actiongroups"} {
+		for _, group := range []string{"opensearch.org", "opensearch.opster.io"} {
+			want[topology.OpensearchSync] = append(want[topology.OpensearchSync],
+				"patch opensearch"+kind+"."+group, "patch opensearch"+kind+"/status."+group)
+		}
 	}
 	for _, a := range Accounts() {
 		got := slices.DeleteFunc(a.words(), func(right string) bool { return !changing(right) })

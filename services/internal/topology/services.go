@@ -41,7 +41,7 @@ func Services() []Service {
 		kinds.Definitions().GroupResource, kinds.Bindings().GroupResource, kinds.Exports().GroupResource, kinds.ResourceSchemas().GroupResource,
 	}
 	var search []event.GroupResource
-	for _, kind := range kinds.OpenSearch() {
+	for _, kind := range slices.Concat(kinds.OpenSearch(), kinds.LegacyOpenSearch()) {
 		search = append(search, kind.GroupResource)
 	}
 	return []Service{

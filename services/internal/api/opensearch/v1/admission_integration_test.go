@@ -72,6 +72,49 @@ func TestWhatIsInOpenSearchIsTakenOverByWhoMay(t *testing.T) {
 	expect(t, err, "") // Who allowed it has.
 }
 
+// Whoever may write objects of the group that the kinds had before gets nothing by them that they would not get now.
+func TestTheLegacyGroupIsNoWayAroundAdmission(t *testing.T) {
+	server := permitting(t)
+	server.ServeLegacyOpenSearch(t)
+	legacy := opensearchv1.GroupVersion
+	legacy.Group = opensearchv1.LegacyGroup
+	grant(t, server, "legacy-author",
+		rbacv1.PolicyRule{APIGroups: []string{legacy.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mine"}, Verbs: []string{"get"}})
+	cfg := server.Admin()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: "legacy-author"}
+	for name, c := range map[string]struct {
+		kind      string
+		spec      map[string]any
+		annotated map[string]string
+		want      string
+	}{
+		"a Secret of one's own": {"OpensearchUser", map[string]any{"passwordFrom": secret("mine")}, nil, ""},
+		"another's Secret":      {"OpensearchUser", map[string]any{"passwordFrom": secret("theirs")}, nil, "takes the verb get"},
+		"a protected role":      {"OpensearchUserRoleBinding", map[string]any{"roles": list("all_access"), "users": list("a")}, nil, "takes the verb bind"},
+		"what is there already": {"OpensearchTenant", nil, map[string]string{opensearchv1.AdoptAnnotation: "true"}, "takes the verb adopt"},
+		"a role of nothing":     {"OpensearchRole", nil, nil, "needs at least one"},
+		"a group of nothing":    {"OpensearchActionGroup", map[string]any{"allowedActions": list()}, nil, "needs at least one"},
+		"where a cluster is":    {"OpenSearchCluster", connection("https://x:9200"), nil, "takes the verb connect"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := object(c.kind, c.spec)
+			o.SetAPIVersion(legacy.String())
+			o.SetAnnotations(c.annotated)
+			api := dynamic.NewForConfigOrDie(cfg).Resource(legacy.WithResource(strings.ToLower(c.kind) + "s")).Namespace(namespace)
+			var err error
+			testbed.Eventually(t, soon, func() error { // The role may not be in force yet, nor the policy for what has just been defined.
+				_, err = api.Create(t.Context(), o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				if err != nil && strings.Contains(err.Error(), "RBAC") || err == nil && c.want != "" {
+					return errors.Join(errors.New("not refused by a policy"), err)
+				}
+				return nil
+			})
+			expect(t, err, c.want)
+		})
+	}
+}
+
 func TestWhatIsBeingDeletedStaysWhereItIs(t *testing.T) {
 	server := permitting(t)
 	for name, c := range map[string]struct {

@@ -7,6 +7,9 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 //nolint:gochecknoglobals // A schema.GroupVersion cannot be a constant.
 var GroupVersion = schema.GroupVersion{Group: "opensearch.org", Version: "v1"}
 
+// LegacyGroup is the one that the public operator had these kinds in before: with the same fields, and the same version.
+const LegacyGroup = "opensearch.opster.io"
+
 // Resources of the kinds in this package.
 const (
 	Clusters     = "opensearchclusters"

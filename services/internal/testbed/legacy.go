@@ -1,0 +1,53 @@
+package testbed
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// ServeLegacyOpenSearch has the server serve the kinds of OpenSearch in the group that they had before, until the test ends:
+// those that are shipped, and clusters, which are the public operator's.
+func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
+	t.Helper()
+	root, err := devserver.Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "deploy/crd-legacy/*.yaml"))
+	if err != nil || len(files) != len(kinds.LegacyOpenSearch())-1 {
+		t.Fatalf("%d definitions: %v", len(files), err)
+	}
+	definitions := k.Objects(t).Resource(kinds.Definitions().Served())
+	for _, file := range append(files, filepath.Join(root, "deploy/crd/opensearch.org_opensearchclusters.yaml")) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := devserver.Objects([]byte(strings.ReplaceAll(string(data), opensearchv1.GroupVersion.Group+"\n", opensearchv1.LegacyGroup+"\n")))
+		if err != nil || len(objects) != 1 {
+			t.Fatalf("%s: %d objects, %v", file, len(objects), err)
+		}
+		Eventually(t, startWithin, func() error { // The same of a test before may still be going.
+			_, err := definitions.Create(t.Context(), objects[0], metav1.CreateOptions{})
+			return err
+		})
+		t.Cleanup(func() {
+			_ = definitions.Delete(context.WithoutCancel(t.Context()), objects[0].GetName(), metav1.DeleteOptions{})
+		})
+	}
+	for _, kind := range kinds.LegacyOpenSearch() {
+		Eventually(t, startWithin, func() error {
+			_, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{})
+			return err
+		})
+	}
+}

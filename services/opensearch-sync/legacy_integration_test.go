@@ -1,0 +1,96 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
+	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
+)
+
+func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
+	for name, of := range map[string]kinds.Kind{
+		"declared now": kinds.OpenSearchClusters(), "declared as before": kinds.Legacy(kinds.OpenSearchClusters()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.Kube.ServeLegacyOpenSearch(t)
+			b.Reflector()
+			users, bindings := kinds.Legacy(kinds.OpenSearchUsers()), kinds.Legacy(kinds.OpenSearchBindings())
+			running := b.serveWith(func(c *opensearchsync.Config) { c.Legacy = true })
+			b.connectAs(of)
+			b.put(users, "anna", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
+			b.role("watchers")
+			b.put(bindings, "one", spec(map[string]any{"roles": []any{"watchers"}, "users": []any{"anna"}}))
+			b.state(users, "anna", "CREATED", "")
+			b.state(bindings, "one", "CREATED", "")
+			b.login("anna", first, http.StatusOK)
+			b.bind("one", "watchers", "anna") // Of the same name, in the other group.
+			b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+			b.user("anna")
+			b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another object asks for")
+
+			client := opensearchv1connect.NewOpenSearchServiceClient(http.DefaultClient, running.URL)
+			answer, err := client.Preview(t.Context(), &opensearchv1.PreviewRequest{
+				Cluster:   &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster},
+				Manifests: [][]byte{fmt.Appendf(nil, `{"apiVersion":"opensearch.opster.io/v1","kind":"OpensearchUserRoleBinding","metadata":{"name":"two"},"spec":{"opensearchCluster":{"name":%q},"roles":["watchers"],"users":["ben"]}}`, cluster)},
+			})
+			want := []string{`CHANGE rolesmapping/watchers password=false users:["anna"]->["anna","ben"]`, "OpensearchUserRoleBinding two CREATED Synced"}
+			if got := told(answer); err != nil || !slices.Equal(got, want) {
+				t.Errorf("the preview of one more tells %q, %v; want %q", got, err, want)
+			}
+
+			b.remove(bindings, "one")
+			if got := b.mapped("watchers"); !slices.Equal(got, []string{"anna"}) {
+				t.Errorf("the binding of the other group is left, and the mapping has %v", got)
+			}
+			answer, err = client.Preview(t.Context(), &opensearchv1.PreviewRequest{
+				Cluster: &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster},
+				Deleted: []*opensearchv1.ObjectRef{{Kind: "OpensearchUserRoleBinding", Name: "one"}},
+			})
+			want = []string{`DELETE rolesmapping/watchers password=false users:["anna"]->`, "OpensearchUserRoleBinding one  "}
+			if got := told(answer); err != nil || !slices.Equal(got, want) {
+				t.Errorf("the preview of its deletion tells %q, %v; want %q", got, err, want)
+			}
+			b.remove(kinds.OpenSearchUsers(), "anna")
+			b.login("anna", first, http.StatusOK) // It was the other's.
+			b.user("anna")
+			b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another object asks for")
+			b.force(users, "anna") // Who has moved to the other group.
+			b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+			b.login("anna", first, http.StatusOK)
+			b.remove(kinds.OpenSearchUsers(), "anna")
+			b.login("anna", first, http.StatusUnauthorized)
+			b.remove(kinds.OpenSearchBindings(), "one")
+			b.remove(kinds.OpenSearchRoles(), "watchers")
+			b.remove(of, cluster)
+		})
+	}
+}
+
+func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *testing.T) {
+	b := newBed(t)
+	b.Kube.ServeLegacyOpenSearch(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	users := kinds.Legacy(kinds.OpenSearchUsers())
+	b.put(users, "kim", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
+	b.user("anna") // Later: when it is there, the other has been seen.
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.Settled()
+	b.absent("internalusers/kim")
+	for _, o := range b.List(users).Items {
+		if _, told := o.Object["status"]; told || len(o.GetFinalizers()) > 0 {
+			t.Errorf("it was written: %v", o.Object)
+		}
+	}
+	b.remove(users, "kim")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
