@@ -33,6 +33,22 @@ type connection struct {
 	client *search.Client
 	key    []byte
 	digest [sha256.Size]byte
+
+	mu sync.Mutex
+	// known is the server's UUID, once it has said it.
+	known string
+}
+
+// server is the UUID of the cluster that the connection leads to. It is asked once: to whoever connects to another, it is another connection.
+func (c *connection) server(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known != "" {
+		return c.known, nil
+	}
+	var err error
+	c.known, err = c.client.Server(ctx)
+	return c.known, err
 }
 
 // notReadyError is why a cluster cannot be reached, which waits for a person or the cluster.
@@ -68,7 +84,7 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 	}
 	// Who has the credentials may write any password: nobody else can tell one from what stands for it.
 	key := sha256.Sum256(append([]byte("entail-password\x00"), append(settings.Key, settings.Password...)...))
-	c.open[uid] = &connection{client, key[:], digest}
+	c.open[uid] = &connection{client: client, key: key[:], digest: digest}
 	return c.open[uid], nil
 }
 

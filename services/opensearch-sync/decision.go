@@ -12,6 +12,8 @@ type work struct {
 	cluster *opensearchv1.OpenSearchCluster
 	objects []object
 	to      *connection
+	// server is the UUID of the one that to leads to.
+	server string
 	// cleanup means that the cluster is no longer declared: only what leaves is seen to.
 	cleanup bool
 }

@@ -89,15 +89,15 @@ func each[T any](items []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// planned makes of objects what the plan is made from.
-func planned(objects []object, p *passwords, key []byte) []plan.Object {
+// planned makes of objects what the plan for a server is made from.
+func planned(objects []object, server string, p *passwords, key []byte) []plan.Object {
 	var all []plan.Object
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
 		in := plan.Object{
 			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.Entity(),
 			Created: o.value.GetCreationTimestamp().Time, Leaving: o.leaving(), Gone: o.gone(), Obstacle: o.obstacle,
-			Adopt: o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.value.Existing(),
+			Adopt: o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.existing(server),
 			Synced: meta.IsStatusConditionTrue(o.value.State().Conditions, opensearchv1.Ready), Body: plan.BodyOf(o.value),
 		}
 		if p != nil {
@@ -111,16 +111,20 @@ func planned(objects []object, p *passwords, key []byte) []plan.Object {
 	return all
 }
 
-// bindings makes of objects what the plan of mappings is made from.
-func bindings(objects []object) []plan.Binding {
+// bindings makes of objects what the plan of mappings on a server is made from.
+func bindings(objects []object, server string) []plan.Binding {
 	var all []plan.Binding
 	for _, o := range objects {
 		b, ok := o.value.(*opensearchv1.OpensearchUserRoleBinding)
 		if !ok {
 			continue
 		}
+		var recorded map[string]plan.Entries
+		if o.speaksOf(server) {
+			recorded = record(b.Status)
+		}
 		all = append(all, plan.Binding{
-			UID: string(b.UID), Leaving: o.leaving(), Obstacle: o.obstacle, Roles: b.Spec.Roles, Record: record(b.Status),
+			UID: string(b.UID), Leaving: o.leaving(), Obstacle: o.obstacle, Roles: b.Spec.Roles, Record: recorded,
 			Entries: plan.Entries{Users: b.Spec.Users, BackendRoles: b.Spec.BackendRoles, Hosts: b.Spec.Hosts, And: b.Spec.AndBackendRoles},
 		})
 	}

@@ -3,9 +3,14 @@
 package opensearchsync_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -56,6 +61,48 @@ func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
 	b.login("anna", second, http.StatusUnauthorized)
 }
 
+// A cluster may lead to another server by now: one restored from a backup, or the wrong one.
+func TestWhatWasMadeOnAnotherServerIsNotTakenForOursOnThisOne(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
+	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
+	b.connect()
+	b.role("theirs")
+	b.bind("one", "theirs", "kim", "ben")
+	is, err := b.Resource(kinds.OpenSearchClusters()).Namespace(namespace).Get(t.Context(), cluster, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]struct {
+		kind   kinds.Kind
+		status map[string]any
+	}{
+		"theirs": {kinds.OpenSearchRoles(), map[string]any{"existingRole": false}},
+		"one":    {kinds.OpenSearchBindings(), map[string]any{"provisioned": []any{map[string]any{"role": "theirs", "users": []any{"kim"}}}}},
+	} {
+		of.status["state"], of.status["managedCluster"], of.status["managedServer"] = "CREATED", is.GetUID(), "elsewhere"
+		patch, err := json.Marshal(map[string]any{"status": of.status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Resource(of.kind).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.serve()
+	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "already exists")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.remove(kinds.OpenSearchBindings(), "one")
+	if got := b.mapped("theirs"); !slices.Equal(got, []string{"kim"}) {
+		t.Errorf("the entry of others is gone, or ours is left: %v", got)
+	}
+	b.remove(kinds.OpenSearchRoles(), "theirs")
+	if _, data := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); !bytes.Contains(data, []byte("cluster_all")) {
+		t.Errorf("the role of others is now %s", data)
+	}
+}
+
 func TestWhatOthersMadeStays(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -76,6 +123,14 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	}
 	b.put(kinds.OpenSearchUsers(), "admin", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 	b.state(kinds.OpenSearchUsers(), "admin", "ERROR", "reserves the user")
+	_, before := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
+	b.put(kinds.OpenSearchRoles(), "static", spec(map[string]any{"name": "readall", "clusterPermissions": []any{"cluster_monitor"}}))
+	b.state(kinds.OpenSearchRoles(), "static", "IGNORED", "one of OpenSearch's own")
+	b.remove(kinds.OpenSearchRoles(), "static")
+	_, after := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
+	if !bytes.Contains(before, []byte(`"static":true`)) || !bytes.Equal(before, after) {
+		t.Errorf("a role of OpenSearch itself was %s, and is %s", before, after)
+	}
 
 	b.remove(kinds.OpenSearchBindings(), "one")
 	b.remove(kinds.OpenSearchRoles(), "theirs")

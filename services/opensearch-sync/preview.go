@@ -37,12 +37,16 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
+	is, err := to.server(ctx)
+	if err != nil {
+		return nil, err
+	}
 	answer, made := &opensearchv1.PreviewResponse{}, []plan.Action(nil)
 	for _, kind := range plan.Kinds() {
 		if len(edits[kind]) == 0 && (kind != plan.Mappings || len(edits[plan.Roles]) == 0) {
 			continue
 		}
-		p := preview{kind: kind, edits: edits[kind], objects: s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID))}
+		p := preview{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID))}
 		if p.actual, err = to.client.List(ctx, kind); err != nil {
 			return nil, err
 		}
@@ -199,6 +203,7 @@ func copied(o resources.Declared) resources.Declared {
 // preview is of one kind.
 type preview struct {
 	kind    plan.Kind
+	server  string
 	edits   map[event.Key]edit
 	objects []object
 	actual  map[string]plan.Entity
@@ -273,13 +278,13 @@ func (p *preview) edited() []object {
 func (p *preview) decide(objects []object, roles map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.MappingsOf(bindings(objects), p.actual, roles)
+		made := plan.MappingsOf(bindings(objects, p.server), p.actual, roles)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}
 		return made.Actions, verdicts
 	}
-	all := planned(objects, nil, nil)
+	all := planned(objects, p.server, nil, nil)
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
 			all[i] = all[i].Keeps(p.actual[all[i].Name])

@@ -123,6 +123,10 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 			return err
 		}
 	}
+	var err error
+	if w.server, err = w.to.server(ctx); err != nil {
+		return unanswered(err)
+	}
 	decided, err := r.decide(ctx, p.Key.Kind, w, known)
 	if err != nil {
 		return err
@@ -196,7 +200,7 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		for name := range roles {
 			exist[name] = true
 		}
-		made := plan.MappingsOf(bindings(w.objects), actual, exist)
+		made := plan.MappingsOf(bindings(w.objects, w.server), actual, exist)
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = outcome{Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After)}
 		}
@@ -207,7 +211,7 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 	if kind == plan.Users {
 		secret = known
 	}
-	made := plan.Objects(kind, planned(w.objects, secret, w.to.key), actual)
+	made := plan.Objects(kind, planned(w.objects, w.server, secret, w.to.key), actual)
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.trimmed[uid]}
 	}

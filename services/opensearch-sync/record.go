@@ -89,7 +89,7 @@ func recordOf(o object, w work, d outcome) fields {
 	if f.State == "" {
 		f.State = opensearchv1.Pending
 	}
-	f.ManagedCluster = string(w.cluster.UID)
+	f.ManagedCluster, f.ManagedServer = string(w.cluster.UID), w.server
 	if d.existing != nil {
 		f.setExisting(o.value, d.existing)
 	}

@@ -57,14 +57,25 @@ func mayConnect[M any, P interface {
 	return rpc.CanIn("connect", kinds.OpenSearchClusters().GroupResource, func(request *M) string { return P(request).GetCluster().GetNamespace() })
 }
 
-// list reads things of a kind in the cluster that a request is about, with the objects that ask for them.
-func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) (map[string]plan.Entity, []object, error) {
+// listing is what a cluster has of a kind, the objects that ask for it, and which server that is.
+type listing struct {
+	actual  map[string]plan.Entity
+	objects []object
+	server  string
+}
+
+// list reads things of a kind in the cluster that a request is about.
+func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) (l listing, err error) {
 	cluster, to, err := s.reach(ctx, ref)
 	if err != nil {
-		return nil, nil, err
+		return l, err
 	}
-	actual, err := to.client.List(ctx, kind)
-	return actual, s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID)), err
+	if l.server, err = to.server(ctx); err != nil {
+		return l, err
+	}
+	l.actual, err = to.client.List(ctx, kind)
+	l.objects = s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID))
+	return l, err
 }
 
 // reach is the way to the cluster that a request is about.
@@ -100,22 +111,22 @@ func (s *server) ListRoles(ctx context.Context, request *opensearchv1.ListRolesR
 }
 
 func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) ([]*opensearchv1.Thing, error) {
-	actual, objects, err := s.list(ctx, ref, kind)
+	l, err := s.list(ctx, ref, kind)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]*opensearchv1.Thing{}
-	for name, entity := range actual {
+	for name, entity := range l.actual {
 		all[name] = &opensearchv1.Thing{Name: name, Exists: true, Reserved: entity.Guarded}
 	}
-	asking := planned(objects, nil, nil)
-	for i, o := range objects {
+	asking := planned(l.objects, l.server, nil, nil)
+	for i, o := range l.objects {
 		thing, name, state := all[o.value.Entity()], o.value.Entity(), o.value.State()
 		if thing == nil {
 			thing = &opensearchv1.Thing{Name: name}
 			all[name] = thing
 		}
-		owns := !thing.GetExists() || kind.Owns(actual[name], asking[i])
+		owns := !thing.GetExists() || kind.Owns(l.actual[name], asking[i])
 		if thing.GetState() != "" && !owns {
 			continue
 		}
@@ -129,15 +140,15 @@ func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind 
 
 // ListMappings lists the roles that somebody has.
 func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
-	actual, objects, err := s.list(ctx, request.GetCluster(), plan.Mappings)
+	l, err := s.list(ctx, request.GetCluster(), plan.Mappings)
 	if err != nil {
 		return nil, err
 	}
 	answer := &opensearchv1.ListMappingsResponse{}
-	for _, role := range slices.Sorted(maps.Keys(actual)) {
-		has := actual[role].Entries()
+	for _, role := range slices.Sorted(maps.Keys(l.actual)) {
+		has := l.actual[role].Entries()
 		m := &opensearchv1.Mapping{Role: role, Users: has.Users, BackendRoles: has.BackendRoles, Hosts: has.Hosts, AndBackendRoles: has.And}
-		for _, o := range objects {
+		for _, o := range l.objects {
 			if b, ok := o.value.(*resources.OpensearchUserRoleBinding); ok && slices.Contains(b.Spec.Roles, role) {
 				m.Bindings = append(m.Bindings, o.Key.Path())
 			}
@@ -149,16 +160,16 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 
 // ExplainMapping tells who put each entry of a role's mapping there.
 func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
-	actual, objects, err := s.list(ctx, request.GetCluster(), plan.Mappings)
+	l, err := s.list(ctx, request.GetCluster(), plan.Mappings)
 	if err != nil {
 		return nil, err
 	}
 	paths := map[string]string{}
-	for _, o := range objects {
+	for _, o := range l.objects {
 		paths[string(o.value.GetUID())] = o.Key.Path()
 	}
 	answer := &opensearchv1.ExplainMappingResponse{}
-	for _, e := range plan.Explain(request.GetRole(), bindings(objects), actual[request.GetRole()]) {
+	for _, e := range plan.Explain(request.GetRole(), bindings(l.objects, l.server), l.actual[request.GetRole()]) {
 		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}
 		for _, uid := range e.Bindings {
 			entry.Bindings = append(entry.Bindings, paths[uid])

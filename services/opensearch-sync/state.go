@@ -56,6 +56,20 @@ func (o object) gone() bool { return o.Deleted }
 // leaving reports whether nothing must be left of it.
 func (o object) leaving() bool { return o.gone() || o.value.GetDeletionTimestamp() != nil }
 
+// speaksOf reports whether the status of an object is about a server. Of one that says no server it is not known otherwise.
+func (o object) speaksOf(server string) bool {
+	of := o.value.State().ManagedServer
+	return of == "" || of == server
+}
+
+// existing tells whether a server had what an object asks for, made by others; nil if that was never found out.
+func (o object) existing(server string) *bool {
+	if !o.speaksOf(server) {
+		return nil
+	}
+	return o.value.Existing()
+}
+
 // leaves reports whether an object that is gone may have left something behind in a cluster.
 func (o object) leaves(cluster string) bool {
 	switch value := o.value.(type) {
@@ -193,7 +207,7 @@ func (t tableOf[T, P]) is() kinds.Kind { return t.kind }
 // declares is what matters of an object.
 func declares(o opensearchv1.Declared) any {
 	all := []any{
-		o.Cluster(), o.Entity(), plan.BodyOf(o), o.Existing(), o.State().ManagedCluster, o.GetDeletionTimestamp() != nil,
+		o.Cluster(), o.Entity(), plan.BodyOf(o), o.Existing(), o.State().ManagedCluster, o.State().ManagedServer, o.GetDeletionTimestamp() != nil,
 		o.GetAnnotations()[opensearchv1.AdoptAnnotation], o.GetAnnotations()[opensearchv1.SourceUIDAnnotation],
 	}
 	switch o := o.(type) {

@@ -29,6 +29,8 @@ const (
 	changeTimeout = 90 * time.Second
 	// maxAnswer bounds what is read of an answer.
 	maxAnswer = 64 << 20
+	// maxUUID bounds what a cluster calls itself; OpenSearch has 22 letters and digits.
+	maxUUID = 64
 )
 
 // Settings say how to reach a cluster.
@@ -119,11 +121,31 @@ func (c *Client) Close() {
 	c.transport.CloseIdleConnections()
 }
 
+// unformed is what a cluster is called that has not found itself yet.
+const unformed = "_na_"
+
+// Server is the UUID of the cluster, which it has been given once and for all.
+func (c *Client) Server(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	data, err := c.call(ctx, http.MethodGet, "/", nil)
+	if err != nil {
+		return "", fmt.Errorf("asking which cluster it is: %w", err)
+	}
+	var is struct {
+		UUID string `json:"cluster_uuid"`
+	}
+	if err := json.Unmarshal(data, &is); err != nil || is.UUID == "" || is.UUID == unformed || len(is.UUID) > maxUUID {
+		return "", fault.Unavailable(errors.New("OpenSearch does not say which cluster it is"))
+	}
+	return is.UUID, nil
+}
+
 // List reads all things of a kind.
 func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Entity, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	data, err := c.call(ctx, http.MethodGet, string(kind), nil)
+	data, err := c.call(ctx, http.MethodGet, base+string(kind), nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind, err)
 	}
@@ -196,13 +218,13 @@ func (c *Client) change(ctx context.Context, to change) error {
 	if err != nil {
 		return fmt.Errorf("encoding a change of %s: %w", to.path, err)
 	}
-	_, err = c.call(ctx, to.method, to.path, data, to.secret)
+	_, err = c.call(ctx, to.method, base+to.path, data, to.secret)
 	return err
 }
 
 // call makes a request. What the server refuses is told without the secrets.
 func (c *Client) call(ctx context.Context, method, path string, body []byte, secrets ...string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("making a request of %s: %w", path, err)
 	}

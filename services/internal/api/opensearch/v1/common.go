@@ -15,6 +15,10 @@ type Common struct {
 	// ManagedCluster is the UID of the OpenSearchCluster that this object is in. It never becomes another.
 	// +optional
 	ManagedCluster string `json:"managedCluster,omitempty"`
+	// ManagedServer is the UUID by which OpenSearch calls the cluster that this status speaks of: on another server, where the
+	// OpenSearchCluster may lead by now, nothing is taken for the object's on its word.
+	// +optional
+	ManagedServer string `json:"managedServer,omitempty"`
 	// ObservedGeneration is the generation that the conditions speak of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
