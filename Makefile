@@ -10,11 +10,12 @@ tool = .tmp/tools/$(1)
 BUF            := $(call tool,github.com/bufbuild/buf/cmd/buf@v1.70.0)
 PROTOC_GEN_GO  := $(call tool,google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12)
 PROTOC_GEN_RPC := $(call tool,connectrpc.com/connect/cmd/protoc-gen-connect-go@v1.21.1)
+PROTOC_GEN_DOC := $(call tool,github.com/pseudomuto/protoc-gen-doc/cmd/protoc-gen-doc@v1.5.1)
 CONTROLLER_GEN := $(call tool,sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0)
 GOLANGCI_LINT  := $(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)
 GOTESTSUM      := $(call tool,gotest.tools/gotestsum@v1.13.0)
 PROMTOOL       := .tmp/tools/promtool@v0.316.0
-TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOTESTSUM) $(PROMTOOL)
+TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(PROTOC_GEN_DOC) $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOTESTSUM) $(PROMTOOL)
 # Where validate.proto comes from: a Go module that holds the sources.
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
@@ -113,7 +114,8 @@ generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sourc
 	$(MAKE) docs
 
 .PHONY: docs
-docs: ## Write docs/reference: kinds, metrics, the command line
+docs: $(BUF) $(PROTOC_GEN_DOC) .tmp/sources/$(PROTOVALIDATE) ## Write docs/reference: kinds, query APIs, metrics, the command line
+	.tmp/bin/buf generate --template buf.docs.yaml
 	cd services/internal && GOWORK=off go run ./cmd/generate-reference $(CURDIR)
 	cd services/entail && GOWORK=off go run ./internal/cmd/generate-commands $(CURDIR)/docs/reference/commands.md
 
