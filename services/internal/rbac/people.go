@@ -66,7 +66,7 @@ func Roles() []Role {
 			all, slices.DeleteFunc(slices.Clone(search), func(r event.GroupResource) bool { return r.Resource == clusters.Resource }))},
 		{"entail-opensearch-clusters", "", []Right{
 			may(
-				"Whoever says where OpenSearch is gets the passwords that are sent there, and who takes over what is in it already may do with it what they like.",
+				"Whoever says where OpenSearch is gets the passwords sent there; who takes over what is in it may do with it what they like.",
 				append(slices.Clone(all), "connect", "adopt"), clusters.Group, clusters.Resource),
 			may("The same of clusters that are declared as they were before; the verbs are asked of the new group.", all,
 				opensearchv1.LegacyGroup, clusters.Resource),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 )
 
 // entries are the files that list services, with s among them.
@@ -49,6 +50,10 @@ COPY --from=build /out/%[1]s /
 ENTRYPOINT ["/bin/%[1]s"]
 
 `, s.Name))}},
+		{"docker-compose.yaml", []edit{
+			before(`    ports: \["127\.0\.0\.1:\$\{ENTAIL_KUBERNETES_PORT.*`, "      - --user=system:serviceaccount:entail-system:"+s.Name+"\n"),
+			before(`volumes:`, s.composed()),
+		}},
 		{".golangci.yml", []edit{before(`        end-to-end:`, fmt.Sprintf(`        %s:
           list-mode: lax
           files: ["**/services/%[1]s/**"]
@@ -68,4 +73,20 @@ ENTRYPOINT ["/bin/%[1]s"]
 		files = append(files, file{e.path, data})
 	}
 	return files, nil
+}
+
+// composed is s as a container beside those of other services. Which port of the machine it has, the one who asks says.
+func (s *service) composed() string {
+	return fmt.Sprintf(`  %[1]s:
+    <<: *program
+    image: entail/%[1]s:${ENTAIL_VERSION:-devel}
+    build: {<<: *build, target: %[1]s}
+    environment: *environment
+    depends_on: *needs
+    ports: ["127.0.0.1:${ENTAIL_%[2]s_PORT:-}:8080"]
+    volumes:
+      - {type: volume, source: kubernetes, target: /etc/entail/kubeconfig, read_only: true, volume: {nocopy: true, subpath: %[1]s.kubeconfig}}
+      - {type: volume, source: credentials, target: /etc/entail/nats, read_only: true, volume: {nocopy: true, subpath: nats-%[1]s}}
+
+`, s.Name, strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")))
 }

@@ -76,8 +76,9 @@ func TestServicesAreAddedOneAfterAnother(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"go.work":  "./gen ./services/audit ./services/entail ./services/example-sync ./services/implied-role",
-		"Makefile": "services/opensearch-sync services/example-sync services/audit services/entail deploy/e2e",
+		"go.work":             "./gen ./services/audit ./services/entail ./services/example-sync ./services/implied-role",
+		"docker-compose.yaml": "system:serviceaccount:entail-system:example-sync - --user=system:serviceaccount:entail-system:audit ports:",
+		"Makefile":            "services/opensearch-sync services/example-sync services/audit services/entail deploy/e2e",
 	} {
 		data, err := copied.read(path)
 		if err != nil || !strings.Contains(strings.Join(strings.Fields(string(data)), " "), want) {
