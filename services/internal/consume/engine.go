@@ -65,7 +65,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 	e := &engine[K]{
 		cfg: cfg, reconciler: reconciler,
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
-		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Log),
+		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Place.sure, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
 		place:     cfg.Place,
 		unsettled: unsettled{open: map[*delivery]struct{}{}},

@@ -53,7 +53,6 @@ func (e *engine[K]) run(ctx context.Context) error {
 	e.drain(background, &workers)
 	stop()
 	helpers.Wait()
-	e.results.Flush()
 	return nil
 }
 
@@ -113,8 +112,8 @@ func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
 	}
 }
 
-// drain finishes the reconciliations in progress, hands everything else back, and gives
-// up the place.
+// drain finishes the reconciliations in progress, hands everything else back, says what became of all, and gives up
+// the place.
 func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
@@ -131,6 +130,7 @@ func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 		e.unsettled.drop(d)
 		_ = d.msg.Nak() // On error the lease runs out.
 	}
+	e.results.Flush() // After the turn it is too late.
 	ctx, cancel = context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	if err := e.place.leave(ctx); err != nil {

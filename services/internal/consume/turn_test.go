@@ -279,6 +279,57 @@ func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 	eventually(t, applied)
 }
 
+// Who was cut off has something to say yet of what another has dealt with since.
+func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
+	const (
+		underWay  = 2 * time.Second // No publication that has begun takes longer.
+		untilSaid = 7 * time.Second // By then what waits is tried again, however often it has failed.
+	)
+	b := newBus(t)
+	b.snapshot(0)
+	replica, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	if err := b.js.DeleteStream(t.Context(), topology.Results); err != nil {
+		t.Fatal(err)
+	}
+	b.publish("c", "g", 1)
+	replica.becomes(t, "g", "c@1 ")
+	b.settled()
+	claims := func(until time.Time) {
+		for ; ; <-time.After(topology.SurelyActive / 4) {
+			if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte("another")); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(until) {
+				break
+			}
+		}
+	}
+	claims(time.Now())
+	eventually(t, func() error {
+		if held(place) == nil {
+			return errors.New("it has not noticed that its turn is over")
+		}
+		return nil
+	})
+	claims(time.Now().Add(underWay))
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	key := storeKey("c")
+	other, err := proto.Marshal(&eventv1.ResourceResult{Ref: key.Ref(), Service: "test", ResourceVersion: "1", Outcome: eventv1.Outcome_OUTCOME_RETRYING})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.js.Publish(t.Context(), topology.ResultSubject("test", key), other); err != nil {
+		t.Fatal(err)
+	}
+	claims(time.Now().Add(untilSaid))
+	if r, _, err := b.result("c"); err != nil || r.GetOutcome() != eventv1.Outcome_OUTCOME_RETRYING {
+		t.Errorf("what the one at work said was overwritten: %v, %v", r, err)
+	}
+}
+
 // What matters is when others could know of a change, not when it was observed: the bus may have been away.
 func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 	b := newBus(t)

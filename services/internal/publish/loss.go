@@ -30,14 +30,16 @@ func (r *Results) Run(ctx context.Context, lost func()) {
 	}
 }
 
-// Forget has all be said again that is reported from now on, for somebody else may have said otherwise since.
+// Forget has all be said again that is reported from now on, and nothing that was reported before: somebody else may have said
+// otherwise since.
 func (r *Results) Forget() {
+	r.outbox.clear()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.reported)
 }
 
-// Flush publishes what still waits at the end.
+// Flush publishes what still waits, before the end.
 func (r *Results) Flush() { r.outbox.flush() }
 
 // missing tells whether results are lost: all are when the stream is another one, and of a stream that

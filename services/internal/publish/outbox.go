@@ -30,6 +30,10 @@ type outbox struct {
 	log *slog.Logger
 	// parallel is how many are on their way at a time; with 1 they stay in order.
 	parallel int
+	// may reports whether anything may be said now.
+	may func() bool
+	// sending is held while messages are on their way.
+	sending sync.Mutex
 
 	mu sync.Mutex
 	// waiting are the messages, by keys in the order in which these came.
@@ -48,7 +52,7 @@ type outgoing struct {
 }
 
 func newOutbox(js jetstream.JetStream, log *slog.Logger, parallel int) *outbox {
-	return &outbox{js: js, log: log, parallel: parallel, waiting: map[string]*outgoing{}, more: make(chan struct{}, 1)}
+	return &outbox{js: js, log: log, parallel: parallel, may: func() bool { return true }, waiting: map[string]*outgoing{}, more: make(chan struct{}, 1)}
 }
 
 // put takes m, which replaces one that waits under the same key.
@@ -72,6 +76,13 @@ func (o *outbox) holds(key string) bool {
 	return o.waiting[key] != nil
 }
 
+// has reports whether m still waits.
+func (o *outbox) has(m *outgoing) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting[m.key] == m
+}
+
 // remove takes m away, unless it was replaced.
 func (o *outbox) remove(m *outgoing) {
 	o.mu.Lock()
@@ -79,6 +90,14 @@ func (o *outbox) remove(m *outgoing) {
 	if o.waiting[m.key] == m {
 		delete(o.waiting, m.key)
 	}
+}
+
+// clear forgets all messages that wait.
+func (o *outbox) clear() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.waiting)
+	o.order = nil
 }
 
 // next are the first messages that wait.
@@ -105,6 +124,10 @@ func (o *outbox) run(ctx context.Context) {
 			}
 			continue
 		}
+		if !o.may() {
+			backoff.Sleep(ctx, delays.Min)
+			continue
+		}
 		err := o.publish(ctx, messages)
 		if err == nil {
 			attempt = 1
@@ -120,7 +143,7 @@ func (o *outbox) run(ctx context.Context) {
 func (o *outbox) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	for messages := o.next(); len(messages) > 0 && o.js.Conn().IsConnected(); messages = o.next() {
+	for messages := o.next(); len(messages) > 0 && o.may() && o.js.Conn().IsConnected(); messages = o.next() {
 		if err := o.publish(ctx, messages); err != nil {
 			o.log.WarnContext(ctx, "messages not published before the end", slog.Int("waiting", len(messages)), slog.Any("error", err))
 			return
@@ -130,10 +153,14 @@ func (o *outbox) flush() {
 
 // publish sends messages and waits for what becomes of them. The first error is that of all.
 func (o *outbox) publish(ctx context.Context, messages []*outgoing) error {
+	o.sending.Lock()
+	defer o.sending.Unlock()
 	var group errgroup.Group
 	group.SetLimit(o.parallel)
 	for _, m := range messages {
-		group.Go(func() error { return o.publishOne(ctx, m) })
+		if o.has(m) {
+			group.Go(func() error { return o.publishOne(ctx, m) })
+		}
 	}
 	return group.Wait()
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
+func always() bool { return true }
+
 // runUntilTheEnd runs something in the background of a test.
 func runUntilTheEnd(t *testing.T, run func(ctx context.Context)) {
 	t.Helper()
@@ -93,7 +95,7 @@ func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := bus(t, 0)
-			r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+			r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
 			r.interval = 5 * time.Millisecond
 			say := func() {
 				for i := range 20 {
@@ -113,7 +115,7 @@ func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
 
 func TestTheNewestOfResultsThatWaitIsPublished(t *testing.T) {
 	js := bus(t, 0)
-	r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+	r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
 	for version := range 5 {
 		c := state("a", version+1)
 		c.Generation = int64(version + 1)

@@ -57,12 +57,15 @@ type Results struct {
 	suspect event.Key
 }
 
-// NewResults makes the results of one service; [Results.Run] publishes them.
-func NewResults(js jetstream.JetStream, service string, log *slog.Logger) *Results {
-	return &Results{
+// NewResults makes the results of one service; [Results.Run] publishes them, while may says so: whoever is no longer the one at work
+// would overwrite what the next has to say.
+func NewResults(js jetstream.JetStream, service string, may func() bool, log *slog.Logger) *Results {
+	r := &Results{
 		js: js, service: service, log: log, outbox: newOutbox(js, log, parallelResults), interval: time.Second,
 		reported: map[event.Key]uint64{}, seed: maphash.MakeSeed(),
 	}
+	r.outbox.may = may
+	return r
 }
 
 // report is what makes one result differ from another.

@@ -36,7 +36,7 @@ func TestAResultIsReportedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := bus(t, 0)
-			r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+			r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
 			for _, result := range c.results {
 				r.Report(t.Context(), result)
 				r.Flush()
@@ -54,7 +54,7 @@ func TestAResultIsReportedOnce(t *testing.T) {
 
 func TestTheResultOfADeletionExpiresWithItsTombstone(t *testing.T) {
 	js := bus(t, 0)
-	r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+	r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
 	dated := gone("dated", 1)
 	dated.ExpiresAt = time.Now().Add(time.Hour + 30*time.Minute)
 	late := gone("late", 1)
@@ -85,7 +85,7 @@ func long(end string) string { return strings.Repeat("ä", 2000) + end }
 
 func TestAResultTakesAnyText(t *testing.T) {
 	js := bus(t, 0)
-	r := NewResults(js, "test", slog.New(slog.DiscardHandler))
+	r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
 	r.Report(t.Context(), Result{
 		Change: state("a", 1), Outcome: eventv1.Outcome_OUTCOME_REJECTED, Message: "a\xff" + long(""), Writes: 2,
 	})
