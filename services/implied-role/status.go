@@ -138,7 +138,7 @@ func (r *statusReconciler) refused(ctx context.Context, p *consume.Pass[Key], ru
 			p.Later(err)
 		}
 	}
-	return errors.Join(errs...)
+	return fault.Join(errs...)
 }
 
 // byParent orders rules, by their numbers, such that those of one parent come together:

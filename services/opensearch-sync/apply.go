@@ -20,6 +20,9 @@ const (
 	maxConflicts = 12
 	// conflictDelay is the longest wait before that.
 	conflictDelay = 250 * time.Millisecond
+	// turn is how long passwords, which the server takes its time to hash, are written in one pass: what is to be removed
+	// meanwhile waits no longer.
+	turn = 10 * time.Second
 )
 
 // applier carries plans out. Nothing else changes OpenSearch.
@@ -28,12 +31,19 @@ type applier struct {
 	log     *slog.Logger
 }
 
-// refusals are verdicts on what OpenSearch refused, by the UIDs of objects.
-type refusals map[string]plan.Verdict
+// applied is what became of actions.
+type applied struct {
+	// refused are verdicts on what OpenSearch refused, by the UIDs of objects.
+	refused map[string]plan.Verdict
+	// undone are the names of things that are not as they are to be: what was refused, and what waits for its turn.
+	undone map[string]bool
+	// left means that there is more to write in another pass.
+	left bool
+}
 
 // apply makes changes, one request after the other: the server keeps a kind in one document.
-func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actions []plan.Action, known *passwords) (refusals, error) {
-	refused, changes := refusals{}, map[string]event.Change{}
+func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actions []plan.Action, known *passwords) (applied, error) {
+	done, changes := applied{refused: map[string]plan.Verdict{}, undone: map[string]bool{}}, map[string]event.Change{}
 	for _, o := range w.objects {
 		changes[string(o.value.GetUID())] = o.Change
 	}
@@ -48,37 +58,43 @@ func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actio
 	}
 	alone, batches := plan.Batches(p.Key.Kind, actions)
 	for _, batch := range batches {
-		if err := a.batch(batch, refused, func(part []plan.Action) error {
+		if err := a.batch(batch, &done, func(part []plan.Action) error {
 			return one(part, func() error { return w.to.client.Patch(ctx, p.Key.Kind, part) })
 		}); err != nil {
-			return refused, err
+			return done, err
 		}
 	}
+	rand.Shuffle(len(alone), func(i, j int) { alone[i], alone[j] = alone[j], alone[i] }) // Whoever is refused each time keeps nobody waiting.
+	began := time.Now()
 	for _, action := range alone {
+		if time.Since(began) > turn {
+			done.undone[action.Name], done.left = true, true
+			continue
+		}
 		password := known.values[action.For[0]]
 		err := one([]plan.Action{action}, func() error { return w.to.client.PutUser(ctx, action.Name, action.Body, password) })
-		if !refused.take(action, err) && err != nil {
-			return refused, err
+		if !done.refuses(action, err) && err != nil {
+			return done, err
 		}
 	}
-	return refused, nil
+	return done, nil
 }
 
 // batch makes changes at once; what is refused is split until it is known which one is.
-func (a *applier) batch(actions []plan.Action, refused refusals, write func([]plan.Action) error) error {
+func (a *applier) batch(actions []plan.Action, done *applied, write func([]plan.Action) error) error {
 	err := write(actions)
 	if _, is := errors.AsType[*search.RefusedError](err); !is {
 		return err
 	}
 	if len(actions) == 1 {
-		refused.take(actions[0], err)
+		done.refuses(actions[0], err)
 		return nil
 	}
 	half := len(actions) / 2
-	if err := a.batch(actions[:half], refused, write); err != nil {
+	if err := a.batch(actions[:half], done, write); err != nil {
 		return err
 	}
-	return a.batch(actions[half:], refused, write)
+	return a.batch(actions[half:], done, write)
 }
 
 // write makes one change, again while others write at the same time.
@@ -95,14 +111,15 @@ func (a *applier) write(ctx context.Context, kind plan.Kind, do func() error) er
 	}
 }
 
-// take keeps what OpenSearch refused, in its own words.
-func (r refusals) take(action plan.Action, err error) bool {
+// refuses keeps what OpenSearch refused, in its own words.
+func (d *applied) refuses(action plan.Action, err error) bool {
 	refusal, is := errors.AsType[*search.RefusedError](err)
 	if !is {
 		return false
 	}
+	d.undone[action.Name] = true
 	for _, uid := range action.For {
-		r[uid] = plan.Verdict{State: opensearchv1.Error, Reason: plan.Refused, Message: refusal.Text}
+		d.refused[uid] = plan.Verdict{State: opensearchv1.Error, Reason: plan.Refused, Message: refusal.Text}
 	}
 	return true
 }

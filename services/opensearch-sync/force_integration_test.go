@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // force deletes an object without whoever holds it.
@@ -107,6 +109,43 @@ func TestWhoIsMadeAnewAfterForceHasWhatWasThere(t *testing.T) {
 	b.absent("internalusers/anna")
 	b.absent("roles/watchers")
 	b.absent("rolesmapping/watchers")
+}
+
+// Who is made anew, and whom OpenSearch refuses, takes over later what was there, or takes it along.
+func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	running := b.serve()
+	names := []string{"anna", "ben"}
+	for _, name := range names {
+		b.user(name)
+		b.login(name, first, http.StatusOK)
+	}
+	running.Stop()
+	for _, name := range names {
+		b.force(kinds.OpenSearchUsers(), name)
+		b.user(name)
+	}
+	b.search.FailBefore(func(_ context.Context, op string) error {
+		if strings.HasPrefix(op, "PUT internalusers/") {
+			return testbed.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"weak password"}`)
+		}
+		return nil
+	})
+	b.secret("passwords", map[string]string{"anna": second, "ben": second})
+	b.serve()
+	for _, name := range names {
+		b.state(kinds.OpenSearchUsers(), name, "ERROR", "weak password")
+	}
+	b.Resync(topology.OpensearchSync)
+	b.remove(kinds.OpenSearchUsers(), "ben")
+	b.absent("internalusers/ben")
+	b.search.FailBefore(nil)
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.login("anna", second, http.StatusOK)
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.absent("internalusers/anna")
 }
 
 func TestWithANamespaceGoesWhatWasDeclaredInIt(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -37,7 +38,7 @@ func (s secrets) read(ctx context.Context, users []object) (*passwords, error) {
 	for name := range bySecret {
 		names = append(names, name)
 	}
-	err := each(names, func(name string) error {
+	err := each(ctx, names, func(name string) error {
 		of := bySecret[name]
 		data, err := s.data(ctx, of[0].Namespace, name)
 		if err != nil && !errors.Is(err, errNoSecret) && !errors.Is(err, errSecretForbidden) {
@@ -74,19 +75,22 @@ func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]by
 	p.missing[uid] = verdict
 }
 
-// each does something with every item, several at a time, and returns what went wrong.
-func each[T any](items []T, do func(T) error) error {
+// each does something with every item, several at a time, and returns what went wrong. It ends early when ctx does.
+func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	var group sync.WaitGroup
 	room, errs := make(chan struct{}, parallel), make([]error, len(items))
 	for i, item := range items {
 		room <- struct{}{}
+		if errs[i] = context.Cause(ctx); errs[i] != nil {
+			break
+		}
 		group.Go(func() {
 			defer func() { <-room }()
 			errs[i] = do(item)
 		})
 	}
 	group.Wait()
-	return errors.Join(errs...)
+	return fault.Join(errs...)
 }
 
 // planned makes of objects what the plan for a server is made from.

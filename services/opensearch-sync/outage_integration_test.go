@@ -18,7 +18,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/leak"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -184,6 +186,58 @@ func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
 	if now := b.listed("internalusers/kim"); now != foreign {
 		t.Errorf("what others made was\n%s\nand is\n%s", foreign, now)
+	}
+}
+
+// While many users wait until a slow server has written them, those who were written are told so, and who is to go goes.
+func TestManyUsersKeepNobodyWaiting(t *testing.T) {
+	const users, slow = 32, time.Second
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	running := b.serve()
+	b.user("anna")
+	b.login("anna", first, http.StatusOK)
+	running.Stop()
+	name := func(i int) string { return fmt.Sprint("user-", i) }
+	for i := range users {
+		b.put(kinds.OpenSearchUsers(), name(i), spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
+	}
+	var written atomic.Int64
+	b.search.FailBefore(func(ctx context.Context, op string) error {
+		if strings.HasPrefix(op, "PUT internalusers/") {
+			written.Add(1)
+			backoff.Sleep(ctx, slow)
+		}
+		return nil
+	})
+	b.serve()
+	testbed.Eventually(t, soon, func() error {
+		if written.Load() == 0 {
+			return errors.New("nobody is written")
+		}
+		return nil
+	})
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	created := 0
+	for _, o := range b.List(kinds.OpenSearchUsers()).Items {
+		if state, _, _ := unstructured.NestedString(o.Object, "status", "state"); state == "CREATED" {
+			created++
+		}
+	}
+	if n := written.Load(); n >= users || created == 0 {
+		t.Errorf("when a user is removed, %d of %d have been written, and %d are told so", n, users, created)
+	}
+	b.absent("internalusers/anna")
+	for i := range users {
+		b.state(kinds.OpenSearchUsers(), name(i), "CREATED", "")
+	}
+	b.CaughtUp(topology.OpensearchSync)
+	if n := written.Load(); n != users {
+		t.Errorf("%d users were written %d times", users, n)
+	}
+	for i := range users {
+		b.remove(kinds.OpenSearchUsers(), name(i))
 	}
 }
 

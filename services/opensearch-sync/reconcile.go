@@ -143,20 +143,23 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	if err := r.confirmer.Confirm(ctx, r.state.stated(p.Key.Kind, w, decided, recorded)...); err != nil {
 		return err
 	}
-	refused, err := r.applier.apply(ctx, p, w, decided.actions, known)
+	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
 	if len(decided.actions) > 0 && p.Key.Kind == plan.Roles {
 		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
 	}
 	if err != nil { // What was refused before is known all the same.
-		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, refused))
+		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, done))
 	}
 	for _, o := range decided.outcomes {
 		if o.Reason == plan.RoleMissing {
 			p.Again(untilRole)
 		}
 	}
-	if err := r.statuses.conclude(ctx, p, w, decided, refused); err != nil {
+	if err := r.statuses.conclude(ctx, p, w, decided, done); err != nil {
 		return err
+	}
+	if done.left {
+		p.Enqueue(0, p.Key)
 	}
 	if decided.again {
 		return reconcile.ErrStale

@@ -124,7 +124,7 @@ func (s *statuses) unrecorded(w work, d decision) bool { return len(lacking(w, d
 func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d decision) (recorded map[string]bool, err error) {
 	var mu sync.Mutex
 	recorded = map[string]bool{}
-	return recorded, each(lacking(w, d), func(o object) error {
+	return recorded, each(ctx, lacking(w, d), func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
 		now := o.Change
 		if unheld(o, is) {

@@ -40,7 +40,7 @@ type statuses struct {
 
 // withoutCluster is for objects whose cluster is not there, or no longer: what leaves may go, for nothing is left of it.
 func (s *statuses) withoutCluster(ctx context.Context, p *consume.Pass[Key], objects []object) error {
-	return each(objects, func(o object) error {
+	return each(ctx, objects, func(o object) error {
 		if o.leaving() {
 			return s.release(ctx, p, o, nil)
 		}
@@ -77,7 +77,7 @@ func (s *statuses) strangers(ctx context.Context, p *consume.Pass[Key], c *opens
 			strange = append(strange, o)
 		}
 	}
-	return ours, each(strange, func(o object) error {
+	return ours, each(ctx, strange, func(o object) error {
 		if o.leaving() {
 			return s.release(ctx, p, o, nil)
 		}
@@ -87,7 +87,7 @@ func (s *statuses) strangers(ctx context.Context, p *consume.Pass[Key], c *opens
 
 // waiting tells objects of which nothing better is known what they wait for.
 func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []object, v plan.Verdict) error {
-	return each(objects, func(o object) error {
+	return each(ctx, objects, func(o object) error {
 		state := o.value.State()
 		known := state.State == opensearchv1.Created || state.State == opensearchv1.Error
 		if o.leaving() || known && state.ObservedGeneration == o.value.GetGeneration() {
@@ -129,9 +129,9 @@ func outcomeOf(state opensearchv1.State) eventv1.Outcome {
 }
 
 // refuse says what OpenSearch has refused, whatever becomes of the rest.
-func (s *statuses) refuse(ctx context.Context, p *consume.Pass[Key], w work, d decision, refused refusals) error {
-	return each(w.objects, func(o object) error {
-		verdict, was := refused[string(o.value.GetUID())]
+func (s *statuses) refuse(ctx context.Context, p *consume.Pass[Key], w work, d decision, done applied) error {
+	return each(ctx, w.objects, func(o object) error {
+		verdict, was := done.refused[string(o.value.GetUID())]
 		if !was || o.gone() {
 			return nil
 		}
@@ -142,14 +142,18 @@ func (s *statuses) refuse(ctx context.Context, p *consume.Pass[Key], w work, d d
 }
 
 // conclude says what became of objects, and lets those go that leave nothing behind.
-func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d decision, refused refusals) error {
+func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d decision, done applied) error {
 	say := func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
 		f, verdict := recordOf(o, w, is), is.Verdict
-		no, was := refused[string(o.value.GetUID())]
+		no, was := done.refused[string(o.value.GetUID())]
 		switch {
 		case was && o.gone():
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_REJECTED, no.Message)
+			return nil
+		case !was && done.undone[o.value.Entity()] && (o.gone() || !o.leaving() && verdict.State == opensearchv1.Created):
+			// Until it is another's, what is there is still that of who is gone.
+			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until "+o.value.Entity()+" is written")
 			return nil
 		case was:
 			verdict = no
@@ -175,10 +179,10 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 			stay = append(stay, o)
 		}
 	}
-	if err := each(stay, say); err != nil { // A record of who stays is there before who leaves is gone.
+	if err := each(ctx, stay, say); err != nil { // A record of who stays is there before who leaves is gone.
 		return err
 	}
-	return each(leave, say)
+	return each(ctx, leave, say)
 }
 
 // release lets an object go, with nothing in its record but what is left: who reads its last state must not think that

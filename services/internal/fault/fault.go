@@ -10,6 +10,9 @@ package fault
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 )
 
 // class is the mark itself; it wraps the error so that errors.Is and errors.As see through it.
@@ -43,4 +46,32 @@ func mark(err error, terminal bool) error {
 		return nil
 	}
 	return class{error: err, terminal: terminal}
+}
+
+// told is how many errors of many are told.
+const told = 3
+
+// several are errors of which only some are told.
+type several []error
+
+func (s several) Error() string {
+	var texts []string
+	for _, err := range s[:min(len(s), told)] {
+		texts = append(texts, err.Error())
+	}
+	if more := len(s) - told; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "\n")
+}
+
+func (s several) Unwrap() []error { return s }
+
+// Join is [errors.Join] of what went wrong with many objects: it tells the first few, and how many more there are.
+func Join(errs ...error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	return several(errs)
 }

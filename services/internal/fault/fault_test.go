@@ -47,6 +47,28 @@ func TestAMarkKeepsTextAndCause(t *testing.T) {
 	}
 }
 
+func TestOfManyErrorsAFewAreTold(t *testing.T) {
+	t.Parallel()
+	var errs []error
+	for i := range 1000 {
+		errs = append(errs, nil, fmt.Errorf("object %d: no answer", i))
+	}
+	last := fault.Unavailable(io.EOF)
+	err := fault.Join(append(errs, last)...)
+	if want := "object 0: no answer\nobject 1: no answer\nobject 2: no answer\nand 998 more"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+	if !fault.IsUnavailable(err) || !errors.Is(err, io.EOF) {
+		t.Error("the last of them is not found")
+	}
+	if got := fault.Join(nil, io.EOF).Error(); got != io.EOF.Error() {
+		t.Errorf("one error is told as %q", got)
+	}
+	if fault.Join() != nil || fault.Join(nil, nil) != nil {
+		t.Error("nothing went wrong, and it is an error")
+	}
+}
+
 func ExampleUnavailable() {
 	err := fmt.Errorf("write tuples: %w", fault.Unavailable(errors.New("connection refused")))
 	fmt.Println(err, "- retry for ever:", fault.IsUnavailable(err))

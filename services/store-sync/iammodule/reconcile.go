@@ -14,6 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -140,7 +141,7 @@ func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return fault.Join(errs...)
 }
 
 // Missing are the ProtectedResources that the API server has in force, and of which the bus tells that they are gone or to

@@ -2,7 +2,6 @@ package module
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/store-sync/module/plan"
@@ -72,7 +72,7 @@ func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, 
 			a.Log.InfoContext(ctx, "generated AuthorizationModel deleted", slog.String("name", name))
 		}
 	}
-	return errors.Join(errs...)
+	return fault.Join(errs...)
 }
 
 // confirm asks the API server about what a plan was made from. It has what was never deleted, or refuses to make it.

@@ -137,7 +137,7 @@ func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.
 	for _, m := range waiting {
 		write(object{m.Kind, m.Statement}, m.Status(plan.OutageVerdict(in, why.Message())).Fields)
 	}
-	return errors.Join(errs...)
+	return fault.Join(errs...)
 }
 
 // apply writes fields of an object that the pass goes on with; it is stale without it.

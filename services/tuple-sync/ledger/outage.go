@@ -2,10 +2,10 @@ package ledger
 
 import (
 	"context"
-	"errors"
 
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
@@ -29,5 +29,5 @@ func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Ou
 		_, err = r.applier.status.Apply(ctx, p, o.kind, o.change, fields)
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return fault.Join(errs...)
 }

@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -36,7 +36,7 @@ func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Ou
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return fault.Join(errs...)
 }
 
 // concerned are the declared objects of which a key finds out something, or that wait for its object.
