@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -304,6 +305,10 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 	b.ready(kinds.GroupMemberships(), "carol-staff", belonging)
 	b.ready(kinds.IAMRoles(), "editor", bound)
 	b.ready(kinds.IAMRoles(), "viewer", bound)
+	b.ready(kinds.Users(), "alice", belonging)
+	b.ready(kinds.Groups(), "staff", belonging)
+	b.ready(kinds.Organizations(), "acme", belonging)
+	b.ready(kinds.Projects(), "web", belonging)
 	b.CaughtUp(topology.TupleSync)
 	for _, q := range []struct {
 		user, permission string
@@ -323,6 +328,45 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 	}
 	b.Settled()
 	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+}
+
+// Software that does more for a project, or a user, says itself whether it is ready.
+func TestWhatOthersSayOfWhatIsReadyStands(t *testing.T) {
+	b := newIAMBed(t)
+	b.Reflector()
+	b.serve()
+	b.org("acme")
+	b.org("other")
+	b.project("web", "acme")
+	b.project("shop", "nobody")
+	b.apply(kinds.IAMServiceAccounts(), "robot", iamv1alpha1.ServiceAccountSpec{State: iamv1alpha1.Inactive})
+	b.ready(kinds.Projects(), "web", belonging)
+	b.ready(kinds.IAMServiceAccounts(), "robot", belonging)
+	b.ready(kinds.Projects(), "shop", iamv1alpha1.ReferenceInvalid)
+
+	projects := b.Resource(kinds.Projects())
+	web, err := projects.Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := map[string]any{
+		"type": iamv1alpha1.Ready, "status": "Unknown", "reason": "ProvisioningControlPlane", "message": "soon",
+		"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": int64(2),
+	}
+	if err := unstructured.SetNestedSlice(web.Object, []any{theirs}, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := projects.UpdateStatus(t.Context(), web, metav1.UpdateOptions{FieldManager: "theirs"}); err != nil {
+		t.Fatal(err)
+	}
+	b.project("web", "other")
+	b.org("nobody")
+	b.ready(kinds.Projects(), "shop", belonging)
+	b.CaughtUp(topology.TupleSync)
+	b.ready(kinds.Projects(), "web", "ProvisioningControlPlane")
+	if is := listed[resourcemanagerv1alpha1.Project](b, kinds.Projects())[1]; is.Status.Organization == nil || is.Status.Organization.Name != "other" {
+		t.Errorf("%s belongs to %v", is.Name, is.Status.Organization)
+	}
 }
 
 func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {

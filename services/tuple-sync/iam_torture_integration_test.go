@@ -219,6 +219,18 @@ func (b *iamBed) says(o *iam.Objects) error {
 	for _, p := range listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources()) {
 		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.Observed(true, false)})
 	}
+	for _, u := range listed[iamv1alpha1.User](b, kinds.Users()) {
+		check(u.ObjectMeta, u.Status.Conditions, []condition.Condition{plan.User(u)})
+	}
+	for _, g := range listed[iamv1alpha1.Group](b, kinds.Groups()) {
+		check(g.ObjectMeta, g.Status.Conditions, []condition.Condition{plan.Group(g)})
+	}
+	for _, a := range listed[resourcemanagerv1alpha1.Organization](b, kinds.Organizations()) {
+		check(a.ObjectMeta, a.Status.Conditions, []condition.Condition{plan.Organization(a)})
+	}
+	for _, p := range listed[resourcemanagerv1alpha1.Project](b, kinds.Projects()) {
+		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.Project(o, p)})
+	}
 	return errors.Join(errs...)
 }
 

@@ -86,8 +86,9 @@ func tupleSync() Account {
 			may("The same of what belongs to an organization.", verbs("patch"), kinds.Projects().Group, kinds.Projects().Resource),
 			may("In a membership is recorded for which User it is: admission asks who says so.", verbs("record"), iam.Group, kinds.GroupMemberships().Resource),
 			may("In a project to whom it belongs.", verbs("record"), kinds.Projects().Group, kinds.Projects().Resource),
-			statuses(kinds.Projects().Group, kinds.Projects().Resource),
-			statuses(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource),
+			statuses(kinds.Projects().Group, kinds.Projects().Resource, kinds.Organizations().Resource),
+			statuses(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource,
+				kinds.Users().Resource, kinds.IAMServiceAccounts().Resource, kinds.Groups().Resource),
 		}),
 	}
 }

@@ -60,6 +60,8 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 			"record projects.resourcemanager.miloapis.com", "patch protectedresources/status.iam.miloapis.com",
 			"patch roles.iam.miloapis.com", "patch roles/status.iam.miloapis.com",
 			"patch serviceaccounts.iam.miloapis.com", "patch users.iam.miloapis.com", "record groupmemberships.iam.miloapis.com",
+			"patch groups/status.iam.miloapis.com", "patch organizations/status.resourcemanager.miloapis.com",
+			"patch serviceaccounts/status.iam.miloapis.com", "patch users/status.iam.miloapis.com",
 		},
 		topology.Webhook: {
 			"create secrets./entail-webhook-admission", "patch secrets./entail-webhook-admission",

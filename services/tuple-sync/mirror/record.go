@@ -18,7 +18,8 @@ import (
 
 // projectStatus is the part of a Project's status that is ours.
 type projectStatus struct {
-	Organization *resourcemanagerv1alpha1.ProjectOrganization `json:"organization"`
+	Organization *resourcemanagerv1alpha1.ProjectOrganization `json:"organization,omitempty"`
+	Conditions   []metav1.Condition                           `json:"conditions,omitempty"`
 }
 
 // unrecorded is an object that names another one, in which it is to be recorded which one of that name it means.
@@ -130,7 +131,10 @@ func (s *State) ofProject(k event.Key, u *unrecorded) (organization event.Key) {
 	name, first := p.Value.Spec.OwnerRef.Name, p.Value.Status.Organization
 	if first == nil || first.Name != name {
 		u.fields = func(uid string) any {
-			return projectStatus{&resourcemanagerv1alpha1.ProjectOrganization{Name: name, UID: uid}}
+			return projectStatus{
+				Organization: &resourcemanagerv1alpha1.ProjectOrganization{Name: name, UID: uid},
+				Conditions:   condition.Apply(p.Value.Status.Conditions, []string{iamv1alpha1.Ready}, 0, metav1.Time{}), // Left out, what others say would go.
+			}
 		}
 	}
 	return s.organizations.key("", name)

@@ -9,6 +9,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
@@ -30,7 +31,7 @@ type (
 		ObservedGeneration int64              `json:"observedGeneration"`
 		Conditions         []metav1.Condition `json:"conditions"`
 	}
-	resourceStatus struct {
+	conditionsStatus struct {
 		Conditions []metav1.Condition `json:"conditions"`
 	}
 	membershipStatus struct {
@@ -100,8 +101,7 @@ func (r *Reconciler) inStep(n *snapshot, key Key) bool {
 	return true
 }
 
-// say finds out what is to be said; nil of a kind whose status is others'. Without a snapshot it is why nothing is in force,
-// or nobody knows.
+// say finds out what is to be said; nil if others say it. Without a snapshot it is why nothing is in force, or nobody knows.
 func (r *Reconciler) say(n *snapshot, k event.Key, away ...condition.Condition) *said {
 	switch k.GroupResource {
 	case kinds.ProtectedResources().GroupResource:
@@ -112,7 +112,7 @@ func (r *Reconciler) say(n *snapshot, k event.Key, away ...condition.Condition) 
 		followed := r.State.follows(iam.Type(o.Value.Spec.ServiceRef.Name, o.Value.Spec.Kind))
 		s := newSaid(o.Generation, o.Value.Status.Conditions, []string{iamv1alpha1.Observed}, plan.Observed(followed, r.State.trust))
 		s.says = r.State.resources.statement(o)
-		s.has, s.fields = resourceStatus{s.before}, resourceStatus{s.after}
+		s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
 		return s
 	case kinds.IAMRoles().GroupResource:
 		o, _ := r.State.roles.rows.Get(k)
@@ -154,8 +154,49 @@ func (r *Reconciler) say(n *snapshot, k event.Key, away ...condition.Condition) 
 		s.says = r.State.memberships.statement(o)
 		s.has, s.fields = membershipStatus{o.Value.Status.User, s.before}, membershipStatus{o.Value.Status.User, s.after}
 		return s
+	case kinds.Users().GroupResource:
+		return plain(r.State.users, k, plan.User, away)
+	case kinds.IAMServiceAccounts().GroupResource:
+		return plain(r.State.accounts, k, plan.ServiceAccount, away)
+	case kinds.Groups().GroupResource:
+		return plain(r.State.groups, k, plan.Group, away)
+	case kinds.Organizations().GroupResource:
+		return plain(r.State.organizations, k, plan.Organization, away)
+	case kinds.Projects().GroupResource:
+		s := plain(r.State.projects, k, func(p *resourcemanagerv1alpha1.Project) condition.Condition { return plan.Project(n.objects, p) }, away)
+		if o, _ := r.State.projects.rows.Get(k); s != nil {
+			s.has, s.fields = projectStatus{o.Value.Status.Organization, s.before}, projectStatus{o.Value.Status.Organization, s.after}
+		}
+		return s
 	}
 	return nil
+}
+
+// conditioned is an object with conditions.
+type conditioned[T any] interface {
+	object[T]
+	GetConditions() []metav1.Condition
+}
+
+// plain is what is to be said of an object of which there is nothing to say but whether it is ready. Software that does more for
+// such objects may have said so: that stands.
+func plain[T any, P conditioned[T]](t *table[T, P], k event.Key, judge func(*T) condition.Condition, away []condition.Condition) *said {
+	o, _ := t.rows.Get(k)
+	if o.Value == nil {
+		return nil
+	}
+	has := P(o.Value).GetConditions()
+	if ready := meta.FindStatusCondition(has, iamv1alpha1.Ready); ready != nil && !plan.Ours(ready.Reason) {
+		return nil
+	}
+	set := away
+	if len(away) == 0 {
+		set = []condition.Condition{judge(o.Value)}
+	}
+	s := newSaid(o.Generation, has, []string{iamv1alpha1.Ready}, set...)
+	s.says = t.statement(o)
+	s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
+	return s
 }
 
 func newSaid(generation int64, has []metav1.Condition, types []string, set ...condition.Condition) *said {

@@ -1,2 +1,2 @@
-// Package plan decides what the statuses of Roles, PolicyBindings and GroupMemberships say. It does no I/O.
+// Package plan decides what the statuses of what is declared say. It does no I/O.
 package plan

@@ -6,7 +6,9 @@ import (
 	"regexp"
 	"strings"
 
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
@@ -153,6 +155,59 @@ func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition
 		}
 	}
 	return []condition.Condition{user, group, ready}
+}
+
+// User is what is to be said of one. What it has, other objects say.
+func User(u *iamv1alpha1.User) condition.Condition { return subject(u.Status.State, "the user") }
+
+// ServiceAccount is what is to be said of one.
+func ServiceAccount(a *iamv1alpha1.ServiceAccount) condition.Condition {
+	return subject(a.Spec.State, "the account")
+}
+
+func subject(state iamv1alpha1.ActivationState, what string) condition.Condition {
+	if state == iamv1alpha1.Inactive {
+		return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, what+" is Inactive, and has nothing")
+	}
+	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, what+" may be given roles")
+}
+
+// Group is what is to be said of one.
+func Group(*iamv1alpha1.Group) condition.Condition {
+	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the group has the members that its GroupMemberships say")
+}
+
+// Organization is what is to be said of one.
+func Organization(*resourcemanagerv1alpha1.Organization) condition.Condition {
+	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "roles may be given on it, and projects may belong to it")
+}
+
+// Project is what is to be said of one.
+func Project(o *iam.Objects, p *resourcemanagerv1alpha1.Project) condition.Condition {
+	target, _ := iam.TargetOfProject(p)
+	owner, name := target.Owners[len(target.Owners)-1], p.Spec.OwnerRef.Name
+	is, there := o.Target(iam.Object(owner.Type, "", name))
+	switch {
+	case !there:
+		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid, "Reference not found: there is no Organization "+name)
+	case owner.UID == "":
+		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid,
+			"it is not recorded yet to which Organization of this name it belongs, or an owner reference says another uid")
+	case owner.UID != is.UID:
+		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid,
+			"the Organization of this name is another than the project belongs to: take status.organization out to give it to this one")
+	}
+	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "it belongs to Organization "+name)
+}
+
+// Ours reports whether a reason of Ready is one that is given here to users, accounts, groups, organizations and projects, or
+// that of what nobody has said anything of.
+func Ours(reason string) bool {
+	switch reason {
+	case "Unknown", iamv1alpha1.Reconciled, iamv1alpha1.ReferenceInvalid, iamv1alpha1.NotAdopted, iamv1alpha1.NoIAMStore, corev1alpha1.BackendUnavailable:
+		return true
+	}
+	return false
 }
 
 // Observed is what is to be said of a ProtectedResource by who looks for targets.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
@@ -183,5 +184,38 @@ func TestARoleOfVeryManyPermissionsCanBeWritten(t *testing.T) {
 	}
 	if ready := conditions[1]; !strings.HasSuffix(ready.Message, fmt.Sprintf("of 30000 permissions only the first %d are listed", len(effective))) {
 		t.Errorf("it says %.100q", ready.Message)
+	}
+}
+
+func TestAProjectSaysWhetherItBelongsToAnOrganization(t *testing.T) {
+	o := world()
+	o.Target = func(object string) (iam.Target, bool) {
+		return iam.Target{UID: "7"}, object == "resourcemanager.miloapis.com/Organization:acme"
+	}
+	recorded := func(name, uid string) *resourcemanagerv1alpha1.ProjectOrganization {
+		return &resourcemanagerv1alpha1.ProjectOrganization{Name: name, UID: uid}
+	}
+	owner := func(uid string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Organization", Name: "acme", UID: types.UID(uid)}
+	}
+	for name, test := range map[string]struct {
+		organization string
+		record       *resourcemanagerv1alpha1.ProjectOrganization
+		owners       []metav1.OwnerReference
+		want         string
+	}{
+		"it does":                    {"acme", recorded("acme", "7"), nil, "True/Reconciled"},
+		"nothing is recorded":        {"acme", nil, nil, "False/ReferenceInvalid"},
+		"another is recorded":        {"acme", recorded("other", "7"), nil, "False/ReferenceInvalid"},
+		"one before is recorded":     {"acme", recorded("acme", "6"), nil, "False/ReferenceInvalid"},
+		"there is none":              {"other", recorded("other", "7"), nil, "False/ReferenceInvalid"},
+		"an owner reference agrees":  {"acme", recorded("acme", "7"), []metav1.OwnerReference{owner("7")}, "True/Reconciled"},
+		"an owner reference differs": {"acme", recorded("acme", "7"), []metav1.OwnerReference{owner("6")}, "False/ReferenceInvalid"},
+	} {
+		p := &resourcemanagerv1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "8", OwnerReferences: test.owners}}
+		p.Spec.OwnerRef.Name, p.Status.Organization = test.organization, test.record
+		if got := texts([]condition.Condition{Project(o, p)}); got["Ready"] != test.want {
+			t.Errorf("%s: %s, want %s", name, got["Ready"], test.want)
+		}
 	}
 }

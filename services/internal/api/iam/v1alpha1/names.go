@@ -127,7 +127,7 @@ const (
 	UIDMismatch       = "UIDMismatch"
 )
 
-// Reasons of a GroupMembership that is Ready, or is not.
+// Reasons of a GroupMembership or Project that is Ready, or is not; and of a User, ServiceAccount, Group or Organization that is.
 const (
 	Reconciled       = "Reconciled"
 	ReferenceInvalid = "ReferenceInvalid"

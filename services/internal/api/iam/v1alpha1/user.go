@@ -22,7 +22,7 @@ type UserSpec struct {
 	FamilyName string `json:"familyName,omitempty"`
 }
 
-// UserStatus is what the identity provider says, and what was found. All but the conditions is others' to write.
+// UserStatus is what the identity provider says, and what was found. All is others' to write, but for Ready where nobody else says it.
 type UserStatus struct {
 	// +optional
 	// +listType=map

@@ -50,7 +50,7 @@ type OrganizationSpec struct {
 	ContactInfo *ContactInfo `json:"contactInfo,omitempty"`
 }
 
-// OrganizationStatus is others' to write.
+// OrganizationStatus is others' to write, but for Ready where nobody else says it.
 type OrganizationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -80,6 +80,9 @@ type Organization struct {
 	// +kubebuilder:default={}
 	Status OrganizationStatus `json:"status,omitempty"`
 }
+
+// GetConditions are those of its status.
+func (in *Organization) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // OrganizationList is a list of organizations.
 //

@@ -30,7 +30,7 @@ type ProjectOrganization struct {
 	UID  string `json:"uid"`
 }
 
-// ProjectStatus is others' to write, but for the organization.
+// ProjectStatus is others' to write, but for the organization, and for Ready where nobody else says it.
 type ProjectStatus struct {
 	// Organization is the one that the project belongs to: that which was first found under the name of its owner.
 	// +optional
@@ -62,6 +62,9 @@ type Project struct {
 	// +kubebuilder:default={}
 	Status ProjectStatus `json:"status,omitempty"`
 }
+
+// GetConditions are those of its status.
+func (in *Project) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // ProjectList is a list of projects.
 //
