@@ -80,3 +80,15 @@ func TestWhoMayDoWhatFollowsFromBindings(t *testing.T) {
 	eventually(t, soon, "alice may no more", says(1, "no: it takes", "can-i", "alice", "get", "projects/web"))
 	m.stop(t, syscall.SIGTERM)
 }
+
+// TestEverythingInTheSamplesOfIAMIsReady is what a newcomer sees first.
+func TestEverythingInTheSamplesOfIAMIsReady(t *testing.T) {
+	m := up(t, t.TempDir())
+	for _, isReady := range applySamples(t, m, "iam.yaml") {
+		eventually(t, soon, "it is ready", isReady)
+	}
+	if out, code := m.ask(t, "can-i", "bob", "get", "projects/web"); code != 1 {
+		t.Errorf("bob is a member of a group without a role, and may: %s", out)
+	}
+	m.stop(t, syscall.SIGTERM)
+}

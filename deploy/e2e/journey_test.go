@@ -230,8 +230,8 @@ func answers(ctx context.Context, m *machine, question string, want bool) error 
 	return nil
 }
 
-// applySamples applies the samples, as kubectl apply --server-side does.
-func applySamples(t *testing.T, m *machine, file string) {
+// applySamples applies the samples, as kubectl apply --server-side does, and returns for each who tells whether it is ready.
+func applySamples(t *testing.T, m *machine, file string) (readiness []func(context.Context) error) {
 	t.Helper()
 	groups, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(m.config(t)))
 	if err != nil {
@@ -246,7 +246,7 @@ func applySamples(t *testing.T, m *machine, file string) {
 	for {
 		var object unstructured.Unstructured
 		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return
+			return readiness
 		} else if err != nil {
 			t.Fatal(err)
 		}
@@ -259,6 +259,7 @@ func applySamples(t *testing.T, m *machine, file string) {
 		if _, err := api.Apply(t.Context(), object.GetName(), &object, metav1.ApplyOptions{FieldManager: "kubectl"}); err != nil {
 			t.Fatal(err)
 		}
+		readiness = append(readiness, func(ctx context.Context) error { return ready(ctx, api, object.GetName()) })
 	}
 }
 
