@@ -156,6 +156,7 @@ verify: ## All that CI checks but the tests: generated files, modules, the libra
 .PHONY: alerts
 alerts: $(PROMTOOL) ## Check the alert rules: each fires when it must, none while all is well
 	.tmp/bin/promtool check rules --lint=all --lint-fatal deploy/observability/alerts.yaml
+	.tmp/bin/promtool check config --syntax-only deploy/docker/prometheus.yaml
 	cd deploy/observability && $(CURDIR)/.tmp/bin/promtool test rules alerts_test.yaml
 
 ##### Test

@@ -10,10 +10,11 @@ scripts/standins.sh
 (cd deploy/e2e && GOWORK=off go test -c -tags "e2e compose" -o ../../.tmp/compose.test .)
 
 compose() { scripts/engine.sh run docker compose --env-file .tmp/standins/env "$@" >/dev/null 2>&1; }
+down() { compose --profile '*' down --volumes --timeout 5; }
 clean() {
-	compose down --volumes --timeout 5
+	down
 	scripts/engine.sh down
 }
 trap clean EXIT
-compose down --volumes --timeout 5 # What an earlier run left.
+down # What an earlier run left.
 scripts/engine.sh run bash -c 'cd deploy/e2e && exec ../../.tmp/compose.test -test.v -test.timeout 10m -test.run TestEverythingRunsInContainers'

@@ -68,8 +68,18 @@ postgres() {
 	build postgres "$root"
 }
 
+prometheus() {
+	image=standin/prometheus:$(digest)
+	known "$image" && return
+	local root=$dir/prometheus
+	rm -rf "$root" && mkdir -p "$root/data"
+	unpack "$root/root" prometheus
+	rm -rf "$root"/root/usr/share "$root"/root/etc/prometheus
+	build prometheus "$root"
+}
+
 echo "# Made by scripts/standins.sh." >"$dir/env.new"
-for name in nats openfga postgres; do
+for name in nats openfga postgres prometheus; do
 	$name
 	echo "${name^^}_IMAGE=$image" >>"$dir/env.new"
 done

@@ -107,8 +107,78 @@ func TestEverythingRunsInContainers(t *testing.T) {
 		t.Errorf("the store was %q and is %q after a stop of everything", store, again)
 	}
 	asked(t, m)
+	for _, isReady := range applySamples(t, m, "iam.yaml") {
+		eventually(t, soon, "what is declared of IAM is ready", isReady)
+	}
+	everythingIsScraped(t)
 	nothingIsTold(t)
 	theBusIsGuarded(t)
+}
+
+// everythingIsScraped has Prometheus look on, with the alerts. It starts without Grafana, which no package has.
+func everythingIsScraped(t *testing.T) {
+	t.Helper()
+	compose(t, "up", "--detach", "--wait", "prometheus")
+	workloads, err := filepath.Glob(filepath.Join(root, "deploy", "base", "*", "workload.yaml"))
+	if err != nil || len(workloads) < 6 {
+		t.Fatalf("the services are %q, %v", workloads, err)
+	}
+	var targets struct {
+		Data struct {
+			ActiveTargets []struct {
+				Labels map[string]string `json:"discoveredLabels"`
+				Health string            `json:"health"`
+			} `json:"activeTargets"`
+		} `json:"data"`
+	}
+	eventually(t, soon, "every service is scraped", func(ctx context.Context) error {
+		if err := prometheus(ctx, "targets", &targets); err != nil {
+			return err
+		}
+		up := map[string]bool{}
+		for _, target := range targets.Data.ActiveTargets {
+			up[target.Labels["__meta_dns_name"]] = target.Health == "up"
+		}
+		for _, workload := range workloads {
+			if service := filepath.Base(filepath.Dir(workload)); !up[service] {
+				return fmt.Errorf("%s: %v", service, targets.Data.ActiveTargets)
+			}
+		}
+		return nil
+	})
+	var rules struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct {
+					Name      string `json:"name"`
+					LastError string `json:"lastError"`
+					State     string `json:"state"`
+				} `json:"rules"`
+			} `json:"groups"`
+		} `json:"data"`
+	}
+	if err := prometheus(t.Context(), "rules", &rules); err != nil || len(rules.Data.Groups) != 1 || len(rules.Data.Groups[0].Rules) < 10 {
+		t.Fatalf("the alerts are %+v, %v", rules, err)
+	}
+	for _, rule := range rules.Data.Groups[0].Rules {
+		if rule.LastError != "" || rule.State == "firing" {
+			t.Errorf("alert %s is %s: %s", rule.Name, rule.State, rule.LastError)
+		}
+	}
+}
+
+// prometheus asks its API.
+func prometheus(ctx context.Context, what string, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:19090/api/v1/"+what, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(response.Body).Decode(answer)
 }
 
 // asked makes sure that who has a token is answered, and nobody else.

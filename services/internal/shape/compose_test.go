@@ -43,8 +43,15 @@ func TestEveryServiceIsComposedWithItsOwnCredentials(t *testing.T) {
 	if err := yaml.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
 	}
+	scraped, err := os.ReadFile(filepath.Join(root, "../deploy/docker/prometheus.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, account := range rbac.Accounts() {
 		name := account.Service
+		if !strings.Contains(string(scraped), "- "+name+"\n") {
+			t.Errorf("%s is not scraped", name)
+		}
 		c := file.Services[name]
 		if !strings.HasPrefix(c.Image, "entail/"+name+":") || !c.ReadOnly || !slices.Equal(c.CapDrop, []string{"ALL"}) {
 			t.Errorf("%s is %+v", name, c)

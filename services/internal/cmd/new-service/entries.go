@@ -52,8 +52,9 @@ ENTRYPOINT ["/bin/%[1]s"]
 `, s.Name))}},
 		{"docker-compose.yaml", []edit{
 			before(`    ports: \["127\.0\.0\.1:\$\{ENTAIL_KUBERNETES_PORT.*`, "      - --user=system:serviceaccount:entail-system:"+s.Name+"\n"),
-			before(`volumes:`, s.composed()),
+			before(`  # Two that look on:.*`, s.composed()),
 		}},
+		{"deploy/docker/prometheus.yaml", []edit{inOrder(`          - `, "          - "+s.Name+"\n")}},
 		{".golangci.yml", []edit{before(`        end-to-end:`, fmt.Sprintf(`        %s:
           list-mode: lax
           files: ["**/services/%[1]s/**"]
