@@ -81,7 +81,7 @@ func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	room, errs := make(chan struct{}, parallel), make([]error, len(items))
 	for i, item := range items {
 		room <- struct{}{}
-		if errs[i] = context.Cause(ctx); errs[i] != nil {
+		if errs[i] = fault.Unavailable(context.Cause(ctx)); errs[i] != nil {
 			break
 		}
 		group.Go(func() {
