@@ -178,7 +178,7 @@ func TestWhatIsCommittedLateIsFound(t *testing.T) {
 	s.commit(now.Add(20*time.Second), tupleOf("b", "bob"), true)
 	m.wantDoubts(t, "after a change", "b")
 	s.commit(now, tupleOf("c", "carol"), true) // Two slow transactions end after one that came later.
-	s.commit(now.Add(time.Second), tupleOf("d", "dave"), true)
+	s.commit(now.Add(-late/2), tupleOf("d", "dave"), true)
 	m.wantDoubts(t, "by what comes next in the list")
 	m.wait()
 	m.wantDoubts(t, "after a look back", "c", "d")
@@ -186,6 +186,20 @@ func TestWhatIsCommittedLateIsFound(t *testing.T) {
 	m.wantDoubts(t, "after all is known")
 	if s.loads != 1 {
 		t.Errorf("the store was read %d times", s.loads)
+	}
+}
+
+func TestWhatOthersHaveCommittedLateGoes(t *testing.T) {
+	b := newBed(t)
+	b.openFGA.commit(time.Now(), tupleOf("a", "alice"), true)
+	b.ask(Key{sort: tail})
+	b.work()
+	b.openFGA.commit(time.Now().Add(-late/2), tupleOf("b", "bob"), true)
+	b.copy.wait()
+	b.ask(Key{sort: tail})
+	b.work()
+	if held := b.openFGA.holds(); len(held) > 0 {
+		t.Errorf("nobody declares %v", held)
 	}
 }
 

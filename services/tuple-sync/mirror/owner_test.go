@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -49,6 +52,20 @@ func TestAProjectBelongsToTheOrganizationThatWasFirstFound(t *testing.T) {
 		want("given to another", "newer")
 		if written := len(b.openFGA.writes); !slices.ContainsFunc(b.done, func(k Key) bool { return k.sort == record }) || written == 0 {
 			t.Error("nothing was recorded")
+		}
+	}
+}
+
+// What software says that does more for an object is not for us to correct.
+func TestWhatOthersSayOfWhetherAnObjectIsReadyStands(t *testing.T) {
+	for reason, want := range map[string]string{"Unknown": "True/Reconciled", "SigningUp": "Unknown/SigningUp"} {
+		b := newBed(t)
+		b.put(kinds.Users(), "alice", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{
+			Conditions: []metav1.Condition{{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: reason}},
+		}})
+		b.work()
+		if got := b.tells(kinds.Users(), "alice"); got != want {
+			t.Errorf("after %s it is %s, want %s", reason, got, want)
 		}
 	}
 }
