@@ -160,14 +160,16 @@ func (m *mirrored) looks(ctx context.Context) error {
 // wait makes the next look be one back.
 func (m *mirrored) wait() { m.back -= looksBack }
 
-// fails makes the next look one back, which must fail, and the one after that another.
+// fails makes the next look one back, which must fail: so is the one after that.
 func (m *mirrored) fails(t *testing.T) {
 	t.Helper()
 	m.wait()
 	if err := m.looks(t.Context()); err == nil {
 		t.Fatal("nothing has failed")
 	}
-	m.wait()
+	if !m.owes() {
+		t.Error("what failed is done")
+	}
 }
 
 func TestWhatIsCommittedLateIsFound(t *testing.T) {
@@ -329,6 +331,9 @@ func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 		return nil
 	}
 	m.fails(t)
+	if got := m.doubts(); len(got) != 3 {
+		t.Errorf("as far as it was read, %v are doubted", got)
+	}
 	m.wantDoubts(t, "once it can be read", "b", "c", "d")
 }
 

@@ -47,7 +47,7 @@ func mutants() map[string]mutant.Mutant {
 		"whoever takes our name off stops us":      {"adoption.go", "if r.homeOf(store).adopted && plan.Declares(store.Value, owner) {", "if false {"},
 		"what had no store is never looked at":     {"tail.go", "missed || r.swept", "missed && false || r.swept"},
 		"there is something without a store":       {"report.go", "if why := r.obstacle(); why != nil {", "if why := r.obstacle(); why != nil && false {"},
-		"what others say is corrected":            {"report.go", "ready != nil && !plan.Ours(ready.Reason) {", "ready != nil && false {"},
+		"what others say is corrected":             {"report.go", "ready != nil && !plan.Ours(ready.Reason) {", "ready != nil && false {"},
 		"what was in step is so for ever":          {"copy.go", "return ok && at == n.moment && m.storeID", "return ok && (at == n.moment || true) && m.storeID"},
 		"what was taken away is there by the copy": {"copy.go", "	delete(m.steady, object)\n	if len(has) == 0 {", "	if len(has) == 0 {"},
 		"in doubt all is in step":                  {"copy.go", "	m.doubted[object] = m.raised\n	delete(m.steady, object)\n", "	m.doubted[object] = m.raised\n"},
