@@ -209,7 +209,7 @@ tools: $(TOOLS) ## Install every tool into .tmp/bin
 	@GOBIN=$(CURDIR)/.tmp/bin GOWORK=off go install $*
 	@rm -f .tmp/tools/$(firstword $(subst @, ,$*))@* && mkdir -p $(@D) && touch $@
 
-.tmp/tools/promtool@%:
+.tmp/tools/promtool@%: scripts/build-promtool.sh
 	@echo "building promtool $*"
 	@scripts/build-promtool.sh $*
 	@rm -f .tmp/tools/promtool@* && mkdir -p $(@D) && touch $@
