@@ -35,7 +35,6 @@ type Index struct {
 	owners []string
 
 	roles map[Ref]*role
-	heirs multimap[Ref, Ref]
 
 	users        map[string]account
 	accounts     map[string]account
@@ -59,7 +58,7 @@ func New(trusted func(typ string) bool) *Index {
 	return &Index{
 		trusted:   trusted,
 		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.Register(nil),
-		roles: map[Ref]*role{}, heirs: multimap[Ref, Ref]{},
+		roles: map[Ref]*role{},
 		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},
 		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[belonging]int{},
 		places: map[Place]*place{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},

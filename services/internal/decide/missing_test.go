@@ -46,10 +46,11 @@ func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding)
 	t.Helper()
 	at, uid, _ := placeOf(b.Spec.ResourceSelector)
 	role := Ref{cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name}
-	if r := x.roles[role]; r == nil || !r.declared || x.kinds[at.Type] == nil {
+	permissions, ok := x.giving(role)
+	if !ok || x.kinds[at.Type] == nil {
 		t.Fatalf("nobody has what %v will give on %v", role, at)
 	}
-	for _, permission := range x.roles[role].included {
+	for _, permission := range permissions {
 		if _, known := x.permissions[permission]; !known {
 			t.Fatalf("nobody has %s", permission)
 		}
@@ -96,7 +97,7 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 			}
 			for _, r := range w.Roles {
 				role := Ref{r.Namespace, r.Name}
-				given, _, ok := x.given(role)
+				given, ok := x.giving(role)
 				if _, lacks := x.MissingToInclude(who, nil, []Ref{role}); !lacks && (!ok ||
 					slices.ContainsFunc(given, func(name string) bool { return !x.may(who, name, Place{}) })) {
 					t.Fatalf("%+v may have %v inherited, and lacks some of %v", who, role, given)
@@ -169,4 +170,24 @@ func (x *Index) may(s Subject, permission string, at Place) bool {
 	q.Type, q.Namespace, q.Name = x.owners[x.permissions[permission]], "", ""
 	_, allowed := x.Decide(q)
 	return allowed
+}
+
+// giving are all permissions that a role says, registered or not, and those of all that it inherits. It is not ok if one of
+// these is not declared.
+func (x *Index) giving(of Ref) (permissions []string, ok bool) {
+	seen := map[*role]bool{}
+	for queue := []*role{x.roles[of]}; len(queue) > 0; queue = queue[1:] {
+		r := queue[0]
+		if r == nil || !r.declared {
+			return nil, false
+		}
+		permissions = append(permissions, r.included...)
+		for _, inherited := range r.inherits {
+			if !seen[inherited] {
+				seen[inherited] = true
+				queue = append(queue, inherited)
+			}
+		}
+	}
+	return permissions, true
 }
