@@ -36,6 +36,13 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 	} else {
 		delete(x.resources, name)
 	}
+	if !x.loading {
+		x.register()
+	}
+}
+
+// register judges all, and works out anew what roles give.
+func (x *Index) register() {
 	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
 	x.kinds, x.permissions, x.names, x.owners = map[string]*kind{}, map[string]int{}, nil, nil

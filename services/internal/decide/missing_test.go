@@ -20,6 +20,8 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 				m, lacks := x.MissingToBind(who, b.Namespace, &b.Spec)
 				_, known := x.permissions[m.Permission]
 				switch {
+				case lacks && known && x.may(who, m.Permission, x.meant(&b.Spec)):
+					t.Fatalf("%+v is said to lack %s on %v", who, m.Permission, m.At)
 				case lacks && known:
 					found["lacks it"]++
 				case lacks && m.Permission != "":
@@ -44,7 +46,7 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 // gaveAll wants who may bind to have all that a binding gives, and says how much that is.
 func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding) int {
 	t.Helper()
-	at, uid, _ := placeOf(b.Spec.ResourceSelector)
+	at, _, _ := placeOf(b.Spec.ResourceSelector)
 	role := Ref{cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name}
 	permissions, ok := x.giving(role)
 	if !ok || x.kinds[at.Type] == nil {
@@ -55,16 +57,22 @@ func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding)
 			t.Fatalf("nobody has %s", permission)
 		}
 	}
-	gives, asked := x.Permissions(role, at), at
-	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
-		asked.Name = "" // What somebody has on another object of the name is not had on this one.
-	}
+	gives := x.Permissions(role, at)
 	for _, permission := range gives {
-		if !x.may(who, permission, asked) {
+		if !x.may(who, permission, x.meant(&b.Spec)) {
 			t.Fatalf("%+v may bind %v on %v without %s", who, role, at, permission)
 		}
 	}
 	return len(gives)
+}
+
+// meant is what a binding is on. What somebody has on another object of the name is not had on this one.
+func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Place {
+	at, uid, _ := placeOf(b.ResourceSelector)
+	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
+		at.Name = ""
+	}
+	return at
 }
 
 // Who lacks nothing to join a group, or to give a role what another has, has that.

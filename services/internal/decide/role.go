@@ -68,6 +68,9 @@ func (x *Index) releaseRole(r *role) {
 
 // inherit works out anew what roles give that have changed, and what all give that inherit them.
 func (x *Index) inherit(changed []*role) {
+	if x.loading {
+		return
+	}
 	affected := slices.Clone(changed)
 	for _, r := range changed {
 		r.step = unvisited
@@ -117,10 +120,7 @@ func (c *closure) visit(r *role) (first int) {
 	if first < own {
 		return first
 	}
-	for _, one := range c.path[own:] {
-		r.take(one)
-	}
-	for _, one := range c.path[own-1:] {
+	for _, one := range c.path[own-1:] { // The first has taken what all have: each was visited for its sake.
 		one.effective, one.unknown, one.absent, one.step = r.effective, r.unknown, r.absent, 0
 	}
 	c.path = c.path[:own-1]

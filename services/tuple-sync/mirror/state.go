@@ -61,6 +61,12 @@ type State struct {
 	revision atomic.Uint64
 	judged   map[event.Key]string
 	registry cache
+	// inherited is what the roles give, since they changed last.
+	inherited struct {
+		mu   sync.Mutex
+		of   uint64
+		from *iam.Inheritance
+	}
 	// taken are declared objects that may have taken something away since they were spread.
 	taken struct {
 		mu   sync.Mutex
@@ -245,8 +251,8 @@ func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
 // objects are all that is declared, by what of it the model knows: a kind without a type there is not registered.
 func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
 	return &iam.Objects{
-		Registry: s.registered(of, model),
-		Role:     s.roles.get, Group: s.groups.get,
+		Registry: s.registered(of, model), Inheritance: s.inheritance(),
+		Role: s.roles.get, Group: s.groups.get,
 		User:           func(name string) *iamv1alpha1.User { return s.users.get("", name) },
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.get("", name) },
 		Target: func(object string) (iam.Target, bool) {
@@ -297,6 +303,17 @@ func (s *State) registered(of basis, model *plan.Model) *iam.Registry {
 		s.registry.of, s.registry.registry = of, iam.RegisterIn(all, model.Has)
 	}
 	return s.registry.registry
+}
+
+// inheritance remembers what the roles give as they are now.
+func (s *State) inheritance() *iam.Inheritance {
+	changes := s.roles.changes() // First: what is found out later is by roles as new, or newer.
+	s.inherited.mu.Lock()
+	defer s.inherited.mu.Unlock()
+	if s.inherited.from == nil || s.inherited.of != changes {
+		s.inherited.of, s.inherited.from = changes, new(iam.Inheritance)
+	}
+	return s.inherited.from
 }
 
 // storeSays states which OpenFGA store and model are the IAM store's, and whether it is taken over with all that is in it.
