@@ -48,20 +48,21 @@ func (i *Inheritance) of(o *Objects, role *iamv1alpha1.Role) *inherited {
 	if i.found == nil {
 		i.found = map[string]*inherited{}
 	}
-	w := walk{i, o, map[string]int{}, nil}
-	if name := nameOf(role); i.found[name] == nil {
+	name := nameOf(role)
+	if i.found[name] == nil {
+		w := walk{objects: o, found: i.found, at: map[string]int{}}
 		w.visit(name, role)
 	}
-	return i.found[nameOf(role)]
+	return i.found[name]
 }
 
 func nameOf(role *iamv1alpha1.Role) string { return role.Namespace + "/" + role.Name }
 
 // walk goes through the roles that one inherits.
 type walk struct {
-	*Inheritance
-
 	objects *Objects
+	// found is what is known of roles that are not on the path.
+	found map[string]*inherited
 	// at is where on the path a role is, from one on.
 	at   map[string]int
 	path []*step
