@@ -7,6 +7,7 @@ import (
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -72,4 +73,22 @@ func TestWhatIsOnAnObjectGoesWithItAndIsNotOnTheNextOne(t *testing.T) {
 		t.Error("another of the name has it")
 	}
 	b.inStep("made anew")
+}
+
+func TestHeirsOfHeirsFollowARole(t *testing.T) {
+	b := newBed(t)
+	base := func(permissions ...string) {
+		b.put(kinds.IAMRoles(), "base", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: permissions}})
+	}
+	base(getDoc, getProject)
+	for heir, of := range map[string]string{"heir": "base", "next": "heir", "last": "next"} {
+		b.put(kinds.IAMRoles(), heir, &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: of}}}})
+	}
+	b.work()
+	b.inStep("with a permission")
+	base(getProject)
+	b.work()
+	if b.holdsAny("#" + iam.Relation(getDoc) + "@") {
+		t.Errorf("without it the store holds %v", b.openFGA.holds())
+	}
 }
