@@ -38,7 +38,7 @@ type followed struct {
 // newState declares the tables in v.
 func newState(v *view.View, trust bool) *state {
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
-	s.index.Store(s.newIndex())
+	s.index.Store(decide.New(s.trusts))
 	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
 	})
@@ -57,10 +57,9 @@ func newState(v *view.View, trust bool) *state {
 	return s
 }
 
-func (s *state) newIndex() *decide.Index {
-	return decide.New(func(typ string) bool {
-		return s.trust && !slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
-	})
+// trusts says of a type whether bindings act on its objects, which nobody follows.
+func (s *state) trusts(typ string) bool {
+	return s.trust && !slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
 }
 
 func typeOf(kind kinds.Kind) string { return iam.Type(kind.Group, kind.Kind) }
@@ -134,9 +133,9 @@ func (s *state) changed(key event.Key) {
 
 // loaded makes the index anew: objects may have vanished.
 func (s *state) loaded() {
-	x := s.newIndex()
-	for _, kind := range s.kinds {
-		kind.tellAll(x)
-	}
-	s.index.Store(x)
+	s.index.Store(decide.Load(s.trusts, func(x *decide.Index) {
+		for _, kind := range s.kinds {
+			kind.tellAll(x)
+		}
+	}))
 }

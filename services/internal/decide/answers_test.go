@@ -48,7 +48,7 @@ func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
 			}
 			heir := e.Inherits[0]
 			for _, inherited := range e.Inherits[1:] {
-				if !slices.Contains(x.roles[heir].inherits, inherited) {
+				if !slices.Contains(x.roles[heir].inherits, x.roles[inherited]) {
 					t.Fatalf("%v does not inherit %v", heir, inherited)
 				}
 				heir = inherited

@@ -110,3 +110,38 @@ func BenchmarkWhatCanOfAThousandBindings(b *testing.B) {
 		}
 	}
 }
+
+// Whoever owns a namespace makes as many roles there as they like, and lets each inherit all others.
+func BenchmarkARoleOfAThousandThatInheritEachOther(b *testing.B) {
+	const roles = 1000
+	x := trees()
+	spec := iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}
+	for i := range roles {
+		spec.InheritedRoles = append(spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Name: fmt.Sprint("role", i)})
+	}
+	for i := range roles {
+		x.SetRole("one", fmt.Sprint("role", i), &iamv1alpha1.Role{Spec: spec})
+	}
+	for b.Loop() {
+		x.SetRole("one", "role0", &iamv1alpha1.Role{Spec: spec})
+	}
+}
+
+// They also make as many groups, and bind as many roles to each.
+func BenchmarkMissingToJoin(b *testing.B) {
+	const many = 3000
+	x, staff := trees(), []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
+	x.SetGroup("one", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "3"}})
+	x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: "2"})
+	for i := range many {
+		x.SetRole("one", fmt.Sprint("role", i), &iamv1alpha1.Role{})
+		bound := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "ash", UID: "2"})
+		bound.Spec.RoleRef.Name, bound.Spec.Subjects = fmt.Sprint("role", i), staff
+		x.SetBinding("one", fmt.Sprint("b", i), bound)
+	}
+	for b.Loop() {
+		if m, lacks := x.MissingToJoin(Subject{User: user(0)}, Ref{"one", "staff"}); lacks {
+			b.Fatalf("they lack %+v", m)
+		}
+	}
+}

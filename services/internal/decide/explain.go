@@ -34,7 +34,7 @@ func (x *Index) Explain(q Question) Explanation {
 	e := Explanation{Proof: why, Allowed: allowed}
 	if allowed {
 		e.Membership = x.membership(q.User, why.Principal)
-		e.Inherits = x.lineage(x.roles[why.Role], q.Permission)
+		e.Inherits = lineage(x.roles[why.Role], q.Permission)
 		e.Path = r.path(q.place(), why.At)
 		return e
 	}
@@ -60,19 +60,15 @@ func (x *Index) membership(user string, group Principal) Ref {
 }
 
 // lineage is a shortest way from a role to one that includes a permission.
-func (x *Index) lineage(r *role, permission string) []Ref {
+func lineage(r *role, permission string) []Ref {
 	heir := map[Ref]Ref{r.Ref: {}}
-	for queue := []Ref{r.Ref}; len(queue) > 0; queue = queue[1:] {
-		at := x.roles[queue[0]]
-		if at == nil {
-			continue
+	for queue := []*role{r}; len(queue) > 0; queue = queue[1:] {
+		if slices.Contains(queue[0].included, permission) {
+			return back(heir, queue[0].Ref)
 		}
-		if slices.Contains(at.included, permission) {
-			return back(heir, at.Ref)
-		}
-		for _, inherited := range at.inherits {
-			if _, seen := heir[inherited]; !seen {
-				heir[inherited] = at.Ref
+		for _, inherited := range queue[0].inherits {
+			if _, seen := heir[inherited.Ref]; !seen {
+				heir[inherited.Ref] = queue[0].Ref
 				queue = append(queue, inherited)
 			}
 		}

@@ -24,6 +24,8 @@ func (r Ref) String() string {
 type Index struct {
 	mu      sync.RWMutex
 	trusted func(typ string) bool
+	// loading says that nobody asks yet.
+	loading bool
 
 	resources map[string]*iamv1alpha1.ProtectedResource
 	registry  *iam.Registry
@@ -35,7 +37,6 @@ type Index struct {
 	owners []string
 
 	roles map[Ref]*role
-	heirs multimap[Ref, Ref]
 
 	users        map[string]account
 	accounts     map[string]account
@@ -59,11 +60,23 @@ func New(trusted func(typ string) bool) *Index {
 	return &Index{
 		trusted:   trusted,
 		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.Register(nil),
-		roles: map[Ref]*role{}, heirs: multimap[Ref, Ref]{},
+		roles: map[Ref]*role{},
 		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},
 		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[belonging]int{},
 		places: map[Place]*place{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},
 	}
+}
+
+// Load makes an index of what a function tells it. Nobody asks meanwhile: what roles inherit is worked out once, at the end.
+func Load(trusted func(typ string) bool, tell func(*Index)) *Index {
+	x := New(trusted)
+	x.loading = true
+	tell(x)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.loading = false
+	x.register()
+	return x
 }
 
 // alive says whether there is an object that is not in deletion.

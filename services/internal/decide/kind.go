@@ -36,6 +36,13 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 	} else {
 		delete(x.resources, name)
 	}
+	if !x.loading {
+		x.register()
+	}
+}
+
+// register judges all, and works out anew what roles give.
+func (x *Index) register() {
 	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
 	x.kinds, x.permissions, x.names, x.owners = map[string]*kind{}, map[string]int{}, nil, nil
@@ -71,7 +78,7 @@ func (x *Index) bitsOf(permissions []string) bits {
 	b := make(bits, len(x.permissions)/word+1)
 	for _, permission := range permissions {
 		if n, known := x.permissions[permission]; known {
-			b[n/word] |= 1 << (n % word)
+			b.set(n)
 		}
 	}
 	return b
@@ -79,13 +86,12 @@ func (x *Index) bitsOf(permissions []string) bits {
 
 func (b bits) has(n int) bool { return n/word < len(b) && b[n/word]&(1<<(n%word)) != 0 }
 
-// add says whether there was something to add.
-func (b bits) add(other bits) (grew bool) {
+func (b bits) set(n int) { b[n/word] |= 1 << (n % word) }
+
+func (b bits) add(other bits) {
 	for i, w := range other {
-		grew = grew || w&^b[i] != 0
 		b[i] |= w
 	}
-	return grew
 }
 
 // common is how many two sets have in common.
@@ -94,6 +100,16 @@ func (b bits) common(other bits) (n int) {
 		n += mathbits.OnesCount64(w & other[i])
 	}
 	return n
+}
+
+// exceeds says whether a set has something of another that is not in a third.
+func (b bits) exceeds(with, without bits) bool {
+	for i, w := range b[:min(len(b), len(with))] {
+		if w&with[i]&^without[i] != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // namesOf are the permissions of one set that another has, too, but not a third.

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"cmp"
-	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -25,7 +24,7 @@ func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.Policy
 	if !ok {
 		return Missing{At: at}, true
 	}
-	return x.missing(x.are(s), Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
+	return x.holdings(s).missing(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
 }
 
 // MissingToJoin is what somebody lacks of what a group has. What is bound to it on objects that are not there it never gets.
@@ -36,12 +35,12 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	if p == nil {
 		return m, false
 	}
-	who := x.are(s)
+	mine := x.holdings(s)
 	for g := range p.grants {
 		if !g.at.counts(g.uid) {
 			continue
 		}
-		if m, lacks = x.missing(who, g.role.Ref, g.at.Place, g.uid); lacks {
+		if m, lacks = mine.missing(g.role.Ref, g.at.Place, g.uid); lacks {
 			return m, true
 		}
 	}
@@ -53,21 +52,19 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	who := x.are(s)
+	mine := x.holdings(s)
 	for _, name := range permissions {
-		if !x.hasEverywhere(who, name) {
+		if n, known := x.permissions[name]; !known || !mine.everywhere.has(n) {
 			return Missing{Permission: name}, true
 		}
 	}
-	for _, role := range roles {
-		given, absent, ok := x.given(role)
-		if !ok {
-			return Missing{Role: absent}, true
+	for _, ref := range roles {
+		r, m, lacks := x.given(ref, Place{})
+		if lacks {
+			return m, true
 		}
-		for _, name := range given {
-			if !x.hasEverywhere(who, name) {
-				return Missing{Role: role, Permission: name}, true
-			}
+		if name, lacks := x.first(r.effective, r.effective, mine.everywhere); lacks {
+			return Missing{Role: ref, Permission: name}, true
 		}
 	}
 	return m, false
@@ -81,8 +78,8 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 	if k == nil {
 		return m, false
 	}
-	who := x.are(s)
-	has := x.has(who, k, object, uid)
+	mine := x.holdings(s)
+	has := mine.on(k, object, uid)
 	for _, owner := range owners {
 		parent := k.parents[owner.Type]
 		if parent == nil {
@@ -94,7 +91,7 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 		}
 		for at := range above.all {
 			for _, g := range at.grants {
-				if name, lacks := x.lack(who, g.role.effective, k.held, has); lacks {
+				if name, lacks := x.first(g.role.effective, k.held, has); lacks {
 					return Missing{g.role.Ref, name, object}, true
 				}
 			}
@@ -124,89 +121,23 @@ func (p *place) uid() string {
 	return p.target.UID
 }
 
-// missing is what somebody lacks of what a role gives on an object, or on all of a kind.
-func (x *Index) missing(who []*principal, role Ref, at Place, uid string) (m Missing, lacks bool) {
-	given, absent, ok := x.given(role)
-	if !ok {
-		return Missing{Role: absent}, true
+// given finds a role that gives what it says: it is declared, and all that it inherits, and every permission is registered.
+func (x *Index) given(ref Ref, at Place) (r *role, m Missing, lacks bool) {
+	switch r = x.roles[ref]; {
+	case r == nil || !r.declared:
+		return nil, Missing{Role: ref}, true
+	case r.absent != Ref{}:
+		return nil, Missing{Role: r.absent}, true
+	case r.unknown != "":
+		return nil, Missing{ref, r.unknown, at}, true
 	}
-	for _, name := range given {
-		if _, known := x.permissions[name]; !known {
-			return Missing{role, name, at}, true
-		}
-	}
-	k := x.kinds[at.Type]
-	if k == nil {
-		return Missing{Role: role, At: at}, true
-	}
-	name, lacks := x.lack(who, x.roles[role].effective, k.held, x.has(who, k, at, uid))
-	return Missing{role, name, at}, lacks
+	return r, m, false
 }
 
-// lack is one of some permissions that somebody has neither here nor everywhere.
-func (x *Index) lack(who []*principal, given, held, has bits) (name string, lacks bool) {
-	for _, name := range x.namesOf(given, held, has) {
-		if !x.hasEverywhere(who, name) {
-			return name, true
-		}
+// first is the first of some permissions that can be held and that somebody does not have.
+func (x *Index) first(given, held, has bits) (name string, lacks bool) {
+	if !given.exceeds(held, has) {
+		return "", false
 	}
-	return "", false
-}
-
-// given are all permissions that a role says, registered or not, and those of all that it inherits. It is not ok if one
-// of these is absent.
-func (x *Index) given(role Ref) (permissions []string, absent Ref, ok bool) {
-	seen := map[Ref]bool{role: true}
-	for queue := []Ref{role}; len(queue) > 0; queue = queue[1:] {
-		r := x.roles[queue[0]]
-		if r == nil || !r.declared {
-			return nil, queue[0], false
-		}
-		permissions = append(permissions, r.included...)
-		for _, inherited := range r.inherits {
-			if !seen[inherited] {
-				seen[inherited] = true
-				queue = append(queue, inherited)
-			}
-		}
-	}
-	slices.Sort(permissions)
-	return slices.Compact(permissions), Ref{}, true
-}
-
-// has is what somebody has on an object of a UID, or on all of a kind. Where another object has the name, only what is had
-// on all objects there counts.
-func (x *Index) has(who []*principal, k *kind, at Place, uid string) bits {
-	if p := x.places[at]; at.All || p != nil && p.target != nil && p.target.UID != uid {
-		at = Place{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
-	}
-	var r reach
-	x.walk(&r, k, at, at.Namespace)
-	return x.hasAmong(who, r.grants())
-}
-
-// hasEverywhere says whether somebody has a permission on all objects of its kind.
-func (x *Index) hasEverywhere(who []*principal, name string) bool {
-	n, known := x.permissions[name]
-	if !known {
-		return false
-	}
-	p := x.places[Place{Type: x.owners[n], All: true}]
-	if p == nil {
-		return false
-	}
-	return slices.ContainsFunc(p.grants, func(g *grant) bool {
-		return g.gives(n) && slices.ContainsFunc(who, func(one *principal) bool { return len(one.grants[g]) > 0 })
-	})
-}
-
-// hasAmong is what somebody has by some grants.
-func (x *Index) hasAmong(who []*principal, grants map[*grant]struct{}) bits {
-	all := x.bitsOf(nil)
-	for _, p := range who {
-		for g := range p.among(grants) {
-			all.add(g.role.effective)
-		}
-	}
-	return all
+	return x.namesOf(given, held, has)[0], true
 }

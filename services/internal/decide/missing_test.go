@@ -20,6 +20,8 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 				m, lacks := x.MissingToBind(who, b.Namespace, &b.Spec)
 				_, known := x.permissions[m.Permission]
 				switch {
+				case lacks && known && x.may(who, m.Permission, x.meant(&b.Spec)):
+					t.Fatalf("%+v is said to lack %s on %v", who, m.Permission, m.At)
 				case lacks && known:
 					found["lacks it"]++
 				case lacks && m.Permission != "":
@@ -44,26 +46,33 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 // gaveAll wants who may bind to have all that a binding gives, and says how much that is.
 func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding) int {
 	t.Helper()
-	at, uid, _ := placeOf(b.Spec.ResourceSelector)
+	at, _, _ := placeOf(b.Spec.ResourceSelector)
 	role := Ref{cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name}
-	if r := x.roles[role]; r == nil || !r.declared || x.kinds[at.Type] == nil {
+	permissions, ok := x.giving(role)
+	if !ok || x.kinds[at.Type] == nil {
 		t.Fatalf("nobody has what %v will give on %v", role, at)
 	}
-	for _, permission := range x.roles[role].included {
+	for _, permission := range permissions {
 		if _, known := x.permissions[permission]; !known {
 			t.Fatalf("nobody has %s", permission)
 		}
 	}
-	gives, asked := x.Permissions(role, at), at
-	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
-		asked.Name = "" // What somebody has on another object of the name is not had on this one.
-	}
+	gives := x.Permissions(role, at)
 	for _, permission := range gives {
-		if !x.may(who, permission, asked) {
+		if !x.may(who, permission, x.meant(&b.Spec)) {
 			t.Fatalf("%+v may bind %v on %v without %s", who, role, at, permission)
 		}
 	}
 	return len(gives)
+}
+
+// meant is what a binding is on. What somebody has on another object of the name is not had on this one.
+func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Place {
+	at, uid, _ := placeOf(b.ResourceSelector)
+	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
+		at.Name = ""
+	}
+	return at
 }
 
 // Who lacks nothing to join a group, or to give a role what another has, has that.
@@ -96,7 +105,7 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 			}
 			for _, r := range w.Roles {
 				role := Ref{r.Namespace, r.Name}
-				given, _, ok := x.given(role)
+				given, ok := x.giving(role)
 				if _, lacks := x.MissingToInclude(who, nil, []Ref{role}); !lacks && (!ok ||
 					slices.ContainsFunc(given, func(name string) bool { return !x.may(who, name, Place{}) })) {
 					t.Fatalf("%+v may have %v inherited, and lacks some of %v", who, role, given)
@@ -169,4 +178,24 @@ func (x *Index) may(s Subject, permission string, at Place) bool {
 	q.Type, q.Namespace, q.Name = x.owners[x.permissions[permission]], "", ""
 	_, allowed := x.Decide(q)
 	return allowed
+}
+
+// giving are all permissions that a role says, registered or not, and those of all that it inherits. It is not ok if one of
+// these is not declared.
+func (x *Index) giving(of Ref) (permissions []string, ok bool) {
+	seen := map[*role]bool{}
+	for queue := []*role{x.roles[of]}; len(queue) > 0; queue = queue[1:] {
+		r := queue[0]
+		if r == nil || !r.declared {
+			return nil, false
+		}
+		permissions = append(permissions, r.included...)
+		for _, inherited := range r.inherits {
+			if !seen[inherited] {
+				seen[inherited] = true
+				queue = append(queue, inherited)
+			}
+		}
+	}
+	return permissions, true
 }

@@ -20,7 +20,7 @@ func (x *Index) emptied(t *testing.T, before told) {
 		set(x, o, nil)
 	}
 	for what, n := range map[string]int{
-		"resources": len(x.resources), "roles": len(x.roles), "heirs": len(x.heirs), "users": len(x.users),
+		"resources": len(x.resources), "roles": len(x.roles), "users": len(x.users),
 		"accounts": len(x.accounts) + len(x.accountNames), "groups": len(x.groups),
 		"memberships": len(x.memberships) + len(x.membershipsOf) + len(x.membershipsIn) + len(x.belongings),
 		"places":      len(x.places), "bindings": len(x.bindings), "principals": len(x.principals),

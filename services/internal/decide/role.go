@@ -2,21 +2,28 @@ package decide
 
 import (
 	"cmp"
+	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// role is one that is declared, or that a binding names.
+// role is one that is declared, or that a binding or another role names.
 type role struct {
 	Ref
 
 	declared bool
 	included []string
-	inherits []Ref
+	inherits []*role
+	heirs    map[*role]struct{}
 	// effective are the permissions that it gives, those of all that it inherits included.
 	effective bits
+	// unknown is one of these that nobody registers, absent a role that is inherited and not declared; empty if there is none.
+	unknown string
+	absent  Ref
 	// grants are how many name it.
 	grants int
+	// step is where on the path of a [closure] it is, from one on; unvisited, or nothing once it is known what it gives.
+	step int
 }
 
 // SetRole tells of a role.
@@ -24,65 +31,114 @@ func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	r := x.role(Ref{namespace, name})
-	for _, inherited := range r.inherits {
-		x.heirs.remove(inherited, r.Ref)
+	before := r.inherits
+	for _, inherited := range before {
+		delete(inherited.heirs, r)
 	}
 	r.declared, r.included, r.inherits = alive(declared), nil, nil
 	if r.declared {
 		r.included = declared.Spec.IncludedPermissions
 		for _, ref := range declared.Spec.InheritedRoles {
-			inherited := Ref{cmp.Or(ref.Namespace, namespace), ref.Name}
+			inherited := x.role(Ref{cmp.Or(ref.Namespace, namespace), ref.Name})
 			r.inherits = append(r.inherits, inherited)
-			x.heirs.add(inherited, r.Ref)
+			inherited.heirs[r] = struct{}{}
 		}
 	}
 	x.inherit([]*role{r})
+	for _, inherited := range before {
+		x.releaseRole(inherited)
+	}
 	x.releaseRole(r)
 }
 
 func (x *Index) role(ref Ref) *role {
 	r := x.roles[ref]
 	if r == nil {
-		r = &role{Ref: ref}
+		r = &role{Ref: ref, heirs: map[*role]struct{}{}}
 		x.roles[ref] = r
 	}
 	return r
 }
 
 func (x *Index) releaseRole(r *role) {
-	if !r.declared && r.grants == 0 {
+	if !r.declared && r.grants+len(r.heirs) == 0 {
 		delete(x.roles, r.Ref)
 	}
 }
 
 // inherit works out anew what roles give that have changed, and what all give that inherit them.
-// Roles may inherit each other: each starts with its own permissions, and hands on what it gets.
-func (x *Index) inherit(roles []*role) {
-	seen := map[*role]bool{}
-	for _, r := range roles {
-		seen[r] = true
+func (x *Index) inherit(changed []*role) {
+	if x.loading {
+		return
 	}
-	for i := 0; i < len(roles); i++ {
-		roles[i].effective = x.bitsOf(roles[i].included)
-		for heir := range x.heirs[roles[i].Ref] {
-			if h := x.roles[heir]; !seen[h] {
-				seen[h] = true
-				roles = append(roles, h)
+	affected := slices.Clone(changed)
+	for _, r := range changed {
+		r.step = unvisited
+	}
+	for i := 0; i < len(affected); i++ {
+		for heir := range affected[i].heirs {
+			if heir.step == 0 {
+				heir.step = unvisited
+				affected = append(affected, heir)
 			}
 		}
 	}
-	for len(roles) > 0 {
-		r, grew := roles[0], false
-		roles = roles[1:]
-		for _, ref := range r.inherits {
-			if inherited := x.roles[ref]; inherited != nil {
-				grew = r.effective.add(inherited.effective) || grew
-			}
-		}
-		for heir := range x.heirs[r.Ref] {
-			if grew {
-				roles = append(roles, x.roles[heir])
-			}
+	c := closure{x: x}
+	for _, r := range affected {
+		if r.step == unvisited {
+			c.visit(r)
 		}
 	}
+}
+
+// closure goes through roles once, whatever inherits what: those that inherit each other, on whatever way round, give the same.
+type closure struct {
+	x    *Index
+	path []*role
+}
+
+const unvisited = -1
+
+// visit finds what a role gives, unless it is one with roles before it on the path: the first of these is returned then.
+func (c *closure) visit(r *role) (first int) {
+	c.path = append(c.path, r)
+	own := len(c.path)
+	r.step, first = own, own
+	r.effective, r.unknown, r.absent = c.x.bitsOf(r.included), c.x.unknown(r.included), Ref{}
+	for _, inherited := range r.inherits {
+		if !inherited.declared {
+			r.absent = inherited.Ref
+			continue
+		}
+		if step := inherited.step; step == unvisited {
+			first = min(first, c.visit(inherited))
+		} else if step > 0 {
+			first = min(first, step)
+		}
+		r.take(inherited)
+	}
+	if first < own {
+		return first
+	}
+	for _, one := range c.path[own-1:] { // The first has taken what all have: each was visited for its sake.
+		one.effective, one.unknown, one.absent, one.step = r.effective, r.unknown, r.absent, 0
+	}
+	c.path = c.path[:own-1]
+	return first
+}
+
+// take adds what is known of a role to what is of one that inherits it.
+func (r *role) take(inherited *role) {
+	r.effective.add(inherited.effective)
+	r.unknown, r.absent = cmp.Or(r.unknown, inherited.unknown), cmp.Or(r.absent, inherited.absent)
+}
+
+// unknown is one of some permissions that nobody registers.
+func (x *Index) unknown(permissions []string) string {
+	for _, name := range permissions {
+		if _, known := x.permissions[name]; !known {
+			return name
+		}
+	}
+	return ""
 }

@@ -114,7 +114,13 @@ func (x *Index) had(id Principal, grants map[*grant]struct{}) bits {
 	if id.Sort == User {
 		who = x.are(Subject{User: id.Name})
 	}
-	return x.hasAmong(who, grants)
+	all := x.bitsOf(nil)
+	for _, p := range who {
+		for g := range p.among(grants) {
+			all.add(g.role.effective)
+		}
+	}
+	return all
 }
 
 // grants are those that count at some places.

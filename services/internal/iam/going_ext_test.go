@@ -25,6 +25,7 @@ func TestARoleThatIsToGoGivesNothing(t *testing.T) {
 		t.Fatalf("as long as it is there, the binding has %v", is)
 	}
 	viewer.DeletionTimestamp = new(metav1.Now())
+	o = objects(w) // What was remembered is of the roles as they were.
 	if is := o.RoleOfBinding(b); is != nil {
 		t.Error("a binding has it still")
 	}

@@ -14,6 +14,8 @@ import (
 // given or not, they count as gone.
 type Objects struct {
 	Registry *Registry
+	// Inheritance remembers what the roles give; nil if nothing is to be remembered.
+	Inheritance *Inheritance
 
 	Role           func(namespace, name string) *iamv1alpha1.Role
 	Group          func(namespace, name string) *iamv1alpha1.Group

@@ -172,7 +172,10 @@ func asIndexed(q world.Request) decide.Question {
 
 // index is told of a world.
 func index(w *world.World) *decide.Index {
-	x := decide.New(w.Trusted)
+	return decide.Load(w.Trusted, func(x *decide.Index) { tell(x, w) })
+}
+
+func tell(x *decide.Index, w *world.World) {
 	for _, o := range w.Bindings {
 		x.SetBinding(o.Namespace, o.Name, o)
 	}
@@ -199,5 +202,4 @@ func index(w *world.World) *decide.Index {
 	for _, o := range w.Resources {
 		x.SetProtectedResource(o.Name, o)
 	}
-	return x
 }

@@ -2,8 +2,8 @@ package iam
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"sync"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
@@ -21,9 +21,8 @@ type RolePermissions struct {
 // Effective are the permissions that a role gives, those of all that it inherits included. Roles
 // may inherit each other.
 func (o *Objects) Effective(role *iamv1alpha1.Role) RolePermissions {
-	all, missing := map[string]bool{}, map[string]bool{}
-	o.inherit(role, all, missing, map[string]bool{})
-	p := RolePermissions{All: slices.Sorted(maps.Keys(all)), Missing: slices.Sorted(maps.Keys(missing))}
+	given := cmp.Or(o.Inheritance, new(Inheritance)).of(o, role)
+	p := RolePermissions{All: given.permissions, Missing: given.missing}
 	for _, permission := range p.All {
 		if _, known := o.Registry.Relation(permission); !known {
 			p.Unknown = append(p.Unknown, permission)
@@ -32,23 +31,101 @@ func (o *Objects) Effective(role *iamv1alpha1.Role) RolePermissions {
 	return p
 }
 
-func (o *Objects) inherit(role *iamv1alpha1.Role, all, missing, seen map[string]bool) {
-	name := role.Namespace + "/" + role.Name
-	if seen[name] {
-		return
+// Inheritance remembers what roles give, as long as no role changes. Roles that inherit each other are gone through once,
+// however many ways there are: somebody may make as many of both as they like. The zero value remembers nothing yet.
+type Inheritance struct {
+	mu    sync.Mutex
+	found map[string]*inherited
+}
+
+// inherited is what all roles give that inherit each other, on whatever way round.
+type inherited struct{ permissions, missing []string }
+
+// of is what a role gives.
+func (i *Inheritance) of(o *Objects, role *iamv1alpha1.Role) *inherited {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.found == nil {
+		i.found = map[string]*inherited{}
 	}
-	seen[name] = true
-	for _, permission := range role.Spec.IncludedPermissions {
-		all[permission] = true
+	name := nameOf(role)
+	if i.found[name] == nil {
+		w := walk{objects: o, found: i.found, at: map[string]int{}}
+		w.visit(name, role)
 	}
+	return i.found[name]
+}
+
+func nameOf(role *iamv1alpha1.Role) string { return role.Namespace + "/" + role.Name }
+
+// walk goes through the roles that one inherits.
+type walk struct {
+	objects *Objects
+	// found is what is known of roles that are not on the path.
+	found map[string]*inherited
+	// at is where on the path a role is, from one on.
+	at   map[string]int
+	path []*step
+}
+
+// step is a role on the path, with what is known of it so far.
+type step struct {
+	name string
+	inherited
+
+	seen map[*inherited]bool
+}
+
+// visit finds what a role gives, unless it is one with roles before it on the path: the first of these is returned then.
+func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
+	s := &step{name: name, seen: map[*inherited]bool{}}
+	s.permissions = slices.Clone(role.Spec.IncludedPermissions)
+	w.path = append(w.path, s)
+	own := len(w.path)
+	w.at[name], first = own, own
 	for _, ref := range role.Spec.InheritedRoles {
 		namespace := cmp.Or(ref.Namespace, role.Namespace)
-		if inherited := o.role(namespace, ref.Name); inherited != nil {
-			o.inherit(inherited, all, missing, seen)
-		} else {
-			missing[namespace+"/"+ref.Name] = true
+		other := namespace + "/" + ref.Name
+		switch r := w.objects.role(namespace, ref.Name); {
+		case r == nil:
+			s.missing = append(s.missing, other)
+			continue
+		case w.at[other] > 0:
+			first = min(first, w.at[other])
+		case w.found[other] == nil:
+			first = min(first, w.visit(other, r))
 		}
+		s.take(w.found[other])
 	}
+	if first == own {
+		w.close(w.path[own-1:])
+		w.path = w.path[:own-1]
+	}
+	return first
+}
+
+// take adds what is known of a role that is inherited; of one on the path nothing is yet.
+func (s *step) take(is *inherited) {
+	if is != nil && !s.seen[is] {
+		s.seen[is] = true
+		s.permissions, s.missing = append(s.permissions, is.permissions...), append(s.missing, is.missing...)
+	}
+}
+
+// close says of roles that inherit each other what all of them give.
+func (w *walk) close(roles []*step) {
+	all := &inherited{}
+	for _, s := range roles {
+		all.permissions, all.missing = append(all.permissions, s.permissions...), append(all.missing, s.missing...)
+		w.found[s.name] = all
+		delete(w.at, s.name)
+	}
+	all.permissions, all.missing = distinct(all.permissions), distinct(all.missing)
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Clip(slices.Compact(names))
 }
 
 // roleTuples give everybody who has the role its permissions.

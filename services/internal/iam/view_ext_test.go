@@ -11,7 +11,7 @@ import (
 // objects are the world as the package reads it.
 func objects(w *world.World) *iam.Objects {
 	return &iam.Objects{
-		Registry: iam.Register(w.Resources),
+		Inheritance: new(iam.Inheritance), Registry: iam.Register(w.Resources),
 		Role: func(ns, name string) *iamv1alpha1.Role {
 			return world.Find(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == ns && r.Name == name })
 		},

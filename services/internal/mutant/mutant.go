@@ -40,32 +40,50 @@ func Kill(t *testing.T, root string, mutants map[string]Mutant, suites ...[]stri
 	}
 }
 
+// Apply demands that each mutant is one of the code as it is: whoever changes the code changes it, too.
+func Apply(t *testing.T, root string, mutants map[string]Mutant) {
+	t.Helper()
+	for name, m := range mutants {
+		if m[1] == m[2] {
+			t.Errorf("%s: it is the code as it is", name)
+		}
+		m.read(t, root, name)
+	}
+}
+
 func goTest(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), "go", append([]string{"test"}, args...)...)
 }
 
-// overlay writes the file with its bug, and what makes the compiler take it in place of the true one.
-func (m Mutant) overlay(t *testing.T, root string) string {
+// read reads the file that a mutant names.
+func (m Mutant) read(t *testing.T, root, name string) (file, text string) {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join(root, m[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(file)
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(string(text), m[1]) != 1 {
-		t.Fatalf("%s does not have %q once: the code has changed, and the mutant must follow", m[0], m[1])
+	if strings.Count(string(data), m[1]) != 1 {
+		t.Fatalf("%s: %s does not have %q once: the code has changed, and the mutant must follow", name, m[0], m[1])
 	}
+	return file, string(data)
+}
+
+// overlay writes the file with its bug, and what makes the compiler take it in place of the true one.
+func (m Mutant) overlay(t *testing.T, root string) string {
+	t.Helper()
+	file, text := m.read(t, root, t.Name())
 	dir := t.TempDir()
 	changed := filepath.Join(dir, filepath.Base(file))
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, content := range map[string][]byte{changed: []byte(strings.Replace(string(text), m[1], m[2], 1)), filepath.Join(dir, "overlay.json"): overlay} {
+	for path, content := range map[string][]byte{changed: []byte(strings.Replace(text, m[1], m[2], 1)), filepath.Join(dir, "overlay.json"): overlay} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}

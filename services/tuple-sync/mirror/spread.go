@@ -120,10 +120,13 @@ func (s *State) dependents(k event.Key) []event.Key {
 
 // heirs adds the roles that inherit one, directly or by others.
 func (s *State) heirs(role string, keys map[event.Key]bool) {
-	for _, heir := range s.roles.by(byRole, role) {
-		if !keys[heir.Key] {
-			keys[heir.Key] = true
-			s.heirs(path(heir.Key.Namespace, heir.Key.Name), keys)
+	inheritors := s.inheritors()
+	for queue := []string{role}; len(queue) > 0; queue = queue[1:] {
+		for _, heir := range inheritors[queue[0]] {
+			if !keys[heir] {
+				keys[heir] = true
+				queue = append(queue, path(heir.Namespace, heir.Name))
+			}
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 // Indexes of single kinds.
 const (
-	// byRole finds bindings by their role, and roles by those that they inherit.
+	// byRole finds bindings by their role.
 	byRole = "role"
 	// bySubject finds bindings by a subject.
 	bySubject = "subject"
@@ -61,6 +61,13 @@ type State struct {
 	revision atomic.Uint64
 	judged   map[event.Key]string
 	registry cache
+	// inherited is what the roles give, and who inherits which, since they changed last.
+	inherited struct {
+		mu    sync.Mutex
+		of    uint64
+		from  *iam.Inheritance
+		heirs map[string][]event.Key
+	}
 	// taken are declared objects that may have taken something away since they were spread.
 	taken struct {
 		mu   sync.Mutex
@@ -97,12 +104,6 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 		kind: kinds.IAMRoles(), cluster: cluster, matters: func(r *iamv1alpha1.Role) (_, _ any) { return r.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.Role) []string{
 			itself: func(r *iamv1alpha1.Role) []string { return []string{iam.RoleObject(r)} },
-			byRole: func(r *iamv1alpha1.Role) (inherited []string) {
-				for _, ref := range r.Spec.InheritedRoles {
-					inherited = append(inherited, path(cmp.Or(ref.Namespace, r.Namespace), ref.Name))
-				}
-				return inherited
-			},
 		},
 	})
 	s.bindings = register(v, config[iamv1alpha1.PolicyBinding]{
@@ -245,8 +246,8 @@ func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
 // objects are all that is declared, by what of it the model knows: a kind without a type there is not registered.
 func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
 	return &iam.Objects{
-		Registry: s.registered(of, model),
-		Role:     s.roles.get, Group: s.groups.get,
+		Registry: s.registered(of, model), Inheritance: s.inheritance(),
+		Role: s.roles.get, Group: s.groups.get,
 		User:           func(name string) *iamv1alpha1.User { return s.users.get("", name) },
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.get("", name) },
 		Target: func(object string) (iam.Target, bool) {
@@ -297,6 +298,40 @@ func (s *State) registered(of basis, model *plan.Model) *iam.Registry {
 		s.registry.of, s.registry.registry = of, iam.RegisterIn(all, model.Has)
 	}
 	return s.registry.registry
+}
+
+// inheritance remembers what the roles give as they are now.
+func (s *State) inheritance() *iam.Inheritance {
+	s.inherited.mu.Lock()
+	defer s.inherited.mu.Unlock()
+	s.outdate()
+	return s.inherited.from
+}
+
+// outdate forgets what was found out before the roles changed; the caller holds the lock. What is found out later is by roles as
+// new as the number says, or newer.
+func (s *State) outdate() {
+	if changes := s.roles.changes(); s.inherited.from == nil || s.inherited.of != changes {
+		s.inherited.of, s.inherited.from, s.inherited.heirs = changes, new(iam.Inheritance), nil
+	}
+}
+
+// inheritors are the roles that inherit each one directly, by its path.
+func (s *State) inheritors() map[string][]event.Key {
+	s.inherited.mu.Lock()
+	defer s.inherited.mu.Unlock()
+	if s.outdate(); s.inherited.heirs == nil {
+		s.inherited.heirs = map[string][]event.Key{}
+		for _, o := range s.roles.rows.All() {
+			for _, ref := range o.Value.Spec.InheritedRoles {
+				role := path(cmp.Or(ref.Namespace, o.Key.Namespace), ref.Name)
+				if o.Key.Cluster == s.store.Cluster {
+					s.inherited.heirs[role] = append(s.inherited.heirs[role], o.Key)
+				}
+			}
+		}
+	}
+	return s.inherited.heirs
 }
 
 // storeSays states which OpenFGA store and model are the IAM store's, and whether it is taken over with all that is in it.

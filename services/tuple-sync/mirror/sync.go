@@ -90,12 +90,14 @@ func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tup
 	now := add[:min(len(add), chunks*chunk)]
 	sources := r.State.sources(n.objects, p.Key.object, now)
 	for some := range slices.Chunk(now, chunk) {
-		statements := []confirm.Statement{n.says}
+		statements, stated := []confirm.Statement{n.says}, map[string]bool{}
 		for _, t := range some {
 			if len(sources[t.User]) == 0 {
 				return false, fmt.Errorf("%s: %w", p.Key, reconcile.ErrStale) // It is wanted no more.
 			}
-			statements = append(statements, sources[t.User]...)
+			if !stated[t.User] { // The permissions of a role have all one.
+				stated[t.User], statements = true, append(statements, sources[t.User]...)
+			}
 		}
 		if err := r.give(ctx, p, n, statements, some); err != nil {
 			return false, err

@@ -256,8 +256,11 @@ func TestNobodyRecordsWhatIsNotTheirsToRecord(t *testing.T) {
 			stored := create(t, server, manifestNamed(t, test.object))
 			path := []string{"status", test.field}
 			service := asUser(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, stored.GetName())})
-			testbed.Eventually(t, soon, func() (err error) {
-				stored, err = service.UpdateStatus(t.Context(), changed(t, stored, path, test.is), metav1.UpdateOptions{})
+			testbed.Eventually(t, soon, func() error {
+				now, err := service.UpdateStatus(t.Context(), changed(t, stored, path, test.is), metav1.UpdateOptions{})
+				if err == nil {
+					stored = now
+				}
 				return err
 			})
 			api := asUser(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, "another")})
@@ -279,6 +282,36 @@ func TestNobodyRecordsWhatIsNotTheirsToRecord(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nor that the model has no room for a kind, by which all would go that is had of it, nor that it has.
+func TestNobodySaysWhatThereIsRoomFor(t *testing.T) {
+	server := testbed.Kube(t)
+	stored := create(t, server, manifestNamed(t, "compute.example.com-workload"))
+	path, service := []string{"status", "conditions"}, []rbacv1.PolicyRule{right("record", "protectedresources", stored.GetName())}
+	says := func(rights []rbacv1.PolicyRule, want string, conditions ...any) {
+		t.Helper()
+		api := asUser(t, server, stored, rights)
+		testbed.Eventually(t, soon, func() error {
+			now, err := api.UpdateStatus(t.Context(), changed(t, stored, path, conditions), metav1.UpdateOptions{})
+			if err == nil && want == "" {
+				stored = now
+			}
+			return unlike(err, want)
+		})
+	}
+	is := func(typ, status, reason string) any {
+		return map[string]any{"type": typ, "status": status, "reason": reason, "message": "m", "lastTransitionTime": "2026-01-02T03:04:05Z"}
+	}
+	const refused = "takes the verb record"
+	room, none, observed := is("Registered", "True", "InForce"), is("Registered", "False", "LimitExceeded"), is("Observed", "True", "Followed")
+	says(nil, refused, none)
+	says(service, "", room)
+	says(nil, refused, none)
+	says(nil, refused, observed)
+	says(nil, "", room, observed)
+	says(service, "", none, observed)
+	says(nil, refused, room, observed)
 }
 
 // asUser is the way of somebody new to objects, who may write them and has some rights besides.

@@ -97,6 +97,8 @@ func TestWhatTheSchemaRefuses(t *testing.T) {
 		"a binding of nothing":             {"on-an-object", []string{"spec"}, nil, "spec: Required"},
 		"a role without stage":             {"nothing-yet", []string{"spec"}, map[string]any{}, "launchStage: Required"},
 		"a role inherited twice":           {"nothing-yet", []string{"spec", "inheritedRoles"}, []any{map[string]any{"name": "a"}, map[string]any{"name": "a"}}, "Duplicate value"},
+		"as many roles as can be":          {"nothing-yet", []string{"spec", "inheritedRoles"}, roles(100), ""},
+		"more roles than can be inherited": {"nothing-yet", []string{"spec", "inheritedRoles"}, roles(101), "must have at most 100 items"},
 		"a kind without permissions":       {"resourcemanager-organization", []string{"spec", "permissions"}, nil, "permissions: Required"},
 		"a subresource that cannot be one": {"resourcemanager-organization", []string{"spec", "subresources"}, subresource("a/b", "get"), "should match"},
 		"a subresource without verbs":      {"resourcemanager-organization", []string{"spec", "subresources"}, subresource("status"), "at least 1 items"},
@@ -118,6 +120,14 @@ func TestWhatTheSchemaRefuses(t *testing.T) {
 			expect(t, err, test.want)
 		})
 	}
+}
+
+// roles are so many that one inherits.
+func roles(n int) (all []any) {
+	for i := range n {
+		all = append(all, map[string]any{"name": fmt.Sprint("role-", i)})
+	}
+	return all
 }
 
 func TestReferencesAreImmutableAndSubjectsAreNot(t *testing.T) {

@@ -19,6 +19,7 @@ type RoleSpec struct {
 	// LaunchStage is Early Access, Alpha, Beta, Stable or Deprecated.
 	LaunchStage string `json:"launchStage"`
 	// InheritedRoles give all that they have.
+	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -1,0 +1,77 @@
+package decide
+
+// holdings are what somebody has. It is found out once of each grant and of each place: there may be as many of both as
+// somebody likes to make.
+type holdings struct {
+	x      *Index
+	grants map[*grant]struct{}
+	// everywhere are the permissions that are had on all objects of their kinds.
+	everywhere bits
+	// at is what is had at places that were asked about.
+	at map[Place]bits
+}
+
+// holdings are those of a subject.
+func (x *Index) holdings(s Subject) *holdings {
+	h := &holdings{x: x, grants: map[*grant]struct{}{}, everywhere: x.bitsOf(nil), at: map[Place]bits{}}
+	for _, p := range x.are(s) {
+		for g := range p.grants {
+			h.grants[g] = struct{}{}
+		}
+	}
+	for typ := range x.kinds {
+		all := x.bitsOf(nil)
+		if p := x.places[Place{Type: typ, All: true}]; p != nil {
+			h.among(all, p)
+		}
+		for n, owner := range x.owners {
+			if owner == typ && all.has(n) {
+				h.everywhere.set(n)
+			}
+		}
+	}
+	return h
+}
+
+// among adds what is had by the grants at a place.
+func (h *holdings) among(all bits, p *place) {
+	for _, g := range p.grants {
+		if _, mine := h.grants[g]; mine {
+			all.add(g.role.effective)
+		}
+	}
+}
+
+// on is what is had on an object of a UID, or on all of a kind. Where another object has the name, only what is had on all
+// objects there counts.
+func (h *holdings) on(k *kind, at Place, uid string) bits {
+	if p := h.x.places[at]; at.All || p != nil && p.target != nil && p.target.UID != uid {
+		at = Place{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
+	}
+	if has, known := h.at[at]; known {
+		return has
+	}
+	has := h.x.bitsOf(nil)
+	has.add(h.everywhere)
+	var r reach
+	h.x.walk(&r, k, at, at.Namespace)
+	for p := range r.all {
+		h.among(has, p)
+	}
+	h.at[at] = has
+	return has
+}
+
+// missing is what is not had of what a role gives on an object, or on all of a kind.
+func (h *holdings) missing(ref Ref, at Place, uid string) (m Missing, lacks bool) {
+	r, m, lacks := h.x.given(ref, at)
+	if lacks {
+		return m, true
+	}
+	k := h.x.kinds[at.Type]
+	if k == nil {
+		return Missing{Role: ref, At: at}, true
+	}
+	name, lacks := h.x.first(r.effective, k.held, h.on(k, at, uid))
+	return Missing{ref, name, at}, lacks
+}

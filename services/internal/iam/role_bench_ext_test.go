@@ -1,0 +1,32 @@
+package iam_test
+
+import (
+	"fmt"
+	"testing"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// Whoever owns a namespace makes as many roles there as they like, and lets each inherit as many others as a role can.
+func BenchmarkRolesThatInheritEachOther(b *testing.B) {
+	const many, most = 1000, 100
+	roles := map[string]*iamv1alpha1.Role{}
+	for i := range many {
+		r := &iamv1alpha1.Role{}
+		r.Namespace, r.Name, r.Spec.IncludedPermissions = "one", fmt.Sprint("role-", i), []string{"a/trees.get"}
+		for j := range most {
+			r.Spec.InheritedRoles = append(r.Spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Name: fmt.Sprint("role-", (i+j+1)%many)})
+		}
+		roles[r.Name] = r
+	}
+	o := &iam.Objects{Registry: iam.Register(nil), Role: func(_, name string) *iamv1alpha1.Role { return roles[name] }}
+	for b.Loop() {
+		o.Inheritance = new(iam.Inheritance) // One of them has changed.
+		for _, r := range roles {
+			if n := len(o.Effective(r).All); n != 1 {
+				b.Fatalf("it gives %d permissions", n)
+			}
+		}
+	}
+}
