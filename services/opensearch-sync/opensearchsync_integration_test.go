@@ -109,6 +109,7 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	b.write("internalusers/anna", map[string]any{"password": second, "backend_roles": []string{"theirs"}})
 	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
 	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim", "anna"}, "hosts": []string{"h"}, "description": "by hand", "and_backend_roles": []string{"x", "y"}})
+	mapping := b.listed("rolesmapping/theirs")
 	b.serve()
 	b.connect()
 	b.user("anna")
@@ -136,8 +137,8 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	b.remove(kinds.OpenSearchRoles(), "theirs")
 	b.remove(kinds.OpenSearchUsers(), "anna")
 	b.login("anna", second, http.StatusOK)
-	if got := b.mapped("theirs"); !slices.Equal(got, []string{"kim", "anna"}) {
-		t.Errorf("after all is deleted, the mapping has %v", got)
+	if now := b.listed("rolesmapping/theirs"); now != mapping {
+		t.Errorf("after all is deleted, the mapping is %s, and was %s", now, mapping)
 	}
 	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); status != http.StatusOK {
 		t.Errorf("the role is gone: %d", status)
