@@ -116,6 +116,12 @@ func TestAClusterOfTheSameNameIsAnother(t *testing.T) {
 	if now := b.listed("internalusers/anna") + b.listed("roles/watchers") + b.listed("rolesmapping/watchers"); now != before {
 		t.Errorf("what was made for another cluster was\n%s\nand is\n%s", before, now)
 	}
+	b.role("watchers") // It is the same server: whoever says so has what is there.
+	b.state(kinds.OpenSearchRoles(), "watchers", "IGNORED", "already exists")
+	b.annotate(kinds.OpenSearchRoles(), "watchers", "opensearch.org/adopt", "true")
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.absent("roles/watchers")
 }
 
 // A cluster that the public operator runs is reached by what it names, or calls by its own names, as soon as it runs.

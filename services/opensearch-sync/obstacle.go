@@ -55,7 +55,7 @@ func (r *rivals) on(objects []object) bool {
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
 		switch {
-		case meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.Ready) != nil:
+		case isOurs(*o.value.State()):
 			r.ours[uid] = true
 		case r.ours[uid]:
 			r.struck[uid] = r.now()
@@ -73,11 +73,19 @@ func (r *rivals) on(objects []object) bool {
 	return len(found) > 0
 }
 
-// wrote is told whose status has been written by us: the event of it may wake nobody.
-func (r *rivals) wrote(uid string) {
+// wrote is told what became of a status that we have written: the event of it may wake nobody. Where a CustomResourceDefinition
+// is another's, nothing that only we say is kept.
+func (r *rivals) wrote(uid string, kept opensearchv1.Common) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ours[uid] = true
+	if isOurs(kept) {
+		r.ours[uid] = true
+	}
+}
+
+// isOurs reports whether a status says what only we say.
+func isOurs(status opensearchv1.Common) bool {
+	return meta.FindStatusCondition(status.Conditions, opensearchv1.Ready) != nil
 }
 
 // forget is told of objects that go.

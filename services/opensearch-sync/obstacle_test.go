@@ -70,8 +70,11 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	if !stands(role("a", false)) {
 		t.Error("it is struck once more")
 	}
-	if r.wrote("c"); !stands(role("c", false)) {
+	if r.wrote("c", *role("c", true).value.State()); !stands(role("c", false)) {
 		t.Error("one that we wrote is struck")
+	}
+	if r.wrote("d", *role("d", false).value.State()); stands(role("d", false)) {
+		t.Error("where nothing of ours is kept, nothing of it is struck")
 	}
 	if r.forget("a"); stands(role("a", false)) {
 		t.Error("nothing is known of who was forgotten")

@@ -5,14 +5,18 @@ package opensearchsync_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
 func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
@@ -145,6 +149,23 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	}
 }
 
+// warned waits until a Kubernetes Event tells people of an object.
+func (b *bed) warned(name, reason string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		events, err := b.core.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == name && e.Reason == reason && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "OpenSearch answers") {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event says %s of %s", reason, name)
+	})
+}
+
 func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -161,6 +182,7 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.state(kinds.OpenSearchTenants(), "room", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "OpenSearch answers 400")
+	b.warned("anna", "Refused")
 	b.remove(kinds.OpenSearchActionGroups(), "bad")
 	b.remove(kinds.OpenSearchClusters(), cluster) // With the cluster nothing holds anything.
 	b.remove(kinds.OpenSearchActionGroups(), "good")

@@ -115,9 +115,12 @@ func (s *statuses) write(ctx context.Context, p *consume.Pass[Key], o object, f 
 	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
 		status.Notes = []condition.Note{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
 	}
-	_, err := s.writer.Write(ctx, p, status)
-	if err == nil {
-		s.rivals.wrote(string(o.value.GetUID()))
+	now, err := s.writer.Write(ctx, p, status)
+	var kept struct {
+		Status opensearchv1.Common `json:"status"`
+	}
+	if err == nil && now.Decode(&kept) == nil {
+		s.rivals.wrote(now.UID, kept.Status)
 	}
 	return err
 }
