@@ -3,12 +3,12 @@
 package opensearchsync_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +43,7 @@ func TestWhatWasThereBeforeIsTakenOverByName(t *testing.T) {
 	for name, kind := range all {
 		b.state(kind, name, "IGNORED", "already exists")
 	}
-	if is := b.listed("roles/watchers") + b.listed("tenants/room") + b.listed("actiongroups/group"); !bytes.Contains([]byte(is), []byte("theirs")) {
+	if is := b.listed("roles/watchers") + b.listed("tenants/room") + b.listed("actiongroups/group"); !strings.Contains(is, "theirs") || !strings.Contains(is, "cluster_all") || !strings.Contains(is, "write") {
 		t.Errorf("what others made is %s", is)
 	}
 

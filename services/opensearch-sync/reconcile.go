@@ -182,18 +182,20 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 	if err := w.to.enter(w.cleanup); err != nil {
 		return d, err
 	}
-	if w.server, err = w.to.client.Server(ctx); err == nil {
-		d, err = r.decide(ctx, p.Key.Kind, *w, known)
-	}
-	err = unanswered(err)
-	if w.to.leave(err) { // The other kinds have waited for this.
-		for _, kind := range plan.Kinds() {
+	defer func() {
+		if !w.to.leave(err) {
+			return
+		}
+		for _, kind := range plan.Kinds() { // The other kinds have waited for this.
 			if kind != p.Key.Kind {
 				p.Enqueue(0, Key{p.Key.Cluster, kind})
 			}
 		}
+	}()
+	if w.server, err = w.to.client.Server(ctx); err == nil {
+		d, err = r.decide(ctx, p.Key.Kind, *w, known)
 	}
-	return d, err
+	return d, unanswered(err)
 }
 
 // again decides from what is there now that records are written.

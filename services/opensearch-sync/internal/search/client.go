@@ -81,7 +81,8 @@ func New(s Settings) (*Client, error) {
 	}
 	c := &Client{}
 	c.transport = &http.Transport{
-		DialContext: c.dial(&net.Dialer{Timeout: dialTimeout, ControlContext: s.permit}), TLSClientConfig: secured, TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
+		DialContext: c.dial(&net.Dialer{Timeout: dialTimeout, ControlContext: s.permit}), TLSClientConfig: secured,
+		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		ForceAttemptHTTP2: true,
 	}
 	var through http.RoundTripper = c.transport
