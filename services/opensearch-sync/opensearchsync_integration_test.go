@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,8 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
 func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
@@ -146,6 +150,46 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	}
 	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); status != http.StatusOK {
 		t.Errorf("the role is gone: %d", status)
+	}
+}
+
+// A look at all that is in step asks for each list once, however many objects there are: that of roles also for their mappings.
+func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = time.Hour })
+	for i := range 10 {
+		name := fmt.Sprint("o-", i)
+		b.put(kinds.OpenSearchUsers(), name, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
+		b.role(name)
+		b.bind(name, name, name)
+	}
+	for i := range 10 {
+		b.state(kinds.OpenSearchUsers(), fmt.Sprint("o-", i), "CREATED", "")
+		b.state(kinds.OpenSearchBindings(), fmt.Sprint("o-", i), "CREATED", "")
+	}
+	b.CaughtUp(topology.OpensearchSync)
+	b.Settled()
+	before := b.search.CallsByOp()
+	b.Resync(topology.OpensearchSync)
+	want := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1}
+	b.awaitCalls(before, want)
+	b.Settled()
+	now := b.search.CallsByOp()
+	for op, n := range before {
+		if now[op] -= n; now[op] == 0 {
+			delete(now, op)
+		}
+	}
+	if delete(now, "GET /"); !maps.Equal(now, want) { // Which cluster it is is asked of each new connection.
+		t.Errorf("it makes %v, want %v", now, want)
+	}
+	for i := range 10 {
+		name := fmt.Sprint("o-", i)
+		b.remove(kinds.OpenSearchBindings(), name)
+		b.remove(kinds.OpenSearchRoles(), name)
+		b.remove(kinds.OpenSearchUsers(), name)
 	}
 }
 
