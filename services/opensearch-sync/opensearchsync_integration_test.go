@@ -169,20 +169,23 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 		b.state(kinds.OpenSearchUsers(), fmt.Sprint("o-", i), "CREATED", "")
 		b.state(kinds.OpenSearchBindings(), fmt.Sprint("o-", i), "CREATED", "")
 	}
-	b.CaughtUp(topology.OpensearchSync)
-	b.Settled()
-	before := b.search.CallsByOp()
-	b.Resync(topology.OpensearchSync)
-	want := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1}
-	b.awaitCalls(before, want)
-	b.Settled()
-	now := b.search.CallsByOp()
-	for op, n := range before {
-		if now[op] -= n; now[op] == 0 {
-			delete(now, op)
+	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1}, map[string]int{}
+	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A turn that has begun of late looks once more by itself.
+		b.CaughtUp(topology.OpensearchSync)
+		b.Settled()
+		before := b.search.CallsByOp()
+		b.Resync(topology.OpensearchSync)
+		b.awaitCalls(before, want)
+		b.Settled()
+		now = b.search.CallsByOp()
+		for op, n := range before {
+			if now[op] -= n; now[op] == 0 {
+				delete(now, op)
+			}
 		}
+		delete(now, "GET /") // Which cluster it is is asked of each new connection.
 	}
-	if delete(now, "GET /"); !maps.Equal(now, want) { // Which cluster it is is asked of each new connection.
+	if !maps.Equal(now, want) {
 		t.Errorf("it makes %v, want %v", now, want)
 	}
 	for i := range 10 {
