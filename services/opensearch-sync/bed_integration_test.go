@@ -201,12 +201,19 @@ func (b *bed) mapped(role string) []string {
 	return answer[role].Users
 }
 
-// write is an outsider's.
+// write is an outsider's, who tries again where the service writes the same document.
 func (b *bed) write(path string, body any) {
 	b.T.Helper()
-	if status, answer := b.search.Do(b.T, http.MethodPut, "/_plugins/_security/api/"+path, body); status/100 != 2 {
-		b.T.Fatalf("%s: %d %s", path, status, answer)
-	}
+	testbed.Eventually(b.T, soon, func() error {
+		status, answer := b.search.Do(b.T, http.MethodPut, "/_plugins/_security/api/"+path, body)
+		switch {
+		case status == http.StatusConflict:
+			return fmt.Errorf("%s: %d %s", path, status, answer)
+		case status/100 != 2:
+			b.T.Fatalf("%s: %d %s", path, status, answer)
+		}
+		return nil
+	})
 }
 
 // login waits until a user can log in, or cannot.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/pbkdf2"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -28,27 +29,39 @@ type connections struct {
 	open map[string]*connection
 }
 
-// connection is a client, with a key that stands for passwords.
+// connection is a client, with what is known of the server.
 type connection struct {
 	client *search.Client
-	key    []byte
 	digest [sha256.Size]byte
+	// key stands for passwords; it takes a moment the first time.
+	key func() ([]byte, error)
 
 	mu sync.Mutex
-	// known is the server's UUID, once it has said it.
-	known string
+	// asking is how many passes wait for the server; silent is why it gave no answer the last time.
+	asking int
+	silent error
 }
 
-// server is the UUID of the cluster that the connection leads to. It is asked once: to whoever connects to another, it is another connection.
-func (c *connection) server(ctx context.Context) (string, error) {
+// enter lets a pass ask the server. One that gave no answer is asked by one pass at a time: the others would only keep workers from
+// clusters that answer. Whoever has no second chance asks anyway.
+func (c *connection) enter(anyway bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known != "" {
-		return c.known, nil
+	if c.silent != nil && c.asking > 0 && !anyway {
+		return c.silent
 	}
-	var err error
-	c.known, err = c.client.Server(ctx)
-	return c.known, err
+	c.asking++
+	return nil
+}
+
+// leave is told what a pass got for an answer. It reports whether the server answers again.
+func (c *connection) leave(err error) (again bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking--
+	again = c.silent != nil && err == nil
+	c.silent = err
+	return again
 }
 
 // notReadyError is why a cluster cannot be reached, which waits for a person or the cluster.
@@ -82,10 +95,23 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 	if err != nil {
 		return nil, &notReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
 	}
-	// Who has the credentials may write any password: nobody else can tell one from what stands for it.
-	key := sha256.Sum256(append([]byte("entail-password\x00"), append(settings.Key, settings.Password...)...))
-	c.open[uid] = &connection{client: client, key: key[:], digest: digest}
+	c.open[uid] = &connection{client: client, digest: digest, key: sync.OnceValues(func() ([]byte, error) { return tagKey(uid, settings) })}
 	return c.open[uid], nil
+}
+
+// stretches is how often a password is hashed for a key.
+const stretches = 600_000
+
+// tagKey is the key of what stands for passwords in a cluster, made of what lets us write any of them: nobody else can tell a password
+// from it. People may see, by a role that compares it with fields, what stands for their own: an administrator's password, which
+// people think up, is not to be guessed from that.
+func tagKey(uid string, s search.Settings) ([]byte, error) {
+	salt := "entail-password\x00" + uid
+	if len(s.Certificate) > 0 {
+		key := sha256.Sum256(append([]byte(salt+"\x00"), s.Key...))
+		return key[:], nil
+	}
+	return pbkdf2.Key(sha256.New, s.Password, []byte(salt), stretches, sha256.Size)
 }
 
 // last is the connection that there was to a cluster of which nothing is declared any more; nil without.

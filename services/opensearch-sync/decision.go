@@ -14,6 +14,8 @@ type work struct {
 	to      *connection
 	// server is the UUID of the one that to leads to.
 	server string
+	// unrecorded are the obstacles of objects of which nothing can be recorded.
+	unrecorded obstacles
 	// cleanup means that the cluster is no longer declared: only what leaves is seen to.
 	cleanup bool
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -68,6 +69,9 @@ func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]by
 		verdict.Reason, verdict.Message = "KeyMissing", "key "+key+" does not exist in Secret "+user.Spec.PasswordFrom.Name
 	case password == "":
 		verdict.Reason, verdict.Message = "PasswordEmpty", "key "+key+" of Secret "+user.Spec.PasswordFrom.Name+" holds no password"
+	case !utf8.ValidString(password): // JSON has no such bytes: each would become the same character, which anybody can guess.
+		verdict.Reason = "PasswordNotText"
+		verdict.Message = "key " + key + " of Secret " + user.Spec.PasswordFrom.Name + " holds bytes that are no text in UTF-8: write them in base64 or hex"
 	default:
 		p.values[uid], p.trimmed[uid] = password, len(password) != len(value)
 		return

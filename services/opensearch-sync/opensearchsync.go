@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"time"
 
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
@@ -33,16 +34,16 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 	if err != nil {
 		return service.App{}, err
 	}
-	secrets, state := secrets{parts.Kube}, newState(parts.View, cfg.Legacy)
+	secrets, state, rivals := secrets{parts.Kube}, newState(parts.View, cfg.Legacy), newRivals(time.Now)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	r := &reconciler{
-		state: state, secrets: secrets, confirmer: confirmer, poll: cfg.SecretInterval, log: rt.Log,
+		state: state, secrets: secrets, confirmer: confirmer, rivals: rivals, poll: cfg.SecretInterval, log: rt.Log,
 		connections: &connections{
 			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard, open: map[string]*connection{},
 		},
 		applier: &applier{metrics: newMetrics(rt.Metrics), log: rt.Log},
 		statuses: &statuses{
-			writer: parts.Status, kube: parts.Kube, clear: state.clear, elsewhere: func(uid string) bool { return len(state.named(uid)) > 0 },
+			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, elsewhere: func(uid string) bool { return len(state.named(uid)) > 0 },
 		},
 	}
 	answers := &server{state: r.state, connections: r.connections, confirmer: confirmer, cluster: cfg.Cluster, complete: parts.View.Complete}

@@ -5,14 +5,22 @@ package opensearchsync_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
 func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
@@ -109,6 +117,7 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	b.write("internalusers/anna", map[string]any{"password": second, "backend_roles": []string{"theirs"}})
 	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
 	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim", "anna"}, "hosts": []string{"h"}, "description": "by hand", "and_backend_roles": []string{"x", "y"}})
+	mapping := b.listed("rolesmapping/theirs")
 	b.serve()
 	b.connect()
 	b.user("anna")
@@ -136,12 +145,72 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	b.remove(kinds.OpenSearchRoles(), "theirs")
 	b.remove(kinds.OpenSearchUsers(), "anna")
 	b.login("anna", second, http.StatusOK)
-	if got := b.mapped("theirs"); !slices.Equal(got, []string{"kim", "anna"}) {
-		t.Errorf("after all is deleted, the mapping has %v", got)
+	if now := b.listed("rolesmapping/theirs"); now != mapping {
+		t.Errorf("after all is deleted, the mapping is %s, and was %s", now, mapping)
 	}
 	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); status != http.StatusOK {
 		t.Errorf("the role is gone: %d", status)
 	}
+}
+
+// A look at all that is in step asks for each list once, however many objects there are: that of roles also for their mappings.
+func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = time.Hour })
+	for i := range 10 {
+		name := fmt.Sprint("o-", i)
+		b.put(kinds.OpenSearchUsers(), name, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
+		b.role(name)
+		b.bind(name, name, name)
+	}
+	for i := range 10 {
+		b.state(kinds.OpenSearchUsers(), fmt.Sprint("o-", i), "CREATED", "")
+		b.state(kinds.OpenSearchBindings(), fmt.Sprint("o-", i), "CREATED", "")
+	}
+	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1}, map[string]int{}
+	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A turn that has begun of late looks once more by itself.
+		b.CaughtUp(topology.OpensearchSync)
+		b.Settled()
+		before := b.search.CallsByOp()
+		b.Resync(topology.OpensearchSync)
+		b.awaitCalls(before, want)
+		b.Settled()
+		now = b.search.CallsByOp()
+		for op, n := range before {
+			if now[op] -= n; now[op] == 0 {
+				delete(now, op)
+			}
+		}
+		delete(now, "GET /") // Which cluster it is is asked of each new connection.
+	}
+	if !maps.Equal(now, want) {
+		t.Errorf("it makes %v, want %v", now, want)
+	}
+	for i := range 10 {
+		name := fmt.Sprint("o-", i)
+		b.remove(kinds.OpenSearchBindings(), name)
+		b.remove(kinds.OpenSearchRoles(), name)
+		b.remove(kinds.OpenSearchUsers(), name)
+	}
+}
+
+// warned waits until a Kubernetes Event tells people of an object.
+func (b *bed) warned(name, reason string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		events, err := b.core.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == name && e.Reason == reason && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "OpenSearch answers") {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event says %s of %s", reason, name)
+	})
 }
 
 func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
@@ -160,6 +229,7 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.state(kinds.OpenSearchTenants(), "room", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "OpenSearch answers 400")
+	b.warned("anna", "Refused")
 	b.remove(kinds.OpenSearchActionGroups(), "bad")
 	b.remove(kinds.OpenSearchClusters(), cluster) // With the cluster nothing holds anything.
 	b.remove(kinds.OpenSearchActionGroups(), "good")

@@ -137,7 +137,7 @@ func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
 // What is asked for while OpenSearch is slow, or away for longer than anybody waits between two tries, is done in the end, and nobody is
 // told before.
 func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
-	const slow, away = 2 * time.Second, 45 * time.Second
+	const slow, away = 2 * time.Second, 35 * time.Second
 	b := newBed(t)
 	b.Reflector()
 	b.write("internalusers/kim", map[string]any{"password": second})
@@ -191,7 +191,7 @@ func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
 
 // While many users wait until a slow server has written them, those who were written are told so, and who is to go goes.
 func TestManyUsersKeepNobodyWaiting(t *testing.T) {
-	const users, slow = 32, time.Second
+	const users, slow = 25, time.Second
 	b := newBed(t)
 	b.Reflector()
 	b.connect()

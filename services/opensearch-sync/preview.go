@@ -37,7 +37,7 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	is, err := to.server(ctx)
+	is, err := to.client.Server(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ type reconciler struct {
 	applier     *applier
 	statuses    *statuses
 	confirmer   *confirm.Confirmer
+	rivals      *rivals
 	// poll is how often Secrets are read again.
 	poll time.Duration
 	log  *slog.Logger
@@ -46,10 +47,11 @@ func (r *reconciler) Keys(object event.Key) []Key { return r.state.keys(object) 
 
 // Reconcile implements [consume.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
-	return reconcile.Retry(p.Key, func() error { return r.pass(ctx, p) })
+	unrecorded := obstacles{}
+	return reconcile.Retry(p.Key, func() error { return r.pass(ctx, p, unrecorded) })
 }
 
-func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key]) error {
+func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded obstacles) error {
 	declared, all := r.state.snapshot(p.Key)
 	cluster := declared.Value
 	switch {
@@ -62,6 +64,7 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key]) error {
 	if err != nil || len(objects) == 0 {
 		return err
 	}
+	r.hinder(p, objects, unrecorded)
 	if err := r.confirmer.Confirm(ctx, statedCluster(declared)); err != nil {
 		return err
 	}
@@ -73,12 +76,20 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key]) error {
 	if err != nil {
 		return err
 	}
-	err = r.sync(ctx, p, work{cluster: cluster, objects: objects, to: to})
+	err = r.sync(ctx, p, work{cluster: cluster, objects: objects, to: to, unrecorded: unrecorded})
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
 		verdict := plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.Cause(err)}
 		return errors.Join(err, r.statuses.waiting(ctx, p, objects, verdict))
 	}
 	return err
+}
+
+// hinder puts obstacles before objects for which nothing is to be written now.
+func (r *reconciler) hinder(p *consume.Pass[Key], objects []object, unrecorded obstacles) {
+	unrecorded.on(objects)
+	if r.rivals.on(objects) {
+		p.Again(quiet)
+	}
 }
 
 // cleanUp is for objects whose cluster is not declared, or no longer: as a namespace goes, in any order. What leaves is taken out
@@ -100,7 +111,10 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 				objects[i].obstacle = clusterMissing(objects[i])
 			}
 		}
-		w := work{cluster: &opensearchv1.OpenSearchCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}, objects: objects, to: to, cleanup: true}
+		w := work{
+			cluster: &opensearchv1.OpenSearchCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}, objects: objects, to: to, cleanup: true,
+			unrecorded: obstacles{},
+		}
 		if err := r.sync(ctx, p, w); err != nil {
 			r.log.InfoContext(ctx, "what is deleted after its cluster is left in OpenSearch",
 				slog.String("cluster", p.Key.Cluster.String()), slog.Any("error", err))
@@ -123,11 +137,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 			return err
 		}
 	}
-	var err error
-	if w.server, err = w.to.server(ctx); err != nil {
-		return unanswered(err)
-	}
-	decided, err := r.decide(ctx, p.Key.Kind, w, known)
+	decided, err := r.look(ctx, p, &w, known)
 	if err != nil {
 		return err
 	}
@@ -167,6 +177,27 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	return nil
 }
 
+// look asks the server what it is and has, and plans.
+func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, known *passwords) (d decision, err error) {
+	if err := w.to.enter(w.cleanup); err != nil {
+		return d, err
+	}
+	defer func() {
+		if !w.to.leave(err) {
+			return
+		}
+		for _, kind := range plan.Kinds() { // The other kinds have waited for this.
+			if kind != p.Key.Kind {
+				p.Enqueue(0, Key{p.Key.Cluster, kind})
+			}
+		}
+	}()
+	if w.server, err = w.to.client.Server(ctx); err == nil {
+		d, err = r.decide(ctx, p.Key.Kind, *w, known)
+	}
+	return d, unanswered(err)
+}
+
 // again decides from what is there now that records are written.
 func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, known *passwords) (work, decision, error) {
 	if w.cleanup {
@@ -177,6 +208,7 @@ func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, kn
 	if w.objects, err = r.statuses.strangers(ctx, p, w.cluster, all); err != nil {
 		return w, decision{}, err
 	}
+	r.hinder(p, w.objects, w.unrecorded)
 	decided, err := r.decide(ctx, p.Key.Kind, w, known)
 	if err == nil && r.statuses.unrecorded(w, decided) {
 		err = reconcile.ErrStale
@@ -211,10 +243,14 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		return d, nil
 	}
 	var secret *passwords
+	var key []byte
 	if kind == plan.Users {
 		secret = known
+		if key, err = w.to.key(); err != nil {
+			return d, err
+		}
 	}
-	made := plan.Objects(kind, planned(w.objects, w.server, secret, w.to.key), actual)
+	made := plan.Objects(kind, planned(w.objects, w.server, secret, key), actual)
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.trimmed[uid]}
 	}

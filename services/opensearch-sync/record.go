@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -146,6 +148,10 @@ func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d d
 		})
 		mu.Lock()
 		defer mu.Unlock()
+		if errors.Is(err, kube.ErrTooLarge) { // The others are planned without it.
+			w.unrecorded[string(o.value.GetUID())] = recordTooLarge()
+			return fmt.Errorf("recording %s: %w", o.Key, reconcile.ErrStale)
+		}
 		recorded[stateOf(now)] = now.ResourceVersion != o.ResourceVersion // What was not written was not confirmed.
 		return err
 	})

@@ -70,7 +70,7 @@ func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind pl
 	if err != nil {
 		return l, err
 	}
-	if l.server, err = to.server(ctx); err != nil {
+	if l.server, err = to.client.Server(ctx); err != nil {
 		return l, err
 	}
 	l.actual, err = to.client.List(ctx, kind)

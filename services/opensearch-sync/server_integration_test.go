@@ -37,6 +37,7 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "kim", "ERROR", "made by others")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
+	b.Settled() // What the API server has said is in the view.
 
 	users, err := client.ListUsers(t.Context(), &opensearchv1.ListUsersRequest{Cluster: of})
 	if err != nil {

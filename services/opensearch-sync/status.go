@@ -36,6 +36,8 @@ type statuses struct {
 	elsewhere func(uid string) bool
 	// clear is told of objects that are gone of which nothing is left.
 	clear func(uid string)
+	// rivals are told whose status is ours, and who goes.
+	rivals *rivals
 }
 
 // withoutCluster is for objects whose cluster is not there, or no longer: what leaves may go, for nothing is left of it.
@@ -113,7 +115,13 @@ func (s *statuses) write(ctx context.Context, p *consume.Pass[Key], o object, f 
 	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
 		status.Notes = []condition.Note{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
 	}
-	_, err := s.writer.Write(ctx, p, status)
+	now, err := s.writer.Write(ctx, p, status)
+	var kept struct {
+		Status opensearchv1.Common `json:"status"`
+	}
+	if err == nil && now.Decode(&kept) == nil {
+		s.rivals.wrote(now.UID, kept.Status)
+	}
 	return err
 }
 
@@ -188,6 +196,7 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 // release lets an object go, with nothing in its record but what is left: who reads its last state must not think that
 // something else is still there.
 func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, left []opensearchv1.Provisioned) error {
+	defer s.rivals.forget(string(o.value.GetUID()))
 	if o.gone() {
 		if len(left) == 0 {
 			s.clear(o.UID)

@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -84,23 +85,26 @@ func (e *engine[K]) priority(key K) int {
 	return 0
 }
 
-// everything looks at all objects that the view or the engine has ever known.
+// everything looks at all objects that the view or the engine has ever known: once at each key, however many objects touch it.
 func (e *engine[K]) everything(resync bool) {
-	known := map[event.Key]bool{}
+	known, touched := map[event.Key]bool{}, map[K]bool{}
+	touch := func(keys []K) {
+		for _, key := range keys {
+			touched[key] = true
+		}
+	}
 	for _, object := range e.cfg.View.Keys() {
 		known[object] = true
-		touched := e.route(object) // What it touched before, too: nobody else may have looked at that yet.
-		e.mu.Lock()
-		e.askAll(touched, resync)
-		e.mu.Unlock()
+		touch(e.route(object)) // What it touched before, too: nobody else may have looked at that yet.
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for object, keys := range e.routes {
 		if !known[object] {
-			e.askAll(keys, resync)
+			touch(keys)
 		}
 	}
+	e.askAll(slices.Collect(maps.Keys(touched)), resync)
 }
 
 // slack is for how long a view may lag behind, and what a replica sent may take, both before and after the

@@ -182,6 +182,9 @@ type Action struct {
 	Password bool
 }
 
+// maxRequest is how large a request may become, in bytes, before another begins: servers take 10 MB at least.
+const maxRequest = 4 << 20
+
 // Batches splits actions into requests.
 func Batches(k Kind, actions []Action) (alone []Action, batches [][]Action) {
 	var together []Action
@@ -193,5 +196,24 @@ func Batches(k Kind, actions []Action) (alone []Action, batches [][]Action) {
 		}
 	}
 	slices.SortFunc(together, func(a, b Action) int { return cmp.Compare(a.Name, b.Name) })
-	return alone, slices.Collect(slices.Chunk(together, k.Batch()))
+	size := 0
+	for _, a := range together {
+		n := a.size()
+		if last := len(batches) - 1; last >= 0 && len(batches[last]) < k.Batch() && size+n <= maxRequest {
+			batches[last] = append(batches[last], a)
+			size += n
+			continue
+		}
+		batches, size = append(batches, []Action{a}), n
+	}
+	return alone, batches
+}
+
+// size is about how much of a request an action is.
+func (a Action) size() int {
+	data, err := json.Marshal(a.Body)
+	if err != nil {
+		return maxRequest // What was decoded can be encoded.
+	}
+	return len(a.Name) + len(data)
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,6 +182,11 @@ func TestBatchesAreAsLargeAsTheServerBears(t *testing.T) {
 		if len(alone) != 1 || !slices.Equal(sizes, want) {
 			t.Errorf("%s: %d alone, %v; want %v", kind, len(alone), sizes, want)
 		}
+	}
+	large := Body{"cluster_permissions": list([]string{strings.Repeat("x", maxRequest/3)})}
+	_, batches := Batches(Roles, []Action{{Name: "a", Body: large}, {Name: "b", Body: large}, {Name: "c", Body: large}, {Name: "d"}})
+	if len(batches) != 2 || len(batches[0]) != 2 {
+		t.Errorf("large roles are in %d requests, the first of %d; want 2 of 2", len(batches), len(batches[0]))
 	}
 }
 

@@ -94,7 +94,13 @@ Then try:
   %[2]s trace store/demo
   curl -s %[1]s/entail.tuple.v1.TupleService/Check -H 'Content-Type: application/json' \
     -d '{"store":"demo","key":{"object":"document:roadmap","relation":"viewer","user":"user:beth"}}'
-
-Ctrl-C stops everything; the next start goes on where this one ends.
 `, e.TupleService, os.Args[0])
+	if e.OpenSearch != "" {
+		cmd.Printf(`
+  %[2]s manifests samples/opensearch.yaml | kubectl apply -f -
+  kubectl get opensearchusers,opensearchroles,opensearchuserrolebindings
+  %[2]s opensearch mapping logs-reader --server %[1]s
+`, e.OpenSearchService, os.Args[0])
+	}
+	cmd.Printf("\nCtrl-C stops everything; the next start goes on where this one ends.\n")
 }

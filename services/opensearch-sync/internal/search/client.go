@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/opensearch-project/opensearch-go/v4"
@@ -57,6 +59,13 @@ type Settings struct {
 type Client struct {
 	api       *opensearch.Client
 	transport *http.Transport
+	// secrets are the client's own, which nobody is told, whatever the server answers.
+	secrets []string
+
+	mu sync.Mutex
+	// uuid is what the cluster is called, since it was last dialed: another may be at the address by then.
+	uuid   string
+	dialed int
 }
 
 // New makes a client, or says what is wrong with the settings. It connects to nothing yet.
@@ -70,24 +79,36 @@ func New(s Settings) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		DialContext:     (&net.Dialer{Timeout: dialTimeout, ControlContext: s.permit}).DialContext,
-		TLSClientConfig: secured, TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
+	c := &Client{}
+	c.transport = &http.Transport{
+		DialContext: c.dial(&net.Dialer{Timeout: dialTimeout, ControlContext: s.permit}), TLSClientConfig: secured,
+		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		ForceAttemptHTTP2: true,
 	}
-	var through http.RoundTripper = transport
+	var through http.RoundTripper = c.transport
 	if s.Guard != nil {
-		through = s.Guard(transport)
+		through = s.Guard(c.transport)
 	}
 	cfg := opensearch.Config{Addresses: []string{"https://" + address.Host}, Transport: through, DisableRetry: true, HealthCheckMaxRetries: -1}
 	if len(s.Certificate) == 0 {
 		cfg.Username, cfg.Password = s.User, s.Password
+		c.secrets = []string{s.Password, base64.StdEncoding.EncodeToString([]byte(s.User + ":" + s.Password))}
 	}
-	api, err := opensearch.NewClient(cfg)
-	if err != nil {
+	if c.api, err = opensearch.NewClient(cfg); err != nil {
 		return nil, errors.New("the client refuses its settings")
 	}
-	return &Client{api: api, transport: transport}, nil
+	return c, nil
+}
+
+// dial forgets, with each connection, which cluster there was before.
+func (c *Client) dial(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c.mu.Lock()
+		c.uuid = ""
+		c.dialed++
+		c.mu.Unlock()
+		return dialer.DialContext(ctx, network, address)
+	}
 }
 
 func (s Settings) tls() (*tls.Config, error) {
@@ -124,8 +145,14 @@ func (c *Client) Close() {
 // unformed is what a cluster is called that has not found itself yet.
 const unformed = "_na_"
 
-// Server is the UUID of the cluster, which it has been given once and for all.
+// Server is the UUID of the cluster that is connected to, which it has been given once and for all.
 func (c *Client) Server(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	known, dialed := c.uuid, c.dialed
+	c.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	data, err := c.call(ctx, http.MethodGet, "/", nil)
@@ -137,6 +164,11 @@ func (c *Client) Server(ctx context.Context) (string, error) {
 	}
 	if err := json.Unmarshal(data, &is); err != nil || is.UUID == "" || is.UUID == unformed || len(is.UUID) > maxUUID {
 		return "", fault.Unavailable(errors.New("OpenSearch does not say which cluster it is"))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dialed <= dialed+1 { // That may have been for this question.
+		c.uuid = is.UUID
 	}
 	return is.UUID, nil
 }
@@ -244,7 +276,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, sec
 	case len(data) > maxAnswer:
 		return nil, fault.Unavailable(fmt.Errorf("OpenSearch answers with more than %d bytes", maxAnswer))
 	case response.StatusCode/100 != 2:
-		return nil, refusal(response.StatusCode, data, secrets...)
+		return nil, refusal(response.StatusCode, data, append(secrets, c.secrets...)...)
 	}
 	return data, nil
 }

@@ -2,8 +2,11 @@ package search
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -47,18 +50,22 @@ func TestWhatWaitingCuresIsTheServersFault(t *testing.T) {
 		body string
 		want bool
 	}{
-		"another writer":      {http.StatusConflict, `{"status":"CONFLICT","message":"[roles]: version conflict"}`, true},
-		"not initialized":     {http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Security index not initialized"}`, true},
-		"before it is":        {http.StatusInternalServerError, `{"error":{"type":"null_pointer_exception","reason":"configModel is null"}}`, true},
-		"starting":            {http.StatusServiceUnavailable, `OpenSearch Security not initialized.`, true},
-		"wrong credentials":   {http.StatusUnauthorized, `Unauthorized`, true},
-		"too few rights":      {http.StatusForbidden, `{"status":"FORBIDDEN","message":"No permission to access REST API: User x"}`, true},
-		"reserved":            {http.StatusForbidden, `{"status":"FORBIDDEN","message":"Resource 'x' is reserved."}`, false},
-		"weak":                {http.StatusBadRequest, `{"status":"error","reason":"Weak password"}`, false},
-		"of a wrong type":     {http.StatusInternalServerError, `{"error":{"type":"mismatched_input_exception","reason":"Cannot deserialize"}}`, false},
-		"elsewhere":           {http.StatusFound, ``, true},
-		"no security at all":  {http.StatusNotFound, `{"error":"no handler found for uri"}`, true},
-		"no role of the name": {http.StatusNotFound, `{"status":"NOT_FOUND","message":"role 'x' not found."}`, false},
+		"another writer":         {http.StatusConflict, `{"status":"CONFLICT","message":"[roles]: version conflict"}`, true},
+		"not initialized":        {http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Security index not initialized"}`, true},
+		"before it is":           {http.StatusInternalServerError, `{"error":{"type":"null_pointer_exception","reason":"Cannot invoke \"ConfigModel.map\" because \"this.configModel\" is null"}}`, true},
+		"starting":               {http.StatusServiceUnavailable, `OpenSearch Security not initialized.`, true},
+		"wrong credentials":      {http.StatusUnauthorized, `Unauthorized`, true},
+		"too few rights":         {http.StatusForbidden, `{"status":"FORBIDDEN","message":"No permission to access REST API: User x"}`, true},
+		"reserved":               {http.StatusForbidden, `{"status":"FORBIDDEN","message":"Resource 'x' is reserved."}`, false},
+		"weak":                   {http.StatusBadRequest, `{"status":"error","reason":"Weak password"}`, false},
+		"of a wrong type":        {http.StatusInternalServerError, `{"error":{"type":"mismatched_input_exception","reason":"Cannot deserialize"}}`, false},
+		"elsewhere":              {http.StatusFound, ``, true},
+		"no security at all":     {http.StatusNotFound, `{"error":"no handler found for uri"}`, true},
+		"no role of the name":    {http.StatusNotFound, `{"status":"NOT_FOUND","message":"role 'x' not found."}`, false},
+		"named like an outage":   {http.StatusNotFound, `{"status":"NOT_FOUND","message":"role 'no handler found' not found."}`, false},
+		"as if it had no rights": {http.StatusForbidden, `{"status":"FORBIDDEN","message":"Resource 'No permission to access REST API' is reserved."}`, false},
+		"as if it began":         {http.StatusInternalServerError, `{"error":{"type":"exception","reason":"Cannot read 'configModel', not initialized, null"}}`, false},
+		"as if it had no index":  {http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Cannot save 'x' not initialized"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := refusal(c.code, []byte(c.body)); fault.IsUnavailable(err) != c.want {
@@ -98,5 +105,67 @@ func TestNobodyIsCalledWhoIsNoOpenSearch(t *testing.T) {
 	}
 	if _, err := New(Settings{URL: "https://x:9200", User: "a", Password: "b"}); err == nil {
 		t.Error("a server that nobody vouches for is accepted")
+	}
+}
+
+// Whoever answers on a new connection may be another than on the one before.
+func TestWhichClusterItIsIsAskedOfEachConnection(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"cluster_uuid":"cluster-%d"}`, asked.Add(1))
+	}))
+	defer server.Close()
+	c, err := New(Settings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, want := range []string{"cluster-1", "cluster-1", "cluster-2", "cluster-2"} {
+		if want == "cluster-2" && asked.Load() == 1 {
+			server.CloseClientConnections()
+			if _, err := c.List(t.Context(), plan.Roles); err == nil { // It finds the connection broken, and another one.
+				t.Fatal("the list is no list")
+			}
+			asked.Store(1)
+		}
+		if got, err := c.Server(t.Context()); err != nil || got != want {
+			t.Errorf("it is %s, %v; want %s", got, err, want)
+		}
+	}
+}
+
+// Whoever is asked does not send anybody elsewhere.
+func TestNobodyIsSentElsewhere(t *testing.T) {
+	var elsewhere atomic.Int64
+	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	server := httptest.NewTLSServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	c, err := New(Settings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.PutUser(t.Context(), "anna", plan.Body{}, "cobalt-Ferret"); !fault.IsUnavailable(err) || elsewhere.Load() > 0 {
+		t.Errorf("%d have gone elsewhere, %v", elsewhere.Load(), err)
+	}
+}
+
+// A server, or what is before it, may repeat what it was sent.
+func TestNobodyIsToldTheClientsOwnPassword(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"message":"%s %s from %s"}`, r.Header.Get("Authorization"), password, user)
+	}))
+	defer server.Close()
+	c, err := New(Settings{URL: server.URL, Insecure: true, User: "admin", Password: "cobalt-Ferret", Local: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = c.List(t.Context(), plan.Roles)
+	if want := "OpenSearch answers 400: Basic [redacted] [redacted] from admin"; err == nil || Cause(err) != want {
+		t.Errorf("told: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,58 +46,66 @@ func redact(text string, secrets []string) string {
 	return text
 }
 
+// answer is the server's word on what it refuses, in any of the forms that its errors have.
+type answer struct {
+	Message string          `json:"message"`
+	Reason  string          `json:"reason"`
+	Error   json.RawMessage `json:"error"`
+	Invalid struct {
+		Keys string `json:"keys"`
+	} `json:"invalid_keys"`
+
+	// core is an error of the server itself, whoever has called; it is a text where nothing is at the path.
+	core struct {
+		Type   string `json:"type"`
+		Reason string `json:"reason"`
+	}
+	nowhere string
+}
+
+func read(data []byte) (a answer) {
+	if json.Unmarshal(data, &a) == nil && json.Unmarshal(a.Error, &a.core) != nil {
+		_ = json.Unmarshal(a.Error, &a.nowhere) // It is in none of the forms.
+	}
+	return a
+}
+
+// text is what the server says, if it says anything.
+func (a answer) text() string {
+	text := cmp.Or(a.Message, a.Reason, a.core.Reason, a.nowhere)
+	if a.Invalid.Keys != "" {
+		text += ": " + a.Invalid.Keys
+	}
+	return text
+}
+
 // refusal makes an error of an answer. What waiting cures is marked as the dependency's fault.
 func refusal(code int, data []byte, secrets ...string) error {
-	var body struct {
-		Message string          `json:"message"`
-		Reason  string          `json:"reason"`
-		Error   json.RawMessage `json:"error"`
-		Invalid struct {
-			Keys string `json:"keys"`
-		} `json:"invalid_keys"`
-	}
-	text := ""
-	if json.Unmarshal(data, &body) == nil {
-		var inner struct {
-			Reason string `json:"reason"`
-		}
-		if json.Unmarshal(body.Error, &inner) != nil { // It is a text in some.
-			_ = json.Unmarshal(body.Error, &inner.Reason)
-		}
-		for _, part := range []string{body.Message, body.Reason, inner.Reason} {
-			if text == "" {
-				text = part
-			}
-		}
-		if body.Invalid.Keys != "" {
-			text += ": " + body.Invalid.Keys
-		}
-	}
-	if text == "" {
-		text = http.StatusText(code)
-	}
-	text = fmt.Sprintf("OpenSearch answers %d: %s", code, clip.Line(redact(text, secrets), maxReason))
+	a := read(data)
+	text := fmt.Sprintf("OpenSearch answers %d: %s", code, clip.Line(redact(cmp.Or(a.text(), http.StatusText(code)), secrets), maxReason))
 	switch {
 	case code == http.StatusConflict:
 		return fault.Unavailable(fmt.Errorf("%w: %s", ErrConflict, text))
-	case transient(code, text):
+	case a.passes(code):
 		return fault.Unavailable(&busy{text})
 	}
 	return &RefusedError{Code: code, Text: text}
 }
 
-// transient tells what passes by itself, or once a person has mended the connection.
-func transient(code int, text string) bool {
+// passes tells what passes by itself, or once a person has mended the connection. Refusals quote what was sent: words of the server
+// count only where nothing of that can stand, or whoever names a thing after them would have everybody wait.
+func (a answer) passes(code int) bool {
 	switch code {
 	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusRequestTimeout,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	case http.StatusForbidden:
-		return strings.Contains(text, "No permission to access REST API")
+		return strings.HasPrefix(a.Message, "No permission to access REST API")
 	case http.StatusInternalServerError:
-		return strings.Contains(text, "not initialized") || strings.Contains(text, "configModel") || strings.Contains(text, "null")
+		return strings.HasSuffix(strings.TrimRight(a.Message, "."), "not initialized") && !strings.ContainsAny(a.Message, "'\"") ||
+			a.core.Type == "null_pointer_exception" && strings.Contains(a.core.Reason, "configModel")
 	}
-	return code/100 == 3 || strings.Contains(text, "no handler found")
+	return code/100 == 3 || strings.HasPrefix(a.nowhere, "no handler found")
 }
 
 // pointer is a name as part of a path of a patch.

@@ -185,6 +185,8 @@ func TestNobodyAsksOpenSearchForWhatIsNotTheirs(t *testing.T) {
 		"a name with a colon":             {author, user, map[string]any{"passwordFrom": secret("mine"), "name": "a:b"}, "no user name with ':'"},
 		"all access by the user":          {author, user, map[string]any{"passwordFrom": secret("mine"), "opendistroSecurityRoles": list("all_access")}, "it gives all_access"},
 		"all access by a backend role":    {author, user, map[string]any{"passwordFrom": secret("mine"), "backendRoles": list("admin")}, "it gives all_access"},
+		"snapshots by a backend role":     {author, user, map[string]any{"passwordFrom": secret("mine"), "backendRoles": list("snapshotrestore")}, "it gives manage_snapshots"},
+		"what one may bind, by one":       {author, user, map[string]any{"passwordFrom": secret("mine"), "backendRoles": list("readall")}, ""},
 		"another backend role":            {author, user, map[string]any{"passwordFrom": secret("mine"), "backendRoles": list("dev")}, ""},
 		"a role that gives nothing":       {author, role, nil, "at least one of"},
 		"a role":                          {author, role, map[string]any{"clusterPermissions": list("cluster_monitor")}, ""},

@@ -1,0 +1,218 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// What the public operator has made, moved, or found, is taken over by whoever says so, and by nobody else.
+func TestWhatWasThereBeforeIsTakenOverByName(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.write("internalusers/anna", map[string]any{"password": second, "attributes": map[string]any{"k8s-uid": "old", "secret-version": "7"}})
+	b.write("internalusers/ben", map[string]any{"password": second})
+	b.write("roles/watchers", map[string]any{"cluster_permissions": []string{"cluster_all"}})
+	b.write("tenants/room", map[string]any{"description": "theirs"})
+	b.write("actiongroups/group", map[string]any{"allowed_actions": []string{"write"}})
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.user("ben")
+	b.role("watchers")
+	b.put(kinds.OpenSearchTenants(), "room", spec(map[string]any{"description": "ours"}))
+	b.put(kinds.OpenSearchActionGroups(), "group", spec(map[string]any{"allowedActions": []any{"read"}}))
+	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "belongs to another object")
+	b.state(kinds.OpenSearchUsers(), "ben", "ERROR", "made by others")
+	all := map[string]kinds.Kind{"watchers": kinds.OpenSearchRoles(), "room": kinds.OpenSearchTenants(), "group": kinds.OpenSearchActionGroups()}
+	for name, kind := range all {
+		b.state(kind, name, "IGNORED", "already exists")
+	}
+	if is := b.listed("roles/watchers") + b.listed("tenants/room") + b.listed("actiongroups/group"); !strings.Contains(is, "theirs") || !strings.Contains(is, "cluster_all") || !strings.Contains(is, "write") {
+		t.Errorf("what others made is %s", is)
+	}
+
+	b.annotate(kinds.OpenSearchUsers(), "anna", "opensearch.org/source-uid", "old")
+	b.annotate(kinds.OpenSearchUsers(), "ben", "opensearch.org/adopt", "true")
+	for name, kind := range all {
+		b.annotate(kind, name, "opensearch.org/adopt", "true")
+		b.state(kind, name, "CREATED", "")
+	}
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	b.login("ben", first, http.StatusOK)
+	b.attribute("anna", "k8s-uid", string(b.get(kinds.OpenSearchUsers(), "anna").GetUID()))
+	for name, kind := range all {
+		b.remove(kind, name)
+	}
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.remove(kinds.OpenSearchUsers(), "ben")
+	for _, path := range []string{"internalusers/anna", "internalusers/ben", "roles/watchers", "tenants/room", "actiongroups/group"} {
+		b.absent(path)
+	}
+}
+
+// A role that others had made, and that goes, is made as the object says.
+func TestWhatWasOthersIsMadeOnceItIsGone(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.write("roles/watchers", map[string]any{"cluster_permissions": []string{"cluster_all"}})
+	b.connect()
+	b.serve()
+	b.role("watchers")
+	b.state(kinds.OpenSearchRoles(), "watchers", "IGNORED", "already exists")
+	if status, answer := b.search.Do(t, http.MethodDelete, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	b.annotate(kinds.OpenSearchClusters(), cluster, "look", "again")
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
+	b.bind("one", "watchers", "anna")
+	b.mappedTo("watchers", "anna")
+	b.remove(kinds.OpenSearchRoles(), "watchers") // Before those who have it.
+	b.absent("roles/watchers")
+	b.state(kinds.OpenSearchBindings(), "one", "PENDING", "not in OpenSearch yet")
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.absent("rolesmapping/watchers")
+}
+
+// Another cluster of the same name may be another server: what was in the one is not looked for in the other.
+func TestAClusterOfTheSameNameIsAnother(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.remove(kinds.OpenSearchClusters(), cluster)
+	b.connect()
+	for name, kind := range map[string]kinds.Kind{"anna": kinds.OpenSearchUsers(), "watchers": kinds.OpenSearchRoles(), "one": kinds.OpenSearchBindings()} {
+		b.annotate(kind, name, "look", "again")
+		b.state(kind, name, "ERROR", "another than this object was made for")
+	}
+	before := b.listed("internalusers/anna") + b.listed("roles/watchers") + b.listed("rolesmapping/watchers")
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.Settled()
+	if now := b.listed("internalusers/anna") + b.listed("roles/watchers") + b.listed("rolesmapping/watchers"); now != before {
+		t.Errorf("what was made for another cluster was\n%s\nand is\n%s", before, now)
+	}
+	b.role("watchers") // It is the same server: whoever says so has what is there.
+	b.state(kinds.OpenSearchRoles(), "watchers", "IGNORED", "already exists")
+	b.annotate(kinds.OpenSearchRoles(), "watchers", "opensearch.org/adopt", "true")
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.absent("roles/watchers")
+}
+
+// A cluster that the public operator runs is reached by what it names, or calls by its own names, as soon as it runs.
+func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	b.user("anna")
+	address, err := url.Parse(b.search.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(address.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, password := b.search.AdminPassword()
+	certificate, key := b.search.AdminCertificate()
+	b.secret(cluster+"-ca", map[string]string{"ca.crt": string(b.search.CA())})
+	b.secret(cluster+"-admin-password", map[string]string{"username": user, "password": password})
+	b.secret("operator", map[string]string{"tls.crt": string(certificate), "tls.key": string(key)})
+	general := map[string]any{"operatorClusterURL": address.Hostname(), "httpPort": port, "serviceName": cluster, "version": "2.19.4"}
+	b.put(kinds.OpenSearchClusters(), cluster, spec(map[string]any{"general": general}))
+	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "not running yet")
+	running := []byte(`{"status":{"phase":"RUNNING"}}`)
+	if _, err := b.Resource(kinds.OpenSearchClusters()).Namespace(namespace).Patch(
+		t.Context(), cluster, types.MergePatchType, running, metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	b.secret(cluster+"-admin-password", map[string]string{"username": user, "password": second})
+	b.put(kinds.OpenSearchClusters(), cluster, spec(map[string]any{
+		"general": general, "security": map[string]any{"config": map[string]any{"operatorClientCert": map[string]any{"name": "operator"}}},
+	}))
+	b.role("watchers")
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.remove(kinds.OpenSearchClusters(), cluster)
+}
+
+// A namespace goes in whatever order its controller likes, and everything in it goes with it.
+func TestANamespaceGoesWithAllThatIsInIt(t *testing.T) {
+	const team = "team"
+	b := newBed(t)
+	b.Reflector()
+	b.serve()
+	if _, err := b.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"connection", "passwords"} {
+		is, err := b.core.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		is.ObjectMeta = metav1.ObjectMeta{Name: name}
+		if _, err := b.core.CoreV1().Secrets(team).Create(t.Context(), is, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := map[string]any{"name": cluster}
+	for _, o := range []struct {
+		kind kinds.Kind
+		name string
+		spec map[string]any
+	}{
+		{kinds.OpenSearchClusters(), cluster, nil},
+		{kinds.OpenSearchUsers(), "anna", map[string]any{"opensearchCluster": in, "passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}},
+		{kinds.OpenSearchRoles(), "watchers", map[string]any{"opensearchCluster": in, "clusterPermissions": []any{"cluster_monitor"}}},
+		{kinds.OpenSearchBindings(), "one", map[string]any{"opensearchCluster": in, "roles": []any{"watchers"}, "users": []any{"anna"}}},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.kind.Served().GroupVersion().String(), "kind": o.kind.Kind, "spec": o.spec}}
+		u.SetName(o.name)
+		u.SetAnnotations(map[string]string{"entail.dev/connection-secret": "connection"})
+		if _, err := b.Resource(o.kind).Namespace(team).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.login("anna", first, http.StatusOK)
+	b.mappedTo("watchers", "anna")
+	if err := b.core.CoreV1().Namespaces().Delete(t.Context(), team, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, soon, func() error {
+		if _, err := b.core.CoreV1().Namespaces().Get(context.WithoutCancel(t.Context()), team, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return errors.New("the namespace is still there")
+		}
+		return nil
+	})
+	b.absent("internalusers/anna")
+	b.absent("roles/watchers")
+	b.absent("rolesmapping/watchers")
+}

@@ -1,0 +1,123 @@
+package opensearchsync
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// role is an object of a UID, with the condition that only we write, or without.
+func role(uid string, ours bool) object {
+	value := &opensearchv1.OpensearchRole{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
+	if ours {
+		c := condition.New(opensearchv1.Ready, true, plan.Synced, "")
+		value.Status.Conditions = condition.Apply(nil, []string{c.Type}, 1, metav1.Now(), c)
+	}
+	return object{value: value}
+}
+
+func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
+	now := time.Unix(1, 0)
+	r := newRivals(func() time.Time { return now })
+	stands := func(o object) bool {
+		all := []object{o}
+		found := r.on(all)
+		if found != (all[0].obstacle != nil) {
+			t.Fatalf("found: %t, obstacle: %v", found, all[0].obstacle)
+		}
+		return found
+	}
+	if stands(role("a", false)) {
+		t.Error("one that the public operator has handed over is not ours to defend")
+	}
+	if stands(role("a", true)) || !stands(role("a", false)) {
+		t.Error("whose status was ours, and is not, is struck")
+	}
+	if stands(role("b", false)) {
+		t.Error("another is not struck")
+	}
+	now = now.Add(quiet - 1)
+	if !stands(role("a", true)) {
+		t.Error("a status of ours does not end it")
+	}
+	if !stands(role("a", false)) {
+		t.Error("it is struck again")
+	}
+	now = now.Add(quiet - 1)
+	if !stands(role("a", true)) {
+		t.Error("it counts from the last time")
+	}
+	leaving := role("a", true)
+	leaving.value.SetDeletionTimestamp(&metav1.Time{Time: now})
+	if all := []object{leaving}; r.on(all) && all[0].obstacle != nil {
+		t.Error("whoever leaves goes")
+	}
+	now = now.Add(1)
+	for range 2 {
+		if stands(role("a", true)) {
+			t.Error("after a while it is over")
+		}
+	}
+	adopted := role("a", false)
+	adopted.value.SetAnnotations(map[string]string{opensearchv1.AdoptAnnotation: "true"})
+	if stands(adopted) {
+		t.Error("who is to have it has it")
+	}
+	if !stands(role("a", false)) {
+		t.Error("it is struck once more")
+	}
+	if r.wrote("c", *role("c", true).value.State()); !stands(role("c", false)) {
+		t.Error("one that we wrote is struck")
+	}
+	if r.wrote("d", *role("d", false).value.State()); stands(role("d", false)) {
+		t.Error("where nothing of ours is kept, nothing of it is struck")
+	}
+	if r.forget("a"); stands(role("a", false)) {
+		t.Error("nothing is known of who was forgotten")
+	}
+}
+
+func TestAServerThatIsSilentIsAskedByOneAtATime(t *testing.T) {
+	silent := errors.New("no answer")
+	c := &connection{}
+	for range 3 {
+		if err := c.enter(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.leave(nil) || c.leave(silent) {
+		t.Error("nobody has waited for an answer")
+	}
+	if err := c.enter(false); !errors.Is(err, silent) {
+		t.Errorf("beside one who waits for a silent server: %v", err)
+	}
+	if err := c.enter(true); err != nil {
+		t.Errorf("who has no second chance: %v", err)
+	}
+	for range 2 {
+		if c.leave(silent) {
+			t.Error("it is still silent")
+		}
+	}
+	if err := c.enter(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.enter(false); !errors.Is(err, silent) {
+		t.Errorf("a second one: %v", err)
+	}
+	if !c.leave(nil) {
+		t.Error("it answers again")
+	}
+	for range 2 {
+		if err := c.enter(false); err != nil {
+			t.Error(err)
+		}
+	}
+}
