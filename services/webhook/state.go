@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -16,10 +18,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// state is what answers are made of: an index, and the tables of what it is told of.
+// state is what answers are made of: an index, and the tables of what it is told of. Bindings, of which there are the most, are
+// in the index alone.
 type state struct {
-	view   *view.View
-	index  atomic.Pointer[decide.Index]
+	view *view.View
+	// shown is the index that is asked, made the one that is told of what is on the bus: the same but while the bus is read
+	// anew. There is none to ask then.
+	shown  atomic.Pointer[decide.Index]
+	made   *decide.Index
 	stores *view.Table[corev1alpha1.Store]
 	kinds  map[event.GroupResource]followed
 	// trust says whether bindings act on objects of kinds that are not followed.
@@ -28,7 +34,7 @@ type state struct {
 
 // followed is a kind that the index is told of.
 type followed struct {
-	// tell tells of one object as it is, tellAll of all.
+	// tell tells of one object as it is, tellAll of all; both are nil where the index is told before anybody.
 	tell    func(x *decide.Index, key event.Key)
 	tellAll func(x *decide.Index)
 	// expect gives what looks whether the table holds an object as the API server has it, or newer; nil if there is none.
@@ -38,12 +44,11 @@ type followed struct {
 // newState declares the tables in v.
 func newState(v *view.View, trust bool) *state {
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
-	s.index.Store(s.newIndex())
 	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
 	})
 	follow(s, kinds.IAMRoles(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
-	follow(s, kinds.PolicyBindings(), func(x *decide.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) })
+	s.followBindings()
 	follow(s, kinds.Groups(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
 	follow(s, kinds.GroupMemberships(), func(x *decide.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
 		x.SetMembership(k.Namespace, k.Name, o)
@@ -105,6 +110,32 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 	}
 }
 
+// followBindings has the index told of each binding as it comes.
+func (s *state) followBindings() {
+	kind := kinds.PolicyBindings()
+	sink := view.RegisterSink(s.view, kind, s.begun, func(k event.Key, b *iamv1alpha1.PolicyBinding) {
+		s.made.SetBinding(k.Namespace, k.Name, b)
+		s.made.SetTarget(typeOf(kind), k.Namespace, k.Name, targetOf(b))
+	})
+	s.kinds[kind.GroupResource] = followed{expect: func(key event.Key, object []byte) (func() (bool, error), error) {
+		now := &iamv1alpha1.PolicyBinding{}
+		want, err := &expectation{}, error(nil)
+		if object != nil {
+			if want, err = newExpectation[iamv1alpha1.PolicyBinding](kind, object); err == nil {
+				err = json.Unmarshal(object, now)
+			}
+		}
+		return func() (has bool, err error) {
+			s.view.Between(func() {
+				c, live := sink.Get(key)
+				x := s.shown.Load()
+				has = x != nil && live == (object != nil) && (!live || want.meets(c, func() bool { return x.Says(now) }))
+			})
+			return has, nil
+		}, err
+	}}
+}
+
 // targetOf is nothing for an object that is not there, or in deletion.
 func targetOf[T any, P declared[T]](o *T) *iam.Target {
 	if o == nil {
@@ -125,18 +156,33 @@ func targetOf[T any, P declared[T]](o *T) *iam.Target {
 	return &target
 }
 
+// index is the one to ask, if there is one.
+func (s *state) index() (*decide.Index, error) {
+	if x := s.shown.Load(); x != nil {
+		return x, nil
+	}
+	return nil, fmt.Errorf("%w: the bus is being read", view.ErrIncomplete)
+}
+
+// begun makes the index anew: objects may have vanished. The one before answers whoever has it, and nobody else.
+func (s *state) begun() {
+	s.shown.Store(nil)
+	s.made = s.newIndex()
+}
+
 // changed tells the index of one object.
 func (s *state) changed(key event.Key) {
-	if kind, ok := s.kinds[key.GroupResource]; ok {
-		kind.tell(s.index.Load(), key)
+	if kind, x := s.kinds[key.GroupResource], s.shown.Load(); kind.tell != nil && x != nil {
+		kind.tell(x, key)
 	}
 }
 
-// loaded makes the index anew: objects may have vanished.
+// loaded tells the index of all that tables hold, and shows it.
 func (s *state) loaded() {
-	x := s.newIndex()
 	for _, kind := range s.kinds {
-		kind.tellAll(x)
+		if kind.tellAll != nil {
+			kind.tellAll(s.made)
+		}
 	}
-	s.index.Store(x)
+	s.shown.Store(s.made)
 }

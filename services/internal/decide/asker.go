@@ -41,7 +41,7 @@ func (x *Index) asker(s Subject, own []*principal) (who asker) {
 // granted is what somebody has a grant as; nil if he does not have it. His groups are listed if they are the fewer.
 func (x *Index) granted(who *asker, g *grant) *principal {
 	for _, p := range who.own {
-		if len(p.grants[g]) > 0 {
+		if p.grants.has(g) != nil {
 			return p
 		}
 	}
@@ -54,7 +54,7 @@ func (x *Index) granted(who *asker, g *grant) *principal {
 		return nil
 	}
 	for _, p := range who.groups {
-		if len(p.grants[g]) > 0 {
+		if p.grants.has(g) != nil {
 			return p
 		}
 	}

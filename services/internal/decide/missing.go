@@ -37,7 +37,7 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 		return m, false
 	}
 	who := x.are(s)
-	for g := range p.grants {
+	for g := range p.grants.all() {
 		if !g.at.counts(g.uid) {
 			continue
 		}
@@ -108,20 +108,12 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 func (x *Index) reachOwner(r *reach, parent *kind, object Place, owner iam.Owner) (there bool) {
 	for _, namespace := range [...]string{object.Namespace, ""} {
 		above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
-		if o := x.places[above]; o != nil && o.isThere(cmp.Or(owner.UID, o.uid())) {
+		if o, is := x.object(above); is && (owner.UID == "" || owner.UID == o.UID) {
 			there = true
 			x.climb(r, parent, object, above)
 		}
 	}
 	return there
-}
-
-// uid is that of the object that is here, if there is one.
-func (p *place) uid() string {
-	if p.target == nil {
-		return ""
-	}
-	return p.target.UID
 }
 
 // missing is what somebody lacks of what a role gives on an object, or on all of a kind.
@@ -177,7 +169,7 @@ func (x *Index) given(role Ref) (permissions []string, absent Ref, ok bool) {
 // has is what somebody has on an object of a UID, or on all of a kind. Where another object has the name, only what is had
 // on all objects there counts.
 func (x *Index) has(who []*principal, k *kind, at Place, uid string) bits {
-	if p := x.places[at]; at.All || p != nil && p.target != nil && p.target.UID != uid {
+	if t, there := x.object(at); at.All || there && t.UID != uid {
 		at = Place{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
 	}
 	var r reach
@@ -196,7 +188,7 @@ func (x *Index) hasEverywhere(who []*principal, name string) bool {
 		return false
 	}
 	return slices.ContainsFunc(p.grants, func(g *grant) bool {
-		return g.gives(n) && slices.ContainsFunc(who, func(one *principal) bool { return len(one.grants[g]) > 0 })
+		return g.gives(n) && slices.ContainsFunc(who, func(one *principal) bool { return one.grants.has(g) != nil })
 	})
 }
 

@@ -126,8 +126,8 @@ type Principal struct {
 type principal struct {
 	Principal
 
-	// grants are those that name him, each with the bindings that do.
-	grants map[*grant][]*binding
+	// grants are those that name him.
+	grants holdings
 }
 
 // principalOf is nobody if a subject can be nobody, whatever there is.
@@ -145,6 +145,17 @@ func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 		return Principal{ServiceAccount, Ref{Name: s.Name}, s.UID}, true
 	}
 	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
+}
+
+// principalsOf are those of subjects who can be somebody.
+func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
+	all := make([]Principal, 0, len(subjects))
+	for _, s := range subjects {
+		if p, ok := principalOf(s); ok {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // isInactive says whether a UID is that of an account of IAM that may not act.

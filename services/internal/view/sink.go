@@ -1,0 +1,257 @@
+package view
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Sink hands each state of the objects of a kind on, and keeps no object: of each it knows which state it handed on, so that
+// an older one changes nothing. It is for kinds of which there are more than memory has room for in a [Table], and decides in
+// all as that does but one thing: where the bus, when it is read anew, has an older state than was known, the object is nothing
+// until the bus says what was known, or something newer. When an object changed nobody can ask it.
+type Sink[T any] struct {
+	mu    *sync.RWMutex
+	kind  event.GroupResource
+	begun func()
+	take  func(k event.Key, value *T)
+	live  map[title]state
+	gone  map[event.Key][]memory
+	// loads counts how often the stream was read from its begin.
+	loads uint32
+	sum   uint64
+}
+
+// title is the name of an object among those of its kind: there are as many as objects.
+type title struct{ cluster, namespace, name string }
+
+func titleOf(k event.Key) title { return title{k.Cluster, k.Namespace, k.Name} }
+
+// state is what is known of a living object.
+type state struct {
+	uid, version, epoch string
+	// load is the one that brought it, or found it again.
+	load uint32
+	// blank says that an older state than this was read since, and that nobody has what it was.
+	blank bool
+}
+
+// memory is a deletion, and the load that brought it.
+type memory struct {
+	event.Change
+
+	load uint32
+}
+
+// RegisterSink declares a sink of one kind. begin is called whenever the stream is read anew: what was handed on before is void.
+// take gets each object in the place of what had its name, nil if there is none. Both must be quick, and ask nothing of the view.
+func RegisterSink[T any](v *View, kind kinds.Kind, begin func(), take func(k event.Key, value *T)) *Sink[T] {
+	s := &Sink[T]{mu: &v.mu, kind: kind.GroupResource, begun: begin, take: take, live: map[title]state{}, gone: map[event.Key][]memory{}}
+	v.tables[kind.GroupResource] = s
+	return s
+}
+
+// Get finds a living object, without what it says.
+func (s *Sink[T]) Get(k event.Key) (c event.Change, live bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	held, live := s.live[titleOf(k)]
+	return held.change(k), live
+}
+
+func (s *Sink[T]) key(n title) event.Key {
+	return event.Key{Cluster: n.cluster, GroupResource: s.kind, Namespace: n.namespace, Name: n.name}
+}
+
+func (h state) change(k event.Key) event.Change {
+	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch}
+}
+
+func (h state) newerThan(c event.Change) bool { return h.change(c.Key).NewerThan(c) }
+
+// forget says whether something is remembered from before the load, and of another epoch than what that brings.
+func (s *Sink[T]) forget(load uint32, epoch string, c event.Change) bool {
+	return load != s.loads && epoch != c.Epoch
+}
+
+// newer reports whether c tells more than what is known, as [Table] does. What was known before the stream was read anew it
+// finds again.
+func (s *Sink[T]) newer(c event.Change) bool {
+	held, live := s.live[titleOf(c.Key)]
+	if c.Deleted {
+		i := s.grave(c.Key, c.UID)
+		return (i < 0 || c.NewerThan(s.gone[c.Key][i].Change)) &&
+			(!live || held.uid != c.UID || held.epoch != c.Epoch || c.NewerThan(held.change(c.Key)))
+	}
+	if live && s.outlives(held, c) {
+		return true // That it was found again is news.
+	}
+	another := live && s.forget(held.load, held.epoch, c)
+	for _, gone := range s.gone[c.Key] {
+		if !s.forget(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.NewerThan(gone.Change) {
+			return false
+		}
+	}
+	return !live || held.load != s.loads || c.NewerThan(held.change(c.Key)) || held.blank && !held.newerThan(c)
+}
+
+// outlives says whether a state from before the load is newer than what that brings.
+func (s *Sink[T]) outlives(held state, c event.Change) bool {
+	return held.load != s.loads && held.epoch == c.Epoch && held.newerThan(c)
+}
+
+func (s *Sink[T]) grave(k event.Key, uid string) int {
+	return slices.IndexFunc(s.gone[k], func(m memory) bool { return m.UID == uid })
+}
+
+func (s *Sink[T]) decode(c event.Change, blank bool) (func() bool, error) {
+	var value *T
+	var err error
+	if len(c.Object) > 0 && !c.Deleted {
+		value = new(T)
+		if err = json.Unmarshal(c.Object, value); err != nil {
+			value = nil
+		}
+	}
+	c.Object = nil
+	if err != nil && !blank {
+		return nil, err
+	}
+	return func() bool { return s.put(c, value) }, err
+}
+
+// put hands on what c says, unless something as new came while it was decoded.
+func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
+	if !s.newer(c) {
+		return false
+	}
+	was, live := s.live[titleOf(c.Key)]
+	switch {
+	case c.Deleted:
+		s.delete(c, was, live)
+	case live && s.outlives(was, c):
+		was.load, was.blank = s.loads, true
+		s.live[titleOf(c.Key)] = was
+		return false
+	default:
+		s.replace(c, was, live)
+		s.take(c.Key, value)
+	}
+	return true
+}
+
+func (s *Sink[T]) delete(c event.Change, was state, live bool) {
+	if live && (was.uid == c.UID || was.epoch == c.Epoch) && c.NewerThan(was.change(c.Key)) {
+		s.drop(c.Key, was)
+		if was.uid != c.UID { // It went before the one that is deleted came.
+			s.displace(was, c)
+		}
+		s.take(c.Key, nil)
+	}
+	s.bury(c)
+}
+
+// replace makes c the living object of its name. What had the name is gone.
+func (s *Sink[T]) replace(c event.Change, was state, live bool) {
+	if live {
+		s.drop(c.Key, was)
+	}
+	if live && (was.uid != c.UID || was.epoch != c.Epoch) {
+		s.displace(was, c)
+	}
+	if i := s.grave(c.Key, c.UID); i >= 0 && s.gone[c.Key][i].Epoch == c.Epoch {
+		s.unbury(c.Key, i)
+	}
+	s.live[titleOf(c.Key)] = state{uid: c.UID, version: c.ResourceVersion, epoch: c.Epoch, load: s.loads}
+	s.sum ^= digest(c)
+}
+
+func (s *Sink[T]) drop(k event.Key, was state) {
+	delete(s.live, titleOf(k))
+	s.sum ^= digest(was.change(k))
+}
+
+// displace keeps the last state of an object that another, or another epoch, takes the place of by a change.
+func (s *Sink[T]) displace(was state, by event.Change) {
+	gone := was.change(by.Key)
+	gone.Deleted, gone.ObservedAt, gone.PublishedAt = true, by.ObservedAt, by.PublishedAt
+	if i := s.grave(gone.Key, gone.UID); i < 0 || gone.NewerThan(s.gone[gone.Key][i].Change) {
+		s.bury(gone)
+	}
+}
+
+func (s *Sink[T]) bury(c event.Change) {
+	if i := s.grave(c.Key, c.UID); i >= 0 {
+		s.unbury(c.Key, i)
+	}
+	s.gone[c.Key] = append(s.gone[c.Key], memory{c, s.loads})
+}
+
+func (s *Sink[T]) unbury(k event.Key, i int) {
+	if s.gone[k] = slices.Delete(s.gone[k], i, i+1); len(s.gone[k]) == 0 {
+		delete(s.gone, k)
+	}
+}
+
+// believe denies nothing: who takes the word of the API server for the bus's keeps objects.
+func (s *Sink[T]) believe(held, is event.Change) bool { return is.NewerThan(held) }
+
+func (s *Sink[T]) begin() {
+	s.loads++
+	s.begun()
+}
+
+// finish forgets living objects that the stream has no more.
+func (s *Sink[T]) finish() {
+	for n, held := range s.live {
+		if held.load != s.loads {
+			s.drop(s.key(n), held)
+		}
+	}
+	for _, all := range s.gone {
+		for i := range all {
+			all[i].load = s.loads
+		}
+	}
+}
+
+func (s *Sink[T]) expire(now time.Time) {
+	for k, all := range s.gone {
+		if s.gone[k] = slices.DeleteFunc(all, func(m memory) bool { return expired(m.Change, now) }); len(s.gone[k]) == 0 {
+			delete(s.gone, k)
+		}
+	}
+}
+
+func (s *Sink[T]) appendKeys(keys []event.Key) []event.Key {
+	for n := range s.live {
+		keys = append(keys, s.key(n))
+	}
+	return slices.AppendSeq(keys, maps.Keys(s.gone))
+}
+
+func (s *Sink[T]) appendPublished(keys []event.Key, _ time.Time) []event.Key { return keys }
+
+func (s *Sink[T]) size(cluster string) (n int64) {
+	if cluster == "" {
+		return int64(len(s.live))
+	}
+	for k := range s.live {
+		if k.cluster == cluster {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Sink[T]) lives(k event.Key) bool {
+	_, live := s.live[titleOf(k)]
+	return live
+}
+
+func (s *Sink[T]) digest() uint64 { return s.sum }
