@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -113,9 +114,12 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 // followBindings has the index told of each binding as it comes.
 func (s *state) followBindings() {
 	kind := kinds.PolicyBindings()
-	sink := view.RegisterSink(s.view, kind, s.begun, func(k event.Key, b *iamv1alpha1.PolicyBinding) {
-		s.made.SetBinding(k.Namespace, k.Name, b)
-		s.made.SetTarget(typeOf(kind), k.Namespace, k.Name, targetOf(b))
+	sink := view.RegisterSink(s.view, kind, s.begun, func(c event.Change, b *iamv1alpha1.PolicyBinding) {
+		if b != nil && string(b.UID) == c.UID {
+			b.UID = types.UID(c.UID) // One text is kept of both.
+		}
+		s.made.SetBinding(c.Key.Namespace, c.Key.Name, b)
+		s.made.SetTarget(typeOf(kind), c.Key.Namespace, c.Key.Name, targetOf(b))
 	})
 	s.kinds[kind.GroupResource] = followed{expect: func(key event.Key, object []byte) (func() (bool, error), error) {
 		now := &iamv1alpha1.PolicyBinding{}

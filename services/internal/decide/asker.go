@@ -20,11 +20,14 @@ type asker struct {
 
 // asker lists what a subject is by himself. Who is inactive is nobody, whatever his groups.
 func (x *Index) asker(s Subject, own []*principal) (who asker) {
-	if x.users[s.User].inactive || x.isInactive(s.Account) {
+	u := x.users[s.User]
+	if u.inactive || x.isInactive(s.Account) {
 		return who
 	}
-	if u := x.users[s.User]; u.acts() {
-		own = x.appendPrincipal(own, Principal{User, Ref{Name: s.User}, u.uid})
+	if u.acts() {
+		if p := x.principals[Principal{User, Ref{Name: s.User}, u.uid}]; p != nil {
+			own = append(own, p)
+		}
 		who.user, who.memberships = s.User, len(x.membershipsOf[s.User])
 	}
 	if s.Account != "" {
@@ -38,13 +41,21 @@ func (x *Index) asker(s Subject, own []*principal) (who asker) {
 	return who
 }
 
-// granted is what somebody has a grant as; nil if he does not have it. His groups are listed if they are the fewer.
-func (x *Index) granted(who *asker, g *grant) *principal {
-	for _, p := range who.own {
+// has is what somebody has a grant as by himself; nil if he does not.
+func (who *asker) has(g *grant) *principal { return holderAmong(who.own, g) }
+
+func holderAmong(principals []*principal, g *grant) *principal {
+	for _, p := range principals {
 		if p.grants.has(g) != nil {
 			return p
 		}
 	}
+	return nil
+}
+
+// granted is the group that somebody is in by a membership and that has a grant; nil if there is none. His groups are listed if
+// they are the fewer.
+func (x *Index) granted(who *asker, g *grant) *principal {
 	if who.memberships >= len(g.groups) {
 		for p := range g.groups {
 			if x.exists(p.Principal) && x.belongs(who.user, p.Ref) {
@@ -53,12 +64,7 @@ func (x *Index) granted(who *asker, g *grant) *principal {
 		}
 		return nil
 	}
-	for _, p := range who.groups {
-		if p.grants.has(g) != nil {
-			return p
-		}
-	}
-	return nil
+	return holderAmong(who.groups, g)
 }
 
 // belongs says whether a membership that counts makes a user who acts a member of a group.

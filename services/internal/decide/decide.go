@@ -46,13 +46,17 @@ func (x *Index) decide(q Question, r *reach) (why Proof, allowed bool) {
 	x.reach(r, k, &q)
 	for at := range r.all {
 		for _, g := range at.grants {
-			if !g.gives(permission) {
+			p := who.has(g)
+			if p == nil && who.memberships == 0 || !g.gives(permission) {
 				continue
 			}
-			if !who.listed && who.memberships < len(g.groups) {
+			if p == nil && !who.listed && who.memberships < len(g.groups) {
 				who.groups, who.listed = x.appendGroups(groups[:0], who.user), true
 			}
-			if p := x.granted(&who, g); p != nil {
+			if p == nil {
+				p = x.granted(&who, g)
+			}
+			if p != nil {
 				return Proof{p.grants.has(g).Ref, g.role.Ref, p.Principal, at.Place}, true
 			}
 		}

@@ -41,7 +41,7 @@ func mutants() map[string]mutant.Mutant {
 		"who is in few groups is in none":                    {"decide.go", "x.appendGroups(groups[:0], who.user), true", "groups[:0], true"},
 		"who is in many groups is listed":                    {"decide.go", "!who.listed && who.memberships < len(g.groups)", "!who.listed"},
 		"groups of the token do not count":                   {"asker.go", "	for _, name := range s.Groups {", "	for _, name := range s.Groups[:0] {"},
-		"who is inactive has what his groups have":           {"asker.go", "x.users[s.User].inactive || x.isInactive(s.Account)", "false"},
+		"who is inactive has what his groups have":           {"asker.go", "u.inactive || x.isInactive(s.Account)", "false"},
 		"who is inactive acts when he is deleted":            {"subject.go", "		x.users[name] = account{inactive: true} // Who may not act does not act because he is being deleted.\n", "		delete(x.users, name)\n"},
 		"a Group is believed to be of the token":             {"subject.go", `strings.Contains(s.Name, ":")`, `strings.Contains(s.Name, "")`},
 		"nameless objects are all of their kind":             {"place.go", "s.ResourceRef.Name}}, s.ResourceRef.UID, true", `s.ResourceRef.Name}, All: s.ResourceRef.Name == ""}, s.ResourceRef.UID, true`},

@@ -19,7 +19,7 @@ type Sink[T any] struct {
 	mu    *sync.RWMutex
 	kind  event.GroupResource
 	begun func()
-	take  func(k event.Key, value *T)
+	take  func(c event.Change, value *T)
 	live  map[title]state
 	gone  map[event.Key][]memory
 	// loads counts how often the stream was read from its begin.
@@ -49,8 +49,9 @@ type memory struct {
 }
 
 // RegisterSink declares a sink of one kind. begin is called whenever the stream is read anew: what was handed on before is void.
-// take gets each object in the place of what had its name, nil if there is none. Both must be quick, and ask nothing of the view.
-func RegisterSink[T any](v *View, kind kinds.Kind, begin func(), take func(k event.Key, value *T)) *Sink[T] {
+// take gets each object in the place of what had its name, nil if there is none, with the change that says so. Both must be
+// quick, and ask nothing of the view.
+func RegisterSink[T any](v *View, kind kinds.Kind, begin func(), take func(c event.Change, value *T)) *Sink[T] {
 	s := &Sink[T]{mu: &v.mu, kind: kind.GroupResource, begun: begin, take: take, live: map[title]state{}, gone: map[event.Key][]memory{}}
 	v.tables[kind.GroupResource] = s
 	return s
@@ -140,7 +141,7 @@ func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
 		return false
 	default:
 		s.replace(c, was, live)
-		s.take(c.Key, value)
+		s.take(c, value)
 	}
 	return true
 }
@@ -151,7 +152,7 @@ func (s *Sink[T]) delete(c event.Change, was state, live bool) {
 		if was.uid != c.UID { // It went before the one that is deleted came.
 			s.displace(was, c)
 		}
-		s.take(c.Key, nil)
+		s.take(c, nil)
 	}
 	s.bury(c)
 }
