@@ -34,7 +34,7 @@ const (
 )
 
 // memoryLimit is what the Go runtime of the process is told to get along with.
-const memoryLimit = "921MiB"
+const memoryLimit = "800MiB"
 
 // BenchmarkStart is a start of a process with bindings on the bus until questions are answered, what it then has in use, and how
 // long it takes to list what somebody with a thousand bindings may.

@@ -19,8 +19,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// state is what answers are made of: an index, and the tables of what it is told of. Bindings, of which there are the most, are
-// in the index alone.
+// state is what answers are made of: an index, and the tables of what it is told of. Bindings and Users, of which there are the
+// most, are in the index alone.
 type state struct {
 	view *view.View
 	// shown is the index that is asked, made the one that is told of what is on the bus: the same but while the bus is read
@@ -49,15 +49,17 @@ func newState(v *view.View, trust bool) *state {
 		x.SetProtectedResource(k.Name, o)
 	})
 	follow(s, kinds.IAMRoles(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
-	s.followBindings()
+	sink(s, kinds.PolicyBindings(), func(x *decide.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
+		(*decide.Index).SaysBinding)
 	follow(s, kinds.Groups(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
 	follow(s, kinds.GroupMemberships(), func(x *decide.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
 		x.SetMembership(k.Namespace, k.Name, o)
 	})
-	follow(s, kinds.Users(), func(x *decide.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) })
+	sink(s, kinds.Users(), func(x *decide.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*decide.Index).SaysUser)
 	follow(s, kinds.IAMServiceAccounts(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
 	follow(s, kinds.Organizations(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
 	follow(s, kinds.Projects(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
+	v.OnBegin(s.begun)
 	v.OnChange(s.changed)
 	v.OnLoad(s.loaded)
 	return s
@@ -111,29 +113,27 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 	}
 }
 
-// followBindings has the index told of each binding as it comes.
-func (s *state) followBindings() {
-	kind := kinds.PolicyBindings()
-	sink := view.RegisterSink(s.view, kind, s.begun, func(c event.Change, b *iamv1alpha1.PolicyBinding) {
-		if b != nil && string(b.UID) == c.UID {
-			b.UID = types.UID(c.UID) // One text is kept of both.
+// sink has the index told of each object of a kind as it comes. What it says is asked of the index, too: nobody else has it.
+func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T), says func(*decide.Index, *T) bool) {
+	objects := view.RegisterSink(s.view, kind, func(c event.Change, o *T) {
+		if o != nil && string(P(o).GetUID()) == c.UID {
+			P(o).SetUID(types.UID(c.UID)) // One text is kept of both.
 		}
-		s.made.SetBinding(c.Key.Namespace, c.Key.Name, b)
-		s.made.SetTarget(typeOf(kind), c.Key.Namespace, c.Key.Name, targetOf(b))
+		set(s.made, c.Key, o)
+		s.made.SetTarget(typeOf(kind), c.Key.Namespace, c.Key.Name, targetOf[T, P](o))
 	})
 	s.kinds[kind.GroupResource] = followed{expect: func(key event.Key, object []byte) (func() (bool, error), error) {
-		now := &iamv1alpha1.PolicyBinding{}
-		want, err := &expectation{}, error(nil)
+		want, now, err := &expectation{}, new(T), error(nil)
 		if object != nil {
-			if want, err = newExpectation[iamv1alpha1.PolicyBinding](kind, object); err == nil {
+			if want, err = newExpectation[T](kind, object); err == nil {
 				err = json.Unmarshal(object, now)
 			}
 		}
 		return func() (has bool, err error) {
 			s.view.Between(func() {
-				c, live := sink.Get(key)
+				c, live := objects.Get(key)
 				x := s.shown.Load()
-				has = x != nil && live == (object != nil) && (!live || want.meets(c, func() bool { return x.Says(now) }))
+				has = x != nil && live == (object != nil) && (!live || want.meets(c, func() bool { return says(x, now) }))
 			})
 			return has, nil
 		}, err

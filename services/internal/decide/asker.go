@@ -41,6 +41,19 @@ func (x *Index) asker(s Subject, own []*principal) (who asker) {
 	return who
 }
 
+// holder is what somebody has a grant as, if that gives a permission; nil if he does not have it, or it does not. Most questions are
+// refused: of what others have, it is not even looked what it gives.
+func (x *Index) holder(who *asker, g *grant, permission int) *principal {
+	p := who.has(g)
+	if p == nil && who.memberships == 0 || !g.gives(permission) {
+		return nil
+	}
+	if p == nil {
+		p = x.granted(who, g)
+	}
+	return p
+}
+
 // has is what somebody has a grant as by himself; nil if he does not.
 func (who *asker) has(g *grant) *principal { return holderAmong(who.own, g) }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/iam"
 )
 
 // grant is a role at a place. Many bindings can make it.
@@ -109,14 +108,12 @@ func (g *grant) addGroup(p *principal) {
 
 func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) }
 
-// Says reports whether the index was told of a binding all that it says, and whose it is.
-func (x *Index) Says(declared *iamv1alpha1.PolicyBinding) bool {
+// SaysBinding reports whether the index was told of a binding all that it says, and whose it is.
+func (x *Index) SaysBinding(declared *iamv1alpha1.PolicyBinding) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	ref := Ref{declared.Namespace, declared.Name}
-	want, lives := iam.TargetOfObject(&declared.ObjectMeta)
-	is, there := x.object(Place{Type: bindingType, Ref: ref})
-	if there != lives || lives && (is.UID != want.UID || !slices.Equal(is.Owners, want.Owners)) {
+	ref, lives := Ref{declared.Namespace, declared.Name}, alive(declared)
+	if !x.saysObject(bindingType, &declared.ObjectMeta) {
 		return false
 	}
 	b, s := x.bindings[ref], declared.Spec

@@ -46,17 +46,10 @@ func (x *Index) decide(q Question, r *reach) (why Proof, allowed bool) {
 	x.reach(r, k, &q)
 	for at := range r.all {
 		for _, g := range at.grants {
-			p := who.has(g)
-			if p == nil && who.memberships == 0 || !g.gives(permission) {
-				continue
-			}
-			if p == nil && !who.listed && who.memberships < len(g.groups) {
+			if !who.listed && who.memberships > 0 && who.memberships < len(g.groups) {
 				who.groups, who.listed = x.appendGroups(groups[:0], who.user), true
 			}
-			if p == nil {
-				p = x.granted(&who, g)
-			}
-			if p != nil {
+			if p := x.holder(&who, g, permission); p != nil {
 				return Proof{p.grants.has(g).Ref, g.role.Ref, p.Principal, at.Place}, true
 			}
 		}

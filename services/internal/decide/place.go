@@ -3,6 +3,8 @@ package decide
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
@@ -12,6 +14,8 @@ const namespaceType = iamv1alpha1.CoreGroup + "/Namespace"
 
 // bindingType is the one of which there are the most objects.
 const bindingType = "iam.miloapis.com/PolicyBinding"
+
+const userType = "iam.miloapis.com/User"
 
 // Place is where roles can be had: on one object, or on all of a kind.
 type Place struct {
@@ -63,6 +67,13 @@ func (x *Index) objectOf(p *place, at Place) (t iam.Target, there bool) {
 		}
 	}
 	return t, false
+}
+
+// saysObject says whether an object is known as it is: whether it is there, and whose it is.
+func (x *Index) saysObject(typ string, m *metav1.ObjectMeta) bool {
+	want, lives := iam.TargetOfObject(m)
+	is, there := x.object(Place{Type: typ, Ref: Ref{m.Namespace, m.Name}})
+	return there == lives && (!lives || is.UID == want.UID && slices.Equal(is.Owners, want.Owners))
 }
 
 // isThere says whether the object is at a place that was meant.

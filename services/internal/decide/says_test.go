@@ -44,7 +44,34 @@ func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 		x.SetBinding("one", "b", declared)
 		x.SetTarget(bindingType, "one", "b", &iam.Target{Namespace: "one", UID: "u"})
 		b := declared.DeepCopy()
-		if c.edit(b); x.Says(b) != c.says {
+		if c.edit(b); x.SaysBinding(b) != c.says {
+			t.Errorf("%s is what it says: %v", what, !c.says)
+		}
+	}
+}
+
+func TestAnIndexSaysWhatItWasToldOfAUser(t *testing.T) {
+	declared := &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "mia", UID: "u"}}
+	for what, c := range map[string]struct {
+		edit func(*iamv1alpha1.User)
+		says bool
+	}{
+		"as it is":        {func(*iamv1alpha1.User) {}, true},
+		"a label":         {func(u *iamv1alpha1.User) { u.Labels = map[string]string{"a": "b"} }, true},
+		"another address": {func(u *iamv1alpha1.User) { u.Spec.Email = "x@example.com" }, true},
+		"another User":    {func(u *iamv1alpha1.User) { u.UID = "x" }, false},
+		"another name":    {func(u *iamv1alpha1.User) { u.Name = "x" }, false},
+		"inactive":        {func(u *iamv1alpha1.User) { u.Status.State = iamv1alpha1.Inactive }, false},
+		"a deletion":      {func(u *iamv1alpha1.User) { u.DeletionTimestamp = &metav1.Time{} }, false},
+		"an owner": {func(u *iamv1alpha1.User) {
+			u.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "X", Name: "x"}}
+		}, false},
+	} {
+		x := New(nil)
+		x.SetUser("mia", declared)
+		x.SetTarget(userType, "", "mia", &iam.Target{UID: "u"})
+		u := declared.DeepCopy()
+		if c.edit(u); x.SaysUser(u) != c.says {
 			t.Errorf("%s is what it says: %v", what, !c.says)
 		}
 	}

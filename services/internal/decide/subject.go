@@ -28,14 +28,25 @@ type membership struct {
 func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	switch {
-	case alive(u):
-		x.users[name] = account{string(u.UID), u.Status.State == iamv1alpha1.Inactive}
-	case u != nil && u.Status.State == iamv1alpha1.Inactive:
-		x.users[name] = account{inactive: true} // Who may not act does not act because he is being deleted.
-	default:
+	if x.users[name] = accountOf(u); x.users[name] == (account{}) {
 		delete(x.users, name)
 	}
+}
+
+// accountOf is nothing if there is no User. Who may not act does not act because he is being deleted.
+func accountOf(u *iamv1alpha1.User) (a account) {
+	if alive(u) {
+		a.uid = string(u.UID)
+	}
+	a.inactive = u != nil && u.Status.State == iamv1alpha1.Inactive
+	return a
+}
+
+// SaysUser reports whether the index was told of a User all that it says, and whose it is.
+func (x *Index) SaysUser(declared *iamv1alpha1.User) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.users[declared.Name] == accountOf(declared) && x.saysObject(userType, &declared.ObjectMeta)
 }
 
 // SetServiceAccount tells of a ServiceAccount of IAM.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -16,25 +17,25 @@ import (
 // all as that does but one thing: where the bus, when it is read anew, has an older state than was known, the object is nothing
 // until the bus says what was known, or something newer. When an object changed nobody can ask it.
 type Sink[T any] struct {
-	mu    *sync.RWMutex
-	kind  event.GroupResource
-	begun func()
-	take  func(c event.Change, value *T)
-	live  map[title]state
-	gone  map[event.Key][]memory
+	mu   *sync.RWMutex
+	kind event.GroupResource
+	take func(c event.Change, value *T)
+	live map[string]map[title]state // By cluster.
+	gone map[event.Key][]memory
 	// loads counts how often the stream was read from its begin.
 	loads uint32
 	sum   uint64
 }
 
-// title is the name of an object among those of its kind: there are as many as objects.
-type title struct{ cluster, namespace, name string }
+// title is the name of an object among those of its kind in a cluster: there are as many as objects.
+type title struct{ namespace, name string }
 
-func titleOf(k event.Key) title { return title{k.Cluster, k.Namespace, k.Name} }
+func titleOf(k event.Key) title { return title{k.Namespace, k.Name} }
 
 // state is what is known of a living object.
 type state struct {
-	uid, version, epoch string
+	uid, version string
+	epoch        unique.Handle[string]
 	// load is the one that brought it, or found it again.
 	load uint32
 	// blank says that an older state than this was read since, and that nobody has what it was.
@@ -48,11 +49,11 @@ type memory struct {
 	load uint32
 }
 
-// RegisterSink declares a sink of one kind. begin is called whenever the stream is read anew: what was handed on before is void.
-// take gets each object in the place of what had its name, nil if there is none, with the change that says so. Both must be
-// quick, and ask nothing of the view.
-func RegisterSink[T any](v *View, kind kinds.Kind, begin func(), take func(c event.Change, value *T)) *Sink[T] {
-	s := &Sink[T]{mu: &v.mu, kind: kind.GroupResource, begun: begin, take: take, live: map[title]state{}, gone: map[event.Key][]memory{}}
+// RegisterSink declares a sink of one kind. take gets each object in the place of what had its name, nil if there is none, with the
+// change that says so; what it got before is void when the stream is read anew, see [View.OnBegin]. It must be quick, and ask
+// nothing of the view. Call RegisterSink before [View.Run].
+func RegisterSink[T any](v *View, kind kinds.Kind, take func(c event.Change, value *T)) *Sink[T] {
+	s := &Sink[T]{mu: &v.mu, kind: kind.GroupResource, take: take, live: map[string]map[title]state{}, gone: map[event.Key][]memory{}}
 	v.tables[kind.GroupResource] = s
 	return s
 }
@@ -61,16 +62,31 @@ func RegisterSink[T any](v *View, kind kinds.Kind, begin func(), take func(c eve
 func (s *Sink[T]) Get(k event.Key) (c event.Change, live bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	held, live := s.live[titleOf(k)]
-	return held.change(k), live
+	held, live := s.find(k)
+	if !live {
+		return c, false
+	}
+	return held.change(k), true
 }
 
-func (s *Sink[T]) key(n title) event.Key {
-	return event.Key{Cluster: n.cluster, GroupResource: s.kind, Namespace: n.namespace, Name: n.name}
+func (s *Sink[T]) find(k event.Key) (held state, live bool) {
+	held, live = s.live[k.Cluster][titleOf(k)]
+	return held, live
+}
+
+func (s *Sink[T]) hold(k event.Key, held state) {
+	if s.live[k.Cluster] == nil {
+		s.live[k.Cluster] = map[title]state{}
+	}
+	s.live[k.Cluster][titleOf(k)] = held
+}
+
+func (s *Sink[T]) key(cluster string, n title) event.Key {
+	return event.Key{Cluster: cluster, GroupResource: s.kind, Namespace: n.namespace, Name: n.name}
 }
 
 func (h state) change(k event.Key) event.Change {
-	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch}
+	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch.Value()}
 }
 
 func (h state) newerThan(c event.Change) bool { return h.change(c.Key).NewerThan(c) }
@@ -83,16 +99,16 @@ func (s *Sink[T]) forget(load uint32, epoch string, c event.Change) bool {
 // newer reports whether c tells more than what is known, as [Table] does. What was known before the stream was read anew it
 // finds again.
 func (s *Sink[T]) newer(c event.Change) bool {
-	held, live := s.live[titleOf(c.Key)]
+	held, live := s.find(c.Key)
 	if c.Deleted {
 		i := s.grave(c.Key, c.UID)
 		return (i < 0 || c.NewerThan(s.gone[c.Key][i].Change)) &&
-			(!live || held.uid != c.UID || held.epoch != c.Epoch || c.NewerThan(held.change(c.Key)))
+			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || c.NewerThan(held.change(c.Key)))
 	}
 	if live && s.outlives(held, c) {
 		return true // That it was found again is news.
 	}
-	another := live && s.forget(held.load, held.epoch, c)
+	another := live && s.forget(held.load, held.epoch.Value(), c)
 	for _, gone := range s.gone[c.Key] {
 		if !s.forget(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.NewerThan(gone.Change) {
 			return false
@@ -103,7 +119,7 @@ func (s *Sink[T]) newer(c event.Change) bool {
 
 // outlives says whether a state from before the load is newer than what that brings.
 func (s *Sink[T]) outlives(held state, c event.Change) bool {
-	return held.load != s.loads && held.epoch == c.Epoch && held.newerThan(c)
+	return held.load != s.loads && held.epoch.Value() == c.Epoch && held.newerThan(c)
 }
 
 func (s *Sink[T]) grave(k event.Key, uid string) int {
@@ -131,13 +147,13 @@ func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
 	if !s.newer(c) {
 		return false
 	}
-	was, live := s.live[titleOf(c.Key)]
+	was, live := s.find(c.Key)
 	switch {
 	case c.Deleted:
 		s.delete(c, was, live)
 	case live && s.outlives(was, c):
 		was.load, was.blank = s.loads, true
-		s.live[titleOf(c.Key)] = was
+		s.hold(c.Key, was)
 		return false
 	default:
 		s.replace(c, was, live)
@@ -147,7 +163,7 @@ func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
 }
 
 func (s *Sink[T]) delete(c event.Change, was state, live bool) {
-	if live && (was.uid == c.UID || was.epoch == c.Epoch) && c.NewerThan(was.change(c.Key)) {
+	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.NewerThan(was.change(c.Key)) {
 		s.drop(c.Key, was)
 		if was.uid != c.UID { // It went before the one that is deleted came.
 			s.displace(was, c)
@@ -162,18 +178,18 @@ func (s *Sink[T]) replace(c event.Change, was state, live bool) {
 	if live {
 		s.drop(c.Key, was)
 	}
-	if live && (was.uid != c.UID || was.epoch != c.Epoch) {
+	if live && (was.uid != c.UID || was.epoch.Value() != c.Epoch) {
 		s.displace(was, c)
 	}
 	if i := s.grave(c.Key, c.UID); i >= 0 && s.gone[c.Key][i].Epoch == c.Epoch {
 		s.unbury(c.Key, i)
 	}
-	s.live[titleOf(c.Key)] = state{uid: c.UID, version: c.ResourceVersion, epoch: c.Epoch, load: s.loads}
+	s.hold(c.Key, state{uid: c.UID, version: c.ResourceVersion, epoch: unique.Make(c.Epoch), load: s.loads})
 	s.sum ^= digest(c)
 }
 
 func (s *Sink[T]) drop(k event.Key, was state) {
-	delete(s.live, titleOf(k))
+	delete(s.live[k.Cluster], titleOf(k))
 	s.sum ^= digest(was.change(k))
 }
 
@@ -202,16 +218,15 @@ func (s *Sink[T]) unbury(k event.Key, i int) {
 // believe denies nothing: who takes the word of the API server for the bus's keeps objects.
 func (s *Sink[T]) believe(held, is event.Change) bool { return is.NewerThan(held) }
 
-func (s *Sink[T]) begin() {
-	s.loads++
-	s.begun()
-}
+func (s *Sink[T]) begin() { s.loads++ }
 
 // finish forgets living objects that the stream has no more.
 func (s *Sink[T]) finish() {
-	for n, held := range s.live {
-		if held.load != s.loads {
-			s.drop(s.key(n), held)
+	for cluster, all := range s.live {
+		for n, held := range all {
+			if held.load != s.loads {
+				s.drop(s.key(cluster, n), held)
+			}
 		}
 	}
 	for _, all := range s.gone {
@@ -230,8 +245,10 @@ func (s *Sink[T]) expire(now time.Time) {
 }
 
 func (s *Sink[T]) appendKeys(keys []event.Key) []event.Key {
-	for n := range s.live {
-		keys = append(keys, s.key(n))
+	for cluster, all := range s.live {
+		for n := range all {
+			keys = append(keys, s.key(cluster, n))
+		}
 	}
 	return slices.AppendSeq(keys, maps.Keys(s.gone))
 }
@@ -239,19 +256,16 @@ func (s *Sink[T]) appendKeys(keys []event.Key) []event.Key {
 func (s *Sink[T]) appendPublished(keys []event.Key, _ time.Time) []event.Key { return keys }
 
 func (s *Sink[T]) size(cluster string) (n int64) {
-	if cluster == "" {
-		return int64(len(s.live))
-	}
-	for k := range s.live {
-		if k.cluster == cluster {
-			n++
+	for of, all := range s.live {
+		if cluster == "" || of == cluster {
+			n += int64(len(all))
 		}
 	}
 	return n
 }
 
 func (s *Sink[T]) lives(k event.Key) bool {
-	_, live := s.live[titleOf(k)]
+	_, live := s.find(k)
 	return live
 }
 

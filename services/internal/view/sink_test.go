@@ -29,11 +29,12 @@ func newPair() *pair {
 	cfg := Config{Log: slog.New(slog.DiscardHandler), Blank: true}
 	p := &pair{sunk: New(cfg), kept: New(cfg), told: map[event.Key]string{}}
 	p.table = Register[said](p.kept, kinds.Stores(), nil)
-	p.sink = RegisterSink(p.sunk, kinds.Stores(), func() { clear(p.told) }, func(c event.Change, value *said) {
+	p.sink = RegisterSink(p.sunk, kinds.Stores(), func(c event.Change, value *said) {
 		if delete(p.told, c.Key); value != nil {
 			p.told[c.Key] = value.Says
 		}
 	})
+	p.sunk.OnBegin(func() { clear(p.told) })
 	return p
 }
 
