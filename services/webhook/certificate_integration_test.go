@@ -25,9 +25,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// uidName is what the API server takes a UID from in the name of who has a certificate.
-var uidName = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
-
 // certified is the access of who has a certificate of an API server's authority, with a UID if there is one.
 func certified(t *testing.T, server *devserver.KubeLocal, name, uid string) *rest.Config {
 	t.Helper()
@@ -44,7 +41,8 @@ func certified(t *testing.T, server *devserver.KubeLocal, name, uid string) *res
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	if uid != "" {
+	if uid != "" { // Of the name, the API server takes this for a UID.
+		uidName := asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 		template.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: uidName, Value: uid}}
 	}
 	chain, err := x509.CreateCertificate(rand.Reader, template, authority.Leaf, key.Public(), authority.PrivateKey)

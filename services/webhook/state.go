@@ -14,6 +14,7 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -165,7 +166,7 @@ func (s *state) index() (*decide.Index, error) {
 	if x := s.shown.Load(); x != nil {
 		return x, nil
 	}
-	return nil, fmt.Errorf("%w: the bus is being read", view.ErrIncomplete)
+	return nil, fault.Unavailable(fmt.Errorf("%w: the stream of changes is being read", view.ErrIncomplete))
 }
 
 // begun makes the index anew: objects may have vanished. The one before answers whoever has it, and nobody else.
