@@ -84,7 +84,7 @@ opensearch: ## Install bin/opensearch, OpenSearch with its security plugin (100 
 	@scripts/opensearch.sh
 
 .PHONY: kubectl
-kubectl: ## Build bin/kubectl, for machines that have none
+kubectl: ## Build bin/kubectl, for tests, and for machines that have none
 	@scripts/build-kubectl.sh
 
 ##### Ship
@@ -162,7 +162,7 @@ alerts: $(PROMTOOL) ## Check the alert rules: each fires when it must, none whil
 ##### Test
 
 .PHONY: test
-test: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local opensearch ## Every test: unit, component, integration on real servers, end-to-end
+test: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local kubectl opensearch ## Every test: unit, component, integration on real servers, end-to-end
 	@scripts/test.sh unit,integration,e2e $(MODULES)
 
 .PHONY: test-unit
@@ -174,7 +174,7 @@ test-integration: $(GOTESTSUM) kube-local opensearch ## Unit tests, and those on
 	@scripts/test.sh unit,integration $(MODULES)
 
 .PHONY: e2e
-e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local ## Black-box tests of `entail up`, and minutes of chaos
+e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local kubectl ## Black-box tests of `entail up`, and minutes of chaos
 	@scripts/test.sh e2e deploy/e2e deploy/chaos
 
 .PHONY: compose-test

@@ -138,6 +138,8 @@ func TestTheAPIServerAsksWhoMayWhat(t *testing.T) {
 	}
 	t.Run("requests of all sorts", func(t *testing.T) { requests(t, m, toAlice, alice) })
 	t.Run("others", func(t *testing.T) { others(t, m) })
+	t.Run("people", func(t *testing.T) { people(t, m) })
+	t.Run("programs", func(t *testing.T) { programs(t, m) })
 	t.Run("attacks", func(t *testing.T) { attacks(t, m) })
 	t.Run("nobody answers", func(t *testing.T) { unanswered(t, m, alice) })
 	bindings := m.objects(t).Resource(schema.GroupVersionResource{Group: "iam.miloapis.com", Version: "v1alpha1", Resource: "policybindings"})

@@ -85,6 +85,12 @@ func caller(t testing.TB, server *devserver.KubeLocal, user string) func(path st
 	if err != nil {
 		t.Fatal(err)
 	}
+	return callerWith(t, cfg)
+}
+
+// callerWith makes requests with some access.
+func callerWith(t testing.TB, cfg *rest.Config) func(path string) (code int, err error) {
+	t.Helper()
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -32,22 +32,22 @@ func newGrove() *grove {
 	g.cache = newCache(100, func() time.Duration { return g.age })
 	viewer := &iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "viewer", UID: "3"}}
 	viewer.Spec.IncludedPermissions = []string{"a/trees.get"}
-	g.index().SetRole("n", "viewer", viewer)
+	g.told().SetRole("n", "viewer", viewer)
 	return g
 }
 
 // bind declares, or no longer, that a user may get every tree.
 func (g *grove) bind(user string, may bool) {
 	if !may {
-		g.index().SetBinding("n", user, nil)
+		g.told().SetBinding("n", user, nil)
 		return
 	}
-	g.index().SetUser(user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: user, UID: "1"}})
+	g.told().SetUser(user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: user, UID: "1"}})
 	g.bindTo(user, iamv1alpha1.Subject{Kind: iamv1alpha1.UserKind, Name: user, UID: "1"})
 }
 
 func (g *grove) bindTo(name string, subject iamv1alpha1.Subject) {
-	g.index().SetBinding("n", name, bindingOf(subject))
+	g.told().SetBinding("n", name, bindingOf(subject))
 }
 
 // ask has a question decided, and tells whether OpenFGA was asked.
@@ -112,7 +112,7 @@ func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
 
 func TestWhatIsTooLongForAKeyIsAskedEachTime(t *testing.T) {
 	g, q := newGrove(), treeOf("alice")
-	q.Groups, g.answers.allowed = bound(g.index(), maxContext), true
+	q.Groups, g.answers.allowed = bound(g.told(), maxContext), true
 	for range 2 {
 		if _, asked := g.ask(t, q); !asked {
 			t.Error("OpenFGA is not asked")

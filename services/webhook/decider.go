@@ -17,6 +17,9 @@ var _ Decider = (*state)(nil)
 
 // Decide implements [Decider] by the index, which needs nobody.
 func (s *state) Decide(_ context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
-	why, allowed = s.index.Load().Decide(q)
-	return why, allowed, nil
+	x, err := s.index()
+	if err == nil {
+		why, allowed = x.Decide(q)
+	}
+	return why, allowed, err
 }

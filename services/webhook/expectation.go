@@ -71,17 +71,24 @@ func newExpectation[T any](kind kinds.Kind, object []byte) (*expectation, error)
 	return &expectation{kind: kind, uid: string(shown.UID), version: shown.ResourceVersion, says: says}, err
 }
 
-// isMetBy compares with what the view holds: the same object, as new, or saying the same. The watcher
-// leaves out changes without a meaning, so that another version may say the same.
+// isMetBy compares with what the view holds: the same object, as new, or saying the same.
 func (e *expectation) isMetBy(held event.Change, value any) bool {
+	return e.meets(held, func() bool {
+		says, err := said(e.kind, value)
+		return err == nil && equality.Semantic.DeepEqual(e.says, says)
+	})
+}
+
+// meets says whether a state is the expected one, or as new, or says the same: the watcher leaves out changes without a
+// meaning, so that another version may.
+func (e *expectation) meets(held event.Change, same func() bool) bool {
 	if held.UID != e.uid || held.ResourceVersion == e.seen {
 		return false
 	}
 	if !(event.Change{Epoch: held.Epoch, ResourceVersion: e.version}).NewerThan(held) {
 		return true
 	}
-	says, err := said(e.kind, value)
-	if err == nil && equality.Semantic.DeepEqual(e.says, says) {
+	if same() {
 		return true
 	}
 	e.seen = held.ResourceVersion

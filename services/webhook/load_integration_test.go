@@ -14,7 +14,11 @@ import (
 )
 
 // histogram counts durations by their size, each to within 3 %.
-type histogram struct{ counts [1024]atomic.Int64 }
+type histogram struct {
+	counts [1024]atomic.Int64
+	// processor is what one takes of a processor's time, of who asks and who answers together; 0 if it is not known.
+	processor time.Duration
+}
 
 const perOctave = 24
 
@@ -42,6 +46,9 @@ func (h *histogram) at(share float64) time.Duration {
 func (h *histogram) report(b *testing.B, what string) {
 	b.ReportMetric(float64(h.at(.5).Microseconds()), "µs/p50-"+what)
 	b.ReportMetric(float64(h.at(.99).Microseconds()), "µs/p99-"+what)
+	if h.processor > 0 {
+		b.ReportMetric(float64(h.processor.Nanoseconds())/1000, "cpu-µs/"+what)
+	}
 }
 
 // closed has so many ask one thing after the other for as long as each of what is compared runs, and gives how many a second were answered.
@@ -50,7 +57,7 @@ func closed(b *testing.B, askers int, ask func() error) (rate float64, h *histog
 	h = &histogram{}
 	var asked atomic.Int64
 	var asking sync.WaitGroup
-	began := time.Now()
+	began, used := time.Now(), processorTime(b)
 	for range askers {
 		asking.Go(func() {
 			for time.Since(began) < lasting {
@@ -65,7 +72,18 @@ func closed(b *testing.B, askers int, ask func() error) (rate float64, h *histog
 		})
 	}
 	asking.Wait()
+	h.processor = (processorTime(b) - used) / time.Duration(max(1, asked.Load()))
 	return float64(asked.Load()) / time.Since(began).Seconds(), h
+}
+
+// processorTime is what this process has used, with all servers that are in it.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // open has one thing asked at a rate, whether or not what was asked before is answered, until ctx ends. What waits counts from

@@ -42,7 +42,8 @@ type backend interface {
 // openFGA implements [Decider] by OpenFGA.
 type openFGA struct {
 	backend backend
-	index   func() *decide.Index
+	// index is what the declared objects say; an error says that it is not known.
+	index func() (*decide.Index, error)
 	// store is the Store of IAM; nil if there is none.
 	store func() *corev1alpha1.Store
 	// cluster is the UID of this cluster, by which stores say whose they are.
@@ -69,7 +70,10 @@ func newSeconds() *prometheus.HistogramVec {
 
 // Decide implements [Decider]. The index gives the proof of a yes, if it knows one.
 func (o *openFGA) Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
-	x := o.index()
+	x, err := o.index()
+	if err != nil {
+		return why, false, err
+	}
 	allowed, err = o.ask(ctx, x, q)
 	if err != nil || !allowed {
 		return why, false, fault.Unavailable(err)
@@ -98,8 +102,8 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 		return declared, nil
 	}
 	allowed, err := o.checkAll(ctx, store, c)
-	if err == nil {
-		_, declared := o.index().Decide(q)
+	if now, unknown := o.index(); err == nil && unknown == nil {
+		_, declared := now.Decide(q)
 		o.cache.keep(key, allowed, declared)
 	}
 	return allowed, err

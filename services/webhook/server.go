@@ -87,7 +87,8 @@ func (s *server) ready(ctx context.Context, least *accessv1.AtLeast) (x *decide.
 		return nil, "", rpc.Incomplete(err)
 	}
 	revision = s.view.Revision()
-	return s.state.index.Load(), revision, nil
+	x, err = s.state.index()
+	return x, revision, rpc.Incomplete(err)
 }
 
 // fresh says what the state lacks, or that it may be too old: the stream can be read to its end while nobody writes to it.
@@ -106,7 +107,11 @@ func (s *server) registry() (*iam.Registry, error) {
 	if err := s.fresh(); err != nil {
 		return nil, err
 	}
-	return s.state.index.Load().Registry(), nil
+	x, err := s.state.index()
+	if err != nil {
+		return nil, err
+	}
+	return x.Registry(), nil
 }
 
 func (s *server) awaitObject(ctx context.Context, key event.Key) error {

@@ -1,25 +1,33 @@
 package webhook
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// state is what answers are made of: an index, and the tables of what it is told of.
+// state is what answers are made of: an index, and the tables of what it is told of. Bindings and Users, of which there are the
+// most, are in the index alone.
 type state struct {
-	view   *view.View
-	index  atomic.Pointer[decide.Index]
+	view *view.View
+	// shown is the index that is asked, made the one that is told of what is on the bus: the same but while the bus is read
+	// anew. There is none to ask then.
+	shown  atomic.Pointer[decide.Index]
+	made   *decide.Index
 	stores *view.Table[corev1alpha1.Store]
 	kinds  map[event.GroupResource]followed
 	// trust says whether bindings act on objects of kinds that are not followed.
@@ -28,7 +36,7 @@ type state struct {
 
 // followed is a kind that the index is told of.
 type followed struct {
-	// tell tells of one object as it is, tellAll of all.
+	// tell tells of one object as it is, tellAll of all; both are nil where the index is told before anybody.
 	tell    func(x *decide.Index, key event.Key)
 	tellAll func(x *decide.Index)
 	// expect gives what looks whether the table holds an object as the API server has it, or newer; nil if there is none.
@@ -38,20 +46,21 @@ type followed struct {
 // newState declares the tables in v.
 func newState(v *view.View, trust bool) *state {
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
-	s.index.Store(decide.New(s.trusts))
 	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
 	})
 	follow(s, kinds.IAMRoles(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
-	follow(s, kinds.PolicyBindings(), func(x *decide.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) })
+	sink(s, kinds.PolicyBindings(), func(x *decide.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
+		(*decide.Index).SaysBinding)
 	follow(s, kinds.Groups(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
 	follow(s, kinds.GroupMemberships(), func(x *decide.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
 		x.SetMembership(k.Namespace, k.Name, o)
 	})
-	follow(s, kinds.Users(), func(x *decide.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) })
+	sink(s, kinds.Users(), func(x *decide.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*decide.Index).SaysUser)
 	follow(s, kinds.IAMServiceAccounts(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
 	follow(s, kinds.Organizations(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
 	follow(s, kinds.Projects(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
+	v.OnBegin(s.begun)
 	v.OnChange(s.changed)
 	v.OnLoad(s.loaded)
 	return s
@@ -104,6 +113,33 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 	}
 }
 
+// sink has the index told of each object of a kind as it comes. What it says is asked of the index, too: nobody else has it.
+func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T), says func(*decide.Index, *T) bool) {
+	objects := view.RegisterSink(s.view, kind, func(c event.Change, o *T) {
+		if o != nil && string(P(o).GetUID()) == c.UID {
+			P(o).SetUID(types.UID(c.UID)) // One text is kept of both.
+		}
+		set(s.made, c.Key, o)
+		s.made.SetTarget(typeOf(kind), c.Key.Namespace, c.Key.Name, targetOf[T, P](o))
+	})
+	s.kinds[kind.GroupResource] = followed{expect: func(key event.Key, object []byte) (func() (bool, error), error) {
+		want, now, err := &expectation{}, new(T), error(nil)
+		if object != nil {
+			if want, err = newExpectation[T](kind, object); err == nil {
+				err = json.Unmarshal(object, now)
+			}
+		}
+		return func() (has bool, err error) {
+			s.view.Between(func() {
+				c, live := objects.Get(key)
+				x := s.shown.Load()
+				has = x != nil && live == (object != nil) && (!live || want.meets(c, func() bool { return says(x, now) }))
+			})
+			return has, nil
+		}, err
+	}}
+}
+
 // targetOf is nothing for an object that is not there, or in deletion.
 func targetOf[T any, P declared[T]](o *T) *iam.Target {
 	if o == nil {
@@ -124,18 +160,35 @@ func targetOf[T any, P declared[T]](o *T) *iam.Target {
 	return &target
 }
 
+// index is the one to ask, if there is one.
+func (s *state) index() (*decide.Index, error) {
+	if x := s.shown.Load(); x != nil {
+		return x, nil
+	}
+	return nil, fault.Unavailable(fmt.Errorf("%w: the stream of changes is being read", view.ErrIncomplete))
+}
+
+// begun makes the index anew: objects may have vanished. The one before answers whoever has it, and nobody else.
+func (s *state) begun() {
+	s.shown.Store(nil)
+	s.made = decide.New(s.trusts)
+}
+
 // changed tells the index of one object.
 func (s *state) changed(key event.Key) {
-	if kind, ok := s.kinds[key.GroupResource]; ok {
-		kind.tell(s.index.Load(), key)
+	if kind, x := s.kinds[key.GroupResource], s.shown.Load(); kind.tell != nil && x != nil {
+		kind.tell(x, key)
 	}
 }
 
-// loaded makes the index anew: objects may have vanished.
+// loaded tells the index of all that tables hold, and shows it.
 func (s *state) loaded() {
-	s.index.Store(decide.Load(s.trusts, func(x *decide.Index) {
+	s.made.Load(func() {
 		for _, kind := range s.kinds {
-			kind.tellAll(x)
+			if kind.tellAll != nil {
+				kind.tellAll(s.made)
+			}
 		}
-	}))
+	})
+	s.shown.Store(s.made)
 }

@@ -95,7 +95,7 @@ func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, a
 	if err != nil {
 		return fmt.Errorf("preparing to ask OpenFGA: %w", err)
 	}
-	asked := &openFGA{backend: client, index: s.state.index.Load, store: s.iamStore, cluster: api.Epoch, seconds: newSeconds()}
+	asked := &openFGA{backend: client, index: s.state.index, store: s.iamStore, cluster: api.Epoch, seconds: newSeconds()}
 	rt.Metrics.MustRegister(asked.seconds)
 	app.Tasks, app.Close = append(app.Tasks, client.Probe), client.Close
 	if cfg.Decide == byOpenFGA {

@@ -42,7 +42,7 @@ func (w *webhooks) follow(s *server) {
 			if err := s.view.Current(ctx); err != nil {
 				return nil, err
 			}
-			return s.state.index.Load(), nil
+			return s.state.index()
 		},
 		Identity: s.rules.Identify,
 	})

@@ -20,11 +20,14 @@ type asker struct {
 
 // asker lists what a subject is by himself. Who is inactive is nobody, whatever his groups.
 func (x *Index) asker(s Subject, own []*principal) (who asker) {
-	if x.users[s.User].inactive || x.isInactive(s.Account) {
+	u := x.users[s.User]
+	if u.inactive || x.isInactive(s.Account) {
 		return who
 	}
-	if u := x.users[s.User]; u.acts() {
-		own = x.appendPrincipal(own, Principal{User, Ref{Name: s.User}, u.uid})
+	if u.acts() {
+		if p := x.principals[Principal{User, Ref{Name: s.User}, u.uid}]; p != nil {
+			own = append(own, p)
+		}
 		who.user, who.memberships = s.User, len(x.membershipsOf[s.User])
 	}
 	if s.Account != "" {
@@ -38,13 +41,34 @@ func (x *Index) asker(s Subject, own []*principal) (who asker) {
 	return who
 }
 
-// granted is what somebody has a grant as; nil if he does not have it. His groups are listed if they are the fewer.
-func (x *Index) granted(who *asker, g *grant) *principal {
-	for _, p := range who.own {
-		if len(p.grants[g]) > 0 {
+// holder is what somebody has a grant as, if that gives a permission; nil if he does not have it, or it does not. Most questions are
+// refused: of what others have, it is not even looked what it gives.
+func (x *Index) holder(who *asker, g *grant, permission int) *principal {
+	p := who.has(g)
+	if p == nil && who.memberships == 0 || !g.gives(permission) {
+		return nil
+	}
+	if p == nil {
+		p = x.granted(who, g)
+	}
+	return p
+}
+
+// has is what somebody has a grant as by himself; nil if he does not.
+func (who *asker) has(g *grant) *principal { return holderAmong(who.own, g) }
+
+func holderAmong(principals []*principal, g *grant) *principal {
+	for _, p := range principals {
+		if p.grants.has(g) != nil {
 			return p
 		}
 	}
+	return nil
+}
+
+// granted is the group that somebody is in by a membership and that has a grant; nil if there is none. His groups are listed if
+// they are the fewer.
+func (x *Index) granted(who *asker, g *grant) *principal {
 	if who.memberships >= len(g.groups) {
 		for p := range g.groups {
 			if x.exists(p.Principal) && x.belongs(who.user, p.Ref) {
@@ -53,12 +77,7 @@ func (x *Index) granted(who *asker, g *grant) *principal {
 		}
 		return nil
 	}
-	for _, p := range who.groups {
-		if len(p.grants[g]) > 0 {
-			return p
-		}
-	}
-	return nil
+	return holderAmong(who.groups, g)
 }
 
 // belongs says whether a membership that counts makes a user who acts a member of a group.

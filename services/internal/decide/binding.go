@@ -22,6 +22,8 @@ type grant struct {
 type binding struct {
 	Ref
 
+	// uid is that of the object which declares it.
+	uid   string
 	grant *grant
 	// index is where the grant has it.
 	index      int
@@ -41,27 +43,24 @@ func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyB
 	}
 	if at, uid, ok := placeOf(declared.Spec.ResourceSelector); ok {
 		r := x.role(Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace), declared.Spec.RoleRef.Name})
-		x.bind(&binding{Ref: ref, grant: x.grant(r, x.place(at), uid)}, declared.Spec.Subjects)
+		x.bind(&binding{Ref: ref, uid: string(declared.UID), grant: x.grant(r, x.place(at), uid)}, declared.Spec.Subjects)
 	}
 }
 
 func (x *Index) bind(b *binding, subjects []iamv1alpha1.Subject) {
 	x.bindings[b.Ref] = b
 	b.index, b.grant.bindings = len(b.grant.bindings), append(b.grant.bindings, b)
-	for _, s := range subjects {
-		id, ok := principalOf(s)
-		if !ok {
-			continue
-		}
+	for _, id := range principalsOf(subjects) {
 		p := x.principals[id]
 		if p == nil {
-			p = &principal{id, map[*grant][]*binding{}}
+			p = &principal{Principal: id}
 			x.principals[id] = p
 		}
 		if p.Sort == Group {
 			b.grant.addGroup(p)
 		}
-		b.principals, p.grants[b.grant] = append(b.principals, p), append(p.grants[b.grant], b)
+		b.principals = append(b.principals, p)
+		p.grants.add(b)
 	}
 }
 
@@ -73,12 +72,10 @@ func (x *Index) unbind(b *binding) {
 	g.bindings[b.index], last.index = last, b.index
 	g.bindings = slices.Delete(g.bindings, len(g.bindings)-1, len(g.bindings))
 	for _, p := range b.principals {
-		p.grants[g] = slices.DeleteFunc(p.grants[g], func(other *binding) bool { return other == b })
-		if len(p.grants[g]) == 0 {
-			delete(p.grants, g)
+		if p.grants.remove(b); p.grants.has(g) == nil {
 			delete(g.groups, p)
 		}
-		if len(p.grants) == 0 {
+		if p.grants.size() == 0 {
 			delete(x.principals, p.Principal)
 		}
 	}
@@ -110,3 +107,20 @@ func (g *grant) addGroup(p *principal) {
 }
 
 func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) }
+
+// SaysBinding reports whether the index was told of a binding all that it says, and whose it is.
+func (x *Index) SaysBinding(declared *iamv1alpha1.PolicyBinding) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ref, lives := Ref{declared.Namespace, declared.Name}, alive(declared)
+	if !x.saysObject(bindingType, &declared.ObjectMeta) {
+		return false
+	}
+	b, s := x.bindings[ref], declared.Spec
+	at, uid, ok := placeOf(s.ResourceSelector)
+	if !lives || !ok || b == nil {
+		return (lives && ok) == (b != nil)
+	}
+	return b.grant.at.Place == at && b.grant.uid == uid && b.grant.role.Ref == Ref{cmp.Or(s.RoleRef.Namespace, ref.Namespace), s.RoleRef.Name} &&
+		slices.EqualFunc(b.principals, principalsOf(s.Subjects), func(p *principal, id Principal) bool { return p.Principal == id })
+}

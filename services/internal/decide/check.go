@@ -48,15 +48,15 @@ func (n named) add(at Place) (object string) {
 // target finds an object by its name in OpenFGA; then it may be asked for what that is of.
 func (x *Index) target(n named, object string) (iam.Target, bool) {
 	at, known := n[object]
-	p := x.places[at]
-	if !known || p == nil || p.target == nil {
+	t, there := x.object(at)
+	if !known || !there {
 		return iam.Target{}, false
 	}
-	n.add(Place{Type: namespaceType, Ref: Ref{Name: p.target.Namespace}})
-	for _, owner := range p.target.Owners {
-		for _, namespace := range [...]string{p.target.Namespace, ""} {
+	n.add(Place{Type: namespaceType, Ref: Ref{Name: t.Namespace}})
+	for _, owner := range t.Owners {
+		for _, namespace := range [...]string{t.Namespace, ""} {
 			n.add(Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}})
 		}
 	}
-	return *p.target, true
+	return t, true
 }

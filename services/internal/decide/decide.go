@@ -46,14 +46,11 @@ func (x *Index) decide(q Question, r *reach) (why Proof, allowed bool) {
 	x.reach(r, k, &q)
 	for at := range r.all {
 		for _, g := range at.grants {
-			if !g.gives(permission) {
-				continue
-			}
-			if !who.listed && who.memberships < len(g.groups) {
+			if !who.listed && who.memberships > 0 && who.memberships < len(g.groups) {
 				who.groups, who.listed = x.appendGroups(groups[:0], who.user), true
 			}
-			if p := x.granted(&who, g); p != nil {
-				return Proof{p.grants[g][0].Ref, g.role.Ref, p.Principal, at.Place}, true
+			if p := x.holder(&who, g, permission); p != nil {
+				return Proof{p.grants.has(g).Ref, g.role.Ref, p.Principal, at.Place}, true
 			}
 		}
 	}
@@ -69,8 +66,8 @@ func (x *Index) asked(q *Question) (k *kind, number int, ok bool) {
 
 // isAbsent says whether there is no object that has the name.
 func (x *Index) isAbsent(q *Question) bool {
-	p := x.places[q.place()]
-	return p == nil || p.target == nil
+	_, there := x.object(q.place())
+	return !there
 }
 
 // reach finds all places where a role counts for a question.

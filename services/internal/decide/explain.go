@@ -115,7 +115,7 @@ func (x *Index) lacking(q Question, k *kind) []Proof {
 			if len(had) == mostLacking {
 				return had
 			}
-			had = append(had, Proof{p.grants[g][0].Ref, g.role.Ref, p.Principal, g.at.Place})
+			had = append(had, Proof{p.grants.has(g).Ref, g.role.Ref, p.Principal, g.at.Place})
 		}
 	}
 	return had

@@ -15,7 +15,7 @@ type holdings struct {
 func (x *Index) holdings(s Subject) *holdings {
 	h := &holdings{x: x, grants: map[*grant]struct{}{}, everywhere: x.bitsOf(nil), at: map[Place]bits{}}
 	for _, p := range x.are(s) {
-		for g := range p.grants {
+		for g := range p.grants.all() {
 			h.grants[g] = struct{}{}
 		}
 	}
@@ -45,7 +45,7 @@ func (h *holdings) among(all bits, p *place) {
 // on is what is had on an object of a UID, or on all of a kind. Where another object has the name, only what is had on all
 // objects there counts.
 func (h *holdings) on(k *kind, at Place, uid string) bits {
-	if p := h.x.places[at]; at.All || p != nil && p.target != nil && p.target.UID != uid {
+	if t, there := h.x.object(at); at.All || there && t.UID != uid {
 		at = Place{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
 	}
 	if has, known := h.at[at]; known {

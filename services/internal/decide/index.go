@@ -67,16 +67,14 @@ func New(trusted func(typ string) bool) *Index {
 	}
 }
 
-// Load makes an index of what a function tells it. Nobody asks meanwhile: what roles inherit is worked out once, at the end.
-func Load(trusted func(typ string) bool, tell func(*Index)) *Index {
-	x := New(trusted)
+// Load has a function tell it very much, while nobody asks: what roles inherit is worked out once, at the end.
+func (x *Index) Load(tell func()) {
 	x.loading = true
-	tell(x)
+	tell()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.loading = false
 	x.register()
-	return x
 }
 
 // alive says whether there is an object that is not in deletion.

@@ -36,7 +36,7 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 		return m, false
 	}
 	mine := x.holdings(s)
-	for g := range p.grants {
+	for g := range p.grants.all() {
 		if !g.at.counts(g.uid) {
 			continue
 		}
@@ -105,20 +105,12 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 func (x *Index) reachOwner(r *reach, parent *kind, object Place, owner iam.Owner) (there bool) {
 	for _, namespace := range [...]string{object.Namespace, ""} {
 		above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
-		if o := x.places[above]; o != nil && o.isThere(cmp.Or(owner.UID, o.uid())) {
+		if o, is := x.object(above); is && (owner.UID == "" || owner.UID == o.UID) {
 			there = true
 			x.climb(r, parent, object, above)
 		}
 	}
 	return there
-}
-
-// uid is that of the object that is here, if there is one.
-func (p *place) uid() string {
-	if p.target == nil {
-		return ""
-	}
-	return p.target.UID
 }
 
 // given finds a role that gives what it says: it is declared, and all that it inherits, and every permission is registered.

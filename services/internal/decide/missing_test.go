@@ -88,7 +88,7 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 					lacking++
 					continue
 				}
-				for g := range p.grants {
+				for g := range p.grants.all() {
 					for _, permission := range x.Permissions(g.role.Ref, g.at.Place) {
 						if joined++; g.at.counts(g.uid) && !x.may(who, permission, g.at.Place) {
 							t.Fatalf("%+v may join %v without %s on %v", who, group, permission, g.at.Place)

@@ -3,12 +3,19 @@ package decide
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
 // namespaceType is the one whose objects are parents of what is in them, where they are registered as such.
 const namespaceType = iamv1alpha1.CoreGroup + "/Namespace"
+
+// bindingType is the one of which there are the most objects.
+const bindingType = "iam.miloapis.com/PolicyBinding"
+
+const userType = "iam.miloapis.com/User"
 
 // Place is where roles can be had: on one object, or on all of a kind.
 type Place struct {
@@ -37,9 +44,42 @@ type place struct {
 func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	p := x.place(Place{Type: typ, Ref: Ref{namespace, name}})
+	at := Place{Type: typ, Ref: Ref{namespace, name}}
+	if known, there := x.object(at); t != nil && len(t.Owners) == 0 && there && x.places[at] == nil && known.UID == t.UID {
+		return
+	}
+	p := x.place(at)
 	p.setTarget(t)
 	x.releasePlace(p)
+}
+
+// object is what is at a place, if anything is.
+func (x *Index) object(at Place) (t iam.Target, there bool) { return x.objectOf(x.places[at], at) }
+
+// objectOf is what is at a place. A binding of which nothing else is to be known is one by itself.
+func (x *Index) objectOf(p *place, at Place) (t iam.Target, there bool) {
+	switch {
+	case p != nil && p.target != nil:
+		return *p.target, true
+	case p == nil && at.Type == bindingType && !at.All:
+		if b := x.bindings[at.Ref]; b != nil && b.uid != "" {
+			return iam.Target{Namespace: b.Namespace, UID: b.uid}, true
+		}
+	}
+	return t, false
+}
+
+// saysObject says whether an object is known as it is: whether it is there, and whose it is.
+func (x *Index) saysObject(typ string, m *metav1.ObjectMeta) bool {
+	want, lives := iam.TargetOfObject(m)
+	is, there := x.object(Place{Type: typ, Ref: Ref{m.Namespace, m.Name}})
+	return there == lives && (!lives || is.UID == want.UID && slices.Equal(is.Owners, want.Owners))
+}
+
+// isThere says whether the object is at a place that was meant.
+func (x *Index) isThere(at Place, uid string) bool {
+	t, there := x.object(at)
+	return there && t.UID == uid
 }
 
 // setTarget makes another object be here, and finds out which grants count then.
@@ -88,6 +128,9 @@ func (x *Index) place(at Place) *place {
 	p := x.places[at]
 	if p == nil {
 		p = &place{Place: at, trusted: x.trusts(at)}
+		if t, there := x.objectOf(nil, at); there {
+			p.target = &t
+		}
 		x.places[at] = p
 	}
 	return p
@@ -104,8 +147,8 @@ func (x *Index) releasePlace(p *place) {
 	}
 }
 
-// isThere says whether the object is there that was meant.
-func (p *place) isThere(uid string) bool { return p != nil && p.target != nil && p.target.UID == uid }
+// isThere says whether the object is here that was meant.
+func (p *place) isThere(uid string) bool { return p.target != nil && p.target.UID == uid }
 
 // placeOf is where a binding gives its role, and the UID that the object must have.
 func placeOf(s iamv1alpha1.ResourceSelector) (at Place, uid string, ok bool) {
@@ -169,12 +212,12 @@ func (r *reach) all(yield func(*place) bool) {
 func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
 	r.add(x.places[Place{Type: k.typ, All: true}])
 	p := x.places[at]
-	known := p != nil && p.target != nil
-	if (known || p != nil && p.trusted) && !r.add(p) {
+	object, known := x.objectOf(p, at)
+	if p != nil && (known || p.trusted) && !r.add(p) {
 		return
 	}
 	if known {
-		namespace = p.target.Namespace
+		namespace = object.Namespace
 	}
 	if within := k.parents[namespaceType]; within != nil && namespace != "" {
 		x.climb(r, within, at, Place{Type: namespaceType, Ref: Ref{Name: namespace}})
@@ -182,15 +225,15 @@ func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
 	if !known {
 		return
 	}
-	for _, owner := range p.target.Owners {
+	for _, owner := range object.Owners {
 		parent := k.parents[owner.Type]
 		if parent == nil {
 			continue
 		}
 		// An owner is in the namespace of the object, or in none.
-		for _, namespace := range [...]string{p.target.Namespace, ""} {
+		for _, namespace := range [...]string{object.Namespace, ""} {
 			above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
-			if o := x.places[above]; o.isThere(owner.UID) && owner.UID != "" {
+			if owner.UID != "" && x.isThere(above, owner.UID) {
 				x.climb(r, parent, at, above)
 			}
 		}

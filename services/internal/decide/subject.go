@@ -28,14 +28,25 @@ type membership struct {
 func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	switch {
-	case alive(u):
-		x.users[name] = account{string(u.UID), u.Status.State == iamv1alpha1.Inactive}
-	case u != nil && u.Status.State == iamv1alpha1.Inactive:
-		x.users[name] = account{inactive: true} // Who may not act does not act because he is being deleted.
-	default:
+	if x.users[name] = accountOf(u); x.users[name] == (account{}) {
 		delete(x.users, name)
 	}
+}
+
+// accountOf is nothing if there is no User. Who may not act does not act because he is being deleted.
+func accountOf(u *iamv1alpha1.User) (a account) {
+	if alive(u) {
+		a.uid = string(u.UID)
+	}
+	a.inactive = u != nil && u.Status.State == iamv1alpha1.Inactive
+	return a
+}
+
+// SaysUser reports whether the index was told of a User all that it says, and whose it is.
+func (x *Index) SaysUser(declared *iamv1alpha1.User) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.users[declared.Name] == accountOf(declared) && x.saysObject(userType, &declared.ObjectMeta)
 }
 
 // SetServiceAccount tells of a ServiceAccount of IAM.
@@ -126,8 +137,8 @@ type Principal struct {
 type principal struct {
 	Principal
 
-	// grants are those that name him, each with the bindings that do.
-	grants map[*grant][]*binding
+	// grants are those that name him.
+	grants grantSet
 }
 
 // principalOf is nobody if a subject can be nobody, whatever there is.
@@ -145,6 +156,17 @@ func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 		return Principal{ServiceAccount, Ref{Name: s.Name}, s.UID}, true
 	}
 	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
+}
+
+// principalsOf are those of subjects who can be somebody.
+func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
+	all := make([]Principal, 0, len(subjects))
+	for _, s := range subjects {
+		if p, ok := principalOf(s); ok {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // isInactive says whether a UID is that of an account of IAM that may not act.

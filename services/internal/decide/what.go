@@ -33,10 +33,10 @@ func (x *Index) WhatCan(s Subject) []Right {
 		if p.Sort == Group {
 			membership = memberships[p.Ref]
 		}
-		for g, bindings := range p.grants {
+		for g, by := range p.grants.all() {
 			if k := x.kinds[g.at.Type]; k != nil && g.at.counts(g.uid) {
 				if n := g.role.effective.common(k.held); n > 0 {
-					rights = append(rights, Right{Proof{bindings[0].Ref, g.role.Ref, p.Principal, g.at.Place}, membership, n})
+					rights = append(rights, Right{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Place}, membership, n})
 				}
 			}
 		}
@@ -83,10 +83,11 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	at, uid, _ := placeOf(b.Spec.ResourceSelector)
-	k, r, p := x.kinds[at.Type], x.roles[Ref{cmp.Or(b.Spec.RoleRef.Namespace, namespace), b.Spec.RoleRef.Name}], x.places[at]
+	k, r := x.kinds[at.Type], x.roles[Ref{cmp.Or(b.Spec.RoleRef.Namespace, namespace), b.Spec.RoleRef.Name}]
+	t, there := x.object(at)
 	preview := Preview{
 		NoRole:   r == nil || !r.declared,
-		NoTarget: k == nil || !at.All && !p.isThere(uid) && (p != nil && p.target != nil || !x.trusts(at)),
+		NoTarget: k == nil || !at.All && (!there || t.UID != uid) && (there || !x.trusts(at)),
 	}
 	var above reach
 	if k != nil {
@@ -137,8 +138,8 @@ func (r *reach) grants() map[*grant]struct{} {
 // among yields which of some grants somebody has. Of both lists it goes through the shorter one.
 func (p *principal) among(grants map[*grant]struct{}) iter.Seq[*grant] {
 	return func(yield func(*grant) bool) {
-		if len(p.grants) <= len(grants) {
-			for g := range p.grants {
+		if p.grants.size() <= len(grants) {
+			for g := range p.grants.all() {
 				if _, ok := grants[g]; ok && !yield(g) {
 					return
 				}
@@ -146,7 +147,7 @@ func (p *principal) among(grants map[*grant]struct{}) iter.Seq[*grant] {
 			return
 		}
 		for g := range grants {
-			if len(p.grants[g]) > 0 && !yield(g) {
+			if p.grants.has(g) != nil && !yield(g) {
 				return
 			}
 		}

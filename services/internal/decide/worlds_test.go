@@ -28,7 +28,8 @@ func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
 	asked, granted := 0, 0
 	for seed := range worlds(t) {
 		w, before, r := world.New(seed), told{}, rand.New(rand.NewPCG(seed, 0))
-		x := Load(w.Trusted, func(x *Index) { before = before.tell(r, x, w) })
+		x := New(w.Trusted)
+		x.Load(func() { before = before.tell(r, x, w) })
 		for state := range states {
 			before = before.tell(r, x, w)
 			n := world.NewNaive(w)

@@ -111,6 +111,9 @@ func (v *View) begin() {
 	for _, t := range v.tables {
 		t.begin()
 	}
+	for _, f := range v.onBegin {
+		f()
+	}
 }
 
 // finish makes what was loaded the view's content: all that the stream held at a time.

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"github.com/entail-dev/entail/services/internal/event"
 )
 
 // shelf holds objects by some key, and by what indexes find in them.
@@ -34,7 +36,7 @@ func (s *shelf[K, T]) put(k K, o *Object[T]) {
 	}
 	s.remove(k)
 	s.objects[k], s.changed = o, changed
-	s.digest ^= digest(o)
+	s.digest ^= digest(o.Change)
 	for ik := range s.values(o) {
 		if s.index[ik] == nil {
 			s.index[ik] = map[*Object[T]]struct{}{}
@@ -50,7 +52,7 @@ func (s *shelf[K, T]) remove(k K) {
 	}
 	s.changed++
 	delete(s.objects, k)
-	s.digest ^= digest(o)
+	s.digest ^= digest(o.Change)
 	for ik := range s.values(o) {
 		delete(s.index[ik], o)
 		if len(s.index[ik]) == 0 {
@@ -60,9 +62,9 @@ func (s *shelf[K, T]) remove(k K) {
 }
 
 // digest stands for a state of an object, in every process alike.
-func digest[T any](o *Object[T]) uint64 {
+func digest(c event.Change) uint64 {
 	h := fnv.New64a()
-	for _, part := range []string{o.UID, o.Epoch, o.ResourceVersion} {
+	for _, part := range []string{c.UID, c.Epoch, c.ResourceVersion} {
 		_, _ = h.Write([]byte(part)) // It never fails.
 		_, _ = h.Write([]byte{0})
 	}

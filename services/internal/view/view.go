@@ -73,6 +73,7 @@ type View struct {
 	epochs map[string]string
 	// loading is true until a feed has read all that the stream held when it began.
 	loading  bool
+	onBegin  []func()
 	onLoad   []func()
 	onReload []func()
 	onChange []func(event.Key)
@@ -113,6 +114,10 @@ func New(cfg Config) *View {
 // OnReload calls f whenever the view was loaded anew, when objects may have
 // vanished without a deletion. Call it before [View.Run].
 func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
+
+// OnBegin calls f whenever the stream is about to be read from its begin: what sinks handed on before is void. f must be quick, and
+// ask nothing of the view. Call it before [View.Run].
+func (v *View) OnBegin(f func()) { v.onBegin = append(v.onBegin, f) }
 
 // OnLoad calls f whenever tables show what was loaded, before the view counts as complete: for what is
 // worked out from all objects, and then kept by [View.OnChange]. Until it returns there are no changes.

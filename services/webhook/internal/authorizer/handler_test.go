@@ -2,8 +2,10 @@ package authorizer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,6 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -37,8 +42,11 @@ type fake struct {
 	allowed    bool
 	failing    bool
 	question   decide.Question
-	log        bytes.Buffer
-	metrics    *prometheus.Registry
+	// traced is the span within which was decided; tracer makes those of the handler, none if it is nil.
+	traced  trace.SpanContext
+	tracer  trace.TracerProvider
+	log     bytes.Buffer
+	metrics *prometheus.Registry
 }
 
 func (f *fake) options() Options {
@@ -53,13 +61,15 @@ func (f *fake) options() Options {
 			p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "trees", "a", "Tree", "trees", []string{"get"}
 			return iam.Register([]*iamv1alpha1.ProtectedResource{p}), nil
 		},
-		Decide: func(_ context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+		Decide: func(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+			f.traced = trace.SpanContextFromContext(ctx)
 			if f.question = q; f.failing {
 				return why, true, errDown
 			}
 			return decide.Proof{Binding: decide.Ref{Namespace: "n", Name: "b"}, Principal: decide.Principal{Sort: decide.User}}, f.allowed, nil
 		},
-		Log: slog.New(slog.NewJSONHandler(&f.log, nil)), Metrics: f.metrics, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
+		Log: slog.New(slog.NewJSONHandler(&f.log, nil)), Metrics: f.metrics, Tracer: cmp.Or[trace.TracerProvider](f.tracer, noop.NewTracerProvider()),
+		Propagator: propagation.TraceContext{},
 	}
 }
 
@@ -213,5 +223,24 @@ func TestSettingsThatLetEverybodyAskAreRefused(t *testing.T) {
 		if err := c.cfg.Validate(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// What the API server traces is traced on to whoever decides, and nothing in it is what a request says.
+func TestATraceGoesOnToWhoDecides(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	f := &fake{allowed: true, tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}
+	f.post(t, core, asked, nil)
+	if n := len(spans.Ended()); n > 0 || f.traced.IsValid() {
+		t.Errorf("who traces nothing has %d spans", n)
+	}
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	f.post(t, core, asked, func(r *http.Request) { r.Header.Set("Traceparent", "00-"+id+"-b7ad6b7169203331-01") })
+	all := spans.Ended()
+	if len(all) != 1 || all[0].SpanContext().TraceID().String() != id || f.traced.SpanID() != all[0].SpanContext().SpanID() {
+		t.Fatalf("there are %d spans, and it is decided within %+v", len(all), f.traced)
+	}
+	if said := fmt.Sprint(all[0].Attributes(), all[0].Name()); strings.Contains(said, "alice") || strings.Contains(said, "secret") || strings.Contains(said, "oak") {
+		t.Errorf("the span says %s", said)
 	}
 }

@@ -2,9 +2,13 @@ package authorizer
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
+	"net/http"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +69,79 @@ func TestWhoSendsSlowlyIsCutOffAndHoldsUpNobody(t *testing.T) {
 				t.Errorf("who is slow is answered %q, %v, after %s", answer, err, time.Since(began))
 			}
 		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The API server asks all it asks on one connection: who sends slowly there is cut off, and holds up nobody either.
+func TestWhoSendsSlowlyOnTheConnectionOfOthersIsCutOffAndHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener, authority, dir := &pipes{conns: make(chan net.Conn)}, newAuthority(t), t.TempDir()
+		cfg := Config{Listener: listener, Certificate: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
+		cert, key := authority.sign(t, "server")
+		write(t, cfg.Certificate, cert)
+		write(t, cfg.Key, key)
+		s, err := New(cfg, (&fake{allowed: true}).options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx) }()
+		connections := 0
+		transport := &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: authority.pool(), MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				client, server := net.Pipe()
+				listener.conns <- server
+				connections++
+				return client, nil
+			},
+		}
+		send := func(body io.Reader) (code int, took time.Duration) {
+			began := time.Now()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://127.0.0.1"+core, body)
+			if err != nil {
+				t.Error(err)
+				return 0, 0
+			}
+			r.Header.Set("Content-Type", "application/json")
+			answer, err := transport.RoundTrip(r)
+			if err != nil {
+				return 0, time.Since(began)
+			}
+			if answer.ProtoMajor != 2 {
+				t.Errorf("it is asked by %s", answer.Proto)
+			}
+			_ = answer.Body.Close()
+			return answer.StatusCode, time.Since(began)
+		}
+		if code, _ := send(strings.NewReader(asked)); code != http.StatusOK {
+			t.Fatalf("the first is answered %d", code)
+		}
+		var slow sync.WaitGroup
+		for range 20 {
+			body, writes := io.Pipe()
+			slow.Go(func() {
+				if code, took := send(body); code == http.StatusOK || took > readTimeout {
+					t.Errorf("who is slow is answered %d after %s", code, took)
+				}
+				_ = body.Close()
+			})
+			go func() { _, _ = io.WriteString(writes, "{") }()
+		}
+		synctest.Wait()
+		if code, took := send(strings.NewReader(asked)); code != http.StatusOK || took > 0 {
+			t.Errorf("who is quick is answered %d after %s", code, took)
+		}
+		slow.Wait()
+		if code, _ := send(strings.NewReader(asked)); code != http.StatusOK || connections != 1 {
+			t.Errorf("after it the next is answered %d, on one of %d connections", code, connections)
+		}
+		transport.CloseIdleConnections()
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -42,6 +42,7 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 		"something said twice":       with(`"user":"alice"`, `"user":"alice","user":"bob"`),
 		"a name that is a number":    with(`"name":"oak"`, `"name":7`),
 		"no text":                    with("oak", "\xff"),
+		"very deep":                  with(`"user":"alice"`, `"user":"alice","x":`+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)),
 		"neither resource nor path":  with(`"resourceAttributes"`, `"x"`),
 		"both resource and path":     with(`"user":"alice"`, `"user":"alice","nonResourceAttributes":{"path":"/","verb":"get"}`),
 		"more groups than there are": with(`["system:authenticated"]`, long),

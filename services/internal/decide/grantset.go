@@ -1,0 +1,81 @@
+package decide
+
+import (
+	"iter"
+	"slices"
+)
+
+// fewGrants are searched one by one, in little memory.
+const fewGrants = 16
+
+// grantSet holds the grants that name somebody, each with the bindings that do. They are few, as a rule.
+type grantSet struct {
+	few []entry
+	// many replaces few where there are more.
+	many map[*grant][]*binding
+}
+
+type entry struct {
+	grant   *grant
+	binding *binding
+}
+
+// has gives a binding by which a grant is had; nil if it is not.
+func (s *grantSet) has(g *grant) *binding {
+	for _, one := range s.few {
+		if one.grant == g {
+			return one.binding
+		}
+	}
+	if bindings := s.many[g]; len(bindings) > 0 {
+		return bindings[0]
+	}
+	return nil
+}
+
+// all yields each grant with a binding that gives it.
+func (s *grantSet) all() iter.Seq2[*grant, *binding] {
+	return func(yield func(*grant, *binding) bool) {
+		for i, one := range s.few {
+			first := slices.IndexFunc(s.few, func(other entry) bool { return other.grant == one.grant })
+			if first == i && !yield(one.grant, one.binding) {
+				return
+			}
+		}
+		for g, bindings := range s.many {
+			if !yield(g, bindings[0]) {
+				return
+			}
+		}
+	}
+}
+
+// size is at least how many grants there are.
+func (s *grantSet) size() int { return len(s.few) + len(s.many) }
+
+func (s *grantSet) add(b *binding) {
+	if s.many == nil && len(s.few) < fewGrants {
+		s.few = append(s.few, entry{b.grant, b})
+		return
+	}
+	if s.many == nil {
+		s.many = make(map[*grant][]*binding, 2*fewGrants)
+		for _, one := range s.few {
+			s.many[one.grant] = append(s.many[one.grant], one.binding)
+		}
+		s.few = nil
+	}
+	s.many[b.grant] = append(s.many[b.grant], b)
+}
+
+// remove takes away whatever a binding gives.
+func (s *grantSet) remove(b *binding) {
+	s.few = slices.DeleteFunc(s.few, func(one entry) bool { return one.binding == b })
+	if s.many == nil {
+		return
+	}
+	s.many[b.grant] = slices.DeleteFunc(s.many[b.grant], func(other *binding) bool { return other == b })
+	if len(s.many[b.grant]) == 0 {
+		delete(s.many, b.grant)
+	}
+}

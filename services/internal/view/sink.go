@@ -1,0 +1,272 @@
+package view
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+	"unique"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Sink hands each state of the objects of a kind on, and keeps no object: of each it knows which state it handed on, so that
+// an older one changes nothing. It is for kinds of which there are more than memory has room for in a [Table], and decides in
+// all as that does but one thing: where the bus, when it is read anew, has an older state than was known, the object is nothing
+// until the bus says what was known, or something newer. When an object changed nobody can ask it.
+type Sink[T any] struct {
+	mu   *sync.RWMutex
+	kind event.GroupResource
+	take func(c event.Change, value *T)
+	live map[string]map[title]state // By cluster.
+	gone map[event.Key][]memory
+	// loads counts how often the stream was read from its begin.
+	loads uint32
+	sum   uint64
+}
+
+// title is the name of an object among those of its kind in a cluster: there are as many as objects.
+type title struct{ namespace, name string }
+
+func titleOf(k event.Key) title { return title{k.Namespace, k.Name} }
+
+// state is what is known of a living object.
+type state struct {
+	uid, version string
+	epoch        unique.Handle[string]
+	// load is the one that brought it, or found it again.
+	load uint32
+	// blank says that an older state than this was read since, and that nobody has what it was.
+	blank bool
+}
+
+// memory is a deletion, and the load that brought it.
+type memory struct {
+	event.Change
+
+	load uint32
+}
+
+// RegisterSink declares a sink of one kind. take gets each object in the place of what had its name, nil if there is none, with the
+// change that says so; what it got before is void when the stream is read anew, see [View.OnBegin]. It must be quick, and ask
+// nothing of the view. Call RegisterSink before [View.Run].
+func RegisterSink[T any](v *View, kind kinds.Kind, take func(c event.Change, value *T)) *Sink[T] {
+	s := &Sink[T]{mu: &v.mu, kind: kind.GroupResource, take: take, live: map[string]map[title]state{}, gone: map[event.Key][]memory{}}
+	v.tables[kind.GroupResource] = s
+	return s
+}
+
+// Get finds a living object, without what it says.
+func (s *Sink[T]) Get(k event.Key) (c event.Change, live bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	held, live := s.find(k)
+	if !live {
+		return c, false
+	}
+	return held.change(k), true
+}
+
+func (s *Sink[T]) find(k event.Key) (held state, live bool) {
+	held, live = s.live[k.Cluster][titleOf(k)]
+	return held, live
+}
+
+func (s *Sink[T]) hold(k event.Key, held state) {
+	if s.live[k.Cluster] == nil {
+		s.live[k.Cluster] = map[title]state{}
+	}
+	s.live[k.Cluster][titleOf(k)] = held
+}
+
+func (s *Sink[T]) key(cluster string, n title) event.Key {
+	return event.Key{Cluster: cluster, GroupResource: s.kind, Namespace: n.namespace, Name: n.name}
+}
+
+func (h state) change(k event.Key) event.Change {
+	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch.Value()}
+}
+
+func (h state) newerThan(c event.Change) bool { return h.change(c.Key).NewerThan(c) }
+
+// forget says whether something is remembered from before the load, and of another epoch than what that brings.
+func (s *Sink[T]) forget(load uint32, epoch string, c event.Change) bool {
+	return load != s.loads && epoch != c.Epoch
+}
+
+// newer reports whether c tells more than what is known, as [Table] does. What was known before the stream was read anew it
+// finds again.
+func (s *Sink[T]) newer(c event.Change) bool {
+	held, live := s.find(c.Key)
+	if c.Deleted {
+		i := s.grave(c.Key, c.UID)
+		return (i < 0 || c.NewerThan(s.gone[c.Key][i].Change)) &&
+			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || c.NewerThan(held.change(c.Key)))
+	}
+	if live && s.outlives(held, c) {
+		return true // That it was found again is news.
+	}
+	another := live && s.forget(held.load, held.epoch.Value(), c)
+	for _, gone := range s.gone[c.Key] {
+		if !s.forget(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.NewerThan(gone.Change) {
+			return false
+		}
+	}
+	return !live || held.load != s.loads || c.NewerThan(held.change(c.Key)) || held.blank && !held.newerThan(c)
+}
+
+// outlives says whether a state from before the load is newer than what that brings.
+func (s *Sink[T]) outlives(held state, c event.Change) bool {
+	return held.load != s.loads && held.epoch.Value() == c.Epoch && held.newerThan(c)
+}
+
+func (s *Sink[T]) grave(k event.Key, uid string) int {
+	return slices.IndexFunc(s.gone[k], func(m memory) bool { return m.UID == uid })
+}
+
+func (s *Sink[T]) decode(c event.Change, blank bool) (func() bool, error) {
+	var value *T
+	var err error
+	if len(c.Object) > 0 && !c.Deleted {
+		value = new(T)
+		if err = json.Unmarshal(c.Object, value); err != nil {
+			value = nil
+		}
+	}
+	c.Object = nil
+	if err != nil && !blank {
+		return nil, err
+	}
+	return func() bool { return s.put(c, value) }, err
+}
+
+// put hands on what c says, unless something as new came while it was decoded.
+func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
+	if !s.newer(c) {
+		return false
+	}
+	was, live := s.find(c.Key)
+	switch {
+	case c.Deleted:
+		s.delete(c, was, live)
+	case live && s.outlives(was, c):
+		was.load, was.blank = s.loads, true
+		s.hold(c.Key, was)
+		return false
+	default:
+		s.replace(c, was, live)
+		s.take(c, value)
+	}
+	return true
+}
+
+func (s *Sink[T]) delete(c event.Change, was state, live bool) {
+	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.NewerThan(was.change(c.Key)) {
+		s.drop(c.Key, was)
+		if was.uid != c.UID { // It went before the one that is deleted came.
+			s.displace(was, c)
+		}
+		s.take(c, nil)
+	}
+	s.bury(c)
+}
+
+// replace makes c the living object of its name. What had the name is gone.
+func (s *Sink[T]) replace(c event.Change, was state, live bool) {
+	if live {
+		s.drop(c.Key, was)
+	}
+	if live && (was.uid != c.UID || was.epoch.Value() != c.Epoch) {
+		s.displace(was, c)
+	}
+	if i := s.grave(c.Key, c.UID); i >= 0 && s.gone[c.Key][i].Epoch == c.Epoch {
+		s.unbury(c.Key, i)
+	}
+	s.hold(c.Key, state{uid: c.UID, version: c.ResourceVersion, epoch: unique.Make(c.Epoch), load: s.loads})
+	s.sum ^= digest(c)
+}
+
+func (s *Sink[T]) drop(k event.Key, was state) {
+	delete(s.live[k.Cluster], titleOf(k))
+	s.sum ^= digest(was.change(k))
+}
+
+// displace keeps the last state of an object that another, or another epoch, takes the place of by a change.
+func (s *Sink[T]) displace(was state, by event.Change) {
+	gone := was.change(by.Key)
+	gone.Deleted, gone.ObservedAt, gone.PublishedAt = true, by.ObservedAt, by.PublishedAt
+	if i := s.grave(gone.Key, gone.UID); i < 0 || gone.NewerThan(s.gone[gone.Key][i].Change) {
+		s.bury(gone)
+	}
+}
+
+func (s *Sink[T]) bury(c event.Change) {
+	if i := s.grave(c.Key, c.UID); i >= 0 {
+		s.unbury(c.Key, i)
+	}
+	s.gone[c.Key] = append(s.gone[c.Key], memory{c, s.loads})
+}
+
+func (s *Sink[T]) unbury(k event.Key, i int) {
+	if s.gone[k] = slices.Delete(s.gone[k], i, i+1); len(s.gone[k]) == 0 {
+		delete(s.gone, k)
+	}
+}
+
+// believe denies nothing: who takes the word of the API server for the bus's keeps objects.
+func (s *Sink[T]) believe(held, is event.Change) bool { return is.NewerThan(held) }
+
+func (s *Sink[T]) begin() { s.loads++ }
+
+// finish forgets living objects that the stream has no more.
+func (s *Sink[T]) finish() {
+	for cluster, all := range s.live {
+		for n, held := range all {
+			if held.load != s.loads {
+				s.drop(s.key(cluster, n), held)
+			}
+		}
+	}
+	for _, all := range s.gone {
+		for i := range all {
+			all[i].load = s.loads
+		}
+	}
+}
+
+func (s *Sink[T]) expire(now time.Time) {
+	for k, all := range s.gone {
+		if s.gone[k] = slices.DeleteFunc(all, func(m memory) bool { return expired(m.Change, now) }); len(s.gone[k]) == 0 {
+			delete(s.gone, k)
+		}
+	}
+}
+
+func (s *Sink[T]) appendKeys(keys []event.Key) []event.Key {
+	for cluster, all := range s.live {
+		for n := range all {
+			keys = append(keys, s.key(cluster, n))
+		}
+	}
+	return slices.AppendSeq(keys, maps.Keys(s.gone))
+}
+
+func (s *Sink[T]) appendPublished(keys []event.Key, _ time.Time) []event.Key { return keys }
+
+func (s *Sink[T]) size(cluster string) (n int64) {
+	for of, all := range s.live {
+		if cluster == "" || of == cluster {
+			n += int64(len(all))
+		}
+	}
+	return n
+}
+
+func (s *Sink[T]) lives(k event.Key) bool {
+	_, live := s.find(k)
+	return live
+}
+
+func (s *Sink[T]) digest() uint64 { return s.sum }

@@ -1,0 +1,148 @@
+package view
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+type said struct{ Says string }
+
+// pair is a sink beside a table of the same kind, each in a view of its own.
+type pair struct {
+	sunk, kept *View
+	sink       *Sink[said]
+	table      *Table[said]
+	// told is what the sink handed on.
+	told map[event.Key]string
+	// blank counts what is nothing in the sink.
+	blank int
+}
+
+func newPair() *pair {
+	cfg := Config{Log: slog.New(slog.DiscardHandler), Blank: true}
+	p := &pair{sunk: New(cfg), kept: New(cfg), told: map[event.Key]string{}}
+	p.table = Register[said](p.kept, kinds.Stores(), nil)
+	p.sink = RegisterSink(p.sunk, kinds.Stores(), func(c event.Change, value *said) {
+		if delete(p.told, c.Key); value != nil {
+			p.told[c.Key] = value.Says
+		}
+	})
+	p.sunk.OnBegin(func() { clear(p.told) })
+	return p
+}
+
+func (p *pair) both(f func(*View)) { f(p.sunk); f(p.kept) }
+
+// differ says where they do. An object of the table may be nothing in the sink only if the bus has another state of it.
+func (p *pair) differ(keys []event.Key, bus stream) error {
+	if a, b := p.sunk.Digest(), p.kept.Digest(); a != b {
+		return fmt.Errorf("the digests are %d and %d", a, b)
+	}
+	if a, b := p.sunk.Size(kinds.Stores().GroupResource), p.kept.Size(kinds.Stores().GroupResource); a != b || p.sink.size("one") != p.table.size("one") {
+		return fmt.Errorf("there are %d and %d", a, b)
+	}
+	for _, k := range keys {
+		got, live := p.sink.Get(k)
+		o, want := p.table.Get(k)
+		if live != want || p.sunk.Lives(k) != want || got.UID != o.UID || got.ResourceVersion != o.ResourceVersion || got.Epoch != o.Epoch {
+			return fmt.Errorf("%s is %+v (%v), want %+v (%v)", k, got, live, o.Change, want)
+		}
+		told, has := p.told[k]
+		if on := bus[k]; !has && (o.Value == nil || on.ResourceVersion != o.ResourceVersion || on.Epoch != o.Epoch) {
+			if o.Value != nil {
+				p.blank++
+			}
+			continue
+		}
+		if o.Value == nil || told != o.Value.Says {
+			return fmt.Errorf("of %s was told %q, want %+v", k, told, o)
+		}
+	}
+	return nil
+}
+
+// stream is what a bus holds: the newest message of each object, which need not be the newest state.
+type stream map[event.Key]event.Change
+
+func someKeys() (keys []event.Key) {
+	for _, n := range []string{"one a", "one b", "two a"} {
+		cluster, name, _ := strings.Cut(n, " ")
+		keys = append(keys, event.Key{Cluster: cluster, GroupResource: kinds.Stores().GroupResource, Namespace: "n", Name: name})
+	}
+	return keys
+}
+
+func anyChange(r *rand.Rand, keys []event.Key) event.Change {
+	uid := r.IntN(2)
+	c := event.Change{ // No two objects have one version.
+		Key: keys[r.IntN(len(keys))], UID: fmt.Sprint("uid", uid), ResourceVersion: fmt.Sprint(2*r.IntN(9) + uid + 1),
+		Epoch: fmt.Sprint("x/", r.IntN(2)), Deleted: r.IntN(3) == 0,
+	}
+	c.Object = fmt.Appendf(nil, `{"says":"%s %s %s"}`, c.UID, c.ResourceVersion, c.Epoch)
+	if c.ResourceVersion == "7" || c.ResourceVersion == "12" {
+		c.Object = []byte(`{"says":7}`)
+	}
+	return c
+}
+
+// Whatever comes in whichever order, however often the stream is read anew, and whatever it then holds: a sink holds the states
+// that a table does, and has handed on what these say.
+func TestASinkDecidesAsATableDoes(t *testing.T) {
+	t.Parallel()
+	keys, objects, blank := someKeys(), 0, 0
+	for seed := range uint64(3000) {
+		r, p, bus := rand.New(rand.NewPCG(seed, 0)), newPair(), stream{}
+		apply := func(c event.Change) {
+			p.both(func(v *View) {
+				if err := v.Apply(t.Context(), c); err != nil && !fault.IsTerminal(err) {
+					t.Fatal(err)
+				}
+			})
+		}
+		load := func() {
+			p.both((*View).begin)
+			for range r.IntN(2) { // One that does not come to its end.
+				if c, ok := bus[keys[r.IntN(len(keys))]]; ok {
+					apply(c)
+				}
+				p.both((*View).begin)
+			}
+			for _, k := range keys {
+				if c, ok := bus[k]; ok {
+					apply(c)
+				}
+			}
+			p.both(func(v *View) { v.show() })
+		}
+		load()
+		for range 12 {
+			if r.IntN(6) > 0 {
+				c := anyChange(r, keys)
+				bus[c.Key] = c
+				apply(c)
+			} else {
+				if r.IntN(2) == 0 { // Restored from some time ago.
+					c := anyChange(r, keys)
+					bus[c.Key] = c
+				}
+				delete(bus, keys[r.IntN(len(keys)*2)%len(keys)])
+				load()
+			}
+			if err := p.differ(keys, bus); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			objects += len(p.told)
+		}
+		blank += p.blank
+	}
+	if blank == 0 || objects < 10*blank {
+		t.Errorf("of %d objects %d were nothing", objects, blank)
+	}
+}

@@ -1,0 +1,78 @@
+package webhook
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// While the bus is read anew nobody is answered, by what was there before or by a part of what there is; who was asked before has
+// the index of then.
+func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
+	s := newState(view.New(view.Config{Cluster: "local", Blank: true, Log: slog.New(slog.DiscardHandler)}), false)
+	tell := func(name, user string) {
+		t.Helper()
+		k := event.Key{Cluster: "local", GroupResource: kinds.PolicyBindings().GroupResource, Namespace: "n", Name: name}
+		body := fmt.Sprintf(`{"metadata":{"namespace":"n","name":%q,"uid":%q},"spec":{"roleRef":{"name":"viewer"},`+
+			`"subjects":[{"kind":"User","name":%q,"uid":"u"}],"resourceSelector":{"resourceKind":{"apiGroup":"a","kind":"Tree"}}}}`, name, name, user)
+		c := event.Change{Key: k, UID: name, ResourceVersion: "1", Epoch: "e", Object: []byte(body)}
+		if err := s.view.Apply(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The rest comes by tables, which only a bus loads.
+	declare := func(x *decide.Index) {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
+		x.SetProtectedResource("trees", p)
+		x.SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+		for _, user := range []string{"ann", "ben"} {
+			x.SetUser(user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: user, UID: "u"}})
+		}
+	}
+	may := func(when, user string, want bool) {
+		t.Helper()
+		q := decide.Question{Subject: decide.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+		if _, allowed, err := s.Decide(t.Context(), q); err != nil || allowed != want {
+			t.Errorf("%s %s may: %v, %v", when, user, allowed, err)
+		}
+	}
+	nobody := func(when string) {
+		t.Helper()
+		if _, allowed, err := s.Decide(t.Context(), decide.Question{}); !fault.IsUnavailable(err) || allowed {
+			t.Errorf("%s somebody is told %v, %v", when, allowed, err)
+		}
+	}
+	load := func(user string) {
+		t.Helper()
+		s.begun()
+		declare(s.made)
+		nobody("before anything was read")
+		tell("of-"+user, user)
+		nobody("before all was read")
+		s.loaded()
+	}
+	nobody("at the start")
+	load("ann")
+	may("once all was read,", "ann", true)
+	may("once all was read,", "ben", false)
+	before, err := s.index()
+	if err != nil {
+		t.Fatal(err)
+	}
+	load("ben")
+	may("when it was read anew,", "ben", true)
+	may("when it was read anew,", "ann", false)
+	if now, err := s.index(); err != nil || now == before {
+		t.Errorf("the index is what it was, %v", err)
+	}
+}
