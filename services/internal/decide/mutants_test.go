@@ -65,7 +65,7 @@ func mutants() map[string]mutant.Mutant {
 		"one of many bindings that is gone gives on":         {"holdings.go", "	if len(h.many[b.grant]) == 0 {\n		delete(h.many, b.grant)\n	}\n", "	h.many[b.grant] = append(h.many[b.grant], b)\n"},
 		"who has much has nothing of before":                 {"holdings.go", "		for _, one := range h.few {\n			h.many", "		for _, one := range h.few[:0] {\n			h.many"},
 		"another grant is had":                               {"holdings.go", "one.grant == g {", "one.grant != nil {"},
-		"another binding of the name is the target":          {"place.go", "known.UID == t.UID {", "true {"},
+		"another binding of the name is the target":          {"place.go", "known.UID == t.UID {", "known.UID != \"\" {"},
 		"owners of a binding do not count":                   {"place.go", "len(t.Owners) == 0 && there", "there"},
 		"a binding on which there is something is no object": {"place.go", "		if t, there := x.objectOf(nil, at); there {\n", "		if t, there := x.objectOf(nil, at); there && false {\n"},
 		"a binding is no object":                             {"place.go", `b != nil && b.uid != ""`, "false"},
