@@ -79,6 +79,10 @@ bin/openfga:
 kube-local: ## Build bin/kube-local, the local Kubernetes API server (minutes, the first time)
 	@deploy/local/build.sh
 
+.PHONY: kube-node
+kube-node: ## Build kube-local, and what runs pods beside it: bin/kube-node, bin/cluster-dns (minutes, the first time)
+	@deploy/local/build.sh kube-local kube-node cluster-dns
+
 .PHONY: opensearch
 opensearch: ## Install bin/opensearch, OpenSearch with its security plugin (100 MB by Maven, the first time)
 	@scripts/opensearch.sh
