@@ -185,6 +185,10 @@ e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local ## Black-box tests of `enta
 compose-test: $(PROCESSES) kube-local ## Run docker-compose.yaml with stand-ins for the images of others, and test what it gives (root, or Docker)
 	@scripts/compose-test.sh
 
+.PHONY: node-test
+node-test: bin/entail bin/nats-server bin/openfga kube-node ## Install the overlays on a Kubernetes node, and test what they give (root)
+	@scripts/node-test.sh
+
 .PHONY: chaos
 chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what becomes of it (MINUTES, SEED, NODES, REPLICAS, BLOWS)
 	@bin/chaos -for $(MINUTES)m $(if $(SEED),-seed $(SEED)) -nodes $(NODES) -replicas $(REPLICAS) -blows $(BLOWS)
