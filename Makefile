@@ -79,6 +79,10 @@ bin/openfga:
 kube-local: ## Build bin/kube-local, the local Kubernetes API server (minutes, the first time)
 	@deploy/local/build.sh
 
+.PHONY: kube-node
+kube-node: ## Build kube-local, and what runs pods beside it: bin/kube-node, bin/cluster-dns (minutes, the first time)
+	@deploy/local/build.sh kube-local kube-node cluster-dns
+
 .PHONY: opensearch
 opensearch: ## Install bin/opensearch, OpenSearch with its security plugin (100 MB by Maven, the first time)
 	@scripts/opensearch.sh
@@ -180,6 +184,10 @@ e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local kubectl ## Black-box tests 
 .PHONY: compose-test
 compose-test: $(PROCESSES) kube-local ## Run docker-compose.yaml with stand-ins for the images of others, and test what it gives (root, or Docker)
 	@scripts/compose-test.sh
+
+.PHONY: node-test
+node-test: bin/entail bin/nats-server bin/openfga kube-node ## Install the overlays on a Kubernetes node, and test what they give (root)
+	@scripts/node-test.sh
 
 .PHONY: chaos
 chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what becomes of it (MINUTES, SEED, NODES, REPLICAS, BLOWS)

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export ENTAIL_VERSION=compose-test
+export ENTAIL_VERSION=test
 TAG=$ENTAIL_VERSION scripts/images.sh
 scripts/standins.sh
 (cd deploy/e2e && GOWORK=off go test -c -tags "e2e compose" -o ../../.tmp/compose.test .)

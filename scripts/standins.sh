@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# standins.sh makes images that stand in for those of others in docker-compose.yaml, where
-# no registry of images can be reached: the same programs, from Debian's packages and Go's
+# standins.sh makes images that stand in for those of others in docker-compose.yaml and overlays,
+# where no registry of images can be reached: the same programs, from Debian's packages and Go's
 # modules, with the entry points and flags that the file relies on. Their names are their
 # own (standin/…), so nobody takes them for the real ones; .tmp/standins/env names them for
 # docker compose --env-file.
@@ -64,7 +64,8 @@ postgres() {
 	chmod 1777 "$root/var/lib/postgresql/data" "$root/var/run/postgresql"
 	ln -s busybox "$root/bin/sh"
 	cp deploy/docker/standins/postgres.sh "$root/usr/local/bin/docker-entrypoint.sh"
-	echo 'postgres:x:65532:65532::/var/lib/postgresql:/bin/sh' >"$root/etc/passwd"
+	# docker-compose.yaml runs it as the one, overlays as the other.
+	printf 'postgres:x:%s::/var/lib/postgresql:/bin/sh\n' 65532:65532 999:999 >"$root/etc/passwd"
 	build postgres "$root"
 }
 
@@ -78,8 +79,18 @@ prometheus() {
 	build prometheus "$root"
 }
 
+# pause is what keeps the namespaces of a pod.
+pause() {
+	image=standin/pause:$(digest)
+	known "$image" && return
+	local root=$dir/pause
+	rm -rf "$root"
+	unpack "$root" busybox-static
+	build pause "$root"
+}
+
 echo "# Made by scripts/standins.sh." >"$dir/env.new"
-for name in nats openfga postgres prometheus; do
+for name in nats openfga postgres prometheus pause; do
 	$name
 	echo "${name^^}_IMAGE=$image" >>"$dir/env.new"
 done

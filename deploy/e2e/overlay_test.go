@@ -181,8 +181,8 @@ func TestNetworkPoliciesSpeakOfPortsThatAreThere(t *testing.T) {
 	}
 }
 
-// overlayWith is one of a user's, elsewhere, with a component.
-func overlayWith(t *testing.T, component string) string {
+// overlayOf is one of a user's, elsewhere, whose text calls this folder DEPLOY.
+func overlayOf(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	base, err := filepath.Abs("..")
@@ -193,11 +193,16 @@ func overlayWith(t *testing.T, component string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "resources: [" + from + "/overlays/dev]\ncomponents: [" + from + "/components/" + component + "]\n"
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "DEPLOY", from)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// overlayWith has a component.
+func overlayWith(t *testing.T, component string) string {
+	t.Helper()
+	return overlayOf(t, "resources: [DEPLOY/overlays/dev]\ncomponents: [DEPLOY/components/"+component+"]\n")
 }
 
 func TestRoutesAndIngressesFitTheBase(t *testing.T) {

@@ -58,6 +58,7 @@ type machine struct {
 	process *exec.Cmd
 	words   *words
 	exited  chan error
+	http    http.Client
 
 	Kubernetes, Kubeconfig, SyncService, StoreService, TupleService, InferenceService, AccessService, OpenFGAHTTP, OpenSearch string
 
@@ -140,7 +141,7 @@ func (m *machine) objects(t *testing.T) dynamic.Interface {
 }
 
 func (m *machine) tuples() tuplev1connect.TupleServiceClient {
-	return tuplev1connect.NewTupleServiceClient(http.DefaultClient, m.TupleService)
+	return tuplev1connect.NewTupleServiceClient(&m.http, m.TupleService)
 }
 
 // ask runs a client command of entail and returns its output and exit code.

@@ -8,8 +8,8 @@ import (
 	"github.com/entail-dev/entail/deploy/local/internal/options"
 )
 
-// No pod ever runs here. What serves nodes, volumes, scheduling and quotas is
-// left out: each API group costs memory, each admission plugin every write.
+// Without nodes no pod ever runs. What serves nodes, volumes, scheduling and quotas is
+// then left out: each API group costs memory, each admission plugin every write.
 const (
 	idleAdmission = "LimitRanger,ServiceAccount,TaintNodesByCondition,PodSecurity,Priority," +
 		"DefaultTolerationSeconds,DefaultStorageClass,StorageObjectInUseProtection,PersistentVolumeClaimResize," +
@@ -27,7 +27,6 @@ func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
 		"--bind-address=" + opts.BindAddress.String(),
 		fmt.Sprintf("--secure-port=%d", address.Port),
 		"--service-cluster-ip-range=" + serviceRange(opts.BindAddress),
-		"--endpoint-reconciler-type=none",
 		"--client-ca-file=" + i.authorityFile(),
 		"--tls-cert-file=" + filepath.Join(i.pki, "server.crt"),
 		"--tls-private-key-file=" + filepath.Join(i.pki, "server.key"),
@@ -38,16 +37,30 @@ func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
 		"--max-requests-inflight=0",
 		"--max-mutating-requests-inflight=0",
 		"--shutdown-watch-termination-grace-period=1s",
-		"--disable-admission-plugins=" + idleAdmission,
-		"--runtime-config=" + idleAPIs,
 	}
 	if !opts.BindAddress.IsUnspecified() { // Else the API server finds an address of the machine.
 		args = append(args, "--advertise-address="+opts.BindAddress.String())
 	}
+	mode := "RBAC"
+	if opts.Nodes {
+		mode = "Node,RBAC"
+		args = append(args,
+			"--enable-admission-plugins=NodeRestriction",
+			"--kubelet-client-certificate="+i.kubeletClient()+".crt",
+			"--kubelet-client-key="+i.kubeletClient()+".key",
+			"--kubelet-preferred-address-types=InternalIP", // A name of a node is in no DNS.
+		)
+	} else {
+		args = append(args,
+			"--endpoint-reconciler-type=none",
+			"--disable-admission-plugins="+idleAdmission,
+			"--runtime-config="+idleAPIs,
+		)
+	}
 	if opts.AuthorizationConfig != "" {
 		args = append(args, "--authorization-config="+opts.AuthorizationConfig)
 	} else {
-		args = append(args, "--authorization-mode=RBAC")
+		args = append(args, "--authorization-mode="+mode)
 	}
 	return options.MergeArguments(args, opts.APIServerArgs)
 }

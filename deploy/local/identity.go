@@ -52,6 +52,15 @@ func newIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) 
 	if err := i.cluster.WriteKubeconfig(i.kubeconfig, options.AdminName, []string{"system:masters"}); err != nil {
 		return nil, err
 	}
+	if opts.Nodes {
+		pair, err := authority.Client("kube-apiserver", []string{"system:masters"})
+		if err != nil {
+			return nil, err
+		}
+		if err := pair.Write(i.kubeletClient()); err != nil {
+			return nil, err
+		}
+	}
 	for _, user := range opts.Users {
 		if err := i.cluster.WriteKubeconfig(dir.Path(user.File+".kubeconfig"), user.Name, user.Groups); err != nil {
 			return nil, err
@@ -105,3 +114,6 @@ func (i *identity) client() (*rest.Config, error) {
 
 func (i *identity) authorityFile() string     { return filepath.Join(i.pki, "ca.crt") }
 func (i *identity) serviceAccountKey() string { return filepath.Join(i.pki, "service-account.key") }
+
+// kubeletClient is as whom the API server calls kubelets, for logs and the like.
+func (i *identity) kubeletClient() string { return filepath.Join(i.pki, "kubelet-client") }

@@ -88,6 +88,25 @@ func TestIdentities(t *testing.T) {
 	})
 }
 
+func TestANodeMayDoWhatIsItsOwn(t *testing.T) {
+	dataDir := t.TempDir()
+	p := launch(t, dataDir, "--node", "one")
+	kubelet := kubernetes.NewForConfigOrDie(p.config(t, filepath.Join(dataDir, "one.kubeconfig")))
+	for name, mine := range map[string]bool{"one": true, "two": false} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := kubelet.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); apierrors.IsForbidden(err) == mine || mine && err != nil {
+			t.Errorf("node %s is made by one: %v", name, err)
+		}
+	}
+	if _, err := kubelet.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a node reads all Secrets: %v", err)
+	}
+	scheduler := kubernetes.NewForConfigOrDie(p.config(t, filepath.Join(dataDir, "kube-scheduler.kubeconfig")))
+	if _, err := scheduler.StorageV1().CSINodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("the scheduler lacks a kind that it follows: %v", err)
+	}
+}
+
 func TestAnAuthorizationConfigReplacesRBAC(t *testing.T) {
 	webhook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review authorizationv1.SubjectAccessReview

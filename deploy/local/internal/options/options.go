@@ -22,8 +22,10 @@ type Options struct {
 	BindAddress net.IP
 	Port        int
 	// ServerName is what others than this machine call the server; empty when it is on loopback.
-	ServerName          string
-	Users               []User
+	ServerName string
+	Users      []User
+	// Nodes says that others run pods: the API server has what they need.
+	Nodes               bool
 	AuthorizationConfig string
 	APIServerArgs       []string
 	ExitWithStdin       bool
@@ -44,6 +46,7 @@ func Parse(args []string, w io.Writer) (Options, error) {
 		o     Options
 		bind  string
 		users []string
+		nodes []string
 		flags = pflag.NewFlagSet("kube-local", pflag.ContinueOnError)
 	)
 	flags.SortFlags = false
@@ -54,6 +57,7 @@ func Parse(args []string, w io.Writer) (Options, error) {
 	flags.StringVar(&o.ServerName, "server-name", "", "`NAME` or address by which others reach this server: in its certificate, and in all kubeconfigs")
 	flags.StringArrayVar(&users, "user", nil, "`NAME[:GROUP,GROUP]` gets a client certificate in DATA-DIR/NAME.kubeconfig, "+
 		"and so does the service account system:serviceaccount:NAMESPACE:NAME; repeatable")
+	flags.StringArrayVar(&nodes, "node", nil, "`NAME` of a node whose kubelet gets DATA-DIR/NAME.kubeconfig; scheduler, controllers and proxy get theirs; repeatable")
 	flags.StringVar(&o.AuthorizationConfig, "authorization-config", "", "AuthorizationConfiguration `file` of the API server; RBAC alone without it")
 	flags.StringArrayVar(&o.APIServerArgs, "apiserver-arg", nil, "further `--flag=value` of the API server, wins over our own; repeatable")
 	flags.BoolVar(&o.ExitWithStdin, "exit-with-stdin", false, "stop when standard input ends, so that no killed parent leaves the server behind")
@@ -72,9 +76,10 @@ func Parse(args []string, w io.Writer) (Options, error) {
 		return Options{}, fmt.Errorf("--port %d is out of range: use 1 to 65535, or 0 for a free one", o.Port)
 	}
 	var err error
-	if o.Users, err = parseUsers(users); err != nil {
+	if o.Users, err = parseUsers(users, nodes); err != nil {
 		return Options{}, err
 	}
+	o.Nodes = len(nodes) > 0
 	return o, o.resolve()
 }
 

@@ -40,6 +40,10 @@ func TestACommandLineThatCannotWorkIsRefusedWithTheWayOut(t *testing.T) {
 		"account with a long name":  {[]string{"--data-dir", dir, "--user", "system:serviceaccount:team:" + strings.Repeat("a", 40)}, "at most 64"},
 		"account of a user's name":  {[]string{"--data-dir", dir, "--user", "alice", "--user", "system:serviceaccount:team:alice"}, "the name is taken"},
 		"user with many groups":     {[]string{"--data-dir", dir, "--user", "alice:" + strings.Repeat("g,", 100) + "g"}, "101 groups, at most 100"},
+		"node of no name":           {[]string{"--data-dir", dir, "--node", "a.b"}, "the name must be"},
+		"node with a long name":     {[]string{"--data-dir", dir, "--node", strings.Repeat("a", 53)}, "at most 52"},
+		"node of a user's name":     {[]string{"--data-dir", dir, "--user", "alice", "--node", "alice"}, "the name is taken"},
+		"node that is a component":  {[]string{"--data-dir", dir, "--node", "kube-proxy"}, "the name is taken"},
 		"very many users":           {append([]string{"--data-dir", dir}, slices.Repeat([]string{"--user=alice"}, 1001)...), "at most 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,6 +85,29 @@ func TestAServiceAccountHasTheGroupsOfItsTokens(t *testing.T) {
 	u := options.Users[0]
 	if u.Name != "system:serviceaccount:team:ci" || u.File != "ci" || !slices.Equal(u.Groups, []string{"system:serviceaccounts", "system:serviceaccounts:team"}) {
 		t.Errorf("user = %+v", u)
+	}
+}
+
+func TestANodeBringsThoseWhoRunPods(t *testing.T) {
+	options, err := Parse([]string{"--data-dir", t.TempDir(), "--user", "alice", "--node", "one", "--node", "two"}, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]User{}
+	for _, user := range options.Users {
+		files[user.File] = user
+	}
+	if two := files["two"]; two.Name != "system:node:two" || !slices.Equal(two.Groups, []string{"system:nodes"}) {
+		t.Errorf("the kubelet is %+v", two)
+	}
+	if scheduler := files["kube-scheduler"]; scheduler.Name != "system:kube-scheduler" || scheduler.Groups != nil {
+		t.Errorf("the scheduler is %+v", scheduler)
+	}
+	if !options.Nodes || len(files) != 6 {
+		t.Errorf("options are %+v", options)
+	}
+	if options, err = Parse([]string{"--data-dir", t.TempDir(), "--user", "alice"}, &bytes.Buffer{}); err != nil || options.Nodes || len(options.Users) != 1 {
+		t.Errorf("without nodes: %+v, %v", options, err)
 	}
 }
 

@@ -35,24 +35,50 @@ const (
 // label is what namespaces and service accounts are called.
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-func parseUsers(values []string) ([]User, error) {
-	if len(values) > maxUsers {
-		return nil, fmt.Errorf("%d --user flags: at most %d are allowed", len(values), maxUsers)
+// components are who runs what kube-local leaves to others, where there are nodes.
+var components = []string{"kube-scheduler", "kube-controller-manager", "kube-proxy"}
+
+func parseUsers(values, nodes []string) ([]User, error) {
+	if len(values)+len(nodes) > maxUsers {
+		return nil, fmt.Errorf("%d --user and --node flags: at most %d are allowed", len(values)+len(nodes), maxUsers)
 	}
-	users := make([]User, 0, len(values))
-	seen := map[string]bool{AdminName: true}
+	users := make([]User, 0, len(values)+len(nodes)+len(components))
 	for _, value := range values {
 		user, err := parseUser(value)
 		if err != nil {
 			return nil, err
 		}
-		if seen[user.File] {
-			return nil, fmt.Errorf("--user %q: the name is taken (%q always exists), give each user once", value, AdminName)
-		}
-		seen[user.File] = true
 		users = append(users, user)
 	}
+	for _, name := range nodes {
+		user, err := parseNode(name)
+		if err != nil {
+			return nil, err
+		}
+		users = append(users, user)
+	}
+	if len(nodes) > 0 {
+		for _, name := range components {
+			users = append(users, User{Name: "system:" + name, File: name})
+		}
+	}
+	seen := map[string]bool{AdminName: true}
+	for _, user := range users {
+		if seen[user.File] {
+			return nil, fmt.Errorf("%s.kubeconfig would be of two: the name is taken (%q always exists), give each user and node once", user.File, AdminName)
+		}
+		seen[user.File] = true
+	}
 	return users, nil
+}
+
+// parseNode is the user that a kubelet is.
+func parseNode(name string) (User, error) {
+	user := User{Name: "system:node:" + name, Groups: []string{"system:nodes"}, File: name}
+	if !label.MatchString(name) || len(user.Name) > maxName {
+		return User{}, fmt.Errorf("--node %q: the name must be small letters, digits and hyphens, at most %d of them", name, maxName-len("system:node:"))
+	}
+	return user, nil
 }
 
 // parseUser splits at the first colon only: group names such as

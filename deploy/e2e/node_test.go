@@ -1,0 +1,163 @@
+//go:build compose
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+const namespace = "entail-system"
+
+// command runs a program in the checkout, and returns what it says.
+func command(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = root
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", program, strings.Join(args, " "), err, out, &said)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	return command(t, "kubectl", args...)
+}
+
+// ours is an overlay with the images that scripts/node-test.sh has put on the node.
+func ours(t *testing.T, overlay string) string {
+	t.Helper()
+	text := "resources: [DEPLOY/overlays/" + overlay + "]\nimages:\n"
+	for _, name := range []string{"nats", "openfga/openfga", "postgres"} {
+		variable := strings.ToUpper(filepath.Base(name)) + "_IMAGE"
+		image, tag, _ := strings.Cut(os.Getenv(variable), ":")
+		text += fmt.Sprintf("- {name: %s, newName: %s, newTag: %s}\n", name, image, tag)
+	}
+	for _, name := range append(services(t), "entail") {
+		text += fmt.Sprintf("- {name: entail/%s, newTag: %s}\n", name, os.Getenv("ENTAIL_VERSION"))
+	}
+	return overlayOf(t, text)
+}
+
+// services are those that have a workload.
+func services(t *testing.T) (names []string) {
+	t.Helper()
+	workloads, err := filepath.Glob(filepath.Join(root, "deploy", "base", "*", "workload.yaml"))
+	if err != nil || len(workloads) < 6 {
+		t.Fatalf("the services are %q, %v", workloads, err)
+	}
+	for _, workload := range workloads {
+		names = append(names, filepath.Base(filepath.Dir(workload)))
+	}
+	return names
+}
+
+// installed does what docs/kubernetes.md says, and waits until all pods are ready.
+func installed(t *testing.T, overlay string) *machine {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			tell(t)
+		}
+	})
+	kubectl(t, "apply", "--server-side", "--field-manager=entail", "-f", "deploy/admission", "-f", "deploy/crd")
+	kubectl(t, "apply", "-k", overlay)
+	settled(t)
+	m := &machine{Kubeconfig: os.Getenv("KUBECONFIG")}
+	m.http.Timeout = 2 * time.Second // What is sent to a pod that has gone is answered by nobody.
+	m.TupleService = "http://" + kubectl(t, "-n", namespace, "get", "service", "tuple-sync", "-o", "jsonpath={.spec.clusterIP}") + ":8080"
+	return m
+}
+
+// settled waits until every pod is there and ready.
+func settled(t *testing.T) {
+	t.Helper()
+	kubectl(t, "-n", namespace, "rollout", "status", "deployment", "--timeout=180s")
+	kubectl(t, "-n", namespace, "rollout", "status", "statefulset", "--timeout=180s")
+}
+
+// tell says how things were when a test failed.
+func tell(t *testing.T) {
+	for _, args := range [][]string{
+		{"-n", namespace, "get", "pods", "-o", "wide"},
+		{"-n", namespace, "get", "events", "--sort-by=.lastTimestamp"},
+		{"-n", namespace, "logs", "--tail=20", "--prefix", "--all-containers", "--selector=app.kubernetes.io/part-of=entail", "--max-log-requests=40"},
+	} {
+		out, err := exec.Command("kubectl", args...).CombinedOutput()
+		t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// withToken shows one with each request.
+type withToken string
+
+func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+string(w))
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+// killed takes a process without a word, and then its pod.
+func killed(t *testing.T, pod string) {
+	t.Helper()
+	container := kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
+	command(t, "scripts/node.sh", "inside", "ctr", "-n", "k8s.io", "task", "kill", "--signal", "SIGKILL", strings.TrimPrefix(container, "containerd://"))
+	kubectl(t, "-n", namespace, "delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
+}
+
+// podsOf are the names of those of a service.
+func podsOf(t *testing.T, service string) []string {
+	t.Helper()
+	return strings.Fields(kubectl(t, "-n", namespace, "get", "pods", "--selector=app.kubernetes.io/name="+service, "-o", "jsonpath={.items[*].metadata.name}"))
+}
+
+// everyServiceIsItsOwn looks at who runs, and as whom.
+func everyServiceIsItsOwn(t *testing.T, m *machine, replicas int32) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(m.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range services(t) {
+		deployment, err := client.AppsV1().Deployments(namespace).Get(t.Context(), service, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if deployment.Status.ReadyReplicas != replicas || !available(deployment) || deployment.Spec.Template.Spec.ServiceAccountName != service {
+			t.Errorf("%s: %d ready, as %q", service, deployment.Status.ReadyReplicas, deployment.Spec.Template.Spec.ServiceAccountName)
+		}
+		as := "--as=system:serviceaccount:" + namespace + ":" + service
+		for _, right := range []string{"list secrets -A", "create pods -A", "delete stores.core.platform-mesh.io -A", "impersonate users", "* *"} {
+			out, _ := exec.CommandContext(t.Context(), "kubectl", append([]string{"auth", "can-i", as}, strings.Fields(right)...)...).Output()
+			if strings.TrimSpace(string(out)) != "no" {
+				t.Errorf("may %s %s? %s", service, right, out)
+			}
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "kubectl", "-n", namespace, "run", "idle", "--image=idle", "--dry-run=server").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "restricted") {
+		t.Errorf("a pod that may do what it likes: %v: %s", err, out)
+	}
+}
+
+func available(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentAvailable && c.Status == "True"
+	})
+}
