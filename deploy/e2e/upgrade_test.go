@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -94,8 +93,10 @@ func settled(t *testing.T, objects dynamic.Interface) {
 		return schema.GroupVersionResource{Group: "iam.miloapis.com", Version: "v1alpha1", Resource: name}
 	}
 	for _, kind := range []schema.GroupVersionResource{
-		resource("stores"), resource("authorizationmodels"), {Group: "iapl.infratographer.com", Version: "v1alpha1", Resource: "policydocuments"},
-		{Group: "role.k8s.com", Version: "v1alpha1", Resource: "impliedroles"}, iam("protectedresources"), iam("roles"), iam("policybindings"), iam("groupmemberships"),
+		resource("stores"), resource("authorizationmodels"),
+		{Group: "iapl.infratographer.com", Version: "v1alpha1", Resource: "policydocuments"},
+		{Group: "role.k8s.com", Version: "v1alpha1", Resource: "impliedroles"},
+		iam("protectedresources"), iam("roles"), iam("policybindings"), iam("groupmemberships"),
 	} {
 		eventually(t, soon, kind.Resource+" are ready", func(ctx context.Context) error {
 			list, err := objects.Resource(kind).List(ctx, metav1.ListOptions{})
@@ -117,7 +118,7 @@ func settled(t *testing.T, objects dynamic.Interface) {
 		made := slices.DeleteFunc(slices.Clone(list.Items), func(b unstructured.Unstructured) bool {
 			return b.GetLabels()["app.kubernetes.io/managed-by"] != "implied-role"
 		})
-		declared := slices.DeleteFunc(list.Items, func(b unstructured.Unstructured) bool { return !strings.Contains("alice bob", b.GetName()) })
+		declared := slices.DeleteFunc(list.Items, func(b unstructured.Unstructured) bool { return !slices.Contains([]string{"alice", "bob"}, b.GetName()) })
 		if len(declared) == 0 || len(made) != 3*len(declared) {
 			err = errors.New("there are bindings too few or too many")
 		}
