@@ -128,7 +128,7 @@ func TestEverythingRunsInContainers(t *testing.T) {
 	asked(t, m)
 
 	everythingIsScraped(t)
-	theDashboardShows(t)
+	theDashboardShows(t, m)
 	nothingIsTold(t)
 	imagesHoldNothingElse(t)
 	theBusIsGuarded(t)
