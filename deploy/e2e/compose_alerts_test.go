@@ -111,7 +111,7 @@ func alertsFire(t *testing.T, m *machine) {
 		var errs []error
 		for name, rule := range alerts(t) {
 			for _, counted := range regexp.MustCompile(`increase\(([^\[]+)\[`).FindAllStringSubmatch(rule.Query, -1) {
-				if there, err := some(ctx, counted[1]); (!there || err != nil) && name != "EntailDecisionsDiffer" { // Which takes --verify.
+				if there, err := some(ctx, "count_over_time("+counted[1]+"[5s]) > 1"); (!there || err != nil) && name != "EntailDecisionsDiffer" { // Which takes --verify.
 					errs = append(errs, fmt.Errorf("%s: there is no %s, %v", name, counted[1], err))
 				}
 			}
