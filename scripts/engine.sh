@@ -3,15 +3,17 @@
 # compose and buildx of its packages, unpacked and not installed, in a network namespace
 # of its own, so that neither the machine's packages nor its rules of forwarding change.
 # `run` starts a command where it reaches the engine and the ports that it publishes;
-# with an engine of the machine's, that is right here.
+# with an engine of the machine's, that is right here. ENTAIL_ENGINE names it: one of
+# another name runs beside, and has images and volumes of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(docker.io docker-cli docker-buildx docker-compose containerd)
 suite=trixie # Compose and buildx are not in the release before.
 home=${ENTAIL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/entail}/engine
-state=/run/entail-engine
-namespace=entail-engine
+name=${ENTAIL_ENGINE:-entail-engine}
+state=/run/$name
+namespace=$name
 
 mine() { [[ -S $state/docker.sock ]]; }
 
@@ -49,14 +51,16 @@ up() {
 		command -v $program >/dev/null || { echo "no Docker engine answers, and without $program none can be started: install Docker" >&2; exit 1; }
 	done
 	# The engine calls both by name.
-	if ! command -v iptables runc >/dev/null; then apt-get -qq update && apt-get -qq install -y --no-install-recommends iptables runc; fi
+	if ! command -v iptables >/dev/null || ! command -v runc >/dev/null; then
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends iptables runc; } >&2
+	fi
 	fetch
 	environment
 	mkdir -p "$state/config/cli-plugins"
 	ln -sf "$home/$suite"/usr/libexec/docker/cli-plugins/* "$state/config/cli-plugins/"
 	ip netns add $namespace
 	nsenter --net=/run/netns/$namespace ip link set lo up
-	setsid nsenter --net=/run/netns/$namespace dockerd --data-root "$home/data" --exec-root "$state/exec" \
+	setsid nsenter --net=/run/netns/$namespace dockerd --data-root "$home/$name" --exec-root "$state/exec" \
 		--pidfile "$state/docker.pid" --host "$DOCKER_HOST" --storage-driver overlay2 >"$state/log" 2>&1 </dev/null &
 	for _ in {1..120}; do
 		if docker version >/dev/null 2>&1; then return; fi
@@ -75,7 +79,7 @@ down() {
 		while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
 	fi
 	if ip netns list 2>/dev/null | grep -qw "^$namespace"; then ip netns delete $namespace; fi
-	rm -rf $state
+	rm -rf "$state"
 }
 
 case ${1:-} in

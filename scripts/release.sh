@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# release.sh VERSION [PLATFORM...] makes what a release publishes, in .tmp/release: for each
+# release.sh VERSION [PLATFORM...] makes what a release publishes, in .tmp/release (or OUT): for each
 # platform (os/arch) an archive with one program, entail, and one with kube-local, which
 # `entail up` starts; what is in them, and checksums of it all. The same commit gives the
 # same bytes. kube-local takes minutes for each platform; KUBE_LOCAL=none leaves it out.
@@ -14,7 +14,7 @@ platforms=("$@")
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]] || { echo "$version is no version: use v1.2.3 or v1.2.3-rc.1" >&2; exit 2; }
 
 root=$PWD
-out=$root/.tmp/release
+out=${OUT:-$root/.tmp/release}
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 rm -rf "$out"
 mkdir -p "$out"

@@ -7,8 +7,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+command -v apt-get >/dev/null || { echo "stand-ins are made of Debian's packages, and there is no apt-get" >&2; exit 1; }
 dir=$PWD/.tmp/standins
-mkdir -p "$dir"
+mkdir -p "$dir/lists/partial"
+
+updated=0
 
 # What an image is made of is its tag: what is there already is not made again.
 digest() { { cat scripts/standins.sh deploy/docker/standins/*; sha256sum "$@"; } | sha256sum | cut -c1-12; }
@@ -24,10 +27,12 @@ unpack() {
 	local root=$1 scratch
 	shift
 	scratch=$(mktemp -d)
-	mkdir -p "$scratch/archives/partial" "$scratch/lists/partial" "$root"
+	mkdir -p "$scratch/archives/partial" "$root"
 	: >"$scratch/status"
-	local apt=(apt-get -qq -o Dir::State::status="$scratch/status" -o Dir::Cache::archives="$scratch/archives"
+	local apt=(apt-get -qq -o Dir::State::status="$scratch/status" -o Dir::State::lists="$dir/lists" -o Dir::Cache="$scratch"
 		-o APT::Sandbox::User=root -o APT::Install-Recommends=false)
+	((updated)) || "${apt[@]}" update # The machine's own lists may be old, or not there.
+	updated=1
 	"${apt[@]}" install --yes --download-only "$@" >/dev/null
 	for package in "$scratch"/archives/*.deb; do dpkg -x "$package" "$root"; done
 	rm -rf "$scratch"
@@ -89,8 +94,24 @@ pause() {
 	build pause "$root"
 }
 
+opensearch() {
+	image=standin/opensearch:$(digest deploy/docker/standins/opensearch.sh scripts/opensearch.sha256)
+	known "$image" && return
+	local root=$dir/opensearch
+	rm -rf "$root"
+	unpack "$root/root" openjdk-17-jre-headless busybox-static curl
+	mkdir -p "$root/root/tmp" "$root/root/usr/local/bin" "$root/home"
+	chmod 1777 "$root/root/tmp"
+	ln -s busybox "$root/root/bin/sh"
+	cp deploy/docker/standins/opensearch.sh "$root/root/usr/local/bin/docker-entrypoint.sh"
+	cp -a bin/opensearch/. "$root/home/"
+	rm "$root/home/classes.jsa"
+	mkdir -p "$root/home/data"
+	build opensearch "$root"
+}
+
 echo "# Made by scripts/standins.sh." >"$dir/env.new"
-for name in nats openfga postgres prometheus pause; do
+for name in nats openfga postgres prometheus pause opensearch; do
 	$name
 	echo "${name^^}_IMAGE=$image" >>"$dir/env.new"
 done

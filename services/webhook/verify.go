@@ -47,12 +47,16 @@ type verifier struct {
 }
 
 func newVerifier(index, openFGA Decider, share float64) *verifier {
-	return &verifier{
+	v := &verifier{
 		index: index, openFGA: openFGA, share: share, random: rand.Float64, queue: make(chan decide.Question, maxVerified),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_verified_decisions_total", Help: "Answers of the index that OpenFGA was asked about, too, by what came of it.",
 		}, []string{"outcome"}),
 	}
+	for _, outcome := range []string{same, late, different, unknown, skipped} { // An increase shows only where there was a number before.
+		v.outcomes.WithLabelValues(outcome)
+	}
+	return v
 }
 
 // Decide implements [Decider] by the index.

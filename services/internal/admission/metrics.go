@@ -9,7 +9,10 @@ type metrics struct {
 	expiry  prometheus.Gauge
 }
 
-func newMetrics(registerer prometheus.Registerer) *metrics {
+// failed is the outcome of a request that was refused because it could not be judged.
+const failed = "failed"
+
+func newMetrics(registerer prometheus.Registerer, webhooks []Webhook) *metrics {
 	m := &metrics{
 		judged: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_admission_requests_total", Help: "Requests that the API server asked about, by webhook and outcome.",
@@ -21,6 +24,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "entail_admission_certificate_expiry_timestamp_seconds", Help: "When the certificate that is served expires.",
 		}),
+	}
+	for _, webhook := range webhooks { // A rate shows only where there was a number before.
+		m.judged.WithLabelValues(webhook.Name, failed)
 	}
 	registerer.MustRegister(m.judged, m.seconds, m.expiry)
 	return m

@@ -64,7 +64,7 @@ func (s *Server) review(ctx context.Context, webhook Webhook, request *admission
 		outcome, response.Allowed = "passed", true
 		s.options.Log.WarnContext(ctx, "a request could not be judged, and passes", slog.String("webhook", webhook.Name), slog.Any("error", err))
 	default:
-		outcome = "failed"
+		outcome = failed
 		s.options.Log.WarnContext(ctx, "a request could not be judged, and is refused", slog.String("webhook", webhook.Name), slog.Any("error", err))
 		response.Result = &metav1.Status{
 			Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,

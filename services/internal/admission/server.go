@@ -113,7 +113,7 @@ func New(cfg Config, o Options) (*Server, error) {
 		}
 	}
 	return &Server{
-		cfg: cfg, options: o, kube: client, listener: listener, metrics: newMetrics(o.Metrics), validity: validity,
+		cfg: cfg, options: o, kube: client, listener: listener, metrics: newMetrics(o.Metrics, o.Webhooks), validity: validity,
 		slots: newSlots(), clock: api, failure: errors.New("the webhooks have not been registered yet"),
 	}, nil
 }

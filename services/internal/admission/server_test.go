@@ -343,3 +343,17 @@ func TestTheWebhooksAreNotInForceBeforeTheyAreRegistered(t *testing.T) {
 		t.Error("an API server that is not there took them")
 	}
 }
+
+// An alert asks for a rate: of what is not there it sees none.
+func TestFailuresAreCountedFromZero(t *testing.T) {
+	s := newServer(t, Config{}, func(o *Options) {
+		for _, name := range []string{"a", "b"} {
+			webhook := Webhook{}
+			webhook.Name = name
+			o.Webhooks = append(o.Webhooks, webhook)
+		}
+	})
+	if n := testutil.CollectAndCount(s.metrics.judged); n != 2 {
+		t.Errorf("%d webhooks have a count", n)
+	}
+}

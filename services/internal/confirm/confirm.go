@@ -60,6 +60,11 @@ func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics pr
 		}, []string{"resource"}),
 	}
 	metrics.MustRegister(c.contradicted)
+	v.OnLoad(func() { // An increase shows only where there was a number before.
+		for _, kind := range v.Kinds() {
+			c.contradicted.WithLabelValues(kind.Resource)
+		}
+	})
 	v.OnChange(func(k event.Key) {
 		c.bulk.changed(k)
 		if !v.Lives(k) || c.heard(k).asked {

@@ -19,6 +19,11 @@ type container struct {
 	ReadOnly bool     `json:"read_only"`
 	CapDrop  []string `json:"cap_drop"`
 	Volumes  []any    `json:"volumes"`
+	Profiles []string `json:"profiles"`
+	Ports    []string `json:"ports"`
+	Networks map[string]struct {
+		Aliases []string `json:"aliases"`
+	} `json:"networks"`
 }
 
 // mounts are the parts of volumes that a container sees.
@@ -63,6 +68,10 @@ func TestEveryServiceIsComposedWithItsOwnCredentials(t *testing.T) {
 		}
 		if !slices.Contains(c.mounts(), name+".kubeconfig") || !slices.Contains(c.mounts(), "nats-"+name) {
 			t.Errorf("%s sees %q only", name, c.mounts())
+		}
+		if s := file.Services[name+"-standby"]; !slices.Equal(s.mounts(), c.mounts()) || s.Image != c.Image || len(s.Ports) > 0 ||
+			!slices.Equal(s.Profiles, []string{"ha"}) || !slices.Contains(s.Networks["default"].Aliases, name) {
+			t.Errorf("who stands by for %s is %+v", name, s)
 		}
 		if user := "--user=system:serviceaccount:entail-system:" + name; !slices.Contains(file.Services["kubernetes"].Command, user) {
 			t.Errorf("the API server gives %s no kubeconfig", name)

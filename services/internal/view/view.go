@@ -111,6 +111,9 @@ func New(cfg Config) *View {
 	}
 }
 
+// Kinds are those that the view has tables of.
+func (v *View) Kinds() []event.GroupResource { return slices.Collect(maps.Keys(v.tables)) }
+
 // OnReload calls f whenever the view was loaded anew, when objects may have
 // vanished without a deletion. Call it before [View.Run].
 func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }

@@ -14,6 +14,7 @@ import (
 func newCredentials() *cobra.Command {
 	var dir, kubeconfig string
 	var secrets bool
+	var options credential.Options
 	cmd := &cobra.Command{
 		Use:   "credentials (--dir DIRECTORY | --secrets)",
 		Short: "Make certificates, keys and passwords by which the parts of an installation know each other",
@@ -27,6 +28,7 @@ users' rights, OpenFGA's key, and the password of its database. Nothing of it is
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "`directory` to keep them in, a folder for each who has some")
 	cmd.Flags().BoolVar(&secrets, "secrets", false, "keep them in Secrets of the namespace of services")
+	cmd.Flags().BoolVar(&options.OpenSearch, "opensearch", false, "also certificates of an OpenSearch and its administrator")
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "`file` that leads to the API server (default as kubectl, or in-cluster)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if (dir == "") == !secrets {
@@ -40,7 +42,7 @@ users' rights, OpenFGA's key, and the password of its database. Nothing of it is
 			}
 			keeper = credential.NewSecrets(client)
 		}
-		changed, err := credential.Complete(cmd.Context(), keeper, time.Now())
+		changed, err := credential.Complete(cmd.Context(), keeper, time.Now(), options)
 		for _, name := range changed {
 			cmd.Println("made", name)
 		}

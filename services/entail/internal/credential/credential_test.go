@@ -22,9 +22,12 @@ import (
 // now is when most certificates of these tests are made: they are used, so it is not long ago.
 func now() time.Time { return time.Now().Truncate(time.Hour) }
 
+// all is every part that there can be.
+func all() Options { return Options{OpenSearch: true} }
+
 func complete(t *testing.T, keeper Keeper, at time.Time) []string {
 	t.Helper()
-	changed, err := Complete(t.Context(), keeper, at)
+	changed, err := Complete(t.Context(), keeper, at, all())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +53,13 @@ func TestWhatIsThereStays(t *testing.T) {
 	}
 }
 
+func TestNothingIsMadeForAnOpenSearchThatIsNotThere(t *testing.T) {
+	made, err := Complete(t.Context(), Dir(t.TempDir()), now(), Options{})
+	if err != nil || len(made) != len(Names())-2 || slices.ContainsFunc(made, func(name string) bool { return strings.HasPrefix(name, "opensearch-") }) {
+		t.Errorf("made %q, %v", made, err)
+	}
+}
+
 func TestFilesAreTheOwnersAlone(t *testing.T) {
 	dir := t.TempDir()
 	complete(t, Dir(dir), now())
@@ -58,7 +68,11 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 			return err
 		}
 		info, err := entry.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
+		others := os.FileMode(0o077)
+		if strings.Contains(path, openSearchServer) {
+			others = 0o027
+		}
+		if err == nil && info.Mode().Perm()&others != 0 {
 			t.Errorf("%s has mode %s", path, info.Mode())
 		}
 		return err
@@ -74,7 +88,7 @@ func TestCertificatesAreRenewedAYearBeforeTheirEndAndTheAuthorityStays(t *testin
 	if again := complete(t, dir, now().Add(serverLife-renewal-time.Hour)); len(again) != 0 {
 		t.Errorf("changed %q too early", again)
 	}
-	want := slices.Sorted(maps.Keys(servers()))
+	want := slices.Sorted(maps.Keys(all().servers()))
 	if again := complete(t, dir, now().Add(serverLife-renewal+time.Hour)); !slices.Equal(again, want) {
 		t.Errorf("changed %q, want %q", again, want)
 	}
@@ -87,7 +101,7 @@ func TestWhatIsDamagedIsNamedAndNotReplaced(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte("damaged"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Complete(t.Context(), Dir(dir), now())
+		_, err := Complete(t.Context(), Dir(dir), now(), all())
 		if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), filepath.Dir(file)) {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -98,7 +112,7 @@ func TestWhatIsDamagedIsNamedAndNotReplaced(t *testing.T) {
 }
 
 func TestNoSecretIsWhereItNeedNotBe(t *testing.T) {
-	set, err := Set{}.completed(now())
+	set, err := Set{}.completed(now(), all())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,20 +191,22 @@ func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
 }
 
 func TestServersAreTrustedByTheirNamesOnly(t *testing.T) {
-	set, err := Set{}.completed(now())
+	set, err := Set{}.completed(now(), all())
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(set["openfga-client"][authorityFile])
-	for name, hosts := range servers() {
+	for name, hosts := range all().servers() {
 		pair, err := tls.X509KeyPair(set[name][certificateFile], set[name][keyFile])
 		if err != nil {
 			t.Fatal(err)
 		}
-		for host, good := range map[string]bool{
-			strings.ReplaceAll(hosts[0], "*", "x"): true, hosts[0] + ".entail-system.svc": true, "localhost": true, "127.0.0.1": true, "example.org": false, "watcher": false,
-		} {
+		called := map[string]bool{"localhost": true, "127.0.0.1": true, "example.org": false, "watcher": false}
+		for _, host := range hosts {
+			called[strings.ReplaceAll(host, "*", "x")], called[host+".entail-system.svc"] = true, true
+		}
+		for host, good := range called {
 			if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); (err == nil) != good {
 				t.Errorf("%s as %s: %v", name, host, err)
 			}

@@ -23,7 +23,7 @@ const maxFile = 1 << 20
 // Names are of all that a set holds.
 func Names() []string {
 	names := []string{"ca", "openfga-client"}
-	for name := range servers() {
+	for name := range (Options{OpenSearch: true}).servers() {
 		names = append(names, name)
 	}
 	for _, user := range permission.Names() {
@@ -65,16 +65,26 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxFile))
 }
 
-// Save writes files that the owner alone may read. None is ever half written.
+// Save writes files that the owner alone may read, or the group too where the server is another user. None is ever half written.
 func (d Dir) Save(_ context.Context, name string, files map[string][]byte) error {
-	dir := filepath.Join(string(d), name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, group := filepath.Join(string(d), name), os.FileMode(0)
+	if name == openSearchServer {
+		group = 0o050
+	}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.Chmod(dir, 0o700|group)
+	}
+	if err != nil {
 		return fmt.Errorf("writing credentials: %w", err)
 	}
 	for file, data := range files {
 		// Beside the folder: what is in it is the set's.
 		path := filepath.Join(string(d), "."+name+"-"+file)
 		err := os.WriteFile(path, data, 0o600)
+		if err == nil {
+			err = os.Chmod(path, 0o600|group&0o040)
+		}
 		if err == nil {
 			err = os.Rename(path, filepath.Join(dir, file))
 		}

@@ -41,13 +41,19 @@ type Keeper interface {
 	Save(ctx context.Context, name string, files map[string][]byte) error
 }
 
+// Options say what there is to be beside what every installation has.
+type Options struct {
+	// OpenSearch is a server of it, with an administrator.
+	OpenSearch bool
+}
+
 // Complete has the keeper hold all that is needed, and returns the names of what was made or changed.
-func Complete(ctx context.Context, keeper Keeper, now time.Time) ([]string, error) {
+func Complete(ctx context.Context, keeper Keeper, now time.Time, o Options) ([]string, error) {
 	have, err := keeper.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	want, err := have.completed(now)
+	want, err := have.completed(now, o)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +71,13 @@ func Complete(ctx context.Context, keeper Keeper, now time.Time) ([]string, erro
 }
 
 // completed is what there must be, as far as possible what there is.
-func (s Set) completed(now time.Time) (Set, error) {
+func (s Set) completed(now time.Time, o Options) (Set, error) {
 	authority, err := loadAuthority(s["ca"], now)
 	if err != nil {
 		return nil, err
 	}
 	want := Set{"ca": authority.files()}
-	for name, hosts := range servers() {
+	for name, hosts := range o.servers() {
 		if want[name], err = authority.server(s[name], name, hosts); err != nil {
 			return nil, err
 		}
@@ -87,13 +93,21 @@ func (s Set) completed(now time.Time) (Set, error) {
 	return want, nil
 }
 
-// servers are who needs a certificate, and under which names others call them.
-func servers() map[string][]string {
-	return map[string][]string{
+// openSearchServer is whose files its user reads by their group: in its image that is another user than ours.
+const openSearchServer = "opensearch-server"
+
+// servers are who needs a certificate, and under which names others call them. The administrator of OpenSearch, whom nobody
+// calls, proves to be that by one.
+func (o Options) servers() map[string][]string {
+	servers := map[string][]string{
 		"nats-server":    {"nats", "*.nats-peers"},
 		"openfga-server": {"openfga"},
 		"postgres":       {"postgres"},
 	}
+	if o.OpenSearch {
+		servers[openSearchServer], servers["opensearch-client"] = []string{"opensearch"}, nil
+	}
+	return servers
 }
 
 // addUsers gives everybody on the bus a seed, and the server their public halves.

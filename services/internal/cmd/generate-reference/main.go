@@ -1,5 +1,5 @@
-// Command generate-reference writes what there is to know of custom resources and metrics, as pages of the
-// documentation: from the CRDs, and from the code that makes metrics.
+// Command generate-reference writes what there is to know of custom resources, metrics and services, as pages of the
+// documentation: from the CRDs, from the code that makes metrics, and from the tables of what services may.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 
 // run takes the root of the checkout.
 func run(root string) error {
-	for page, write := range map[string]func(string) (string, error){"kinds.md": kinds, "metrics.md": metrics} {
+	for page, write := range map[string]func(string) (string, error){"kinds.md": kinds, "metrics.md": metrics, "services.md": services} {
 		text, err := write(root)
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", page, err)

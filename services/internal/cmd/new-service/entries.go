@@ -52,7 +52,8 @@ ENTRYPOINT ["/bin/%[1]s"]
 `, s.Name))}},
 		{"docker-compose.yaml", []edit{
 			before(`    ports: \["127\.0\.0\.1:\$\{ENTAIL_KUBERNETES_PORT.*`, "      - --user=system:serviceaccount:entail-system:"+s.Name+"\n"),
-			before(`  # Two that look on:.*`, s.composed()),
+			before(`  # docker compose --profile opensearch up.*`, s.composed()),
+			inOrder(`  [a-z0-9-]+-standby: `, s.standby()),
 		}},
 		{"deploy/docker/prometheus.yaml", []edit{inOrder(`          - `, "          - "+s.Name+"\n")}},
 		{".golangci.yml", []edit{before(`        end-to-end:`, fmt.Sprintf(`        %s:
@@ -78,7 +79,7 @@ ENTRYPOINT ["/bin/%[1]s"]
 
 // composed is s as a container beside those of other services. Which port of the machine it has, the one who asks says.
 func (s *service) composed() string {
-	return fmt.Sprintf(`  %[1]s:
+	return fmt.Sprintf(`  %[1]s: &%[1]s
     <<: *program
     image: entail/%[1]s:${ENTAIL_VERSION:-devel}
     build: {<<: *build, target: %[1]s}
@@ -90,4 +91,9 @@ func (s *service) composed() string {
       - {type: volume, source: credentials, target: /etc/entail/nats, read_only: true, volume: {nocopy: true, subpath: nats-%[1]s}}
 
 `, s.Name, strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")))
+}
+
+// standby is one more of s, which has no port of the machine.
+func (s *service) standby() string {
+	return fmt.Sprintf("  %[1]s-standby: {<<: *%[1]s, profiles: [ha], ports: [], networks: {default: {aliases: [%[1]s]}}}\n", s.Name)
 }

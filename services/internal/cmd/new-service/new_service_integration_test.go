@@ -111,8 +111,9 @@ func TestANewServicePassesAllThatIsAskedOfServices(t *testing.T) {
 		"its module stands alone":         {"", []string{"scripts/modules.sh", module}},
 		"its code has good style":         {"", []string{"scripts/lint.sh", module}},
 		"its tests pass on real servers":  {module, onServers},
-		"its place among others is right": {shared, []string{"go", "test", "-race", "./rbac", "./shape", "./topology"}},
+		"its place among others is right": {shared, []string{"go", "test", "-race", "./permission", "./rbac", "./shape", "./topology", "./workload"}},
 		"its entries have good style":     {shared, []string{"../../.tmp/bin/golangci-lint", "run", "--allow-parallel-runners", "./rbac", "./topology"}},
+		"overlays have it":                {"deploy/e2e", []string{"go", "test", "."}},
 		"chaos strikes it, too":           {"deploy/chaos", []string{"go", "vet", "./internal/system"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // Metrics of a watcher; they outlive its terms as leader.
@@ -29,7 +30,7 @@ const byKind = "kind"
 // NewMetrics registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	made := promauto.With(registerer)
-	return &Metrics{
+	m := &Metrics{
 		published: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_published_total", Help: "Publications of changes: written, stale (as new a state was there) or failed.",
 		}, []string{byKind, "operation", "result"}),
@@ -67,6 +68,10 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
 		}, []string{byKind}),
 	}
+	for _, stream := range topology.Streams() { // An increase shows only where there was a number before.
+		m.restored.WithLabelValues(stream)
+	}
+	return m
 }
 
 func (m *Metrics) publication(kind string, c event.Change, ack publish.Ack, err error) {

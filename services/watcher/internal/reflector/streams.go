@@ -78,8 +78,7 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 	if err := r.cfg.Publisher.Restore(ctx, d); err != nil {
 		return err
 	}
-	r.cfg.Metrics.restored.WithLabelValues(d.Stream).Inc()
-	r.logRestored(ctx, d)
+	r.tellRestored(ctx, d)
 	for _, k := range r.kinds {
 		if doubtful {
 			k.sweepAgain()
@@ -88,16 +87,18 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 	return nil
 }
 
-// logRestored says what was restored. At the first start, that streams are made is no news.
-func (r *reflector) logRestored(ctx context.Context, d topology.Difference) {
-	switch {
-	case !d.Missing:
-		r.cfg.Log.WarnContext(ctx, "stream was changed by others and is restored", "stream", d.Stream, "differed_in", d.Fields)
-	case r.restored:
-		r.cfg.Log.WarnContext(ctx, "stream was deleted and is made again; dead letters and announcements in it are lost", "stream", d.Stream)
-	default:
+// tellRestored says what was restored, and counts it. At the first start, that streams are made is no news.
+func (r *reflector) tellRestored(ctx context.Context, d topology.Difference) {
+	if d.Missing && !r.restored {
 		r.cfg.Log.InfoContext(ctx, "stream made", "stream", d.Stream)
+		return
 	}
+	r.cfg.Metrics.restored.WithLabelValues(d.Stream).Inc()
+	if !d.Missing {
+		r.cfg.Log.WarnContext(ctx, "stream was changed by others and is restored", "stream", d.Stream, "differed_in", d.Fields)
+		return
+	}
+	r.cfg.Log.WarnContext(ctx, "stream was deleted and is made again; dead letters and announcements in it are lost", "stream", d.Stream)
 }
 
 func (k *kindReflector) sweepAgain() {

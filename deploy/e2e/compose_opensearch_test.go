@@ -1,0 +1,70 @@
+//go:build compose
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+)
+
+// TestOpenSearchIsKeptInStepInContainers runs profile opensearch, and does with kubectl's means what docs/compose.md says.
+func TestOpenSearchIsKeptInStepInContainers(t *testing.T) {
+	t.Setenv("COMPOSE_PROFILES", "opensearch")
+	removeAtEnd(t)
+	m := composed(t)
+	client, err := kubernetes.NewForConfig(m.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "local-opensearch"}, Data: map[string][]byte{"url": []byte("https://opensearch:9200")},
+	}
+	administrator := filepath.Join(data(t, "init"), "opensearch-client")
+	for _, file := range []string{"ca.crt", "tls.crt", "tls.key"} {
+		if secret.Data[file], err = os.ReadFile(filepath.Join(administrator, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	may := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "entail-opensearch-secrets"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "entail-opensearch-secrets"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "entail-system", Name: "opensearch-sync"}},
+	}
+	if _, err := client.RbacV1().RoleBindings("default").Create(t.Context(), may, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, isReady := range applySamples(t, m, "opensearch.yaml") {
+		if i > 1 { // The cluster and the Secret, which come first, are nobody's.
+			eventually(t, soon, "what the sample declares is ready", isReady)
+		}
+	}
+	var ben struct{ Roles []string }
+	said := compose(t, "exec", "opensearch", "curl", "--silent", "--cacert", "/usr/share/opensearch/config/entail/ca.crt",
+		"--user", "ben:umbra-Lantern-37-quartz", "https://localhost:9200/_plugins/_security/authinfo")
+	if err := json.Unmarshal([]byte(said), &ben); err != nil || !slices.Contains(ben.Roles, "logs-writer") {
+		t.Errorf("ben is %s, %v", said, err)
+	}
+	said = compose(t, "exec", "opensearch", "curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}",
+		"--cacert", "/usr/share/opensearch/config/entail/ca.crt", "--user", "admin:admin", "https://localhost:9200/")
+	if said != "401" {
+		t.Errorf("who has a password that everybody knows is answered %s", said)
+	}
+	bindings := m.objects(t).Resource(schema.GroupVersionResource{Group: "opensearch.org", Version: "v1", Resource: "opensearchuserrolebindings"}).Namespace("default")
+	if err := bindings.Delete(t.Context(), "operators", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, soon, "the binding is gone", func(ctx context.Context) error { return gone(ctx, bindings, "operators") })
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# earlier.sh puts an entail of the past into bin/earlier, beside this kube-local, for the
+# test that gives its state to the entail of today. It is that of the newest release
+# before this commit; until there is one, of the first commit with archives of one that builds.
+# It is built once, of what Git has.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+commit=$(git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || echo 86d3ab309797212f910abe3402b0ca56183bdb4d)
+commit=$(git rev-parse --verify --quiet "$commit^{commit}") || {
+	echo "the commit that state comes from is not in this clone: git fetch --unshallow" >&2
+	exit 1
+}
+cache=${ENTAIL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/entail}/earlier
+built=$cache/$commit-$(go env GOOS)-$(go env GOARCH)
+if [[ ! -x $built/entail ]]; then
+	mkdir -p "$cache"
+	scratch=$(mktemp -d "$cache/.build-XXXXXX")
+	trap 'rm -rf "$scratch"' EXIT
+	mkdir "$scratch/out"
+	git archive "$commit" | tar -x -C "$scratch"
+	VERSION=earlier COMMIT=$commit MODIFIED='' OUT=$scratch/out "$scratch/scripts/build.sh" services/entail .
+	rm -rf "$built"
+	mv "$scratch/out" "$built"
+fi
+touch "$built"
+mkdir -p bin/earlier
+# A program looks for kube-local beside itself, and not beside a link to it.
+cmp -s "$built/entail" bin/earlier/entail || cp -f --remove-destination "$built/entail" bin/earlier/entail
+ln -sfn ../kube-local bin/earlier/kube-local
+# What no build has asked for in 30 days is forgotten.
+find "$cache" -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec rm -rf {} +

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/workload"
+)
+
+// services is a page with what each service follows, serves and may, from the tables that manifests are made from.
+func services(string) (string, error) {
+	var out strings.Builder
+	out.WriteString("# Services\n\nWhat each follows and serves, and all that it may do at the API server and on the bus. The accounts in " +
+		"[deploy/base](../../deploy/base) and the users of NATS in [nats.conf](../../deploy/base/nats/nats.conf) are made from the same tables.\n")
+	for _, account := range rbac.Accounts() {
+		of := func(name string) bool { return name == account.Service }
+		w := workload.Workloads()[slices.IndexFunc(workload.Workloads(), func(w workload.Workload) bool { return of(w.Service) })]
+		user := permission.Users()[slices.IndexFunc(permission.Users(), func(u permission.User) bool { return of(u.Service) })]
+		fmt.Fprintf(&out, "\n## %s\n\n| | |\n|---|---|\n", account.Service)
+		fmt.Fprintf(&out, "| follows | %s |\n| serves | %s on port %d |\n", followed(account.Service), code(w.Serves), workload.QueryPort)
+		if w.Admission {
+			fmt.Fprintf(&out, "| judges what is written | on port %d |\n", workload.AdmissionPort)
+		}
+		fmt.Fprintf(&out, "| memory | %d MiB |\n", w.Memory)
+		out.WriteString("\n| at the API server | on | why |\n|---|---|---|\n")
+		writeRights(&out, account.Everywhere, "")
+		writeRights(&out, account.Own, ", in namespace `"+rbac.Namespace+"`")
+		out.WriteString("\n| on the bus | why |\n|---|---|\n")
+		for _, right := range user.Publish {
+			fmt.Fprintf(&out, "| %s | %s |\n", code(right.Subjects), right.Why)
+		}
+		fmt.Fprintf(&out, "| listens on %s only | Answers to its own requests. |\n", code([]string{user.Subscribe()}))
+		for _, right := range user.Deny {
+			fmt.Fprintf(&out, "| never %s | %s |\n", code(right.Subjects), right.Why)
+		}
+	}
+	return out.String(), nil
+}
+
+// followed are the kinds whose changes a service consumes, or publishes.
+func followed(name string) string {
+	service, ok := topology.ServiceNamed(name)
+	if !ok {
+		return "the API server, for all others"
+	}
+	var resources []string
+	for _, kind := range service.Kinds {
+		resources = append(resources, kind.String())
+	}
+	return code(resources)
+}
+
+func writeRights(out *strings.Builder, rights []rbac.Right, where string) {
+	for _, right := range rights {
+		var on []string
+		for _, resource := range right.Resources {
+			if group := right.APIGroups[0]; group != "" {
+				resource += "." + group
+			}
+			on = append(on, resource)
+		}
+		named := ""
+		if len(right.ResourceNames) > 0 {
+			named = " named " + code(right.ResourceNames)
+		}
+		fmt.Fprintf(out, "| %s | %s%s%s | %s |\n", strings.Join(right.Verbs, ", "), code(on), named, where, right.Why)
+	}
+}
+
+func code(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }

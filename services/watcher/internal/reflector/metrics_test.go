@@ -1,0 +1,36 @@
+package reflector
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// An alert asks for an increase: of what is not there it sees none.
+func TestRestoredStreamsAreCountedFromZero(t *testing.T) {
+	r := &reflector{cfg: Config{Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler)}}
+	if n := testutil.CollectAndCount(r.cfg.Metrics.restored); n != len(topology.Streams()) {
+		t.Errorf("%d streams have a count", n)
+	}
+	for _, step := range []struct {
+		what       string
+		difference topology.Difference
+		before     bool
+		want       float64
+	}{
+		{"made at the first start", topology.Difference{Stream: topology.Changes, Missing: true}, false, 0},
+		{"changed before the first start", topology.Difference{Stream: topology.Changes}, false, 1},
+		{"deleted", topology.Difference{Stream: topology.Changes, Missing: true}, true, 2},
+		{"changed", topology.Difference{Stream: topology.Changes}, true, 3},
+	} {
+		r.restored = step.before
+		r.tellRestored(t.Context(), step.difference)
+		if got := testutil.ToFloat64(r.cfg.Metrics.restored.WithLabelValues(topology.Changes)); got != step.want {
+			t.Errorf("%s: %v were restored, want %v", step.what, got, step.want)
+		}
+	}
+}
