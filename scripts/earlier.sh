@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
 # earlier.sh puts an entail of the past into bin/earlier, beside this kube-local, for the
 # test that gives its state to the entail of today. It is that of the newest release
-# before this commit; until there is one, of the first commit with archives of one that builds.
-# It is built once, of what Git has.
+# before this commit; until there is one, of the first commit that could uninstall. It is
+# built once, of what Git has: a clone without that history builds today's twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-commit=$(git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || echo 86d3ab309797212f910abe3402b0ca56183bdb4d)
-commit=$(git rev-parse --verify --quiet "$commit^{commit}") || {
-	echo "the commit that state comes from is not in this clone: git fetch --unshallow" >&2
-	exit 1
-}
+commit=$(git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null ||
+	git log --diff-filter=A --format=%H -- services/entail/internal/command/uninstall.go | tail -n 1)
+commit=$(git rev-parse --verify "$commit^{commit}")
 cache=${ENTAIL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/entail}/earlier
 built=$cache/$commit-$(go env GOOS)-$(go env GOARCH)
 if [[ ! -x $built/entail ]]; then
