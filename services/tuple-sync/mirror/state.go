@@ -70,9 +70,9 @@ type State struct {
 
 // cache keeps what follows from ProtectedResources.
 type cache struct {
-	mu       sync.Mutex
-	of       basis
-	registry *iam.Registry
+	mu      sync.Mutex
+	of      basis
+	objects *iam.Objects
 }
 
 // basis is what all tuples depend on.
@@ -239,19 +239,39 @@ func (s *State) changes() (n uint64) {
 // ends says that the IAM store is to go, and no kind is registered any more. Whoever keeps its OpenFGA store is answered by
 // its last model: it is emptied first.
 func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
-	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.all(), func(f found) bool { return f.alive })
+	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.keys(), func(k event.Key) bool {
+		f, live := s.resources.last(k)
+		return live && f.alive
+	})
 }
 
 // objects are all that is declared, by what of it the model knows: a kind without a type there is not registered.
 func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	if s.registry.objects == nil || s.registry.of != of {
+		s.registry.of, s.registry.objects = of, s.objectsOf(model)
+	}
+	return s.registry.objects
+}
+
+func (s *State) objectsOf(model *plan.Model) *iam.Objects {
+	var all []*iamv1alpha1.ProtectedResource
+	for _, o := range s.resources.rows.All() {
+		if o.Key.Cluster == s.store.Cluster {
+			all = append(all, o.Value)
+		}
+	}
 	return &iam.Objects{
-		Registry: s.registered(of, model),
+		Registry: iam.RegisterIn(all, model.Has),
 		Role:     s.roles.get, Group: s.groups.get,
 		User:           func(name string) *iamv1alpha1.User { return s.users.get("", name) },
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.get("", name) },
 		Target: func(object string) (iam.Target, bool) {
-			f, ok := s.at(object)
-			return f.target, ok && f.alive
+			if kind := s.types[iam.TypeOf(object)]; kind != nil {
+				return kind.target(object)
+			}
+			return iam.Target{}, false
 		},
 		Trusted:    func(typ string) bool { return s.trust && !s.follows(typ) },
 		RoleOf:     func(object string) *iamv1alpha1.Role { return first(s.roles.values(itself, object)) },
@@ -282,21 +302,6 @@ func (s *State) at(object string) (found, bool) {
 		return kind.at(object)
 	}
 	return found{}, false
-}
-
-func (s *State) registered(of basis, model *plan.Model) *iam.Registry {
-	s.registry.mu.Lock()
-	defer s.registry.mu.Unlock()
-	if s.registry.registry == nil || s.registry.of != of {
-		var all []*iamv1alpha1.ProtectedResource
-		for _, o := range s.resources.rows.All() {
-			if o.Key.Cluster == s.store.Cluster {
-				all = append(all, o.Value)
-			}
-		}
-		s.registry.of, s.registry.registry = of, iam.RegisterIn(all, model.Has)
-	}
-	return s.registry.registry
 }
 
 // storeSays states which OpenFGA store and model are the IAM store's, and whether it is taken over with all that is in it.
