@@ -7,25 +7,23 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
-// Key is what is reconciled as one: hundreds of thousands are kept, and compared often, so it is no larger than a pointer.
-type Key struct{ is unique.Handle[kept] }
+// Key is what is reconciled as one: hundreds of thousands are kept, and compared often, so it is no larger than a pointer. It is
+// a [ledger.Key] or a [mirror.Key].
+type Key struct{ is unique.Handle[any] }
 
-// kept says by which field is set who keeps it.
-type kept struct {
-	ledger ledger.Key
-	mirror mirror.Key
-}
-
-func ofLedger(k ledger.Key) Key { return Key{unique.Make(kept{ledger: k})} }
-func ofMirror(k mirror.Key) Key { return Key{unique.Make(kept{mirror: k})} }
+func ofLedger(k ledger.Key) Key { return Key{unique.Make[any](k)} }
+func ofMirror(k mirror.Key) Key { return Key{unique.Make[any](k)} }
 
 // ledger is the key of the ledger, unless it is one of the mirror.
-func (k Key) ledger() ledger.Key { return k.is.Value().ledger }
+func (k Key) ledger() ledger.Key {
+	of, _ := k.is.Value().(ledger.Key)
+	return of
+}
 
 // mirror is the key of the mirror, if it is one.
 func (k Key) mirror() (of mirror.Key, is bool) {
-	of = k.is.Value().mirror
-	return of, of != mirror.Key{}
+	of, is = k.is.Value().(mirror.Key)
+	return of, is
 }
 
 // String is for people.

@@ -33,6 +33,9 @@ func Run(ctx context.Context, cfg Config) error {
 	})
 }
 
+// free is how many workers no list of the API server's holds up: who loses something need not wait for who gains much.
+const free = 2
+
 func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
@@ -46,7 +49,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	state, models := ledger.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
 	iam := mirror.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
-	confirmer.InBulk(parts.Kube, cfg.Workers/2)
+	confirmer.InBulk(parts.Kube, max(1, cfg.Workers-free))
 	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics)}
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,

@@ -27,21 +27,21 @@ type Lister interface {
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 }
 
-// bulk knows when to list all objects of a kind. Who asks for many, asks for one after the other, and for how many
-// nobody knows. So those of a kind are listed once as many were asked for as cost that much: whatever is still
-// to come, it is no more than twice the least.
+// bulk knows when to list all objects of a kind. Who asks for many, asks for one after the other, and unless that one
+// says so, for how many nobody knows. So those of a kind are listed once as many were asked for as cost that much: whatever
+// is still to come, it is no more than twice the least.
 type bulk struct {
 	lister Lister
-	// waiting is how many may wait for a list.
-	waiting int
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// room is how many more may make lists, or wait for them.
+	room  int
 	kinds map[event.GroupResource]*demand
 }
 
 // demand is what is asked for of a kind.
 type demand struct {
-	// n were asked for since.
+	// n were asked for since, or are expected to be.
 	n     int
 	since time.Time
 	// list is being made; nil if none is.
@@ -51,38 +51,49 @@ type demand struct {
 // list is one of all objects of a kind, while it is made.
 type list struct {
 	done chan struct{}
-	// waiting are those who wait for it.
-	waiting int
 	// changed are the objects that the bus told of meanwhile: what is listed of them may be from before.
 	changed map[event.Key]bool
 }
 
-// InBulk has objects listed where that costs less than to read them one by one. Up to waiting others wait for a list that
-// one of them makes, of whom each may hold up others; those beyond read for themselves. Call it before all else.
-func (c *Confirmer) InBulk(lister Lister, waiting int) {
-	c.bulk = bulk{lister: lister, waiting: waiting, kinds: map[event.GroupResource]*demand{}}
+// InBulk has objects listed where that costs less than to read them one by one. One makes a list, and others wait for it: in
+// all as many as there is room for, since each may hold up others. Those beyond read for themselves. Call it before all else.
+func (c *Confirmer) InBulk(lister Lister, room int) {
+	c.bulk = bulk{lister: lister, room: room, kinds: map[event.GroupResource]*demand{}}
+}
+
+// Expect says that so many objects of a kind will be asked for soon, so that they are listed at once if that costs less.
+func (c *Confirmer) Expect(of event.GroupResource, n int) {
+	if c.bulk.lister == nil {
+		return
+	}
+	c.bulk.mu.Lock()
+	defer c.bulk.mu.Unlock()
+	c.bulk.want(of, n)
 }
 
 // want counts what is asked for.
 func (c *Confirmer) want(all []opened) {
-	b := &c.bulk
-	if b.lister == nil {
+	if c.bulk.lister == nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	c.bulk.mu.Lock()
+	defer c.bulk.mu.Unlock()
 	for _, o := range all {
-		of := o.says.change.Key.GroupResource
-		d := b.kinds[of]
-		if d == nil {
-			d = &demand{}
-			b.kinds[of] = d
-		}
-		if time.Since(d.since) > lately {
-			d.n, d.since = 0, time.Now()
-		}
-		d.n++
+		c.bulk.want(o.says.change.Key.GroupResource, 1)
 	}
+}
+
+// want counts so many of a kind; the caller holds the lock.
+func (b *bulk) want(of event.GroupResource, n int) {
+	d := b.kinds[of]
+	if d == nil {
+		d = &demand{}
+		b.kinds[of] = d
+	}
+	if time.Since(d.since) > lately {
+		d.n, d.since = 0, time.Now()
+	}
+	d.n += n
 }
 
 // list lists all objects of a kind, or waits for who does, if so many of them are asked for. It reports whether that was done.
@@ -92,10 +103,11 @@ func (c *Confirmer) list(ctx context.Context, s Statement) bool {
 		return false
 	}
 	l, first := c.bulk.join(kind.GroupResource, c.view.Size(kind.GroupResource))
-	switch {
-	case l == nil:
+	if l == nil {
 		return false
-	case first:
+	}
+	defer c.bulk.leave()
+	if first {
 		defer c.bulk.end(kind.GroupResource)
 		if err := c.hearAll(ctx, kind, s, l); err != nil {
 			c.log.WarnContext(ctx, "objects are read one by one", slog.String("resource", kind.Resource), slog.Any("error", err))
@@ -116,19 +128,24 @@ func (b *bulk) join(of event.GroupResource, size int) (l *list, first bool) {
 	defer b.mu.Unlock()
 	d := b.kinds[of]
 	switch {
-	case d == nil:
+	case d == nil || b.room == 0:
 		return nil, false
 	case d.list != nil:
-		if d.list.waiting == b.waiting {
-			return nil, false
-		}
-		d.list.waiting++
+		b.room--
 		return d.list, false
 	case d.n <= max(few, size/listed) || size > maxConfirmed:
 		return nil, false
 	}
+	b.room--
 	d.list = &list{done: make(chan struct{}), changed: map[event.Key]bool{}}
 	return d.list, true
+}
+
+// leave makes room for another.
+func (b *bulk) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.room++
 }
 
 // end lets those go on who wait for a list.

@@ -45,14 +45,14 @@ type server struct {
 	listing func(name string) error
 }
 
-func newServer(t *testing.T, bindings, waiting int) *server {
+func newServer(t *testing.T, bindings, room int) *server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	v := view.New(view.Config{Log: log})
 	s := &server{t: t, is: map[event.Key]event.Change{}, listing: func(string) error { return nil }}
 	s.bindings = view.Register[iamv1alpha1.PolicyBinding](v, kinds.PolicyBindings(), nil)
 	s.Confirmer = New(v, s, cluster, log, prometheus.NewRegistry())
-	s.InBulk(s, waiting)
+	s.InBulk(s, room)
 	for i := range bindings {
 		s.tell(s.declare(named(i), "viewer"))
 	}
@@ -171,6 +171,36 @@ func TestWhoAsksForManyAtOnceReadsNone(t *testing.T) {
 	}
 }
 
+func TestWhoSaysThatManyWillBeAskedForHasThemListedAtOnce(t *testing.T) {
+	for name, test := range map[string]struct{ expected, lists, reads int }{
+		"many": {expected: 900, lists: 1, reads: 0},
+		"few":  {expected: 20, lists: 0, reads: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 1000, 1)
+			s.Expect(kinds.PolicyBindings().GroupResource, test.expected)
+			s.each(20)
+			if s.lists != test.lists || len(s.reads) != test.reads {
+				t.Errorf("%d lists and %d reads, want %d and %d", s.lists, len(s.reads), test.lists, test.reads)
+			}
+		})
+	}
+}
+
+// Lists of several kinds hold up no more than one does.
+func TestWhoHasWaitedMakesRoomForOthers(t *testing.T) {
+	s := newServer(t, 100, 1)
+	for range 2 {
+		for i := range 100 {
+			s.tell(s.declare(named(i), fmt.Sprint("role-", s.version)))
+		}
+		s.each(100)
+	}
+	if s.lists != 2 {
+		t.Errorf("%d lists, want one each time", s.lists)
+	}
+}
+
 func TestAListConfirmsNothingThatTheAPIServerDoesNotSay(t *testing.T) {
 	s := newServer(t, 100, 1)
 	s.declare(named(70), "owner")  // The bus has not told yet.
@@ -207,8 +237,8 @@ func TestWhatChangesWhileItIsListedIsReadForItself(t *testing.T) {
 
 func TestWhoFindsNoRoomToWaitReadsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const waiting = 2
-		s, release := newServer(t, 100, waiting), make(chan struct{})
+		const room = 3
+		s, release := newServer(t, 100, room), make(chan struct{})
 		s.listing = func(string) error { <-release; return nil }
 		s.each(50)
 		for i := 50; i < 60; i++ { // The first of these lists.
@@ -219,12 +249,12 @@ func TestWhoFindsNoRoomToWaitReadsForItself(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if n := len(s.reads); n != 50+10-1-waiting {
+		if n := len(s.reads); n != 50+10-room {
 			t.Errorf("%d reads while a list is made, of 60", n)
 		}
 		close(release)
 		synctest.Wait()
-		if n := len(s.reads); s.lists != 1 || n != 50+10-1-waiting {
+		if n := len(s.reads); s.lists != 1 || n != 50+10-room {
 			t.Errorf("%d lists and %d reads in the end", s.lists, n)
 		}
 	})

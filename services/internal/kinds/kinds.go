@@ -4,6 +4,7 @@ package kinds
 
 import (
 	"slices"
+	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,13 +47,20 @@ func All() []Kind {
 
 // Of finds the kind of a resource.
 func Of(r event.GroupResource) (Kind, bool) {
-	all := All()
-	i := slices.IndexFunc(all, func(k Kind) bool { return k.GroupResource == r })
-	if i < 0 {
-		return Kind{}, false
-	}
-	return all[i], true
+	k, ok := byResource()[r]
+	return k, ok
 }
+
+// byResource are all kinds; each pass asks for one.
+//
+//nolint:gochecknoglobals // It never changes.
+var byResource = sync.OnceValue(func() map[event.GroupResource]Kind {
+	of := map[event.GroupResource]Kind{}
+	for _, k := range All() {
+		of[k.GroupResource] = k
+	}
+	return of
+})
 
 // Stores is the kind Store.
 func Stores() Kind {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -100,14 +99,20 @@ func (o *outbox) clear() {
 	o.order = nil
 }
 
-// next are the first messages that wait.
+// next are the first messages that wait. Who waits behind them is not looked at: there may be very many.
 func (o *outbox) next() []*outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.order = slices.DeleteFunc(o.order, func(key string) bool { return o.waiting[key] == nil })
 	var first []*outgoing
-	for _, key := range o.order[:min(batch, len(o.order))] {
-		first = append(first, o.waiting[key])
+	seen := 0
+	for ; seen < len(o.order) && len(first) < batch; seen++ {
+		if m := o.waiting[o.order[seen]]; m != nil {
+			first = append(first, m)
+		}
+	}
+	o.order = o.order[seen-len(first):]
+	for i, m := range first {
+		o.order[i] = m.key
 	}
 	return first
 }

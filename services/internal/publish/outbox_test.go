@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,6 +130,51 @@ func TestTheNewestOfResultsThatWaitIsPublished(t *testing.T) {
 	if got := s.CachedInfo().State.LastSeq; got != 1 {
 		t.Errorf("%d publications, want 1", got)
 	}
+}
+
+func TestWhatWaitsComesInItsOrderAndWhatIsOutIsForgotten(t *testing.T) {
+	const all = 3*batch + 10
+	o := newOutbox(nil, nil, 1)
+	for i := range all {
+		o.put(&outgoing{key: fmt.Sprint(i)})
+	}
+	first := o.next()
+	for i, m := range first {
+		if i != 3 { // This one is not acknowledged.
+			o.remove(m)
+		}
+	}
+	want := append([]string{"3"}, numbers(batch, 2*batch-1)...)
+	if got := keysOf(o.next()); len(first) != batch || !slices.Equal(got, want) {
+		t.Errorf("after %d the next are %v, want %v", len(first), got, want)
+	}
+	if n := len(o.order); n != all-batch+1 {
+		t.Errorf("%d are in order, want %d", n, all-batch+1)
+	}
+	var rest []string
+	for some := o.next(); len(some) > 0; some = o.next() {
+		rest = append(rest, keysOf(some)...)
+		for _, m := range some {
+			o.remove(m)
+		}
+	}
+	if want := append([]string{"3"}, numbers(batch, all)...); !slices.Equal(rest, want) {
+		t.Errorf("the rest are %v, want %v", rest, want)
+	}
+}
+
+func numbers(from, to int) (all []string) {
+	for i := from; i < to; i++ {
+		all = append(all, fmt.Sprint(i))
+	}
+	return all
+}
+
+func keysOf(messages []*outgoing) (keys []string) {
+	for _, m := range messages {
+		keys = append(keys, m.key)
+	}
+	return keys
 }
 
 // counter is a log that counts.

@@ -153,6 +153,13 @@ func (t *Table[T]) All() []Object[T] {
 	return sorted(maps.Values(t.shown.live.objects))
 }
 
+// Keys are the names of the live objects.
+func (t *Table[T]) Keys() []event.Key {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Collect(maps.Keys(t.shown.live.objects))
+}
+
 func (t *Table[T]) begin() {
 	live := newShelf[event.Key](t.extract)
 	live.alike = t.alike

@@ -128,8 +128,8 @@ func (r *Reconciler) tell(ctx context.Context, p Pass) {
 	r.told = why
 	r.refused.Set(0)
 	for _, kind := range r.State.kinds {
-		for _, f := range kind.all() {
-			p.Enqueue(statuses, Key{sort: status, owner: f.change.Key})
+		for _, k := range kind.keys() {
+			p.Enqueue(statuses, Key{sort: status, owner: k})
 		}
 	}
 	if store, known := r.State.where(); known && why.Reason == iamv1alpha1.NotAdopted {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -51,12 +52,14 @@ const (
 type bed struct {
 	*Reconciler
 
-	t       *testing.T
+	t       testing.TB
 	openFGA *server
 	// api are the objects, gone those of the past, and notes the Events about them.
 	api, gone map[event.Key]event.Change
 	notes     []condition.Note
 	version   int
+	// reads and lists count what was asked of the API server, by kind.
+	reads, lists map[event.GroupResource]int
 	// dirty are the keys that are asked for, with their priorities, and done those that had their turn. routes are the keys
 	// that objects had last.
 	dirty  map[Key]int
@@ -76,10 +79,11 @@ type bed struct {
 }
 
 // newBed has an IAM store, a model with documents in projects, and the ProtectedResources for these.
-func newBed(t *testing.T) *bed {
+func newBed(t testing.TB) *bed {
 	t.Helper()
 	b := &bed{
 		t: t, openFGA: &server{}, api: map[event.Key]event.Change{}, gone: map[event.Key]event.Change{}, fail: func() error { return nil },
+		reads: map[event.GroupResource]int{}, lists: map[event.GroupResource]int{},
 	}
 	b.openFGA.fail = func() error { return b.fail() }
 	b.open()
@@ -176,7 +180,7 @@ func (b *bed) put(kind kinds.Kind, name string, object metav1.Object) event.Key 
 	k := b.keyOf(kind, name)
 	c, there := b.api[k]
 	if !there {
-		c = event.Change{Key: k, UID: fmt.Sprintf("%s-%d", name, b.version)}
+		c = event.Change{Key: k, Version: kind.Version, UID: fmt.Sprintf("%s-%d", name, b.version)}
 	}
 	c.Generation++
 	object.SetName(k.Name)
@@ -292,14 +296,27 @@ func (w watcher) Watch(objects ...event.Key) bool {
 	return false
 }
 
-// Newest, RemoveFinalizer, Epoch, ApplyStatus and Event are the API server's.
+// Newest, List, RemoveFinalizer, Epoch, ApplyStatus and Event are the API server's.
 func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
+	b.reads[c.Key.GroupResource]++
 	now, there := b.api[c.Key]
 	if !there {
 		c.Deleted = true
 		return c, nil
 	}
 	return now, nil
+}
+
+func (b *bed) List(_ context.Context, kind kinds.Kind, _ string) iter.Seq2[event.Change, error] {
+	b.lists[kind.GroupResource]++
+	return func(yield func(event.Change, error) bool) {
+		for k, c := range b.api {
+			listed := event.Change{Key: event.Key{Cluster: cluster, GroupResource: kind.GroupResource}, Object: c.Object}
+			if k.GroupResource == kind.GroupResource && !yield(listed, nil) {
+				return
+			}
+		}
+	}
 }
 
 func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, _ string) (event.Change, error) {

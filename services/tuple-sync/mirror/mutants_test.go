@@ -34,7 +34,7 @@ func mutants() map[string]mutant.Mutant {
 		"what belongs to who goes stays his":           {"spread.go", "range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {", "range kind.ownedBy(\"\") {"},
 		"bindings on what comes or goes do not follow": {"spread.go", "	bindings(byTarget, f.object)\n", ""},
 		"bindings of an account that goes stay":        {"spread.go", "		bindings(bySubject, subjectIndex(iamv1alpha1.ServiceAccountKind, \"\", k.Name))\n", ""},
-		"what roles gave is remembered for ever":       {"state.go", "s.inherited.from == nil || s.inherited.of != changes", "s.inherited.from == nil"},
+		"what roles gave is remembered for ever":       {"inheritance.go", "s.inherited.from == nil || s.inherited.of != changes", "s.inherited.from == nil"},
 		"bindings of a role that goes stay":            {"spread.go", "		bindings(byRole, path(k.Namespace, k.Name))\n", ""},
 		"bindings of a user who goes stay":             {"spread.go", "		bindings(bySubject, subjectIndex(iamv1alpha1.UserKind, \"\", k.Name))\n", ""},
 		"bindings of a group that goes stay":           {"spread.go", "		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))\n", ""},

@@ -91,6 +91,9 @@ func (r *Reconciler) excuse(ctx context.Context, p Pass, f found, why condition.
 // inStep tells whether all objects of OpenFGA hold what a declared one says of them. Else its key is asked for when they do.
 func (r *Reconciler) inStep(n *snapshot, key Key) bool {
 	for _, object := range r.State.speaksOf(key.owner) {
+		if r.copy.holds(n, object) {
+			continue
+		}
 		r.copy.await(object, key)
 		// What the model does not know yet is not there: it is looked at again when there is another.
 		if !r.copy.holds(n, object) {

@@ -165,25 +165,33 @@ func (r *Reconciler) revisit(p Pass, k event.Key) {
 	p.Enqueue(statuses, Key{sort: status, owner: k})
 }
 
-// finalizers are those of software that is gone, by kind.
-func finalizers() map[event.GroupResource]string {
-	return map[event.GroupResource]string{
-		kinds.IAMRoles().GroupResource: iamv1alpha1.RoleFinalizer, kinds.PolicyBindings().GroupResource: iamv1alpha1.PolicyBindingFinalizer,
-		kinds.GroupMemberships().GroupResource: iamv1alpha1.GroupMembershipFinalizer, kinds.Users().GroupResource: iamv1alpha1.SystemGroupFinalizer,
-		kinds.IAMServiceAccounts().GroupResource: iamv1alpha1.SystemGroupFinalizer, kinds.Projects().GroupResource: resourcemanagerv1alpha1.HierarchyFinalizer,
+// finalizer is that of software that is gone; empty for kinds that it did not hold.
+func finalizer(kind event.GroupResource) string {
+	switch kind {
+	case kinds.IAMRoles().GroupResource:
+		return iamv1alpha1.RoleFinalizer
+	case kinds.PolicyBindings().GroupResource:
+		return iamv1alpha1.PolicyBindingFinalizer
+	case kinds.GroupMemberships().GroupResource:
+		return iamv1alpha1.GroupMembershipFinalizer
+	case kinds.Users().GroupResource, kinds.IAMServiceAccounts().GroupResource:
+		return iamv1alpha1.SystemGroupFinalizer
+	case kinds.Projects().GroupResource:
+		return resourcemanagerv1alpha1.HierarchyFinalizer
 	}
+	return ""
 }
 
 // letGo takes off the finalizer of an object that software holds which is gone. OpenFGA holds nothing for one in deletion.
 func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
 	k := p.Key.owner
-	kind, _ := kinds.Of(k.GroupResource)
-	finalizer := finalizers()[k.GroupResource]
+	held := finalizer(k.GroupResource)
 	f, live := r.State.kinds[k.GroupResource].last(k)
-	if !live || finalizer == "" || !slices.Contains(f.meta.Finalizers, finalizer) {
+	if !live || held == "" || !slices.Contains(f.meta.Finalizers, held) {
 		return nil
 	}
-	now, err := r.Cluster.RemoveFinalizer(ctx, kind, f.change, finalizer)
+	kind, _ := kinds.Of(k.GroupResource)
+	now, err := r.Cluster.RemoveFinalizer(ctx, kind, f.change, held)
 	if err != nil {
 		return err
 	}

@@ -61,13 +61,8 @@ type State struct {
 	revision atomic.Uint64
 	judged   map[event.Key]string
 	registry cache
-	// inherited is what the roles give, and who inherits which, since they changed last.
-	inherited struct {
-		mu    sync.Mutex
-		of    uint64
-		from  *iam.Inheritance
-		heirs map[string][]event.Key
-	}
+	// inherited is what the roles give, and who inherits which.
+	inherited inherited
 	// taken are declared objects that may have taken something away since they were spread.
 	taken struct {
 		mu   sync.Mutex
@@ -77,9 +72,9 @@ type State struct {
 
 // cache keeps what follows from ProtectedResources.
 type cache struct {
-	mu       sync.Mutex
-	of       basis
-	registry *iam.Registry
+	mu      sync.Mutex
+	of      basis
+	objects *iam.Objects
 }
 
 // basis is what all tuples depend on.
@@ -240,19 +235,44 @@ func (s *State) changes() (n uint64) {
 // ends says that the IAM store is to go, and no kind is registered any more. Whoever keeps its OpenFGA store is answered by
 // its last model: it is emptied first.
 func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
-	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.all(), func(f found) bool { return f.alive })
+	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.keys(), func(k event.Key) bool {
+		f, live := s.resources.last(k)
+		return live && f.alive
+	})
 }
 
 // objects are all that is declared, by what of it the model knows: a kind without a type there is not registered.
 func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	if s.registry.objects == nil || s.registry.of != of {
+		s.registry.of, s.registry.objects = of, s.objectsOf(model)
+	}
+	if inheritance := s.inheritance(); s.registry.objects.Inheritance != inheritance {
+		objects := *s.registry.objects // Others may still go by what roles gave before.
+		objects.Inheritance = inheritance
+		s.registry.objects = &objects
+	}
+	return s.registry.objects
+}
+
+func (s *State) objectsOf(model *plan.Model) *iam.Objects {
+	var all []*iamv1alpha1.ProtectedResource
+	for _, o := range s.resources.rows.All() {
+		if o.Key.Cluster == s.store.Cluster {
+			all = append(all, o.Value)
+		}
+	}
 	return &iam.Objects{
-		Registry: s.registered(of, model), Inheritance: s.inheritance(),
-		Role: s.roles.get, Group: s.groups.get,
+		Registry: iam.RegisterIn(all, model.Has),
+		Role:     s.roles.get, Group: s.groups.get,
 		User:           func(name string) *iamv1alpha1.User { return s.users.get("", name) },
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.get("", name) },
 		Target: func(object string) (iam.Target, bool) {
-			f, ok := s.at(object)
-			return f.target, ok && f.alive
+			if kind := s.types[iam.TypeOf(object)]; kind != nil {
+				return kind.target(object)
+			}
+			return iam.Target{}, false
 		},
 		Trusted:    func(typ string) bool { return s.trust && !s.follows(typ) },
 		RoleOf:     func(object string) *iamv1alpha1.Role { return first(s.roles.values(itself, object)) },
@@ -283,55 +303,6 @@ func (s *State) at(object string) (found, bool) {
 		return kind.at(object)
 	}
 	return found{}, false
-}
-
-func (s *State) registered(of basis, model *plan.Model) *iam.Registry {
-	s.registry.mu.Lock()
-	defer s.registry.mu.Unlock()
-	if s.registry.registry == nil || s.registry.of != of {
-		var all []*iamv1alpha1.ProtectedResource
-		for _, o := range s.resources.rows.All() {
-			if o.Key.Cluster == s.store.Cluster {
-				all = append(all, o.Value)
-			}
-		}
-		s.registry.of, s.registry.registry = of, iam.RegisterIn(all, model.Has)
-	}
-	return s.registry.registry
-}
-
-// inheritance remembers what the roles give as they are now.
-func (s *State) inheritance() *iam.Inheritance {
-	s.inherited.mu.Lock()
-	defer s.inherited.mu.Unlock()
-	s.outdate()
-	return s.inherited.from
-}
-
-// outdate forgets what was found out before the roles changed; the caller holds the lock. What is found out later is by roles as
-// new as the number says, or newer.
-func (s *State) outdate() {
-	if changes := s.roles.changes(); s.inherited.from == nil || s.inherited.of != changes {
-		s.inherited.of, s.inherited.from, s.inherited.heirs = changes, new(iam.Inheritance), nil
-	}
-}
-
-// inheritors are the roles that inherit each one directly, by its path.
-func (s *State) inheritors() map[string][]event.Key {
-	s.inherited.mu.Lock()
-	defer s.inherited.mu.Unlock()
-	if s.outdate(); s.inherited.heirs == nil {
-		s.inherited.heirs = map[string][]event.Key{}
-		for _, o := range s.roles.rows.All() {
-			for _, ref := range o.Value.Spec.InheritedRoles {
-				role := path(cmp.Or(ref.Namespace, o.Key.Namespace), ref.Name)
-				if o.Key.Cluster == s.store.Cluster {
-					s.inherited.heirs[role] = append(s.inherited.heirs[role], o.Key)
-				}
-			}
-		}
-	}
-	return s.inherited.heirs
 }
 
 // storeSays states which OpenFGA store and model are the IAM store's, and whether it is taken over with all that is in it.

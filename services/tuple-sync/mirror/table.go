@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,8 +38,9 @@ type found struct {
 type followed interface {
 	last(k event.Key) (o found, live bool)
 	at(object string) (found, bool)
+	target(object string) (t iam.Target, alive bool)
 	ownedBy(owner string) []found
-	all() []found
+	keys() []event.Key
 	changes() uint64
 }
 
@@ -101,13 +103,7 @@ func (t *table[T, P]) object(value *T) string {
 
 // by lists the living of this cluster, ordered by key.
 func (t *table[T, P]) by(index, value string) []view.Object[T] {
-	var mine []view.Object[T]
-	for _, o := range t.rows.By(index, value) {
-		if o.Key.Cluster == t.cfg.cluster {
-			mine = append(mine, o)
-		}
-	}
-	return mine
+	return slices.DeleteFunc(t.rows.By(index, value), func(o view.Object[T]) bool { return o.Key.Cluster != t.cfg.cluster })
 }
 
 // values are what is found by an index.
@@ -190,6 +186,14 @@ func (t *table[T, P]) at(object string) (found, bool) {
 	return found{}, false
 }
 
+// target is what there is at a name, if that is not going.
+func (t *table[T, P]) target(object string) (target iam.Target, alive bool) {
+	for _, o := range t.by(byObject, object) {
+		return t.cfg.target(o.Value)
+	}
+	return iam.Target{}, false
+}
+
 func (t *table[T, P]) ownedBy(owner string) (all []found) {
 	for _, o := range t.by(byOwner, owner) {
 		all = append(all, t.found(o))
@@ -197,11 +201,7 @@ func (t *table[T, P]) ownedBy(owner string) (all []found) {
 	return all
 }
 
-func (t *table[T, P]) all() (all []found) {
-	for _, o := range t.rows.All() {
-		if o.Key.Cluster == t.cfg.cluster {
-			all = append(all, t.found(o))
-		}
-	}
-	return all
+// keys are those of all that live.
+func (t *table[T, P]) keys() []event.Key {
+	return slices.DeleteFunc(t.rows.Keys(), func(k event.Key) bool { return k.Cluster != t.cfg.cluster })
 }

@@ -1,6 +1,12 @@
 package mirror
 
-import "context"
+import (
+	"context"
+	"slices"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
 
 // tail looks at the store as a whole, and does so again soon.
 func (r *Reconciler) tail(ctx context.Context, p Pass) error {
@@ -78,15 +84,27 @@ func (r *Reconciler) everything(n *snapshot, p Pass) {
 	for _, object := range r.copy.known() {
 		objects[object] = true
 	}
-	for _, kind := range r.State.kinds {
-		for _, f := range kind.all() {
-			for _, object := range r.State.own(f.change.Key) {
+	for of, kind := range r.State.kinds {
+		lacking := 0
+		for _, k := range kind.keys() {
+			own := r.State.own(k)
+			for _, object := range own {
 				objects[object] = true
 			}
-			r.revisit(p, f.change.Key)
+			if gives(of) && slices.ContainsFunc(own, func(object string) bool { return r.copy.size(object) == 0 }) {
+				lacking++
+			}
+			r.revisit(p, k)
 		}
+		r.Confirmer.Expect(of, lacking)
 	}
 	r.enqueue(n, p, objects)
+}
+
+// gives says whether objects of a kind are there to give something to somebody: where OpenFGA holds nothing of one, the API server
+// will have to be asked about it.
+func gives(kind event.GroupResource) bool {
+	return kind == kinds.PolicyBindings().GroupResource || kind == kinds.GroupMemberships().GroupResource
 }
 
 // enqueue asks for objects, those that lose something first.
