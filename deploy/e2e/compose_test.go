@@ -154,9 +154,9 @@ func nothingIsLeft(t *testing.T, m *machine) {
 		}
 	}
 	made := compose(t, "exec", "postgres", "psql", "--username=openfga", "--dbname=openfga", "--tuples-only",
-		"--command=SELECT (SELECT count(*) FROM store WHERE deleted_at IS NULL) + (SELECT count(*) FROM tuple)")
-	if strings.TrimSpace(made) != "0" {
-		t.Errorf("OpenFGA still has %s stores and tuples", strings.TrimSpace(made))
+		"--no-align", "--command=SELECT name FROM store WHERE deleted_at IS NULL UNION ALL SELECT 'a tuple of ' || store FROM tuple")
+	if strings.TrimSpace(made) != "iam" { // Which is retained, without tuples: its Store says so.
+		t.Errorf("OpenFGA has %s", strings.TrimSpace(made))
 	}
 }
 
