@@ -31,7 +31,7 @@ func one(t *testing.T) {
 	everyServiceIsItsOwn(t, m, 1)
 	samplesAreReady(t, m)
 	asked(t, m)
-	m.http.Transport = withToken(m.token(t))
+	m.http.Transport = bearer(m.token(t))
 
 	l := loaded(t, m.objects(t).Resource(resource("stores")))
 	l.follows(t, m, "changes are applied")
@@ -56,7 +56,7 @@ func several(t *testing.T) {
 	m := installed(t, overlay)
 	everyServiceIsItsOwn(t, m, 2)
 	samplesAreReady(t, m)
-	m.http.Transport = withToken(m.token(t))
+	m.http.Transport = bearer(m.token(t))
 	stores := m.objects(t).Resource(resource("stores"))
 
 	for _, pod := range podsOf(t, "nats") {
@@ -95,7 +95,7 @@ func lost(t *testing.T, m *machine, stores dynamic.ResourceInterface, pod string
 	eventually(t, again, "a change is applied without "+pod, func(ctx context.Context) error {
 		return answers(ctx, m, user+" viewer document:roadmap", true)
 	})
-	settled(t)
+	rolledOut(t)
 }
 
 // takenAway removes everything, in the order that docs/operations.md says.

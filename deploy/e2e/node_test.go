@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,23 +19,9 @@ import (
 
 const namespace = "entail-system"
 
-// command runs a program in the checkout, and returns what it says.
-func command(t *testing.T, program string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Dir = root
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s%s", program, strings.Join(args, " "), err, out, &said)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	return command(t, "kubectl", args...)
+	return strings.TrimSpace(command(t, root, "kubectl", args...))
 }
 
 // ours is an overlay with the images that scripts/node-test.sh has put on the node.
@@ -78,15 +62,15 @@ func installed(t *testing.T, overlay string) *machine {
 	})
 	kubectl(t, "apply", "--server-side", "--field-manager=entail", "-f", "deploy/admission", "-f", "deploy/crd")
 	kubectl(t, "apply", "-k", overlay)
-	settled(t)
+	rolledOut(t)
 	m := &machine{Kubeconfig: os.Getenv("KUBECONFIG")}
 	m.http.Timeout = 2 * time.Second // What is sent to a pod that has gone is answered by nobody.
 	m.TupleService = "http://" + kubectl(t, "-n", namespace, "get", "service", "tuple-sync", "-o", "jsonpath={.spec.clusterIP}") + ":8080"
 	return m
 }
 
-// settled waits until every pod is there and ready.
-func settled(t *testing.T) {
+// rolledOut waits until every pod is there and ready.
+func rolledOut(t *testing.T) {
 	t.Helper()
 	kubectl(t, "-n", namespace, "rollout", "status", "deployment", "--timeout=180s")
 	kubectl(t, "-n", namespace, "rollout", "status", "statefulset", "--timeout=180s")
@@ -104,20 +88,11 @@ func tell(t *testing.T) {
 	}
 }
 
-// withToken shows one with each request.
-type withToken string
-
-func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.Header.Set("Authorization", "Bearer "+string(w))
-	return http.DefaultTransport.RoundTrip(request)
-}
-
 // killed takes a process without a word, and then its pod.
 func killed(t *testing.T, pod string) {
 	t.Helper()
 	container := kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
-	command(t, "scripts/node.sh", "inside", "ctr", "-n", "k8s.io", "task", "kill", "--signal", "SIGKILL", strings.TrimPrefix(container, "containerd://"))
+	command(t, root, "scripts/node.sh", "inside", "ctr", "-n", "k8s.io", "task", "kill", "--signal", "SIGKILL", strings.TrimPrefix(container, "containerd://"))
 	kubectl(t, "-n", namespace, "delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
 }
 
