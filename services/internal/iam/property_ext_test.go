@@ -172,7 +172,9 @@ func asIndexed(q world.Request) decide.Question {
 
 // index is told of a world.
 func index(w *world.World) *decide.Index {
-	return decide.Load(w.Trusted, func(x *decide.Index) { tell(x, w) })
+	x := decide.New(w.Trusted)
+	x.Load(func() { tell(x, w) })
+	return x
 }
 
 func tell(x *decide.Index, w *world.World) {
