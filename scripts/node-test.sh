@@ -8,7 +8,7 @@ export ENTAIL_VERSION=test
 scripts/node.sh check
 command -v kubectl >/dev/null || [[ -x bin/kubectl ]] || scripts/build-kubectl.sh
 TAG=$ENTAIL_VERSION scripts/images.sh
-scripts/standins.sh
+scripts/standins.sh nats openfga postgres pause
 (cd deploy/e2e && GOWORK=off go test -c -tags "e2e compose" -o ../../.tmp/compose.test .)
 
 clean() {

@@ -192,7 +192,7 @@ up() {
 	check
 	local file
 	for file in bin/kube-node .tmp/standins/env; do
-		[[ -e $file ]] || fail "$file is missing: make kube-node, scripts/standins.sh"
+		[[ -e $file ]] || fail "$file is missing: make kube-node, scripts/standins.sh pause"
 	done
 	[[ -z $(first) ]] || fail "it is up: node.sh down"
 	down

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# standins.sh makes images that stand in for those of others in docker-compose.yaml and overlays,
-# where no registry of images can be reached: the same programs, from Debian's packages and Go's
+# standins.sh [NAME...] makes images that stand in for those of others in docker-compose.yaml and overlays, all
+# or those that are named, where no registry of images can be reached: the same programs, from Debian's packages and Go's
 # modules, with the entry points and flags that the file relies on. Their names are their
 # own (standin/…), so nobody takes them for the real ones; .tmp/standins/env names them for
 # docker compose --env-file.
@@ -111,7 +111,8 @@ opensearch() {
 }
 
 echo "# Made by scripts/standins.sh." >"$dir/env.new"
-for name in nats openfga postgres prometheus pause opensearch; do
+(($#)) || set -- nats openfga postgres prometheus pause opensearch
+for name in "$@"; do
 	$name
 	echo "${name^^}_IMAGE=$image" >>"$dir/env.new"
 done
