@@ -57,7 +57,8 @@ func Parse(args []string, w io.Writer) (Options, error) {
 	flags.StringVar(&o.ServerName, "server-name", "", "`NAME` or address by which others reach this server: in its certificate, and in all kubeconfigs")
 	flags.StringArrayVar(&users, "user", nil, "`NAME[:GROUP,GROUP]` gets a client certificate in DATA-DIR/NAME.kubeconfig, "+
 		"and so does the service account system:serviceaccount:NAMESPACE:NAME; repeatable")
-	flags.StringArrayVar(&nodes, "node", nil, "`NAME` of a node whose kubelet gets DATA-DIR/NAME.kubeconfig; scheduler, controllers and proxy get theirs; repeatable")
+	flags.StringArrayVar(&nodes, "node", nil, "`NAME` of a node whose kubelet gets DATA-DIR/NAME.kubeconfig; "+
+		"scheduler, controllers and proxy get theirs; repeatable")
 	flags.StringVar(&o.AuthorizationConfig, "authorization-config", "", "AuthorizationConfiguration `file` of the API server; RBAC alone without it")
 	flags.StringArrayVar(&o.APIServerArgs, "apiserver-arg", nil, "further `--flag=value` of the API server, wins over our own; repeatable")
 	flags.BoolVar(&o.ExitWithStdin, "exit-with-stdin", false, "stop when standard input ends, so that no killed parent leaves the server behind")

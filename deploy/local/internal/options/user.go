@@ -35,14 +35,11 @@ const (
 // label is what namespaces and service accounts are called.
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// components are who runs what kube-local leaves to others, where there are nodes.
-var components = []string{"kube-scheduler", "kube-controller-manager", "kube-proxy"}
-
 func parseUsers(values, nodes []string) ([]User, error) {
 	if len(values)+len(nodes) > maxUsers {
 		return nil, fmt.Errorf("%d --user and --node flags: at most %d are allowed", len(values)+len(nodes), maxUsers)
 	}
-	users := make([]User, 0, len(values)+len(nodes)+len(components))
+	users := make([]User, 0, len(values)+len(nodes))
 	for _, value := range values {
 		user, err := parseUser(value)
 		if err != nil {
@@ -57,8 +54,8 @@ func parseUsers(values, nodes []string) ([]User, error) {
 		}
 		users = append(users, user)
 	}
-	if len(nodes) > 0 {
-		for _, name := range components {
+	if len(nodes) > 0 { // What kube-local leaves to others is theirs.
+		for _, name := range []string{"kube-scheduler", "kube-controller-manager", "kube-proxy"} {
 			users = append(users, User{Name: "system:" + name, File: name})
 		}
 	}
