@@ -98,7 +98,8 @@ func Unmarshal(key Key, data []byte) (Change, error) {
 	if err := proto.Unmarshal(data, &m); err != nil {
 		return Change{}, fmt.Errorf("decode change of %s: %w", key, err)
 	}
-	if got := KeyOf(m.GetRef()); got != key {
+	got := KeyOf(m.GetRef())
+	if got.Target = key.Target; got != key {
 		return Change{}, fmt.Errorf("change on the subject of %s speaks of %s", key, got)
 	}
 	if m.GetUid() == "" || m.GetResourceVersion() == "" || m.GetOperation() == eventv1.Operation_OPERATION_UNSPECIFIED {

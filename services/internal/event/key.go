@@ -10,14 +10,20 @@ import (
 // GroupResource names a kind of object by API group (empty for core) and plural resource.
 type GroupResource struct {
 	Group, Resource string
+	// Target says that it is of its objects as what roles are given on: by their metadata alone, beside what else they may be.
+	Target bool
 }
 
-// String is "resource.group", or "resource" in the core group.
+// String is "resource.group", or "resource" in the core group; of what is a target, that it is one.
 func (r GroupResource) String() string {
-	if r.Group == "" {
-		return r.Resource
+	name := r.Resource
+	if r.Group != "" {
+		name += "." + r.Group
 	}
-	return r.Resource + "." + r.Group
+	if r.Target {
+		name += " (target)"
+	}
+	return name
 }
 
 // Key names one object in one cluster. Namespace is empty for cluster-scoped objects.

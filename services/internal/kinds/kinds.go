@@ -62,6 +62,16 @@ var byResource = sync.OnceValue(func() map[event.GroupResource]Kind {
 	return of
 })
 
+// Target is a kind whose objects are followed because roles can be given on them: by their metadata alone, whatever else
+// follows them.
+func Target(r event.GroupResource, version, kind string) Kind {
+	r.Target = true
+	return Kind{GroupResource: r, Version: version, Kind: kind, MetadataOnly: true, Optional: true}
+}
+
+// Targets stands for all such kinds.
+func Targets() event.GroupResource { return event.GroupResource{Target: true} }
+
 // Stores is the kind Store.
 func Stores() Kind {
 	return platformMesh(corev1alpha1.Stores, "Store")

@@ -66,6 +66,9 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 // what kind their items are; it is put back.
 func slim(kind kinds.Kind, top, metadata Fields) error {
 	delete(metadata, "managedFields")
+	if kind.Target {
+		maps.DeleteFunc(metadata, func(name string, _ json.RawMessage) bool { return !slices.Contains(targetFields(), name) })
+	}
 	if kind.MetadataOnly {
 		maps.DeleteFunc(top, func(name string, _ json.RawMessage) bool { return name != "metadata" })
 		if err := redact(metadata); err != nil {
@@ -82,6 +85,11 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 		}
 	}
 	return nil
+}
+
+// targetFields are what matters of the metadata of a target.
+func targetFields() []string {
+	return []string{"name", "namespace", "uid", "resourceVersion", "ownerReferences", "deletionTimestamp"}
 }
 
 // redact removes where kubectl keeps the whole object, with a Secret's values.

@@ -94,7 +94,7 @@ func (c *Client) Epoch(ctx context.Context) (string, error) {
 
 // Get reads an object. It returns [ErrNotFound] when there is none.
 func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
-	now, err := c.answer(ctx, kind, about(c.paths.Get(), kind, namespace).Name(name))
+	now, err := c.answer(ctx, kind, about(c.paths.Get(), kind, namespace).Name(name).SetHeader("Accept", Accept(kind, "PartialObjectMetadata")))
 	if err != nil {
 		return event.Change{}, fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
 	}
@@ -156,6 +156,14 @@ func send(ctx context.Context, request *rest.Request) ([]byte, error) {
 		return nil, classify(err)
 	}
 	return result.Raw()
+}
+
+// Accept asks for no more than may travel, as metadata of an object or of a list.
+func Accept(kind kinds.Kind, as string) string {
+	if kind.MetadataOnly {
+		return "application/json;as=" + as + ";g=meta.k8s.io;v=v1"
+	}
+	return "application/json"
 }
 
 // about makes a request one about the objects of a kind in a namespace.

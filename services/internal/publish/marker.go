@@ -11,12 +11,13 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // Marker publishes a snapshot marker.
 func (p *Publisher) Marker(ctx context.Context, m *eventv1.SnapshotMarker) error {
-	resource := event.GroupResource{Group: m.GetGroup(), Resource: m.GetResource()}
+	resource := event.GroupResource{Group: m.GetGroup(), Resource: m.GetResource(), Target: m.GetTarget()}
 	data, err := proto.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode snapshot marker of %s: %w", resource, err)
@@ -73,4 +74,47 @@ func (p *Publisher) Unmark(ctx context.Context, cluster string, r event.GroupRes
 		return fault.Unavailable(fmt.Errorf("take back snapshot marker of %s: %w", r, err))
 	}
 	return nil
+}
+
+// MarkedTargets lists the kinds of targets that markers tell of, unless they were withdrawn.
+func (p *Publisher) MarkedTargets(ctx context.Context, cluster string) ([]event.GroupResource, error) {
+	stream, err := p.js.Stream(ctx, topology.Sync)
+	if err != nil {
+		return nil, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Sync, err))
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(topology.SyncSubject(cluster, kinds.Targets())))
+	if err != nil {
+		return nil, fault.Unavailable(fmt.Errorf("list markers of targets: %w", err))
+	}
+	var marked []event.GroupResource
+	for subject := range info.State.Subjects {
+		of, err := topology.ParseTargetMarker(subject)
+		if err != nil {
+			continue
+		}
+		switch m, err := p.LastMarker(ctx, cluster, of); {
+		case errors.Is(err, ErrNone), err == nil && m.GetWithdrawn():
+		case err != nil && !errors.Is(err, ErrMalformed):
+			return nil, err
+		default:
+			marked = append(marked, of)
+		}
+	}
+	return marked, nil
+}
+
+// PurgeTargets takes all that is known of the objects of a kind of targets off the stream, and tells up to where it did.
+func (p *Publisher) PurgeTargets(ctx context.Context, cluster string, of event.GroupResource) (last uint64, err error) {
+	stream, err := p.js.Stream(ctx, topology.Changes)
+	if err != nil {
+		return 0, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
+	}
+	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(topology.ChangesFilter(cluster, of))); err != nil {
+		return 0, fault.Unavailable(fmt.Errorf("take %s off the stream: %w", of, err))
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return 0, fault.Unavailable(fmt.Errorf("look up stream %s: %w", topology.Changes, err))
+	}
+	return info.State.LastSeq, nil
 }

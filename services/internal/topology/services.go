@@ -11,6 +11,8 @@ import (
 type Service struct {
 	Name  string
 	Kinds []event.GroupResource
+	// Targets says that it follows the objects of all kinds that are targets, too.
+	Targets bool
 }
 
 // Names of services.
@@ -46,7 +48,7 @@ func Services() []Service {
 	}
 	return []Service{
 		{Name: StoreSync, Kinds: slices.Concat(core, policies, protected, accounts, apis)},
-		{Name: TupleSync, Kinds: slices.Concat(core, accounts, iam)},
+		{Name: TupleSync, Kinds: slices.Concat(core, accounts, iam), Targets: true},
 		{Name: ImpliedRole, Kinds: roles},
 		{Name: OpensearchSync, Kinds: search},
 	}
@@ -58,7 +60,7 @@ func Readers() []Service {
 	for _, kind := range kinds.IAM() {
 		read = append(read, kind.GroupResource)
 	}
-	return []Service{{Name: Webhook, Kinds: read}}
+	return []Service{{Name: Webhook, Kinds: read, Targets: true}}
 }
 
 // ServiceNamed finds a consumer or a reader.

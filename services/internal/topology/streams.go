@@ -10,6 +10,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // Streams.
@@ -77,7 +78,7 @@ func streams(replicas int) []jetstream.StreamConfig {
 	letters := newest(DeadLetters, "what could not be processed", deadLettersPrefix+">")
 	letters.MaxMsgsPerSubject, letters.MaxAge = -1, deadLetterAge
 	return []jetstream.StreamConfig{
-		newest(Changes, "the newest state of every object", changesPrefix+">", wakePrefix+"*"),
+		newest(Changes, "the newest state of every object", changesPrefix+">", targetsPrefix+">", wakePrefix+"*"),
 		newest(Sync, "snapshot markers", syncPrefix+">"),
 		newest(Results, "what services did with objects", resultsPrefix+">"),
 		announce, letters,
@@ -113,6 +114,9 @@ func consumer(service Service) jetstream.ConsumerConfig {
 	filters := []string{WakeSubject(service.Name)}
 	for _, r := range service.Kinds {
 		filters = append(filters, ChangesFilter("", r))
+	}
+	if service.Targets {
+		filters = append(filters, ChangesFilter("", kinds.Targets()))
 	}
 	return jetstream.ConsumerConfig{
 		Durable: service.Name, FilterSubjects: filters,

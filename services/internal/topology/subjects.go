@@ -6,11 +6,14 @@ import (
 	"strings"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const (
 	changesPrefix     = "entail.changes."
+	targetsPrefix     = "entail.objects."
 	syncPrefix        = "entail.sync."
+	targetsSuffix     = ".objects"
 	heartbeatSuffix   = ".heartbeat"
 	resultsPrefix     = "entail.results."
 	announcePrefix    = "entail.announce."
@@ -19,7 +22,15 @@ const (
 )
 
 // ChangeSubject carries the newest state of one object.
-func ChangeSubject(k event.Key) string { return changesPrefix + k.Tokens() }
+func ChangeSubject(k event.Key) string { return prefix(k.GroupResource) + k.Tokens() }
+
+// prefix is what the subjects of a kind begin with.
+func prefix(r event.GroupResource) string {
+	if r.Target {
+		return targetsPrefix
+	}
+	return changesPrefix
+}
 
 // TombstoneSubject carries the deletion of an object whose name another has taken since, or
 // that was there before the cluster went back in time.
@@ -30,6 +41,10 @@ func TombstoneSubject(k event.Key, uid string) string {
 // ParseChangeSubject is the inverse of [ChangeSubject] and, when there is a uid, of [TombstoneSubject].
 func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 	tail, ok := strings.CutPrefix(subject, changesPrefix)
+	target := !ok
+	if target {
+		tail, ok = strings.CutPrefix(subject, targetsPrefix)
+	}
 	if !ok {
 		return event.Key{}, "", fmt.Errorf("subject %.200q is not one of changes", subject)
 	}
@@ -44,6 +59,7 @@ func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 		tail = tail[:i]
 	}
 	k, err = event.ParseTokens(tail)
+	k.Target = target
 	return k, uid, err
 }
 
@@ -54,8 +70,12 @@ var errNoUID = errors.New("the last token names no UID")
 
 // ChangesFilter matches the changes of one kind in one cluster, or in all when cluster is empty.
 func ChangesFilter(cluster string, r event.GroupResource) string {
-	return changesPrefix + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
+	if r == kinds.Targets() {
+		return targetsPrefix + clusterToken(cluster) + ".>"
+	}
+	return prefix(r) + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
 }
+
 
 // HeadsFilter matches them without the tombstones that have subjects of their own.
 func HeadsFilter(cluster string, r event.GroupResource) string {
@@ -64,7 +84,26 @@ func HeadsFilter(cluster string, r event.GroupResource) string {
 
 // SyncSubject carries the newest snapshot marker of one kind in one cluster.
 func SyncSubject(cluster string, r event.GroupResource) string {
-	return syncPrefix + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource)
+	subject := syncPrefix + clusterToken(cluster) + "."
+	switch {
+	case r == kinds.Targets():
+		return subject + "*.*" + targetsSuffix
+	case r.Target:
+		return subject + event.Token(r.Group) + "." + event.Token(r.Resource) + targetsSuffix
+	}
+	return subject + event.Token(r.Group) + "." + event.Token(r.Resource)
+}
+
+// ParseTargetMarker is the inverse of [SyncSubject] for a kind of targets.
+func ParseTargetMarker(subject string) (event.GroupResource, error) {
+	tail, ok := strings.CutSuffix(strings.TrimPrefix(subject, syncPrefix), targetsSuffix)
+	tokens := strings.Split(tail, ".")
+	if !ok || len(tokens) != 3 {
+		return event.GroupResource{}, fmt.Errorf("subject %.200q is not one of a marker of targets", subject)
+	}
+	group, err := event.ParseToken(tokens[1])
+	resource, err2 := event.ParseToken(tokens[2])
+	return event.GroupResource{Group: group, Resource: resource, Target: true}, errors.Join(err, err2)
 }
 
 // HeartbeatSubject carries the newest heartbeat of the watcher of one cluster, or of all when cluster

@@ -85,7 +85,7 @@ func (v *View) newer(c event.Change) (t table, newer, ok bool) {
 	defer v.applying.Unlock()
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	t, ok = v.tables[c.Key.GroupResource]
+	t, ok = v.table(c.Key.GroupResource)
 	return t, ok && t.newer(c), ok
 }
 

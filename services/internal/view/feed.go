@@ -105,7 +105,7 @@ func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 func (v *View) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.position, v.changed, v.loading = 0, 0, true
+	v.position, v.changed, v.loading, v.marked = 0, 0, true, false
 	clear(v.epochs)
 	v.loads.Add(1)
 	for _, t := range v.tables {
@@ -154,8 +154,10 @@ func (v *View) feedMarkers(ctx context.Context, life string) error {
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
+	v.readMarkers(consumer.CachedInfo().NumPending)
 	beating := map[string]bool{}
 	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		defer v.readMarkers(meta.NumPending)
 		if topology.IsHeartbeat(msg.Subject()) {
 			v.readHeartbeat(msg, !beating[msg.Subject()])
 			beating[msg.Subject()] = true
@@ -170,10 +172,19 @@ func (v *View) feedMarkers(ctx context.Context, life string) error {
 	})
 }
 
+// readMarkers notes that all markers were read that there were, if none is left.
+func (v *View) readMarkers(left uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.marked = v.marked || left == 0
+}
+
 // mark takes a marker. One of another life of the stream than that which is being read is either
 // old news, or news that the stream was replaced under us.
 func (v *View) mark(ctx context.Context, life string, m marker) error {
-	of := snapshot{m.message.GetCluster(), event.GroupResource{Group: m.message.GetGroup(), Resource: m.message.GetResource()}}
+	of := snapshot{m.message.GetCluster(), event.GroupResource{
+		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
+	}}
 	v.mu.Lock()
 	m.counted = v.markers[of].counted && v.markers[of].sequence == m.sequence
 	v.markers[of] = m
@@ -194,26 +205,36 @@ func (v *View) mark(ctx context.Context, life string, m marker) error {
 // difference may only mean that changes came since; reading again settles it either way. What
 // was read after the marker was written is what reading again would find.
 func (v *View) count(ctx context.Context) error {
+	targets, err := v.countOnce(ctx)
+	v.observed(targets)
+	return err
+}
+
+// countOnce does, and lists the kinds of targets among those that it counted.
+func (v *View) countOnce(ctx context.Context) (targets []snapshot, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loading {
-		return nil
+		return nil, nil
 	}
 	for of, m := range v.markers {
-		t, held := v.tables[of.kind]
+		t, held := v.table(of.kind)
 		if !held || m.counted || m.message.GetStream() != v.incarnation || m.message.GetLastSequence() > v.position {
 			continue
 		}
 		m.counted = true
 		v.markers[of] = m
-		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed
-		if size := t.size(of.cluster); !settled && size != m.message.GetCount() {
+		if of.kind.Target {
+			targets = append(targets, of)
+		}
+		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed || m.message.GetProblem() != "" || m.message.GetWithdrawn()
+		if size := t.size(of); !settled && size != m.message.GetCount() {
 			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("snapshot", of.String()),
 				slog.Int64("held", size), slog.Int64("counted", m.message.GetCount()))
-			return errReplaced
+			return targets, errReplaced
 		}
 	}
-	return nil
+	return targets, nil
 }
 
 func (v *View) filters(subject func(event.GroupResource) string) []string {

@@ -255,14 +255,17 @@ func (s *Sink[T]) appendKeys(keys []event.Key) []event.Key {
 
 func (s *Sink[T]) appendPublished(keys []event.Key, _ time.Time) []event.Key { return keys }
 
-func (s *Sink[T]) size(cluster string) (n int64) {
-	for of, all := range s.live {
-		if cluster == "" || of == cluster {
+func (s *Sink[T]) size(of snapshot) (n int64) {
+	for cluster, all := range s.live {
+		if of.cluster == "" || of.cluster == cluster {
 			n += int64(len(all))
 		}
 	}
 	return n
 }
+
+// void drops nothing: no kind of targets has a sink.
+func (s *Sink[T]) void(snapshot) {}
 
 func (s *Sink[T]) lives(k event.Key) bool {
 	_, live := s.find(k)

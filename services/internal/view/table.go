@@ -40,14 +40,16 @@ type table interface {
 	begin()
 	finish()
 	expire(now time.Time)
+	// void drops the objects of a kind, as if nobody had told of them.
+	void(of snapshot)
 }
 
 // holder tells of all that it holds.
 type holder interface {
 	appendKeys(keys []event.Key) []event.Key
 	appendPublished(keys []event.Key, since time.Time) []event.Key
-	// size is how many live objects there are in a cluster, or in all if that is empty.
-	size(cluster string) int64
+	// size is how many live objects there are of a kind in a cluster, or in all if that is empty.
+	size(of snapshot) int64
 	lives(k event.Key) bool
 	// digest stands for the states of all live objects.
 	digest() uint64
@@ -224,16 +226,24 @@ func (t *Table[T]) appendPublished(keys []event.Key, since time.Time) []event.Ke
 	return keys
 }
 
-func (t *Table[T]) size(cluster string) (n int64) {
-	if cluster == "" {
+func (t *Table[T]) size(of snapshot) (n int64) {
+	if of.cluster == "" && !of.kind.Target {
 		return int64(len(t.shown.live.objects))
 	}
 	for k := range t.shown.live.objects {
-		if k.Cluster == cluster {
+		if of.has(k) {
 			n++
 		}
 	}
 	return n
+}
+
+func (t *Table[T]) void(of snapshot) {
+	for k := range t.writing.live.objects {
+		if of.has(k) {
+			t.writing.live.remove(k)
+		}
+	}
 }
 
 func (t *Table[T]) lives(k event.Key) bool { return t.shown.live.objects[k] != nil }

@@ -23,6 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // ErrIncomplete is returned by [View.Complete] while a snapshot is missing.
@@ -69,6 +70,8 @@ type View struct {
 	// beats are the last heartbeats, by cluster.
 	beats   map[string]progress
 	markers map[snapshot]marker
+	// marked is true once a feed has read all markers that there were when it began.
+	marked bool
 	// epochs are the newest of each cluster.
 	epochs map[string]string
 	// loading is true until a feed has read all that the stream held when it began.
@@ -77,6 +80,7 @@ type View struct {
 	onLoad   []func()
 	onReload []func()
 	onChange []func(event.Key)
+	onTarget []func(event.GroupResource)
 }
 
 // snapshot is what a marker speaks of: the objects of a kind in a cluster.
@@ -84,6 +88,9 @@ type snapshot struct {
 	cluster string
 	kind    event.GroupResource
 }
+
+// has says whether an object is of it; an empty cluster is any.
+func (s snapshot) has(k event.Key) bool { return k.GroupResource == s.kind && (s.cluster == "" || s.cluster == k.Cluster) }
 
 func (s snapshot) String() string {
 	if s.cluster == "" {
@@ -99,7 +106,7 @@ type marker struct {
 	sequence uint64
 	// written is when the server took it.
 	written time.Time
-	// counted means that the view's objects were counted against it.
+	// counted means that the view holds what it speaks of, and that this was counted.
 	counted bool
 }
 
@@ -144,7 +151,7 @@ func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) 
 func (v *View) Complete() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.incarnation == "" || v.loading {
+	if v.incarnation == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
 	if old := bootclock.Since(v.heard); old > maxUnverified {
@@ -153,6 +160,9 @@ func (v *View) Complete() error {
 	for _, cluster := range v.clusters() {
 		for kind := range v.tables {
 			of := snapshot{cluster, kind}
+			if kind == kinds.Targets() { // Which there are, the marker of those that register them comes after.
+				continue
+			}
 			switch m := v.markers[of]; {
 			case m.message.GetStream() != v.incarnation:
 				return fmt.Errorf("%w: no snapshot of %s on the bus; does the watcher run, and follow this kind?", ErrIncomplete, of)
@@ -161,7 +171,7 @@ func (v *View) Complete() error {
 			}
 		}
 	}
-	return nil
+	return v.targetsComplete()
 }
 
 // clusters are those of which something was heard; while there is none, one that nobody knows.
@@ -194,7 +204,7 @@ func (v *View) Keys() []event.Key {
 func (v *View) Lives(k event.Key) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	t, ok := v.tables[k.GroupResource]
+	t, ok := v.table(k.GroupResource)
 	return ok && t.lives(k)
 }
 
@@ -202,10 +212,19 @@ func (v *View) Lives(k event.Key) bool {
 func (v *View) Size(of event.GroupResource) int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if t, ok := v.tables[of]; ok {
-		return int(t.size(""))
+	if t, ok := v.table(of); ok {
+		return int(t.size(snapshot{kind: of}))
 	}
 	return 0
+}
+
+// table finds that of a kind; targets are in one, whatever their kinds.
+func (v *View) table(of event.GroupResource) (t table, ok bool) {
+	if of.Target {
+		of = kinds.Targets()
+	}
+	t, ok = v.tables[of]
+	return t, ok
 }
 
 // Dated is what the API server answered as a change of the newest epoch: the API server knows of none.

@@ -385,8 +385,17 @@ type SnapshotMarker struct {
 	// complete: a reader of the resource that has come this far has seen the whole snapshot.
 	LastSequence uint64 `protobuf:"varint,8,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
 	// False while the API server does not serve the resource; the count is then 0.
-	Served        bool                   `protobuf:"varint,9,opt,name=served,proto3" json:"served,omitempty"`
-	WrittenAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	Served    bool                   `protobuf:"varint,9,opt,name=served,proto3" json:"served,omitempty"`
+	WrittenAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	// True where the objects are followed for being targets of IAM: by their metadata alone, on entail.objects.
+	Target bool `protobuf:"varint,11,opt,name=target,proto3" json:"target,omitempty"`
+	// Of targets: what their kind is called, and whether they are in namespaces. Empty while nobody knows.
+	Kind       string `protobuf:"bytes,12,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespaced bool   `protobuf:"varint,13,opt,name=namespaced,proto3" json:"namespaced,omitempty"`
+	// Of targets: why they are not followed, and what to do; empty if they are.
+	Problem string `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`
+	// Of targets: nobody registers the kind any more. What was told of its objects is void.
+	Withdrawn     bool `protobuf:"varint,15,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -489,6 +498,41 @@ func (x *SnapshotMarker) GetWrittenAt() *timestamppb.Timestamp {
 		return x.WrittenAt
 	}
 	return nil
+}
+
+func (x *SnapshotMarker) GetTarget() bool {
+	if x != nil {
+		return x.Target
+	}
+	return false
+}
+
+func (x *SnapshotMarker) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *SnapshotMarker) GetNamespaced() bool {
+	if x != nil {
+		return x.Namespaced
+	}
+	return false
+}
+
+func (x *SnapshotMarker) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *SnapshotMarker) GetWithdrawn() bool {
+	if x != nil {
+		return x.Withdrawn
+	}
+	return false
 }
 
 // Heartbeat says how far ENTAIL_CHANGES follows the API server. The watcher writes one every second,
@@ -793,7 +837,7 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	" \x01(\tR\x05epoch\x12;\n" +
 	"\vobserved_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"observedAt\x12 \n" +
-	"\vtraceparent\x18\f \x01(\tR\vtraceparent\"\xc3\x02\n" +
+	"\vtraceparent\x18\f \x01(\tR\vtraceparent\"\xc7\x03\n" +
 	"\x0eSnapshotMarker\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\tR\x05group\x12\x1a\n" +
@@ -806,7 +850,14 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"\x06served\x18\t \x01(\bR\x06served\x129\n" +
 	"\n" +
 	"written_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\xcd\x02\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\x12\x16\n" +
+	"\x06target\x18\v \x01(\bR\x06target\x12\x12\n" +
+	"\x04kind\x18\f \x01(\tR\x04kind\x12\x1e\n" +
+	"\n" +
+	"namespaced\x18\r \x01(\bR\n" +
+	"namespaced\x12\x18\n" +
+	"\aproblem\x18\x0e \x01(\tR\aproblem\x12\x1c\n" +
+	"\twithdrawn\x18\x0f \x01(\bR\twithdrawn\"\xcd\x02\n" +
 	"\tHeartbeat\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12]\n" +

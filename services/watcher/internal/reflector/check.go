@@ -34,12 +34,12 @@ func (r *reflector) checkOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range r.kinds {
+	for _, k := range r.all() {
 		if err := k.check(ctx, incarnation); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.targets.check(ctx, incarnation)
 }
 
 // check makes sure of the marker, and of one object taken at random: of a stream that

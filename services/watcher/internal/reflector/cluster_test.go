@@ -113,6 +113,11 @@ func (c *cluster) backup() (restore func()) {
 	}
 }
 
+// Find finds nothing: there are no other kinds.
+func (c *cluster) Find(context.Context, event.GroupResource) (kinds.Kind, error) {
+	return kinds.Kind{}, source.ErrNotServed
+}
+
 // forget makes all watches expire.
 func (c *cluster) forget() {
 	c.set(func(c *cluster) { c.version++; c.forgotten = c.version; c.history = nil })

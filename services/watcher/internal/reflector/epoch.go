@@ -61,7 +61,7 @@ func (r *reflector) begin(epoch string) {
 	}
 	r.cfg.Metrics.epochs.Inc()
 	r.cfg.Log.Warn("another epoch begins; everything is compared anew", slog.String("epoch", epoch))
-	for _, k := range r.kinds {
+	for _, k := range r.all() {
 		k.mu.Lock()
 		restart := k.restart
 		k.mu.Unlock()
@@ -94,7 +94,7 @@ func (k *kindReflector) caughtUp() {
 // which is still to come tells nothing.
 func (r *reflector) checkVersions(ctx context.Context) {
 	for backoff.Sleep(ctx, versionEvery*r.cfg.CheckInterval) {
-		for _, k := range r.kinds {
+		for _, k := range r.all() {
 			k.mu.Lock()
 			synced, restart := k.sweep == nil && k.stream != "", k.restart
 			k.mu.Unlock()

@@ -71,7 +71,9 @@ func (k *kindReflector) followOnce(ctx context.Context) error {
 	}
 	version, count, err := k.list(ctx, s)
 	if errors.Is(err, source.ErrNotServed) {
-		k.finish(s, "", 0, false)
+		if k.finish(s, "", 0, false); k.kind.Target {
+			return err // Next time it may be served in another version.
+		}
 		return k.await(ctx)
 	}
 	if err != nil {
@@ -95,7 +97,7 @@ func (k *kindReflector) await(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, source.ErrNotServed) {
-			k.cfg.Health.heard(k.label())
+			k.hear()
 		}
 	}
 	return ctx.Err()
@@ -133,7 +135,7 @@ func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, 
 		if err != nil {
 			return version, err
 		}
-		k.cfg.Health.heard(k.label())
+		k.hear()
 		if !e.Bookmark {
 			if err := k.observe(ctx, e.Object); err != nil {
 				return version, err

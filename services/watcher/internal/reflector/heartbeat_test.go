@@ -29,7 +29,7 @@ func behind(r *reflector) time.Duration {
 func TestAHeartbeatSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reflector{}
-		k := newKindReflector(r, kinds.Stores())
+		k := newKindReflector(r, kinds.Stores(), nil)
 		r.kinds = []*kindReflector{k}
 		wait := func(d time.Duration) { <-time.After(d) }
 		want := func(when string, d time.Duration) {

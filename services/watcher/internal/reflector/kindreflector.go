@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
@@ -21,7 +22,10 @@ import (
 type kindReflector struct {
 	cfg       Config
 	reflector *reflector
+	lane      *lane
 	kind      kinds.Kind
+	// marked is told of each marker that is written.
+	marked func(*eventv1.SnapshotMarker)
 
 	mu sync.Mutex
 	// epoch is what the kind is swept and watched in.
@@ -52,6 +56,8 @@ type kindReflector struct {
 	suspect types.NamespacedName
 	// opened is when the watch under way began, closed when the last one that was open ended.
 	opened, closed time.Time
+	// heard is when the API server told something last.
+	heard time.Time
 }
 
 // head is a [publish.Head] without what is known anyhow.
@@ -99,9 +105,9 @@ func (s state) after(old state) state {
 	return s
 }
 
-func newKindReflector(r *reflector, kind kinds.Kind) *kindReflector {
+func newKindReflector(r *reflector, kind kinds.Kind, on *lane) *kindReflector {
 	return &kindReflector{
-		cfg: r.cfg, reflector: r, kind: kind, restart: func(error) {},
+		cfg: r.cfg, reflector: r, lane: on, kind: kind, restart: func(error) {}, marked: func(*eventv1.SnapshotMarker) {}, heard: time.Now(),
 		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{},
 	}
 }
@@ -119,7 +125,7 @@ func (k *kindReflector) observe(ctx context.Context, o source.Object) error {
 	if k.known(&o) {
 		return nil
 	}
-	if err := k.reflector.backlog.Acquire(ctx, weight(o.Change)); err != nil {
+	if err := k.lane.backlog.Acquire(ctx, weight(o.Change)); err != nil {
 		return fmt.Errorf("waiting for the bus to take %s: %w", o.Key, err)
 	}
 	k.mu.Lock()
@@ -127,7 +133,7 @@ func (k *kindReflector) observe(ctx context.Context, o source.Object) error {
 	s := state{Object: o}
 	if old, ok := k.waiting[nameOf(o.Key)]; ok {
 		s = s.after(old)
-		k.reflector.backlog.Release(old.weight() + weight(o.Change) - s.weight())
+		k.lane.backlog.Release(old.weight() + weight(o.Change) - s.weight())
 	}
 	k.enqueue(s)
 	return nil
@@ -151,7 +157,7 @@ func (k *kindReflector) enqueue(s state) {
 	k.arrived++
 	s.order = k.arrived
 	k.waiting[nameOf(s.Key)] = s
-	k.reflector.queue.Add(task{on: k, name: nameOf(s.Key)})
+	k.lane.queue.Add(task{on: k, name: nameOf(s.Key)})
 	k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
 }
 
@@ -176,7 +182,7 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if round != k.round {
-		k.reflector.queue.Add(task{on: k, name: name})
+		k.lane.queue.Add(task{on: k, name: name})
 		return nil
 	}
 	k.record(ack)
@@ -206,12 +212,12 @@ func (k *kindReflector) record(h publish.Head) {
 // dequeue takes s off the list, unless a newer state came meanwhile.
 func (k *kindReflector) dequeue(name types.NamespacedName, s state) {
 	if newest := k.waiting[name]; newest.order == s.order {
-		k.reflector.backlog.Release(newest.weight())
+		k.lane.backlog.Release(newest.weight())
 		delete(k.waiting, name)
 		k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
 	}
 	if k.sweep != nil && k.sweep.published(name, s.order) {
-		k.reflector.queue.Add(task{on: k})
+		k.lane.queue.Add(task{on: k})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +57,8 @@ type Source interface {
 	Epoch(ctx context.Context) (string, error)
 	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
+	// Find finds the kind that is served under a name, as one of targets.
+	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
 	// Version is where the kind is now.
 	Version(ctx context.Context, kind kinds.Kind) (string, error)
 }
@@ -89,9 +92,9 @@ type reflector struct {
 	cfg Config
 
 	epoch    epoch
-	queue    workqueue.TypedRateLimitingInterface[task]
-	backlog  *semaphore.Weighted
+	lane     *lane
 	kinds    []*kindReflector
+	targets  *targets
 	warnings rate.Sometimes
 	// restoring is held while streams are looked at and restored: one request at a time.
 	restoring sync.Mutex
@@ -99,6 +102,19 @@ type reflector struct {
 	restored bool
 	// copies are the streams of which it was told that they have more copies than were asked for.
 	copies map[string]bool
+}
+
+// lane is where what is to be published waits for those who publish it.
+type lane struct {
+	queue   workqueue.TypedRateLimitingInterface[task]
+	backlog *semaphore.Weighted
+}
+
+func newLane() *lane {
+	return &lane{
+		workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry)),
+		semaphore.NewWeighted(backlogBytes),
+	}
 }
 
 // task is what a worker does: publish one object, or, without a name, the marker.
@@ -110,19 +126,19 @@ type task struct {
 // Run keeps the stream equal to the API server until ctx ends, which is no error, or
 // going on would do harm.
 func Run(ctx context.Context, cfg Config) error {
-	r := &reflector{
-		cfg: cfg, backlog: semaphore.NewWeighted(backlogBytes), warnings: rate.Sometimes{First: 1, Interval: time.Second},
-		copies: map[string]bool{},
-		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry)),
-	}
+	registered := newRegistrations(cfg.Source)
+	cfg.Source = registered
+	r := &reflector{cfg: cfg, lane: newLane(), warnings: rate.Sometimes{First: 1, Interval: time.Second}, copies: map[string]bool{}}
+	r.targets = newTargets(r, registered)
 	for _, kind := range cfg.Kinds {
-		r.kinds = append(r.kinds, newKindReflector(r, kind))
+		r.kinds = append(r.kinds, newKindReflector(r, kind, r.lane))
 	}
 	defer r.cfg.Metrics.forget()
 	defer r.cfg.Rewinds.forget()
 	defer r.cfg.Health.begin(r.kinds)()
 	group, ctx := errgroup.WithContext(ctx)
-	context.AfterFunc(ctx, r.queue.ShutDown)
+	context.AfterFunc(ctx, r.lane.queue.ShutDown)
+	context.AfterFunc(ctx, r.targets.lane.queue.ShutDown)
 	group.Go(func() error { return r.run(ctx, group) })
 	return group.Wait()
 }
@@ -145,15 +161,33 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 		}
 	}
 	for range r.cfg.Workers {
-		group.Go(func() error { r.work(ctx); return nil })
+		group.Go(func() error { r.work(ctx, r.lane); return nil })
+	}
+	for range targetWorkers {
+		group.Go(func() error { r.work(ctx, r.targets.lane); return nil })
 	}
 	for _, k := range r.kinds {
 		group.Go(func() error { return k.run(ctx) })
 	}
+	group.Go(func() error { r.targets.run(ctx); return nil })
 	group.Go(func() error { r.checkVersions(ctx); return nil })
 	group.Go(func() error { r.beat(ctx); return nil })
 	r.check(ctx)
 	return nil
+}
+
+// all are the reflectors of all kinds, targets included.
+func (r *reflector) all() []*kindReflector {
+	return append(slices.Clip(r.kinds), r.targets.reflectors()...)
+}
+
+// mark has the marker of a kind written, if it is time.
+func (r *reflector) mark(kind kinds.Kind) {
+	for _, k := range r.kinds {
+		if k.kind == kind {
+			k.lane.queue.Add(task{on: k})
+		}
+	}
 }
 
 // identify makes sure that the stream belongs to the cluster, and learns the epoch.
@@ -219,9 +253,9 @@ func (r *reflector) checkEpoch(head publish.Head) error {
 }
 
 // work publishes what is in the queue until the queue is shut down. Nothing is ever given up.
-func (r *reflector) work(ctx context.Context) {
+func (r *reflector) work(ctx context.Context, on *lane) {
 	for {
-		t, end := r.queue.Get()
+		t, end := on.queue.Get()
 		if end {
 			return
 		}
@@ -229,16 +263,16 @@ func (r *reflector) work(ctx context.Context) {
 		err := t.on.do(ctx, t.name)
 		r.cfg.Health.published(began, err)
 		if err == nil {
-			r.queue.Forget(t)
+			on.queue.Forget(t)
 		} else if ctx.Err() == nil {
 			r.cfg.Metrics.retries.Inc()
 			r.warnings.Do(func() {
 				r.cfg.Log.WarnContext(ctx, "publication failed; trying again", "kind", t.on.kind.GroupResource.String(),
-					"namespace", t.name.Namespace, "name", t.name.Name, "attempt", r.queue.NumRequeues(t)+1, "error", err)
+					"namespace", t.name.Namespace, "name", t.name.Name, "attempt", on.queue.NumRequeues(t)+1, "error", err)
 			})
-			r.queue.AddRateLimited(t)
+			on.queue.AddRateLimited(t)
 		}
-		r.queue.Done(t)
+		on.queue.Done(t)
 	}
 }
 

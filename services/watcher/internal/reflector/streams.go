@@ -67,7 +67,7 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 		return nil
 	}
 	doubtful := !d.Missing && (d.Stream == topology.Changes || d.Stream == topology.Sync)
-	for _, k := range r.kinds {
+	for _, k := range r.all() {
 		if !doubtful {
 			break
 		}
@@ -79,7 +79,10 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 		return err
 	}
 	r.tellRestored(ctx, d)
-	for _, k := range r.kinds {
+	if doubtful {
+		r.targets.unmark()
+	}
+	for _, k := range r.all() {
 		if doubtful {
 			k.sweepAgain()
 		}

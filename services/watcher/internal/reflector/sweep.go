@@ -12,6 +12,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
@@ -97,12 +98,13 @@ func (k *kindReflector) leave(ctx context.Context, next string) error {
 	if before == "" || before == next {
 		return nil
 	}
-	err := k.cfg.Publisher.Marker(ctx, &eventv1.SnapshotMarker{
-		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: next, WrittenAt: timestamppb.Now(),
-	})
-	if err != nil {
+	m := &eventv1.SnapshotMarker{
+		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Target: k.kind.Target, Epoch: next, WrittenAt: timestamppb.Now(),
+	}
+	if err := k.cfg.Publisher.Marker(ctx, m); err != nil {
 		return err
 	}
+	k.marked(m)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seen, k.ahead = "", ""
@@ -124,7 +126,7 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 		if page, err = k.cfg.Source.List(ctx, k.kind, page.Next); err != nil {
 			return "", 0, err
 		}
-		k.cfg.Health.heard(k.label())
+		k.hear()
 		if err := k.arrive(page, s.newest); err != nil {
 			return "", 0, err
 		}
@@ -179,8 +181,14 @@ func (k *kindReflector) finish(s *sweep, version string, count int64, served boo
 		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: k.epoch,
 		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
 	}
+	if k.kind.Target {
+		s.marker.Target, s.marker.Kind, s.marker.Namespaced = true, k.kind.Kind, !k.kind.Global
+	}
+	if k.kind.Target && !served {
+		s.marker.Problem = describe(source.ErrNotServed)
+	}
 	s.seen = nil
-	k.reflector.queue.Add(task{on: k})
+	k.lane.queue.Add(task{on: k})
 }
 
 // vanished enqueues the deletion of an object that was not seen to go.
@@ -209,6 +217,10 @@ func (k *kindReflector) mark(ctx context.Context) error {
 		k.mu.Unlock()
 		return nil
 	}
+	if k.kind == kinds.ProtectedResources() && !k.reflector.targets.told(asOf{s.incarnation, k.epoch}) {
+		k.mu.Unlock()
+		return nil // Who knows which kinds are registered is to know of each whether it is observed.
+	}
 	m := s.marker
 	m.LastSequence, m.WrittenAt = k.highest, timestamppb.Now()
 	k.mu.Unlock()
@@ -219,6 +231,7 @@ func (k *kindReflector) mark(ctx context.Context) error {
 		return k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	}
 	k.cfg.Health.completed(k.label())
+	k.marked(m)
 	took := time.Since(s.began)
 	k.cfg.Metrics.sweeps.WithLabelValues(k.label()).Observe(took.Seconds())
 	k.cfg.Log.InfoContext(ctx, "snapshot complete", "kind", k.label(), "served", m.GetServed(), "objects", m.GetCount(),

@@ -97,3 +97,29 @@ func (s *Source) ShortNames(ctx context.Context, kind kinds.Kind) ([]string, err
 	resource, _, err := s.describe(ctx, s.served(kind))
 	return append(resource.ShortNames, resource.SingularName), err
 }
+
+// Find finds the kind that is served under a name, to be followed as one of targets. It is [ErrNotServed] if none is.
+func (s *Source) Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error) {
+	versions, err := s.versions(ctx, of)
+	if err != nil {
+		return kinds.Kind{}, err
+	}
+	for _, version := range versions {
+		kind := kinds.Target(of, version, "")
+		resource, found, err := s.describe(ctx, kind)
+		if err != nil {
+			return kinds.Kind{}, err
+		}
+		if !found {
+			continue
+		}
+		for _, verb := range []string{"list", "watch"} {
+			if !slices.Contains(resource.Verbs, verb) {
+				return kinds.Kind{}, fmt.Errorf("%s cannot be followed: the API server has no %s of it", of, verb)
+			}
+		}
+		kind.Kind, kind.Global = resource.Kind, !resource.Namespaced
+		return kind, nil
+	}
+	return kinds.Kind{}, fmt.Errorf("looking for %s: %w", of, ErrNotServed)
+}

@@ -36,10 +36,10 @@ func (s *Source) object(kind kinds.Kind, raw []byte) (Object, error) {
 }
 
 // meaning leaves out what changes with every write, and the status if nobody reads it.
-// Of a kind that travels without its content every write may matter.
+// Of a kind that travels without its content every write may matter, unless it is a target: then only what it is, and whose.
 func meaning(kind kinds.Kind, top, metadata kube.Fields) string {
 	sum := sha256.New()
-	digest(sum, metadata, func(name string) bool { return name == "resourceVersion" && !kind.MetadataOnly })
+	digest(sum, metadata, func(name string) bool { return name == "resourceVersion" && (!kind.MetadataOnly || kind.Target) })
 	digest(sum, top, func(name string) bool { return name == "metadata" || name == "status" && !kind.Status })
 	const enough = 16
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:enough])

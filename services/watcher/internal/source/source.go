@@ -99,7 +99,7 @@ type Page struct {
 // empty token asks for the first page.
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page, error) {
 	kind = s.served(kind)
-	request := s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadataList")).
+	request := s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadataList")).
 		Param("limit", strconv.Itoa(pageSize))
 	if token != "" {
 		request.Param("continue", token)
@@ -131,7 +131,7 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page,
 func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	kind = s.served(kind)
 	var list metav1.PartialObjectMetadataList
-	err := s.read(ctx, s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", accept(metadata(kind), "PartialObjectMetadataList")).
+	err := s.read(ctx, s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", kube.Accept(metadata(kind), "PartialObjectMetadataList")).
 		Param("limit", "1"), &list)
 	if apierrors.IsNotFound(err) {
 		err = ErrNotServed
@@ -159,7 +159,7 @@ func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 		return Object{}, err
 	}
 	kind = s.served(kind)
-	request := s.api.Get().AbsPath(kube.Prefix(kind)).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
+	request := s.api.Get().AbsPath(kube.Prefix(kind)).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadata")).
 		NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).Name(name)
 	var raw json.RawMessage
 	err := s.read(ctx, request, &raw)
@@ -184,14 +184,6 @@ func (s *Source) read(ctx context.Context, request *rest.Request, into any) erro
 		return err
 	}
 	return json.Unmarshal(raw, into)
-}
-
-// accept keeps what must not travel from being sent at all.
-func accept(kind kinds.Kind, as string) string {
-	if kind.MetadataOnly {
-		return "application/json;as=" + as + ";g=meta.k8s.io;v=v1"
-	}
-	return "application/json"
 }
 
 func expired(err error) error {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -170,16 +171,16 @@ func TestGetReadsOneObjectOrSaysThatThereIsNone(t *testing.T) {
 }
 
 func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
-	s, kube := connect(t)
-	grant(t, kube, secrets())
-	api := kubernetes.NewForConfigOrDie(kube.Admin()).CoreV1().Secrets("default")
+	s, server := connect(t)
+	grant(t, server, secrets())
+	api := kubernetes.NewForConfigOrDie(server.Admin()).CoreV1().Secrets("default")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "source-test"}, StringData: map[string]string{"password": "hunter2"}}
 	if _, err := api.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), secret.Name, metav1.DeleteOptions{}) })
 	const encoded = "aHVudGVy" // The password, as the API server would send it.
-	raw, err := s.api.Get().AbsPath("/api/v1/namespaces/default/secrets").SetHeader("Accept", accept(secrets(), "PartialObjectMetadataList")).Do(t.Context()).Raw()
+	raw, err := s.api.Get().AbsPath("/api/v1/namespaces/default/secrets").SetHeader("Accept", kube.Accept(secrets(), "PartialObjectMetadataList")).Do(t.Context()).Raw()
 	if err != nil || strings.Contains(string(raw), encoded) || !strings.Contains(string(raw), secret.Name) {
 		t.Errorf("server sent %s, %v", raw, err)
 	}

@@ -1,0 +1,113 @@
+package reflector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"maps"
+	"sync"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// registrations are the kinds that ProtectedResources register, as the API server tells of these on its way to the stream.
+type registrations struct {
+	Source
+
+	mu sync.Mutex
+	// all are the kinds by the names of their ProtectedResources; nil before these were listed once. listing are those of a
+	// list that is not complete yet.
+	all, listing map[string]event.GroupResource
+	// changed is told that there may be others than before.
+	changed chan struct{}
+}
+
+func newRegistrations(s Source) *registrations {
+	return &registrations{Source: s, changed: make(chan struct{}, 1)}
+}
+
+// kinds are those that are registered; false before that is known.
+func (g *registrations) kinds() (of map[event.GroupResource]bool, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of = map[event.GroupResource]bool{}
+	for kind := range maps.Values(g.all) {
+		of[kind] = true
+	}
+	return of, g.all != nil
+}
+
+func (g *registrations) List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error) {
+	page, err := g.Source.List(ctx, kind, token)
+	if kind.GroupResource != kinds.ProtectedResources().GroupResource {
+		return page, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case errors.Is(err, source.ErrNotServed):
+		g.listing, page.Next = map[string]event.GroupResource{}, ""
+	case err != nil:
+		return page, err
+	case token == "":
+		g.listing = map[string]event.GroupResource{}
+	}
+	for _, o := range page.Objects {
+		note(g.listing, o)
+	}
+	if page.Next == "" {
+		g.all = g.listing
+		g.tell()
+	}
+	return page, err
+}
+
+func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error] {
+	events := g.Source.Watch(ctx, kind, version)
+	if kind.GroupResource != kinds.ProtectedResources().GroupResource {
+		return events
+	}
+	return func(yield func(source.Event, error) bool) {
+		for e, err := range events {
+			if err == nil && !e.Bookmark {
+				g.mu.Lock()
+				note(g.all, e.Object)
+				g.tell()
+				g.mu.Unlock()
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// note enters what a ProtectedResource registers, or takes it out.
+func note(all map[string]event.GroupResource, o source.Object) {
+	var p iamv1alpha1.ProtectedResource
+	if o.Deleted || json.Unmarshal(o.Change.Object, &p) != nil || p.DeletionTimestamp != nil || p.Spec.Plural == "" {
+		delete(all, o.Key.Name)
+		return
+	}
+	all[o.Key.Name] = targetOf(p.Spec)
+}
+
+// targetOf is the kind of what a ProtectedResource registers.
+func targetOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
+	of := event.GroupResource{Group: spec.ServiceRef.Name, Resource: spec.Plural, Target: true}
+	if of.Group == iamv1alpha1.CoreGroup {
+		of.Group = ""
+	}
+	return of
+}
+
+func (g *registrations) tell() {
+	select {
+	case g.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,162 @@
+package reflector
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+const (
+	// maxTargets bounds how many kinds are followed for being targets.
+	maxTargets = 256
+	// targetWorkers publish their objects: there may be very many, and nothing else is to wait for them.
+	targetWorkers = 8
+)
+
+// targets follows the kinds that are registered, but for those of IAM itself, which are followed for what they say.
+type targets struct {
+	*registrations
+
+	reflector *reflector
+	lane      *lane
+	room      *semaphore.Weighted
+
+	mu sync.Mutex
+	// all are the kinds that are followed, and those that are being withdrawn.
+	all map[event.GroupResource]*target
+}
+
+func newTargets(r *reflector, of *registrations) *targets {
+	return &targets{
+		registrations: of, reflector: r, lane: newLane(), room: semaphore.NewWeighted(maxTargets), all: map[event.GroupResource]*target{},
+	}
+}
+
+// run follows whatever is registered until ctx ends. What the bus has of other kinds is withdrawn.
+func (t *targets) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	before := t.resume(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.changed:
+		}
+		wanted, known := t.wanted()
+		if !known {
+			continue
+		}
+		for kind := range wanted {
+			t.start(ctx, kind, &running)
+		}
+		for _, kind := range before {
+			t.start(ctx, kind, &running)
+		}
+		before = nil
+		for kind, one := range t.followed() {
+			if !wanted[kind] {
+				one.end()
+			}
+		}
+		t.reflector.mark(kinds.ProtectedResources())
+	}
+}
+
+// wanted are the kinds that are to be followed; false before that is known.
+func (t *targets) wanted() (wanted map[event.GroupResource]bool, known bool) {
+	wanted, known = t.kinds()
+	for _, kind := range kinds.IAM() {
+		of := kind.GroupResource
+		of.Target = true
+		delete(wanted, of)
+	}
+	return wanted, known
+}
+
+// resume lists the kinds that the bus tells of.
+func (t *targets) resume(ctx context.Context) []event.GroupResource {
+	for attempt := 1; ; attempt++ {
+		marked, err := t.reflector.cfg.Publisher.MarkedTargets(ctx, t.reflector.cfg.Cluster)
+		if err == nil {
+			return marked
+		}
+		t.reflector.cfg.Log.WarnContext(ctx, "which kinds the bus tells of is not known; trying again", "error", err)
+		if !retries().Wait(ctx, attempt) {
+			return nil
+		}
+	}
+}
+
+// start follows a kind, if it is not followed. One that is being withdrawn is looked at again afterwards.
+func (t *targets) start(ctx context.Context, kind event.GroupResource, running *sync.WaitGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[kind] != nil {
+		return
+	}
+	one := &target{targets: t, kind: kind}
+	one.following, one.end = context.WithCancel(ctx)
+	t.all[kind] = one
+	running.Go(func() {
+		one.run(ctx)
+		t.mu.Lock()
+		delete(t.all, kind)
+		t.mu.Unlock()
+		t.tell()
+	})
+}
+
+func (t *targets) followed() map[event.GroupResource]*target {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.all)
+}
+
+// reflectors are those of all that can be followed.
+func (t *targets) reflectors() []*kindReflector {
+	var all []*kindReflector
+	for _, one := range t.followed() {
+		if k := one.reflector(); k != nil {
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, func(a, b *kindReflector) int { return strings.Compare(a.label(), b.label()) })
+	return all
+}
+
+// told says whether the bus tells of every registered kind whether it is observed, as of then.
+func (t *targets) told(as asOf) bool {
+	wanted, known := t.wanted()
+	all := t.followed()
+	for kind := range wanted {
+		if one := all[kind]; one == nil || !one.isTold(as) {
+			return false
+		}
+	}
+	return known
+}
+
+// check looks after all of them.
+func (t *targets) check(ctx context.Context, incarnation string) error {
+	for _, one := range t.followed() {
+		if err := one.check(ctx, incarnation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unmark says that what was told of any may not be on the bus any more.
+func (t *targets) unmark() {
+	for _, one := range t.followed() {
+		one.tell(asOf{}, one.refused())
+	}
+}

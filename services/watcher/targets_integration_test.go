@@ -1,0 +1,225 @@
+//go:build integration
+
+package watcher_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher"
+)
+
+// targets is a bed in which ProtectedResources are followed.
+type targets struct{ *bed }
+
+func newTargets(t *testing.T) targets { return targets{newBed(t)} }
+
+func (b targets) run() (stop func()) {
+	b.t.Helper()
+	cfg := watcher.Defaults()
+	cfg.Kinds = append(followed(), kinds.ProtectedResources().GroupResource.String())
+	stop, _ = b.runKinds(cfg, b.kube.Config(b.t, topology.Watcher))
+	return stop
+}
+
+// register registers a kind of the core API.
+func (b targets) register(kind, plural string) {
+	b.t.Helper()
+	b.kube.Apply(b.t, kinds.ProtectedResources(), plural, map[string]any{
+		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": kind, "plural": plural, "singular": strings.ToLower(kind),
+		"permissions": []any{"get"},
+	})
+}
+
+func (b targets) unregister(plural string) {
+	b.t.Helper()
+	kind := kinds.ProtectedResources()
+	if err := b.kube.Objects(b.t).Resource(kind.Served()).Delete(b.t.Context(), plural, metav1.DeleteOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// permit lets the watcher read a kind of the core API.
+func (b targets) permit(plural string) {
+	b.t.Helper()
+	b.kube.Grant(b.t, topology.Watcher, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{plural}, Verbs: []string{"get", "list", "watch"}})
+}
+
+func (b targets) client() kubernetes.Interface { return kubernetes.NewForConfigOrDie(b.kube.Admin()) }
+
+// configMap makes one that has everything that must not travel, and another that owns it.
+func (b targets) configMap(name string) *corev1.ConfigMap {
+	b.t.Helper()
+	create := func(m *corev1.ConfigMap) *corev1.ConfigMap {
+		made, err := b.client().CoreV1().ConfigMaps("default").Create(b.t.Context(), m, metav1.CreateOptions{})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		return made
+	}
+	owner := create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner-of-" + name}})
+	return create(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"label": "hidden"}, Annotations: map[string]string{"annotation": "hidden"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}},
+		},
+		Data: map[string]string{"content": "hidden"},
+	})
+}
+
+func core(plural string) event.GroupResource {
+	return event.GroupResource{Resource: plural, Target: true}
+}
+
+func target(plural, name string) event.Key {
+	return event.Key{Cluster: "local", GroupResource: core(plural), Namespace: "default", Name: name}
+}
+
+// tells waits until the last marker of a kind is as it should be.
+func (b targets) tells(plural string, right func(*eventv1.SnapshotMarker) bool) (m *eventv1.SnapshotMarker) {
+	b.t.Helper()
+	testbed.Eventually(b.t, within, func() (err error) {
+		if m, err = b.p.LastMarker(b.t.Context(), "local", core(plural)); err == nil && !right(m) {
+			err = fmt.Errorf("it tells %v", m)
+		}
+		return err
+	})
+	return m
+}
+
+func observed(m *eventv1.SnapshotMarker) bool { return m.GetServed() && m.GetProblem() == "" }
+
+func (b targets) has(k event.Key) (s publish.Stored) {
+	b.t.Helper()
+	testbed.Eventually(b.t, within, func() (err error) {
+		s, err = b.p.Last(b.t.Context(), k)
+		return err
+	})
+	return s
+}
+
+func TestObjectsOfARegisteredKindAreFollowedByWhatTheyAreAlone(t *testing.T) {
+	b := newTargets(t)
+	b.permit("configmaps")
+	before := b.configMap("before")
+	b.run()
+	b.register("ConfigMap", "configmaps")
+	if m := b.tells("configmaps", observed); m.GetKind() != "ConfigMap" || !m.GetNamespaced() || !m.GetTarget() {
+		t.Errorf("its marker is %v", m)
+	}
+	got := b.has(target("configmaps", "before"))
+	if got.UID != string(before.UID) || strings.Contains(string(got.Change.Object), "hidden") || strings.Contains(string(got.Change.Object), "managedFields") ||
+		!strings.Contains(string(got.Change.Object), `"name":"owner-of-before"`) {
+		t.Errorf("on the bus is %s of %s", got.Change.Object, got.UID)
+	}
+	before.Data["content"] = "hidden, too"
+	if _, err := b.client().CoreV1().ConfigMaps("default").Update(t.Context(), before, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.configMap("after")
+	b.has(target("configmaps", "after"))
+	if again := b.has(target("configmaps", "before")); again.Sequence != got.Sequence {
+		t.Errorf("a change of its content is published: %+v", again)
+	}
+	if err := b.client().CoreV1().ConfigMaps("default").Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, within, func() error {
+		if gone := b.has(target("configmaps", "before")); !gone.Deleted || gone.UID != string(before.UID) {
+			return fmt.Errorf("it is %+v", gone)
+		}
+		return nil
+	})
+}
+
+func TestAKindThatMayNotBeReadHarmsNobody(t *testing.T) {
+	b := newTargets(t)
+	b.register("ConfigMap", "configmaps")
+	b.register("Nothing", "nothings")
+	b.configMap("one")
+	b.apply("demo", "1")
+	b.run()
+	m := b.tells("configmaps", func(m *eventv1.SnapshotMarker) bool { return m.GetProblem() != "" })
+	if m.GetServed() || !strings.Contains(m.GetProblem(), "entail iam observe") {
+		t.Errorf("it tells %v", m)
+	}
+	if m := b.tells("nothings", func(m *eventv1.SnapshotMarker) bool { return m.GetProblem() != "" }); !strings.Contains(m.GetProblem(), "does not serve") {
+		t.Errorf("it tells %v", m)
+	}
+	b.becomes()
+	testbed.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
+	b.permit("configmaps")
+	if m := b.tells("configmaps", observed); m.GetCount() < 1 {
+		t.Errorf("it tells %v", m)
+	}
+	b.has(target("configmaps", "one"))
+}
+
+func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
+	b := newTargets(t)
+	b.permit("configmaps")
+	b.register("ConfigMap", "configmaps")
+	b.configMap("two")
+	stop := b.run()
+	b.tells("configmaps", observed)
+	b.has(target("configmaps", "two"))
+	withdrawn := func(when string) {
+		t.Helper()
+		b.tells("configmaps", (*eventv1.SnapshotMarker).GetWithdrawn)
+		if _, err := b.p.Last(t.Context(), target("configmaps", "two")); !errors.Is(err, publish.ErrNone) {
+			t.Errorf("%s: the bus has its object still: %v", when, err)
+		}
+	}
+	b.unregister("configmaps")
+	withdrawn("while it is watched")
+	b.register("ConfigMap", "configmaps")
+	b.tells("configmaps", observed)
+	b.has(target("configmaps", "two"))
+	stop()
+	b.unregister("configmaps")
+	b.run()
+	withdrawn("while nobody watched")
+}
+
+// Who sees that all ProtectedResources are on the bus is to know of each kind whether it is observed.
+func TestAfterTheStreamIsLostTargetsAreToldBeforeWhatRegistersThem(t *testing.T) {
+	b := newTargets(t)
+	b.permit("configmaps")
+	b.register("ConfigMap", "configmaps")
+	b.register("Nothing", "nothings")
+	b.configMap("three")
+	b.run()
+	b.tells("configmaps", observed)
+	testbed.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
+	for range 3 {
+		if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
+			t.Fatal(err)
+		}
+		testbed.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
+		incarnation, err := b.p.Incarnation(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, plural := range []string{"configmaps", "nothings"} {
+			if m, err := b.p.LastMarker(t.Context(), "local", core(plural)); err != nil || m.GetStream() != incarnation {
+				t.Errorf("of %s it tells %v, %v", plural, m, err)
+			}
+		}
+		if _, err := b.p.Last(t.Context(), target("configmaps", "three")); err != nil {
+			t.Errorf("an object is not there: %v", err)
+		}
+	}
+}
