@@ -391,7 +391,7 @@ func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
 }
 
 // observed waits until a ProtectedResource says whether its objects are followed.
-func (b *iamBed) observed(name, reason string) {
+func (b *iamBed) observed(name, reason string, words ...string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
 		u, err := b.Resource(kinds.ProtectedResources()).Get(b.T.Context(), name, metav1.GetOptions{})
@@ -399,8 +399,8 @@ func (b *iamBed) observed(name, reason string) {
 			return err
 		}
 		p := decode[iamv1alpha1.ProtectedResource](b.bed, *u)
-		if c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Observed); c == nil || c.Reason != reason {
-			return fmt.Errorf("%s says %+v, want %s", name, c, reason)
+		if c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Observed); c == nil || c.Reason != reason || !strings.Contains(c.Message, strings.Join(words, " ")) {
+			return fmt.Errorf("%s says %+v, want %s, %q", name, c, reason, words)
 		}
 		return nil
 	})

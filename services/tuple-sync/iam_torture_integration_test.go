@@ -217,7 +217,7 @@ func (b *iamBed) says(o *iam.Objects) error {
 		check(m.ObjectMeta, m.Status.Conditions, plan.GroupMembership(o, m))
 	}
 	for _, p := range listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources()) {
-		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.Observed(true, false)})
+		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.Observed(true, false, "")})
 	}
 	for _, u := range listed[iamv1alpha1.User](b, kinds.Users()) {
 		check(u.ObjectMeta, u.Status.Conditions, []condition.Condition{plan.User(u)})

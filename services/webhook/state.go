@@ -30,6 +30,7 @@ type state struct {
 	made   *decide.Index
 	stores *view.Table[corev1alpha1.Store]
 	kinds  map[event.GroupResource]followed
+	targets
 	// trust says whether bindings act on objects of kinds that are not followed.
 	trust bool
 }
@@ -44,7 +45,7 @@ type followed struct {
 }
 
 // newState declares the tables in v.
-func newState(v *view.View, trust bool) *state {
+func newState(v *view.View, cluster string, trust bool) *state {
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
 	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
@@ -60,6 +61,7 @@ func newState(v *view.View, trust bool) *state {
 	follow(s, kinds.IAMServiceAccounts(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
 	follow(s, kinds.Organizations(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
 	follow(s, kinds.Projects(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
+	s.followTargets(cluster)
 	v.OnBegin(s.begun)
 	v.OnChange(s.changed)
 	v.OnLoad(s.loaded)
@@ -68,7 +70,8 @@ func newState(v *view.View, trust bool) *state {
 
 // trusts says of a type whether bindings act on its objects, which nobody follows.
 func (s *state) trusts(typ string) bool {
-	return s.trust && !slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
+	_, observed := s.namespaced(typ)
+	return s.trust && !observed && !slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
 }
 
 func typeOf(kind kinds.Kind) string { return iam.Type(kind.Group, kind.Kind) }
@@ -176,7 +179,12 @@ func (s *state) begun() {
 
 // changed tells the index of one object.
 func (s *state) changed(key event.Key) {
-	if kind, x := s.kinds[key.GroupResource], s.shown.Load(); kind.tell != nil && x != nil {
+	x := s.shown.Load()
+	switch kind := s.kinds[key.GroupResource]; {
+	case x == nil:
+	case key.Target:
+		s.tellTarget(x, key)
+	case kind.tell != nil:
 		kind.tell(x, key)
 	}
 }
@@ -188,6 +196,9 @@ func (s *state) loaded() {
 			if kind.tellAll != nil {
 				kind.tellAll(s.made)
 			}
+		}
+		for _, key := range s.objects.Keys() {
+			s.tellTarget(s.made, key)
 		}
 	})
 	s.shown.Store(s.made)

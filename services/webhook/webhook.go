@@ -47,10 +47,12 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 		Name: "entail_view_digest", Help: "What stands for all that the replica holds: of two at one position it is the same.",
 		ConstLabels: prometheus.Labels{"service": rt.Name},
 	}, func() float64 { return float64(v.Digest() >> 12) })) // As many bits as it holds exactly.
-	state := newState(v, cfg.UnobservedTargets == trust)
+	state := newState(v, cfg.Cluster, cfg.UnobservedTargets == trust)
 	s := &server{
 		state: state, decider: state, view: v,
-		rules:   review.NewRules(review.Rules{Subject: cfg.Subject, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents}),
+		rules: review.NewRules(review.Rules{
+			Subject: cfg.Subject, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.namespaced,
+		}),
 		cluster: cfg.Cluster, store: cfg.Store, staleness: cfg.MaxStaleness,
 		fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), waits: rpc.NewTurns(maxWaits),
 	}

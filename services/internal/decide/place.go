@@ -88,13 +88,30 @@ func (p *place) setTarget(t *iam.Target) {
 		p.target = t
 		return
 	}
+	p.regrant(func() { p.target = t })
+}
+
+// regrant finds out which grants count after a change.
+func (p *place) regrant(change func()) {
 	all := p.grants
 	for _, idle := range p.idle {
 		all = append(all, idle...)
 	}
-	p.target, p.grants, p.idle = t, nil, nil
+	p.grants, p.idle = nil, nil
+	change()
 	for _, g := range all {
 		p.setGranted(g.uid, append(p.granted(g.uid), g))
+	}
+}
+
+// Retrust asks anew whether the objects of a type are trusted.
+func (x *Index) Retrust(typ string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for at, p := range x.places {
+		if trusted := x.trusts(at); at.Type == typ && trusted != p.trusted {
+			p.regrant(func() { p.trusted = trusted })
+		}
 	}
 }
 

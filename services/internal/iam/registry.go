@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 )
 
 // Kind is a registered kind.
@@ -24,6 +25,15 @@ type Kind struct {
 	children []*Kind
 	// cycle says that a parent was refused.
 	cycle bool
+}
+
+// TargetsOf names the objects of the kind that a ProtectedResource registers, as those that roles can be had on.
+func TargetsOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
+	of := event.GroupResource{Group: spec.ServiceRef.Name, Resource: spec.Plural, Target: true}
+	if of.Group == iamv1alpha1.CoreGroup {
+		of.Group = ""
+	}
+	return of
 }
 
 // Finding is what is to be said of a ProtectedResource.

@@ -33,6 +33,8 @@ type Reflector struct {
 	kinds     []kinds.Kind
 	origin    kube.Origin
 	publisher *publish.Publisher
+	ctx       context.Context //nolint:containedctx // It is how long it runs.
+	following sync.WaitGroup
 	// gate is locked while nothing is to be published.
 	gate sync.Mutex
 }
@@ -50,15 +52,46 @@ func (b *Bed) Reflector() *Reflector {
 	}
 	r := &Reflector{bed: b, kinds: kinds.All(), origin: kube.Origin{Cluster: local, Epoch: epoch}, publisher: publish.New(b.JS)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
-	var following sync.WaitGroup
-	b.T.Cleanup(func() { cancel(); following.Wait() })
-	following.Go(func() { r.beat(ctx) })
+	r.ctx = ctx
+	b.T.Cleanup(func() { cancel(); r.following.Wait() })
+	r.following.Go(func() { r.beat(ctx) })
 	for _, kind := range r.kinds {
-		if version, served := r.sweep(kind, false); served {
-			following.Go(func() { r.follow(ctx, kind, version) })
-		}
+		r.start(kind)
 	}
 	return r
+}
+
+// Observe publishes the objects of a kind as targets, too; with a problem it says only that they are not observed.
+func (r *Reflector) Observe(kind kinds.Kind, problem string) {
+	r.bed.T.Helper()
+	if problem == "" {
+		r.start(kind)
+		return
+	}
+	r.mark(kind, &eventv1.SnapshotMarker{Problem: problem})
+}
+
+func (r *Reflector) start(kind kinds.Kind) {
+	r.bed.T.Helper()
+	if version, served := r.sweep(kind, false); served {
+		r.following.Go(func() { r.follow(r.ctx, kind, version) })
+	}
+}
+
+// mark publishes a marker of a kind.
+func (r *Reflector) mark(kind kinds.Kind, m *eventv1.SnapshotMarker) {
+	r.bed.T.Helper()
+	stream, err := r.bed.JS.Stream(r.bed.T.Context(), topology.Changes)
+	if err != nil {
+		r.bed.T.Fatal(err)
+	}
+	m.Cluster, m.Group, m.Resource, m.Epoch, m.Stream = local, kind.Group, kind.Resource, r.origin.Epoch, topology.Incarnation(stream.CachedInfo())
+	if m.Target = kind.Target; m.GetTarget() {
+		m.Kind, m.Namespaced = kind.Kind, !kind.Global
+	}
+	if err := r.publisher.Marker(r.bed.T.Context(), m); err != nil {
+		r.bed.T.Fatal(err)
+	}
 }
 
 // beat publishes heartbeats, unless it is held still.
@@ -100,17 +133,7 @@ func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served b
 	for i := range list.Items {
 		highest = max(highest, r.put(ctx, kind, &list.Items[i], publication{again: again}))
 	}
-	stream, err := r.bed.JS.Stream(ctx, topology.Changes)
-	if err != nil {
-		r.bed.T.Fatal(err)
-	}
-	if err := r.publisher.Marker(ctx, &eventv1.SnapshotMarker{
-		Cluster: local, Group: kind.Group, Resource: kind.Resource, Epoch: r.origin.Epoch,
-		ResourceVersion: version, Count: int64(len(list.Items)),
-		Stream: topology.Incarnation(stream.CachedInfo()), LastSequence: highest, Served: served,
-	}); err != nil {
-		r.bed.T.Fatal(err)
-	}
+	r.mark(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: served})
 	return version, served
 }
 

@@ -76,7 +76,6 @@ func ChangesFilter(cluster string, r event.GroupResource) string {
 	return prefix(r) + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
 }
 
-
 // HeadsFilter matches them without the tombstones that have subjects of their own.
 func HeadsFilter(cluster string, r event.GroupResource) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"

@@ -186,7 +186,9 @@ func (v *View) mark(ctx context.Context, life string, m marker) error {
 		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
 	}}
 	v.mu.Lock()
-	m.counted = v.markers[of].counted && v.markers[of].sequence == m.sequence
+	if was := v.markers[of]; was.sequence == m.sequence {
+		m.counted, m.told = was.counted, was.told
+	}
 	v.markers[of] = m
 	v.mu.Unlock()
 	if m.message.GetStream() != life {

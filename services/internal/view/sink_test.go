@@ -45,7 +45,7 @@ func (p *pair) differ(keys []event.Key, bus stream) error {
 	if a, b := p.sunk.Digest(), p.kept.Digest(); a != b {
 		return fmt.Errorf("the digests are %d and %d", a, b)
 	}
-	if a, b := p.sunk.Size(kinds.Stores().GroupResource), p.kept.Size(kinds.Stores().GroupResource); a != b || p.sink.size("one") != p.table.size("one") {
+	if a, b := p.sunk.Size(kinds.Stores().GroupResource), p.kept.Size(kinds.Stores().GroupResource); a != b || p.sink.size(snapshot{"one", kinds.Stores().GroupResource}) != p.table.size(snapshot{"one", kinds.Stores().GroupResource}) {
 		return fmt.Errorf("there are %d and %d", a, b)
 	}
 	for _, k := range keys {

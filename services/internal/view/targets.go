@@ -47,7 +47,7 @@ func (v *View) targetsComplete() error {
 		return nil
 	}
 	for of, m := range v.markers {
-		if of.kind.Target && m.message.GetStream() == v.incarnation && !m.counted {
+		if of.kind.Target && m.message.GetStream() == v.incarnation && !m.told {
 			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
 		}
 	}
@@ -66,6 +66,10 @@ func (v *View) observed(kinds []snapshot) {
 			f(of.kind)
 		}
 		v.mu.Lock()
+		if m := v.markers[of]; m.counted {
+			m.told = true
+			v.markers[of] = m
+		}
 		if t, follows := v.table(of.kind); follows && v.markers[of].message.GetWithdrawn() {
 			t.void(of)
 		}

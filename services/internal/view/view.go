@@ -90,7 +90,9 @@ type snapshot struct {
 }
 
 // has says whether an object is of it; an empty cluster is any.
-func (s snapshot) has(k event.Key) bool { return k.GroupResource == s.kind && (s.cluster == "" || s.cluster == k.Cluster) }
+func (s snapshot) has(k event.Key) bool {
+	return k.GroupResource == s.kind && (s.cluster == "" || s.cluster == k.Cluster)
+}
 
 func (s snapshot) String() string {
 	if s.cluster == "" {
@@ -106,8 +108,8 @@ type marker struct {
 	sequence uint64
 	// written is when the server took it.
 	written time.Time
-	// counted means that the view holds what it speaks of, and that this was counted.
-	counted bool
+	// counted means that the view's objects were counted against it; told, of targets, that who wants to know was told of it.
+	counted, told bool
 }
 
 // New makes an empty view.

@@ -485,7 +485,7 @@ func (b *bed) wanted() []string {
 	store, _ := s.where()
 	objects, all := s.objects(s.basis(store), b.model), map[string]bool{}
 	for k := range b.api {
-		if s.kinds[k.GroupResource] == nil {
+		if s.kind(k.GroupResource) == nil {
 			continue
 		}
 		for _, object := range s.own(k) {

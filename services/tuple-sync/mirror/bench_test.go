@@ -51,7 +51,7 @@ func (b *bed) fill() {
 	}
 	objects := map[string]bool{}
 	for k := range b.api {
-		if b.State.kinds[k.GroupResource] != nil {
+		if b.State.kind(k.GroupResource) != nil {
 			for _, object := range b.State.own(k) {
 				objects[object] = true
 			}

@@ -56,7 +56,7 @@ func (r *Reconciler) concerned(key Key) (owners []event.Key) {
 // outage is what an object is to say; nil of one that is in step, or says so. As long as nobody can tell what OpenFGA holds,
 // what was said of the present generation stands.
 func (r *Reconciler) outage(ctx context.Context, k event.Key, message string) (found, *said) {
-	f, live := r.State.kinds[k.GroupResource].last(k)
+	f, live := r.State.kind(k.GroupResource).last(k)
 	if !live || !f.alive {
 		return f, nil
 	}

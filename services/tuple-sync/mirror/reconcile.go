@@ -116,12 +116,15 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 	switch {
 	case k == r.State.store:
 		return []Key{{sort: tail}}
-	case k.Cluster != r.State.store.Cluster || r.State.kinds[k.GroupResource] == nil:
+	case k.Cluster != r.State.store.Cluster || r.State.kind(k.GroupResource) == nil:
 		return nil
 	case k.GroupResource == kinds.ProtectedResources().GroupResource:
 		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
 	}
-	keys := []Key{{sort: spread, owner: k}, {sort: status, owner: k}}
+	keys := []Key{{sort: spread, owner: k}}
+	if !k.Target { // Of what is a target, others say what became of it.
+		keys = append(keys, Key{sort: status, owner: k})
+	}
 	if records(k.GroupResource) {
 		keys = append(keys, Key{sort: record, owner: k})
 	}

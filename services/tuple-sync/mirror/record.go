@@ -93,7 +93,7 @@ func (s *State) unrecorded(k event.Key) *unrecorded {
 	}
 	u := &unrecorded{}
 	var live, lives bool
-	if u.found, live = s.kinds[k.GroupResource].last(k); !live || !u.alive {
+	if u.found, live = s.kind(k.GroupResource).last(k); !live || !u.alive {
 		return nil
 	}
 	u.kind, _ = kinds.Of(k.GroupResource)
@@ -106,7 +106,7 @@ func (s *State) unrecorded(k event.Key) *unrecorded {
 	if u.fields == nil {
 		return nil
 	}
-	if u.named, lives = s.kinds[named.GroupResource].last(named); !lives || !u.named.alive {
+	if u.named, lives = s.kind(named.GroupResource).last(named); !lives || !u.named.alive {
 		return nil
 	}
 	return u

@@ -14,7 +14,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
@@ -51,7 +50,7 @@ type said struct {
 func (r *Reconciler) status(ctx context.Context, p Pass) error {
 	return reconcile.Retry(p.Key, func() error {
 		k := p.Key.owner
-		f, live := r.State.kinds[k.GroupResource].last(k)
+		f, live := r.State.kind(k.GroupResource).last(k)
 		if f.meta == nil {
 			return nil
 		}
@@ -79,7 +78,7 @@ func (r *Reconciler) status(ctx context.Context, p Pass) error {
 func (r *Reconciler) excuse(ctx context.Context, p Pass, f found, why condition.Condition) error {
 	p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, why.Message)
 	s := r.say(nil, f.change.Key, why)
-	if is, live := r.State.kinds[f.change.Key.GroupResource].last(f.change.Key); s == nil || !live || !is.alive {
+	if is, live := r.State.kind(f.change.Key.GroupResource).last(f.change.Key); s == nil || !live || !is.alive {
 		return nil
 	}
 	if ready := meta.FindStatusCondition(s.before, iamv1alpha1.Ready); why.Status == metav1.ConditionUnknown && (ready == nil || ready.Status == why.Status) {
@@ -112,8 +111,7 @@ func (r *Reconciler) say(n *snapshot, k event.Key, away ...condition.Condition) 
 		if o.Value == nil || n == nil {
 			return nil
 		}
-		followed := r.State.follows(iam.Type(o.Value.Spec.ServiceRef.Name, o.Value.Spec.Kind))
-		s := newSaid(o.Generation, o.Value.Status.Conditions, []string{iamv1alpha1.Observed}, plan.Observed(followed, r.State.trust))
+		s := newSaid(o.Generation, o.Value.Status.Conditions, []string{iamv1alpha1.Observed}, r.State.observation(o.Value))
 		s.says = r.State.resources.statement(o)
 		s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
 		return s

@@ -36,7 +36,7 @@ func (s *State) own(k event.Key) []string {
 			}
 		}
 	}
-	if f, _ := s.kinds[k.GroupResource].last(k); f.object != "" {
+	if f, _ := s.kind(k.GroupResource).last(k); f.object != "" {
 		objects = append(objects, f.object)
 	}
 	return objects
@@ -77,7 +77,7 @@ func (s *State) members(object string) (keys []event.Key) {
 
 // dependents are the declared objects that depend on another one, beside itself.
 func (s *State) dependents(k event.Key) []event.Key {
-	f, _ := s.kinds[k.GroupResource].last(k)
+	f, _ := s.kind(k.GroupResource).last(k)
 	if f.meta == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (s *State) dependents(k event.Key) []event.Key {
 		}
 	}
 	bindings(byTarget, f.object)
-	for _, kind := range s.kinds {
+	for _, kind := range s.all() {
 		for _, owned := range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {
 			keys[owned.change.Key] = true
 		}
@@ -159,6 +159,9 @@ func (r *Reconciler) spread(ctx context.Context, p Pass) error {
 
 // revisit asks for what is said in a declared object.
 func (r *Reconciler) revisit(p Pass, k event.Key) {
+	if k.Target {
+		return
+	}
 	if records(k.GroupResource) {
 		p.Enqueue(changes, Key{sort: record, owner: k})
 	}
@@ -186,7 +189,7 @@ func finalizer(kind event.GroupResource) string {
 func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
 	k := p.Key.owner
 	held := finalizer(k.GroupResource)
-	f, live := r.State.kinds[k.GroupResource].last(k)
+	f, live := r.State.kind(k.GroupResource).last(k)
 	if !live || held == "" || !slices.Contains(f.meta.Finalizers, held) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -50,7 +51,10 @@ type State struct {
 	accounts      *table[iamv1alpha1.ServiceAccount, *iamv1alpha1.ServiceAccount]
 	organizations *table[resourcemanagerv1alpha1.Organization, *resourcemanagerv1alpha1.Organization]
 	projects      *table[resourcemanagerv1alpha1.Project, *resourcemanagerv1alpha1.Project]
-	// kinds are all of them.
+	// targets are the objects of all other kinds that are registered, observed which of these kinds are.
+	targets  *table[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
+	observed *observed
+	// kinds are all but the targets.
 	kinds map[event.GroupResource]followed
 	// types are the same by the types of their objects in OpenFGA.
 	types map[string]followed
@@ -136,10 +140,11 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 	for _, kind := range kinds.IAM() {
 		s.types[iam.Type(kind.Group, kind.Kind)] = s.kinds[kind.GroupResource]
 	}
+	s.followTargets(v, cluster)
 	s.taken.keys = map[event.Key]bool{}
 	v.OnReload(s.reloaded)
 	v.OnChange(func(k event.Key) {
-		if kind := s.kinds[k.GroupResource]; kind != nil && k.Cluster == cluster && !s.isNew(k) {
+		if s.kind(k.GroupResource) != nil && k.Cluster == cluster && !s.isNew(k) {
 			s.mark(k)
 		}
 		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.rejudged(k) {
@@ -226,7 +231,7 @@ func (s *State) basis(o view.Object[corev1alpha1.Store]) basis {
 
 // changes is greater whenever what is declared may be something else.
 func (s *State) changes() (n uint64) {
-	for _, kind := range s.kinds {
+	for _, kind := range s.all() {
 		n += kind.changes()
 	}
 	return n
@@ -269,12 +274,12 @@ func (s *State) objectsOf(model *plan.Model) *iam.Objects {
 		User:           func(name string) *iamv1alpha1.User { return s.users.get("", name) },
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.get("", name) },
 		Target: func(object string) (iam.Target, bool) {
-			if kind := s.types[iam.TypeOf(object)]; kind != nil {
+			if kind := s.ofType(iam.TypeOf(object)); kind != nil {
 				return kind.target(object)
 			}
 			return iam.Target{}, false
 		},
-		Trusted:    func(typ string) bool { return s.trust && !s.follows(typ) },
+		Trusted:    func(typ string) bool { return s.trust && s.ofType(typ) == nil },
 		RoleOf:     func(object string) *iamv1alpha1.Role { return first(s.roles.values(itself, object)) },
 		GroupOf:    func(object string) *iamv1alpha1.Group { return first(s.groups.values(itself, object)) },
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.values(byTarget, target) },
@@ -292,14 +297,9 @@ func first[T any](all []*T) *T {
 	return all[0]
 }
 
-// follows says whether objects of a type are known.
-func (s *State) follows(typ string) bool {
-	return s.types[typ] != nil
-}
-
 // at finds what an object of OpenFGA is as a target.
 func (s *State) at(object string) (found, bool) {
-	if kind := s.types[iam.TypeOf(object)]; kind != nil {
+	if kind := s.ofType(iam.TypeOf(object)); kind != nil {
 		return kind.at(object)
 	}
 	return found{}, false

@@ -60,6 +60,8 @@ type table[T any, P object[T]] struct {
 type config[T any] struct {
 	kind    kinds.Kind
 	cluster string
+	// typ is the type of an object in OpenFGA; nil if all of the kind have the same.
+	typ func(*T) string
 	// target is what it is to those that have it as a target or a parent.
 	target func(*T) (iam.Target, bool)
 	// matters are the fields that decisions depend on; see [confirm.NewStatement].
@@ -76,6 +78,10 @@ func metaOf[T any, P object[T]](value *T) *metav1.ObjectMeta {
 func register[T any, P object[T]](v *view.View, c config[T]) *table[T, P] {
 	if c.target == nil {
 		c.target = func(value *T) (iam.Target, bool) { return iam.TargetOfObject(metaOf[T, P](value)) }
+	}
+	if c.typ == nil {
+		all := iam.Type(c.kind.Group, c.kind.Kind)
+		c.typ = func(*T) string { return all }
 	}
 	t := &table[T, P]{cfg: c}
 	indexes := map[string]func(*T) []string{
@@ -98,7 +104,7 @@ func ownerIndex(typ, name string) string { return typ + ":" + name }
 
 func (t *table[T, P]) object(value *T) string {
 	m := metaOf[T, P](value)
-	return iam.Object(iam.Type(t.cfg.kind.Group, t.cfg.kind.Kind), m.Namespace, m.Name)
+	return iam.Object(t.cfg.typ(value), m.Namespace, m.Name)
 }
 
 // by lists the living of this cluster, ordered by key.

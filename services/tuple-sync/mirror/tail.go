@@ -98,6 +98,9 @@ func (r *Reconciler) everything(n *snapshot, p Pass) {
 		}
 		r.Confirmer.Expect(of, lacking)
 	}
+	for _, object := range r.State.owned() {
+		objects[object] = true
+	}
 	r.enqueue(n, p, objects)
 }
 

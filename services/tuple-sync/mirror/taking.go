@@ -12,7 +12,7 @@ func (s *State) isNew(k event.Key) bool {
 	case kinds.Users().GroupResource, kinds.IAMServiceAccounts().GroupResource, kinds.ProtectedResources().GroupResource:
 		return false
 	}
-	f, live := s.kinds[k.GroupResource].last(k)
+	f, live := s.kind(k.GroupResource).last(k)
 	return live && f.alive && f.meta.DeletionTimestamp == nil && f.meta.Generation <= 1
 }
 

@@ -210,17 +210,18 @@ func Ours(reason string) bool {
 	return false
 }
 
-// Observed is what is to be said of a ProtectedResource by who looks for targets.
-func Observed(followed, trusted bool) condition.Condition {
+// Observed is what is to be said of a ProtectedResource by who looks for targets; the problem is why there are none to look for.
+func Observed(followed, trusted bool, problem string) condition.Condition {
+	problem = cmp.Or(problem, "objects of this kind are not followed yet")
 	switch {
 	case followed:
 		return condition.New(iamv1alpha1.Observed, true, iamv1alpha1.Followed, "bindings on single objects are checked against these")
 	case trusted:
 		return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.Trusted,
-			"objects of this kind are not followed: bindings on single objects act whether or not these are there (--unobserved-targets=trust)")
+			problem+"; bindings on single objects act whether or not these are there (--unobserved-targets=trust)")
 	}
 	return condition.New(iamv1alpha1.Observed, false, iamv1alpha1.NotFollowed,
-		"objects of this kind are not followed: bindings on single ones give nothing, those on the kind or a parent do")
+		problem+"; bindings on single objects give nothing, those on the kind or a parent do")
 }
 
 // RoleTypes are the conditions of a Role.

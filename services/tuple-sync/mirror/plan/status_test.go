@@ -126,9 +126,9 @@ func TestABindingOnWhatNobodyFollowsActsWhereThatIsTrusted(t *testing.T) {
 	want(t, PolicyBinding(o, b), map[string]string{"Ready": "False/ResourceSelectorValidationFailed"})
 	o.Trusted = func(typ string) bool { return typ == "a.example/Widget" }
 	want(t, PolicyBinding(o, b), map[string]string{"Ready": "True/ReconciliationSuccessful"})
-	want(t, []condition.Condition{Observed(true, false)}, map[string]string{"Observed": "True/Followed"})
-	want(t, []condition.Condition{Observed(false, true)}, map[string]string{"Observed": "False/Trusted"})
-	want(t, []condition.Condition{Observed(false, false)}, map[string]string{"Observed": "False/NotFollowed"})
+	want(t, []condition.Condition{Observed(true, false, "")}, map[string]string{"Observed": "True/Followed"})
+	want(t, []condition.Condition{Observed(false, true, "")}, map[string]string{"Observed": "False/Trusted"})
+	want(t, []condition.Condition{Observed(false, false, "no right")}, map[string]string{"Observed": "False/NotFollowed"})
 }
 
 func TestARoleSaysWhatItGivesAndWhatNobodyKnows(t *testing.T) {

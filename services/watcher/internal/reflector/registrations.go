@@ -10,6 +10,7 @@ import (
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
@@ -93,16 +94,7 @@ func note(all map[string]event.GroupResource, o source.Object) {
 		delete(all, o.Key.Name)
 		return
 	}
-	all[o.Key.Name] = targetOf(p.Spec)
-}
-
-// targetOf is the kind of what a ProtectedResource registers.
-func targetOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
-	of := event.GroupResource{Group: spec.ServiceRef.Name, Resource: spec.Plural, Target: true}
-	if of.Group == iamv1alpha1.CoreGroup {
-		of.Group = ""
-	}
-	return of
+	all[o.Key.Name] = iam.TargetsOf(p.Spec)
 }
 
 func (g *registrations) tell() {

@@ -25,6 +25,8 @@ type Rules struct {
 	Anonymous bool
 	// TrustParents says that what an object is of is believed to a request, where nothing is known of the object.
 	TrustParents bool
+	// Namespaced says of a kind whose objects are known because it is registered whether these are in namespaces; nil if there is none.
+	Namespaced func(typ string) (namespaced, known bool)
 	// global says of each type all of whose objects are known whether these are in no namespace.
 	global map[string]bool
 }
@@ -39,12 +41,24 @@ func NewRules(r Rules) *Rules {
 }
 
 // isGlobal says whether objects of a type are known to be in no namespace, whatever a request says.
-func (r *Rules) isGlobal(typ string) bool { return typ == namespace || r.global[typ] }
+func (r *Rules) isGlobal(typ string) bool {
+	global, _ := r.scope(typ)
+	return global || typ == namespace
+}
 
 // follow says whether all objects of a type are known.
 func (r *Rules) follow(typ string) bool {
-	_, followed := r.global[typ]
+	_, followed := r.scope(typ)
 	return followed
+}
+
+// scope says of a type all of whose objects are known whether these are in no namespace.
+func (r *Rules) scope(typ string) (global, known bool) {
+	if global, known = r.global[typ]; !known && r.Namespaced != nil {
+		namespaced, followed := r.Namespaced(typ)
+		return followed && !namespaced, followed
+	}
+	return global, known
 }
 
 // Identify finds whom an authenticated user is. Of who is neither a User nor an account, only groups of the system count.

@@ -1,0 +1,132 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const mapType = "core.miloapis.com/ConfigMap"
+
+func configMaps() kinds.Kind {
+	return kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
+}
+
+// configMap makes one, of a project if that is given.
+func (b *iamBed) configMap(name string, owner *metav1.ObjectMeta) metav1.ObjectMeta {
+	b.T.Helper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if owner != nil {
+		m.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Project", Name: owner.Name, UID: owner.UID,
+		}}
+	}
+	made, err := b.maps().Create(b.T.Context(), m, metav1.CreateOptions{})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return made.ObjectMeta
+}
+
+func (b *iamBed) maps() typedcorev1.ConfigMapInterface {
+	return kubernetes.NewForConfigOrDie(b.Kube.Admin()).CoreV1().ConfigMaps(ns)
+}
+
+// grants waits until the store holds a binding's grant on an object, or none.
+func (b *iamBed) grants(want bool, object string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		held := b.holds(b.id)
+		if has := slices.ContainsFunc(held, func(t string) bool { return strings.HasPrefix(t, object+"#b@") }); has != want {
+			return fmt.Errorf("%s has a grant: %v, want %v; the store holds %v", object, has, want, held)
+		}
+		return nil
+	})
+}
+
+func iamObject(m metav1.ObjectMeta) string { return iam.Object(mapType, m.Namespace, m.Name) }
+
+// A binding on one object gives something as long as that very object is there, and people are told why it does not.
+func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
+	b := newIAMBed(t)
+	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	b.register("configmap", mapType, "configmaps")
+	b.remodel()
+	reflector := b.Reflector()
+	b.serve()
+	alice := b.user("alice")
+	b.role("viewer", nil, "core.miloapis.com/configmaps.get")
+	one := b.configMap("one", nil)
+	b.bind("one", "viewer", on(mapType, one), user(alice))
+	b.ready(kinds.PolicyBindings(), "one", iamv1alpha1.ResourceSelectorValidationFailed)
+	b.observed("configmap", iamv1alpha1.NotFollowed, "not followed yet")
+	reflector.Observe(configMaps(), "you may not")
+	b.observed("configmap", iamv1alpha1.NotFollowed, "you may not")
+	b.grants(false, iamObject(one))
+
+	reflector.Observe(configMaps(), "")
+	b.ready(kinds.PolicyBindings(), "one", bound)
+	b.observed("configmap", iamv1alpha1.Followed)
+	b.grants(true, iamObject(one))
+
+	if err := b.maps().Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.grants(false, iamObject(one))
+	b.ready(kinds.PolicyBindings(), "one", iamv1alpha1.ResourceSelectorValidationFailed)
+	another := b.configMap("one", nil) // It is another, of the same name.
+	b.Settled()
+	b.grants(false, iamObject(one))
+	b.bind("another", "viewer", on(mapType, another), user(alice))
+	b.ready(kinds.PolicyBindings(), "another", bound)
+	b.grants(true, iamObject(one))
+
+	reflector.Observe(configMaps(), "the API server is silent")
+	b.grants(false, iamObject(one))
+	b.ready(kinds.PolicyBindings(), "another", iamv1alpha1.ResourceSelectorValidationFailed)
+}
+
+// Whose an object is, its owner reference says.
+func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
+	b := newIAMBed(t)
+	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	b.register("configmap", mapType, "configmaps", projectType)
+	b.remodel()
+	reflector := b.Reflector()
+	b.serve()
+	web := b.project("web", b.org("acme").Name)
+	owned := b.configMap("owned", &web)
+	reflector.Observe(configMaps(), "")
+	parent := iamObject(owned) + "#p@" + projectType + ":web"
+	testbed.Eventually(t, soon, func() error {
+		if held := b.holds(b.id); !slices.Contains(held, parent) {
+			return fmt.Errorf("the store holds %v, want %s", held, parent)
+		}
+		return nil
+	})
+	if err := b.maps().Delete(t.Context(), "owned", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, soon, func() error {
+		if held := b.holds(b.id); slices.Contains(held, parent) {
+			return fmt.Errorf("the store holds %v", held)
+		}
+		return nil
+	})
+}

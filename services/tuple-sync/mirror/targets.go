@@ -1,0 +1,110 @@
+package mirror
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
+)
+
+// observed are the kinds whose objects the watcher follows because they are registered.
+type observed struct {
+	mu sync.RWMutex
+	// types are those of the kinds that are, types of all by their names.
+	types map[string]bool
+	names map[event.GroupResource]string
+	of    func(event.GroupResource) view.Observation
+}
+
+// followTargets declares the table of targets. Which kinds there are, the bus tells.
+func (s *State) followTargets(v *view.View, cluster string) {
+	s.observed = &observed{
+		types: map[string]bool{}, names: map[event.GroupResource]string{},
+		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
+	}
+	s.targets = register(v, config[metav1.PartialObjectMetadata]{
+		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
+		typ: func(m *metav1.PartialObjectMetadata) string {
+			gv, _ := schema.ParseGroupVersion(m.APIVersion) // Of what the watcher wrote.
+			return iam.Type(gv.Group, m.Kind)
+		},
+		matters: func(*metav1.PartialObjectMetadata) (_, _ any) { return nil, nil },
+	})
+	v.OnTarget(func(kind event.GroupResource) {
+		if s.observed.take(kind) {
+			s.revision.Add(1) // Everything is asked for, and the ProtectedResources say so.
+		}
+	})
+}
+
+// take takes in what is told of a kind, and says whether that changes anything.
+func (o *observed) take(kind event.GroupResource) bool {
+	is := o.of(kind)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	typ, before := iam.Type(kind.Group, is.Kind), o.names[kind]
+	changed := before != typ || o.types[typ] != is.Observed
+	delete(o.types, before)
+	if delete(o.names, kind); is.Kind != "" {
+		o.names[kind], o.types[typ] = typ, is.Observed
+	}
+	return changed || is.Problem != ""
+}
+
+func (o *observed) has(typ string) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.types[typ]
+}
+
+// kind finds the objects of a kind; nil if nobody follows it.
+func (s *State) kind(of event.GroupResource) followed {
+	if of.Target {
+		return s.targets
+	}
+	return s.kinds[of]
+}
+
+// all are those of all kinds.
+func (s *State) all() []followed { return append(slices.Collect(maps.Values(s.kinds)), s.targets) }
+
+// ofType finds the objects of a type; nil if nobody knows which there are.
+func (s *State) ofType(typ string) followed {
+	if kind := s.types[typ]; kind != nil {
+		return kind
+	}
+	if s.observed.has(typ) {
+		return s.targets
+	}
+	return nil
+}
+
+// owned are the targets that may have parents. The others hold what bindings say, and nothing else.
+func (s *State) owned() (objects []string) {
+	for _, k := range s.targets.keys() {
+		if f, _ := s.targets.last(k); len(f.target.Owners) > 0 {
+			objects = append(objects, f.object)
+		}
+	}
+	return objects
+}
+
+// observation is what is to be said of whether the objects of a registered kind are looked for.
+func (s *State) observation(p *iamv1alpha1.ProtectedResource) condition.Condition {
+	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
+	is := s.observed.of(of)
+	if is.Observed && iam.Type(of.Group, is.Kind) != typ {
+		is.Problem = "the API server calls the kind of " + of.Resource + " " + is.Kind + ": is spec.kind right?"
+	}
+	return plan.Observed(s.ofType(typ) != nil, s.trust, is.Problem)
+}

@@ -1,0 +1,77 @@
+package webhook
+
+import (
+	"maps"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// targets are the objects that the watcher follows because their kinds are registered.
+type targets struct {
+	objects *view.Table[metav1.PartialObjectMetadata]
+	// names are the types of the kinds of which something was told, observed those whose objects are known, and whether these are
+	// in namespaces. Who asks is held up by nobody: each change makes another.
+	names    map[event.GroupResource]string
+	observed atomic.Pointer[map[string]bool]
+}
+
+// followTargets declares their table, and how the index is told of them.
+func (s *state) followTargets(cluster string) {
+	s.objects, s.names = view.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]string{}
+	s.observed.Store(&map[string]bool{})
+	s.view.OnTarget(func(kind event.GroupResource) { s.observe(kind, s.view.Observation(cluster, kind)) })
+}
+
+// namespaced says of a type whose objects are observed whether these are in namespaces.
+func (t *targets) namespaced(typ string) (namespaced, observed bool) {
+	namespaced, observed = (*t.observed.Load())[typ]
+	return namespaced, observed
+}
+
+// observe takes in what is told of a kind. What is not observed is not there.
+func (s *state) observe(kind event.GroupResource, is view.Observation) {
+	typ := iam.Type(kind.Group, is.Kind)
+	if is.Kind == "" {
+		typ = s.names[kind]
+	}
+	if typ == "" {
+		return
+	}
+	now := maps.Clone(*s.observed.Load())
+	delete(now, s.names[kind])
+	s.names[kind] = typ
+	if is.Observed {
+		now[typ] = is.Namespaced
+	}
+	s.observed.Store(&now)
+	x := s.shown.Load()
+	if x == nil {
+		return
+	}
+	for _, key := range s.objects.Keys() {
+		if key.GroupResource == kind {
+			s.tellTarget(x, key)
+		}
+	}
+	x.Retrust(typ)
+}
+
+// tellTarget tells the index of one object: of none, if its kind is not observed.
+func (s *state) tellTarget(x *decide.Index, key event.Key) {
+	typ, named := s.names[key.GroupResource]
+	if !named {
+		return
+	}
+	o, _ := s.objects.Get(key)
+	target := targetOf(o.Value)
+	if _, observed := s.namespaced(typ); !observed {
+		target = nil
+	}
+	x.SetTarget(typ, key.Namespace, key.Name, target)
+}
