@@ -56,6 +56,7 @@ func mutants() map[string]mutant.Mutant {
 		"grants count on when another object comes":          {"place.go", "if t != nil && p.isThere(t.UID) {", "if t != nil && p.target != nil {"},
 		"only a few places are walked":                       {"place.go", "	r.far[p] = struct{}{}\n	return true\n", "	return false\n"},
 		"another object of the name is the target":           {"place.go", "p.All || p.isThere(uid)", "p.All || p.target != nil"},
+		"what is trusted no more is trusted still":           {"place.go", "p.regrant(func() { p.trusted = trusted })", "p.trusted = trusted"},
 		"another object of a trusted kind is the target":     {"place.go", "p.target == nil && p.trusted", "p.trusted"},
 		"trusted objects give nothing":                       {"place.go", "(known || p.trusted) && !r.add(p)", "known && !r.add(p)"},
 		"grants on other objects of the name are one":        {"binding.go", "g.role == r && g.uid == uid", "g.role == r"},

@@ -87,6 +87,29 @@ func TestATrustedObjectNeedNotBeThere(t *testing.T) {
 	}
 }
 
+func TestWhatIsTrustedNoMoreGivesNothingUnlessItIsThere(t *testing.T) {
+	trusted := true
+	x := plant(New(func(string) bool { return trusted }))
+	for _, name := range []string{"elm", "ash"} {
+		x.SetBinding("one", name, binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: name, UID: "3"}))
+	}
+	x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: "3"})
+	trusted = false
+	x.Retrust("a/Bush")
+	if !x.gets("alice", "one", "elm") {
+		t.Error("it was not asked anew, and is trusted no more")
+	}
+	x.Retrust("a/Tree")
+	if x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") {
+		t.Error("what is there gives nothing, or what is not there does")
+	}
+	trusted = true
+	x.Retrust("a/Tree")
+	if !x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") {
+		t.Error("it is not trusted again")
+	}
+}
+
 func TestWhatWasSaidTwiceIsGoneAtOnce(t *testing.T) {
 	x := trees()
 	b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
