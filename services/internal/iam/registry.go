@@ -9,6 +9,7 @@ import (
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // Kind is a registered kind.
@@ -34,6 +35,12 @@ func TargetsOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
 		of.Group = ""
 	}
 	return of
+}
+
+// Follows says of such a name whether its objects are followed for what they say: they are known by that.
+func Follows(of event.GroupResource) bool {
+	of.Target = false
+	return slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return k.GroupResource == of })
 }
 
 // Finding is what is to be said of a ProtectedResource.

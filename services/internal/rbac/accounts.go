@@ -38,6 +38,7 @@ func watcher() Account {
 			may("Replicas elect a leader by a Lease, which has no name while it is made.", verbs("create"), group, "leases"),
 			named(may("The leader renews it.", verbs("get", "update"), group, "leases"), Lease),
 		},
+		Targets: true,
 	}
 }
 
@@ -76,7 +77,7 @@ func tupleSync() Account {
 	}
 	listed := each("What is given for many objects is confirmed by one list.", verbs("list"), given)
 	return Account{
-		Service: topology.TupleSync,
+		Service: topology.TupleSync, Targets: true,
 		Everywhere: slices.Concat(common(), consumed(topology.TupleSync), listed, []Right{
 			events(),
 			may("Who declares tuples is held by a finalizer while they are there.", verbs("patch"), group, owners...),

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const header = "# Generated from the table in services/internal/rbac by `make generate`: change it there.\n"
@@ -51,6 +53,12 @@ func (a Account) objects() []any {
 	objects := append([]any{account}, a.granted("ClusterRole", "", a.Everywhere)...)
 	if len(a.Own) > 0 {
 		objects = append(objects, a.granted("Role", Namespace, a.Own)...)
+	}
+	if a.Targets {
+		objects = append(objects, a.readsTargets())
+	}
+	if a.Service == topology.Watcher {
+		objects = append(objects, targets())
 	}
 	return objects
 }

@@ -20,6 +20,8 @@ type Account struct {
 	Service string
 	// Everywhere are rights in every namespace and on what has none, Own those in [Namespace].
 	Everywhere, Own []Right
+	// Targets says that it reads the objects of registered kinds: what [Target] makes may be read, and nothing else.
+	Targets bool
 }
 
 // Right is what may be done, and why.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,11 +11,15 @@ import (
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
 func newIAM(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{Use: "iam", Short: "Tell what is protected, and how far its model has come"}
-	cmd.AddCommand(newIAMKinds(around), newIAMModel(around), newIAMAdopt(around))
+	cmd.AddCommand(newIAMKinds(around), newIAMModel(around), newIAMObserve(around), newIAMAdopt(around))
 	return cmd
 }
 
@@ -50,6 +55,44 @@ func newIAMModel(around Surroundings) *cobra.Command {
 	q := accessQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		_, err := ask(cmd, q, accessv1connect.AccessServiceClient.GetModelStatus, &accessv1.GetModelStatusRequest{}, report.Page.ModelStatus)
+		return err
+	}
+	return cmd
+}
+
+func newIAMObserve(around Surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "observe",
+		Short: "Print the rights that Entail needs to look for the objects of protected kinds",
+		Long: `observe prints a ClusterRole for each kind that is protected: with it, the watcher may follow which objects of the kind
+there are, and whose they are, and of their content nothing. Without it a binding on a single object of the kind gives nothing.
+Kinds of IAM itself need none.`,
+		Example: "  entail iam observe | kubectl apply -f -",
+		Args:    cobra.NoArgs,
+	}
+	q := accessQuestion(cmd, around)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := dial(&q.connection, q.client)
+		if err != nil {
+			return err
+		}
+		all, err := protectedResources(cmd.Context(), client)
+		if err != nil {
+			return err
+		}
+		var of []event.GroupResource
+		for _, p := range all.GetResources() {
+			spec := iamv1alpha1.ProtectedResourceSpec{Plural: p.GetPlural()}
+			spec.ServiceRef.Name, _, _ = strings.Cut(p.GetType(), "/")
+			if target := iam.TargetsOf(spec); !iam.Follows(target) {
+				of = append(of, target)
+			}
+		}
+		manifest, err := rbac.TargetsManifest(of)
+		if err != nil {
+			return err
+		}
+		_, err = cmd.OutOrStdout().Write(manifest)
 		return err
 	}
 	return cmd

@@ -51,6 +51,9 @@ func followed(name string) string {
 	for _, kind := range service.Kinds {
 		resources = append(resources, kind.String())
 	}
+	if service.Targets {
+		return code(resources) + ", and by their metadata the objects of all kinds that ProtectedResources register"
+	}
 	return code(resources)
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -73,11 +74,7 @@ func (t *targets) run(ctx context.Context) {
 // wanted are the kinds that are to be followed; false before that is known.
 func (t *targets) wanted() (wanted map[event.GroupResource]bool, known bool) {
 	wanted, known = t.kinds()
-	for _, kind := range kinds.IAM() {
-		of := kind.GroupResource
-		of.Target = true
-		delete(wanted, of)
-	}
+	maps.DeleteFunc(wanted, func(kind event.GroupResource, _ bool) bool { return iam.Follows(kind) })
 	return wanted, known
 }
 

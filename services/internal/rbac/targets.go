@@ -1,0 +1,62 @@
+package rbac
+
+import (
+	"bytes"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/event"
+)
+
+const (
+	// targetsRole has all ClusterRoles of kinds whose objects are targets, which the label of these makes part of it.
+	targetsRole  = "entail-targets"
+	targetsLabel = "entail.dev/aggregate-to-targets"
+)
+
+// targets is the ClusterRole that consists of what [Target] makes. Which kinds there are is not known when it is applied.
+func targets() any {
+	return struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		AggregationRule   rbacv1.AggregationRule `json:"aggregationRule"`
+	}{
+		typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
+		metav1.ObjectMeta{Name: targetsRole, Labels: map[string]string{"app.kubernetes.io/part-of": "entail"}},
+		rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{targetsLabel: "true"}}}},
+	}
+}
+
+// readsTargets binds that to an account.
+func (a Account) readsTargets() any {
+	meta := a.meta("")
+	meta.Name = targetsRole + "-" + a.Service
+	return rbacv1.ClusterRoleBinding{
+		TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding"), ObjectMeta: meta,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetsRole},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: a.Service}},
+	}
+}
+
+// TargetsManifest lets services read the objects of kinds, as YAML for kubectl apply. Whoever applies it must have these rights, or may
+// give any.
+func TargetsManifest(of []event.GroupResource) ([]byte, error) {
+	var objects []any
+	for _, kind := range of {
+		kind.Target = false
+		objects = append(objects, role{
+			TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
+			ObjectMeta: metav1.ObjectMeta{Name: "entail-target-" + kind.String(), Labels: map[string]string{
+				"app.kubernetes.io/part-of": "entail", targetsLabel: "true",
+			}},
+			Rules: []Right{may("Which objects there are, and whose: of their content nothing is asked for.", verbs("get", "list", "watch"), kind.Group, kind.Resource)},
+		})
+	}
+	var out bytes.Buffer
+	if err := write(&out, objects); err != nil {
+		return nil, fmt.Errorf("encoding rights on targets: %w", err)
+	}
+	return out.Bytes(), nil
+}
