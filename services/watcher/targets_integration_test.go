@@ -52,10 +52,10 @@ func (b targets) unregister(plural string) {
 	}
 }
 
-// permit lets the watcher read a kind of the core API.
-func (b targets) permit(plural string) {
+// permit lets the watcher read ConfigMaps.
+func (b targets) permit() {
 	b.t.Helper()
-	b.kube.Grant(b.t, topology.Watcher, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{plural}, Verbs: []string{"get", "list", "watch"}})
+	b.kube.Grant(b.t, topology.Watcher, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
 }
 
 func (b targets) client() kubernetes.Interface { return kubernetes.NewForConfigOrDie(b.kube.Admin()) }
@@ -84,8 +84,8 @@ func core(plural string) event.GroupResource {
 	return event.GroupResource{Resource: plural, Target: true}
 }
 
-func target(plural, name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: core(plural), Namespace: "default", Name: name}
+func target(name string) event.Key {
+	return event.Key{Cluster: "local", GroupResource: core("configmaps"), Namespace: "default", Name: name}
 }
 
 // tells waits until the last marker of a kind is as it should be.
@@ -113,14 +113,14 @@ func (b targets) has(k event.Key) (s publish.Stored) {
 
 func TestObjectsOfARegisteredKindAreFollowedByWhatTheyAreAlone(t *testing.T) {
 	b := newTargets(t)
-	b.permit("configmaps")
+	b.permit()
 	before := b.configMap("before")
 	b.run()
 	b.register("ConfigMap", "configmaps")
 	if m := b.tells("configmaps", observed); m.GetKind() != "ConfigMap" || !m.GetNamespaced() || !m.GetTarget() {
 		t.Errorf("its marker is %v", m)
 	}
-	got := b.has(target("configmaps", "before"))
+	got := b.has(target("before"))
 	if got.UID != string(before.UID) || strings.Contains(string(got.Change.Object), "hidden") || strings.Contains(string(got.Change.Object), "managedFields") ||
 		!strings.Contains(string(got.Change.Object), `"name":"owner-of-before"`) {
 		t.Errorf("on the bus is %s of %s", got.Change.Object, got.UID)
@@ -130,15 +130,15 @@ func TestObjectsOfARegisteredKindAreFollowedByWhatTheyAreAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.configMap("after")
-	b.has(target("configmaps", "after"))
-	if again := b.has(target("configmaps", "before")); again.Sequence != got.Sequence {
+	b.has(target("after"))
+	if again := b.has(target("before")); again.Sequence != got.Sequence {
 		t.Errorf("a change of its content is published: %+v", again)
 	}
 	if err := b.client().CoreV1().ConfigMaps("default").Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testbed.Eventually(t, within, func() error {
-		if gone := b.has(target("configmaps", "before")); !gone.Deleted || gone.UID != string(before.UID) {
+		if gone := b.has(target("before")); !gone.Deleted || gone.UID != string(before.UID) {
 			return fmt.Errorf("it is %+v", gone)
 		}
 		return nil
@@ -161,25 +161,25 @@ func TestAKindThatMayNotBeReadHarmsNobody(t *testing.T) {
 	}
 	b.becomes()
 	testbed.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
-	b.permit("configmaps")
+	b.permit()
 	if m := b.tells("configmaps", observed); m.GetCount() < 1 {
 		t.Errorf("it tells %v", m)
 	}
-	b.has(target("configmaps", "one"))
+	b.has(target("one"))
 }
 
 func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
 	b := newTargets(t)
-	b.permit("configmaps")
+	b.permit()
 	b.register("ConfigMap", "configmaps")
 	b.configMap("two")
 	stop := b.run()
 	b.tells("configmaps", observed)
-	b.has(target("configmaps", "two"))
+	b.has(target("two"))
 	withdrawn := func(when string) {
 		t.Helper()
 		b.tells("configmaps", (*eventv1.SnapshotMarker).GetWithdrawn)
-		if _, err := b.p.Last(t.Context(), target("configmaps", "two")); !errors.Is(err, publish.ErrNone) {
+		if _, err := b.p.Last(t.Context(), target("two")); !errors.Is(err, publish.ErrNone) {
 			t.Errorf("%s: the bus has its object still: %v", when, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
 	withdrawn("while it is watched")
 	b.register("ConfigMap", "configmaps")
 	b.tells("configmaps", observed)
-	b.has(target("configmaps", "two"))
+	b.has(target("two"))
 	stop()
 	b.unregister("configmaps")
 	b.run()
@@ -197,7 +197,7 @@ func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
 // Who sees that all ProtectedResources are on the bus is to know of each kind whether it is observed.
 func TestAfterTheStreamIsLostTargetsAreToldBeforeWhatRegistersThem(t *testing.T) {
 	b := newTargets(t)
-	b.permit("configmaps")
+	b.permit()
 	b.register("ConfigMap", "configmaps")
 	b.register("Nothing", "nothings")
 	b.configMap("three")
@@ -218,7 +218,7 @@ func TestAfterTheStreamIsLostTargetsAreToldBeforeWhatRegistersThem(t *testing.T)
 				t.Errorf("of %s it tells %v, %v", plural, m, err)
 			}
 		}
-		if _, err := b.p.Last(t.Context(), target("configmaps", "three")); err != nil {
+		if _, err := b.p.Last(t.Context(), target("three")); err != nil {
 			t.Errorf("an object is not there: %v", err)
 		}
 	}

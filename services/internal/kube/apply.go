@@ -86,7 +86,7 @@ func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, objec
 // the new state. Lists are given as a whole, and metadata as a map. Unless seen is still the newest
 // state, it is [ErrConflict].
 func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error) {
-	fields, metadata := maps.Clone(fields), map[string]any{"resourceVersion": seen.ResourceVersion}
+	fields, metadata := maps.Clone(fields), map[string]any{versionField: seen.ResourceVersion}
 	if given, ok := fields["metadata"].(map[string]any); ok {
 		maps.Copy(metadata, given)
 	}

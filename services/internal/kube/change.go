@@ -13,6 +13,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
+// versionField is that of the version, in metadata.
+const versionField = "resourceVersion"
+
 // Origin is where objects come from: the cluster's name on the bus, and its UID.
 type Origin struct {
 	Cluster, Epoch string
@@ -43,7 +46,7 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 		Key: event.Key{Cluster: o.Cluster, GroupResource: kind.GroupResource}, Version: kind.Version, Kind: kind.Kind, Epoch: o.Epoch,
 	}
 	for name, into := range map[string]any{
-		"name": &c.Key.Name, "namespace": &c.Key.Namespace, "uid": &c.UID, "resourceVersion": &c.ResourceVersion, "generation": &c.Generation,
+		"name": &c.Key.Name, "namespace": &c.Key.Namespace, "uid": &c.UID, versionField: &c.ResourceVersion, "generation": &c.Generation,
 	} {
 		if err := metadata.get(name, into); err != nil {
 			return Object{}, fmt.Errorf("decoding %s of an object: %w", name, err)
@@ -89,7 +92,7 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 
 // targetFields are what matters of the metadata of a target.
 func targetFields() []string {
-	return []string{"name", "namespace", "uid", "resourceVersion", "ownerReferences", "deletionTimestamp"}
+	return []string{"name", "namespace", "uid", versionField, "ownerReferences", "deletionTimestamp"}
 }
 
 // redact removes where kubectl keeps the whole object, with a Secret's values.

@@ -79,7 +79,7 @@ func (c *Client) editFinalizers(ctx context.Context, kind kinds.Kind, obj event.
 			return now, editErr
 		}
 		patch, encodeErr := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": obj.UID, "resourceVersion": now.ResourceVersion, "finalizers": finalizers,
+			"uid": obj.UID, versionField: now.ResourceVersion, "finalizers": finalizers,
 		}})
 		if encodeErr != nil {
 			return event.Change{}, fmt.Errorf("encoding finalizers: %w", encodeErr)

@@ -19,7 +19,7 @@ func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Cha
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind,
 		"metadata": map[string]any{
-			"name": obj.Key.Name, "namespace": obj.Key.Namespace, "uid": obj.UID, "resourceVersion": obj.ResourceVersion,
+			"name": obj.Key.Name, "namespace": obj.Key.Namespace, "uid": obj.UID, versionField: obj.ResourceVersion,
 		},
 		"status": status,
 	})

@@ -51,7 +51,8 @@ func TargetsManifest(of []event.GroupResource) ([]byte, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: "entail-target-" + kind.String(), Labels: map[string]string{
 				"app.kubernetes.io/part-of": "entail", targetsLabel: "true",
 			}},
-			Rules: []Right{may("Which objects there are, and whose: of their content nothing is asked for.", verbs("get", "list", "watch"), kind.Group, kind.Resource)},
+			Rules: []Right{may("Which objects there are, and whose: of their content nothing is asked for.",
+				verbs("get", "list", "watch"), kind.Group, kind.Resource)},
 		})
 	}
 	var out bytes.Buffer

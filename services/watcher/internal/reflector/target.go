@@ -40,8 +40,8 @@ type target struct {
 	k  *kindReflector
 	// has says that it is among those for whom there is room.
 	has bool
-	// failure is why it could not be followed when that was tried last.
-	failure error
+	// failure is why it could not be followed when that was tried last; empty while it is.
+	failure string
 	// told is as of when the bus tells whether it is observed, problem why not; empty if it is.
 	told    asOf
 	problem string
@@ -60,11 +60,7 @@ func (t *target) run(ctx context.Context) {
 			attempt = 0
 			continue
 		}
-		t.mu.Lock()
-		changed := t.failure == nil || t.failure.Error() != err.Error()
-		t.failure = err
-		t.mu.Unlock()
-		if changed && t.following.Err() == nil {
+		if t.fail(describe(err)) && t.following.Err() == nil {
 			t.targets.reflector.cfg.Log.WarnContext(ctx, "a kind of targets is not followed; trying again", "kind", t.kind.String(), "error", err)
 		}
 		backoff.Backoff{Min: minRefused, Max: maxRefused}.Wait(t.following, attempt)
@@ -78,6 +74,15 @@ func (t *target) run(ctx context.Context) {
 		}
 		retries().Wait(ctx, attempt)
 	}
+}
+
+// fail notes why it is not followed, and says whether that is news.
+func (t *target) fail(why string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.failure
+	t.failure = why
+	return before != why
 }
 
 // resume finds out what the bus tells already: as long as that stands, nobody waits for more.
@@ -105,7 +110,7 @@ func (t *target) follow() error {
 		t.k.marked = t.marked
 	}
 	k := t.k
-	t.failure = nil
+	t.failure = ""
 	t.mu.Unlock()
 	return k.follow(t.following)
 }
@@ -144,7 +149,7 @@ func (t *target) refused() string {
 // check has the bus tell that the kind cannot be followed, as long as it cannot, and has it compared again once it can.
 func (t *target) check(ctx context.Context, incarnation string) error {
 	if t.following.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // It is being withdrawn.
 	}
 	t.mu.Lock()
 	k, failure, isTold, problem := t.k, t.failure, t.told == asOf{incarnation, t.targets.reflector.epoch.current()}, t.problem
@@ -155,9 +160,9 @@ func (t *target) check(ctx context.Context, incarnation string) error {
 		silent, compared = k.silent(time.Now())
 	}
 	switch {
-	case failure != nil && (!isTold || problem != "" || silent >= most):
-		return t.refuse(ctx, incarnation, describe(failure))
-	case failure != nil || k == nil:
+	case failure != "" && (!isTold || problem != "" || silent >= most):
+		return t.refuse(ctx, incarnation, failure)
+	case failure != "" || k == nil:
 	case silent >= most:
 		return t.refuse(ctx, incarnation, fmt.Sprintf("the API server has told nothing of it for %s: the log of the watcher says why", most))
 	case problem != "" && compared:
