@@ -74,8 +74,14 @@ func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	cfg.NATS.URL, cfg.RPC.Auth, cfg.Kinds = b.nats.URLOf(topology.Watcher), rpc.None, followed()
-	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), kube, listener
+	cfg.NATS.URL, cfg.RPC.Auth = b.nats.URLOf(topology.Watcher), rpc.None
+	if len(cfg.Kinds) == 0 {
+		cfg.Kinds = followed()
+	}
+	if cfg.Embed.Log == nil {
+		cfg.Embed.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Embed.Kube, cfg.Embed.Listener = kube, listener
 	cfg.Embed.NATS = bus
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)

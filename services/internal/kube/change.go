@@ -72,6 +72,9 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 			return err
 		}
 	}
+	if kind.Named {
+		maps.DeleteFunc(metadata, func(name string, _ json.RawMessage) bool { return !slices.Contains(identity(), name) })
+	}
 	var err error
 	if top["metadata"], err = metadata.join(); err != nil {
 		return err
@@ -83,6 +86,9 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 	}
 	return nil
 }
+
+// identity is what tells an object, and its states, from others.
+func identity() []string { return []string{"name", "namespace", "uid", "resourceVersion"} }
 
 // redact removes where kubectl keeps the whole object, with a Secret's values.
 func redact(metadata Fields) error {

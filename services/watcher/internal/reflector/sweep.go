@@ -56,7 +56,10 @@ func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	for head, err := range k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource) {
+	for head, err := range k.published(ctx) {
+		if err == nil && k.elsewhere(head) {
+			continue
+		}
 		if err == nil {
 			err = k.reflector.checkEpoch(head)
 		}
@@ -97,7 +100,7 @@ func (k *kindReflector) leave(ctx context.Context, next string) error {
 	if before == "" || before == next {
 		return nil
 	}
-	err := k.cfg.Publisher.Marker(ctx, &eventv1.SnapshotMarker{
+	err := k.tell(ctx, &eventv1.SnapshotMarker{
 		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: next, WrittenAt: timestamppb.Now(),
 	})
 	if err != nil {
@@ -212,7 +215,7 @@ func (k *kindReflector) mark(ctx context.Context) error {
 	m := s.marker
 	m.LastSequence, m.WrittenAt = k.highest, timestamppb.Now()
 	k.mu.Unlock()
-	if err := k.cfg.Publisher.Marker(ctx, m); err != nil {
+	if err := k.tell(ctx, m); err != nil {
 		return err
 	}
 	if !k.complete(s) {

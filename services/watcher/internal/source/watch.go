@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/kube"
 )
 
 // watchTimeout is how long one watch lasts; the next goes on where it ended.
@@ -48,7 +47,7 @@ func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) ite
 
 func (s *Source) watch(ctx context.Context, kind kinds.Kind, version string, yield func(Event, error) bool) error {
 	kind = s.served(kind)
-	body, err := s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
+	body, err := s.all(kind).SetHeader("Accept", accept(kind, "PartialObjectMetadata")).
 		Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.Itoa(int(watchTimeout.Seconds()))).Stream(ctx)
 	if apierrors.IsNotFound(err) {
