@@ -37,7 +37,7 @@ type reconciler struct {
 	statuses    *statuses
 	confirmer   *confirm.Confirmer
 	rivals      *rivals
-	// poll is how often Secrets are read again.
+	// poll is how often Secrets are read again of which the bus does not tell.
 	poll time.Duration
 	log  *slog.Logger
 }
@@ -131,10 +131,13 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) error {
 	known := &passwords{}
 	if p.Key.Kind == plan.Users && !w.cleanup {
-		p.Again(r.poll)
+		told := r.state.told(w.objects)
 		var err error
 		if known, err = r.secrets.read(ctx, w.objects); err != nil {
 			return err
+		}
+		if !told || known.refused { // Nobody tells that a right is there.
+			p.Again(r.poll)
 		}
 	}
 	decided, err := r.look(ctx, p, &w, known)

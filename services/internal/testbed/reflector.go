@@ -37,8 +37,8 @@ type Reflector struct {
 	gate sync.Mutex
 }
 
-// Reflector starts one of all kinds that services follow, until the test ends.
-func (b *Bed) Reflector() *Reflector {
+// Reflector starts one of all kinds that services follow, and of some besides, until the test ends.
+func (b *Bed) Reflector(besides ...kinds.Kind) *Reflector {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.Admin(), local, "test")
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *Bed) Reflector() *Reflector {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	r := &Reflector{bed: b, kinds: kinds.All(), origin: kube.Origin{Cluster: local, Epoch: epoch}, publisher: publish.New(b.JS)}
+	r := &Reflector{bed: b, kinds: append(kinds.All(), besides...), origin: kube.Origin{Cluster: local, Epoch: epoch}, publisher: publish.New(b.JS)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	var following sync.WaitGroup
 	b.T.Cleanup(func() { cancel(); following.Wait() })
@@ -88,7 +88,7 @@ func (r *Reflector) Hold() (release func()) {
 	return r.gate.Unlock
 }
 
-// sweep publishes all objects of a kind, and the marker that says so. A kind that is not
+// sweep publishes all objects of a kind, and the marker that says so, if the kind has one. A kind that is not
 // served has none.
 func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served bool) {
 	r.bed.T.Helper()
@@ -99,6 +99,9 @@ func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served b
 	var highest uint64
 	for i := range list.Items {
 		highest = max(highest, r.put(ctx, kind, &list.Items[i], publication{again: again}))
+	}
+	if kind.Named {
+		return version, served
 	}
 	stream, err := r.bed.JS.Stream(ctx, topology.Changes)
 	if err != nil {
@@ -116,7 +119,7 @@ func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served b
 
 func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string) {
 	for ctx.Err() == nil {
-		w, err := r.bed.Resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		w, err := r.bed.Resource(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
 			<-time.After(retryPause)
 			continue
