@@ -59,7 +59,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 
 	running.Stop()
 	b.secret("passwords", map[string]string{"anna": first + "-3"})
-	running = serve()
+	serve()
 	b.login("anna", first+"-3", http.StatusOK)
 	b.login("anna", second, http.StatusUnauthorized)
 	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{"passwordFrom": map[string]any{"name": "others", "key": "anna"}}))

@@ -141,13 +141,13 @@ func (b *secretBed) secret(namespace, name string) {
 	})
 }
 
-// change changes the value of a Secret, and tells the version of that.
-func (b *secretBed) change(namespace, name, value string) (version string) {
+// change changes the value of a Secret of team-a, and tells the version of that.
+func (b *secretBed) change(name, value string) (version string) {
 	b.t.Helper()
-	s, err := b.core.CoreV1().Secrets(namespace).Get(b.t.Context(), name, metav1.GetOptions{})
+	s, err := b.core.CoreV1().Secrets("team-a").Get(b.t.Context(), name, metav1.GetOptions{})
 	if err == nil {
 		s.StringData = map[string]string{"key": password + value}
-		s, err = b.core.CoreV1().Secrets(namespace).Update(b.t.Context(), s, metav1.UpdateOptions{})
+		s, err = b.core.CoreV1().Secrets("team-a").Update(b.t.Context(), s, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		b.t.Fatal(err)
@@ -155,9 +155,9 @@ func (b *secretBed) change(namespace, name, value string) (version string) {
 	return s.ResourceVersion
 }
 
-func (b *secretBed) deleteSecret(namespace, name string) {
+func (b *secretBed) deleteSecret(name string) {
 	b.t.Helper()
-	if err := b.core.CoreV1().Secrets(namespace).Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := b.core.CoreV1().Secrets("team-a").Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -182,9 +182,9 @@ func (b *secretBed) user(namespace, name, secret string) {
 	}, nil)
 }
 
-func (b *secretBed) deleteUser(namespace, name string) {
+func (b *secretBed) deleteUser(name string) {
 	b.t.Helper()
-	if err := b.kube.Objects(b.t).Resource(kinds.OpenSearchUsers().Served()).Namespace(namespace).Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := b.kube.Objects(b.t).Resource(kinds.OpenSearchUsers().Served()).Namespace("team-a").Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -271,7 +271,7 @@ func TestTheBusTellsOfSecretsThatAreNamedAndOfNothingThatIsInThem(t *testing.T) 
 	if want := (metav1.ObjectMeta{Name: "before", Namespace: "team-a", UID: is.UID, ResourceVersion: is.ResourceVersion}); fmt.Sprint(is) != fmt.Sprint(want) {
 		t.Errorf("the bus says %+v", is)
 	}
-	b.told("team-a", "before", b.change("team-a", "before", "-2"))
+	b.told("team-a", "before", b.change("before", "-2"))
 
 	names := map[string]string{}
 	for what, of := range map[string]struct {
@@ -303,7 +303,7 @@ func TestTheBusTellsOfSecretsThatAreNamedAndOfNothingThatIsInThem(t *testing.T) 
 	names["operated-ca"], names["operated-admin-password"] = "operated", "operated"
 	for name := range names {
 		b.told("team-a", name, "")
-		b.told("team-a", name, b.change("team-a", name, "-2"))
+		b.told("team-a", name, b.change(name, "-2"))
 	}
 	b.untold("team-a", "unnamed")
 	b.untold("team-b", "before")
@@ -328,31 +328,31 @@ func TestASecretIsOnTheBusForAsLongAsItIsNamedAndThere(t *testing.T) {
 	b.secret("team-a", "passwords")
 	first := b.told("team-a", "passwords", "")
 	b.user("team-a", "ben", "passwords")
-	b.deleteUser("team-a", "anna") // There is one more who names it.
-	b.told("team-a", "passwords", b.change("team-a", "passwords", "-2"))
+	b.deleteUser("anna") // There is one more who names it.
+	b.told("team-a", "passwords", b.change("passwords", "-2"))
 	for range 3 { // The Secret itself does not change.
-		b.deleteUser("team-a", "ben")
+		b.deleteUser("ben")
 		b.gone("team-a", "passwords")
 		b.user("team-a", "ben", "passwords")
 		b.told("team-a", "passwords", "")
 	}
-	b.deleteUser("team-a", "ben")
+	b.deleteUser("ben")
 	b.gone("team-a", "passwords")
-	b.change("team-a", "passwords", "-3")
+	b.change("passwords", "-3")
 	b.user("team-a", "kim", "others")
 	b.secret("team-a", "others")
 	b.told("team-a", "others", "") // And what came before it is over.
 	b.gone("team-a", "passwords")
 	b.user("team-a", "ben", "passwords")
-	b.told("team-a", "passwords", b.change("team-a", "passwords", "-4"))
+	b.told("team-a", "passwords", b.change("passwords", "-4"))
 
-	b.deleteSecret("team-a", "passwords")
+	b.deleteSecret("passwords")
 	b.gone("team-a", "passwords")
 	b.secret("team-a", "passwords")
 	if again := b.told("team-a", "passwords", ""); again.UID == first.UID {
 		t.Errorf("the Secret that was made anew is still %s", again.UID)
 	}
-	b.told("team-a", "passwords", b.change("team-a", "passwords", "-5"))
+	b.told("team-a", "passwords", b.change("passwords", "-5"))
 }
 
 // Whatever happens while there is no watcher, and wherever the next one looks, the bus tells what is so.
@@ -371,10 +371,10 @@ func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
 		b.told("team-b", name, "")
 	}
 	stop()
-	version := b.change("team-a", "changed", "-2")
-	b.deleteUser("team-a", "forgotten")
-	b.deleteSecret("team-a", "deleted")
-	b.deleteSecret("team-a", "anew")
+	version := b.change("changed", "-2")
+	b.deleteUser("forgotten")
+	b.deleteSecret("deleted")
+	b.deleteSecret("anew")
 	b.secret("team-a", "anew")
 	stop, _ = b.follow("team-a")
 	b.told("team-a", "changed", version)
@@ -424,7 +424,7 @@ func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
 	}
 	_, url := b.follow("team-a", "team-b", "team-c")
 	b.gone("team-b", "passwords")
-	b.told("team-a", "passwords", b.change("team-a", "passwords", "-2"))
+	b.told("team-a", "passwords", b.change("passwords", "-2"))
 	b.apply("a", "")
 	b.becomes()
 	ready(t, url, "")
@@ -460,9 +460,9 @@ func TestAFloodOfChangesOfSecretsThatNobodyNamesReachesNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 200 {
-		b.change("team-a", "unnamed", fmt.Sprint("-", i))
+		b.change("unnamed", fmt.Sprint("-", i))
 	}
-	b.told("team-a", "passwords", b.change("team-a", "passwords", "-2"))
+	b.told("team-a", "passwords", b.change("passwords", "-2"))
 	msg, err := consumer.Next()
 	if err != nil {
 		t.Fatal(err)

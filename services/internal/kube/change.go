@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -88,7 +89,7 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 }
 
 // identity is what tells an object, and its states, from others.
-func identity() []string { return []string{"name", "namespace", "uid", "resourceVersion"} }
+func identity() []string { return strings.Fields("name namespace uid resourceVersion") }
 
 // redact removes where kubectl keeps the whole object, with a Secret's values.
 func redact(metadata Fields) error {

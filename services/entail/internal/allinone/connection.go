@@ -41,6 +41,14 @@ func applyConnection(ctx context.Context, cfg *rest.Config, server *opensearch.S
 	return nil
 }
 
+// secretNamespaces are those whose Secrets are followed: that of this Secret, unless others are set.
+func (c *Config) secretNamespaces() []string {
+	if set := c.Services.Watcher.SecretNamespaces; len(set) > 0 || !c.OpenSearch {
+		return set
+	}
+	return []string{connectionNamespace}
+}
+
 // allowSecrets lets services do with that Secret, and those beside it, what they may where people say so.
 func allowSecrets(ctx context.Context, cfg *rest.Config) error {
 	client, err := kubernetes.NewForConfig(cfg)

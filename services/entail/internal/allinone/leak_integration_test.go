@@ -30,7 +30,7 @@ import (
 func TestPasswordsAreInNoFileButThoseOfTheAPIServer(t *testing.T) {
 	const before, after = "cobalt-Ferret-91-orbit", "cobalt-Ferret-92-orbit" // The first is the sample's.
 	m := upWithOpenSearch(t)
-	loginOf(t, m.at, "anna", before)
+	loginOf(t, m.at, before)
 	access, err := clientcmd.BuildConfigFromFlags("", m.at.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestPasswordsAreInNoFileButThoseOfTheAPIServer(t *testing.T) {
 	if _, err := secrets.Patch(t.Context(), "search-passwords", types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	loginOf(t, m.at, "anna", after)
+	loginOf(t, m.at, after)
 	m.stop()
 	kept := filepath.Join(m.dir, "kube", "etcd")
 	if found, err := leak.Find(os.DirFS(kept), before, after); err != nil || len(found) == 0 {
@@ -93,8 +93,8 @@ func upWithOpenSearch(t testing.TB) *upMachine {
 	return m
 }
 
-// loginOf waits until somebody may log in.
-func loginOf(t testing.TB, at Endpoints, user, password string) {
+// loginOf waits until the sample's anna may log in.
+func loginOf(t testing.TB, at Endpoints, password string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	testbed.Eventually(t, time.Minute, func() error {
@@ -102,13 +102,13 @@ func loginOf(t testing.TB, at Endpoints, user, password string) {
 		if err != nil {
 			return err
 		}
-		request.SetBasicAuth(user, password)
+		request.SetBasicAuth("anna", password)
 		answer, err := client.Do(request)
 		if err != nil {
 			return err
 		}
 		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
-			return errors.Join(fmt.Errorf("%s logs in: %d", user, answer.StatusCode), err)
+			return errors.Join(fmt.Errorf("anna logs in: %d", answer.StatusCode), err)
 		}
 		return nil
 	})
