@@ -72,6 +72,12 @@ func newBed(t testing.TB) *bed {
 	return b
 }
 
+// Reflector starts one that follows Secrets, too, until the test ends.
+func (b *bed) Reflector() *testbed.Reflector {
+	b.T.Helper()
+	return b.Bed.Reflector(kinds.Secrets().In(namespace))
+}
+
 // serve starts an opensearch-sync that ends with the test at the latest.
 func (b *bed) serve() *testbed.Running {
 	b.T.Helper()
@@ -81,18 +87,19 @@ func (b *bed) serve() *testbed.Running {
 func (b *bed) serveWith(change func(*opensearchsync.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := opensearchsync.Defaults()
-	cfg.Local, cfg.SecretInterval = true, 200*time.Millisecond
+	cfg.Local, cfg.SecretInterval = true, time.Hour // Whoever waits for a Secret is told of it.
 	change(&cfg)
 	listener := b.Lead(topology.OpensearchSync, &cfg.Config.Config)
 	cfg.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&b.log, b.T.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return b.Serve(listener, func(ctx context.Context) error { return opensearchsync.Run(ctx, cfg) })
 }
 
-// secret makes a Secret, or gives it other values, until the test ends.
+// secret makes a Secret, or gives it other values, until the test ends: with all of them where kubectl apply keeps them.
 func (b *bed) secret(name string, values map[string]string) {
 	b.T.Helper()
 	api := b.core.CoreV1().Secrets(namespace)
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: values}
+	applied := map[string]string{corev1.LastAppliedConfigAnnotation: fmt.Sprint(values)}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: applied}, StringData: values}
 	_, err := api.Update(b.T.Context(), s, metav1.UpdateOptions{})
 	if err != nil {
 		_, err = api.Create(b.T.Context(), s, metav1.CreateOptions{})

@@ -23,7 +23,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
-	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
 const (
@@ -237,7 +236,7 @@ func BenchmarkManyFromNothing(b *testing.B) {
 		bare := c.bare()
 		before := bed.search.Writes()
 		began := time.Now()
-		bed.serveWith(func(cfg *opensearchsync.Config) { cfg.SecretInterval = time.Hour }) // Only what is asked for is counted.
+		bed.serve()
 		c.awaitMade()
 		made := time.Since(began)
 		bed.awaitCreated()

@@ -14,7 +14,7 @@ import (
 // Config is what opensearch-sync can be told. Start from [Defaults].
 type Config struct {
 	controller.Config
-	// SecretInterval is how often the Secrets of users are read again.
+	// SecretInterval is how often the Secrets of users are read again that the watcher does not follow.
 	SecretInterval time.Duration
 	// Local lets clusters be on this machine, which only a machine of one's own may.
 	Local bool
@@ -33,7 +33,8 @@ func Defaults() Config {
 // BindFlags makes every setting a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
-	fs.DurationVar(&c.SecretInterval, "secret-interval", c.SecretInterval, "how often to read the Secrets of users again")
+	fs.DurationVar(&c.SecretInterval, "secret-interval", c.SecretInterval,
+		"how often to read the Secrets of users again where the watcher does not follow them (its --secret-namespaces)")
 	fs.BoolVar(&c.Local, "local-clusters", c.Local, "let OpenSearch clusters be at addresses of this machine: for development alone")
 	fs.BoolVar(&c.Legacy, "legacy-group", c.Legacy,
 		"take objects of "+opensearchv1.LegacyGroup+", too, which the public operator must then not manage any more")

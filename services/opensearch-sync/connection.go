@@ -132,14 +132,14 @@ func (c *connections) close() {
 
 // settings are what the cluster says, with what is in the Secrets that it names.
 func (c *connections) settings(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (search.Settings, error) {
-	r := reader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}
-	switch name := cluster.Annotations[opensearchv1.ConnectionAnnotation]; {
-	case name != "":
-		r.all(name)
+	r, named := reader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}, cluster.Secrets()
+	switch {
+	case named.Connection != "":
+		r.all(named)
 	case cluster.Spec.Connection != nil:
-		r.connection(cluster.Spec.Connection)
+		r.connection(cluster.Spec.Connection, named)
 	case cluster.Status.Phase == opensearchv1.Running:
-		r.operated(cluster)
+		r.operated(cluster, named)
 	default:
 		return search.Settings{}, &notReadyError{"ClusterNotRunning", "the cluster is not running yet, and says no other connection"}
 	}
@@ -176,8 +176,8 @@ func (r *reader) read(name string) map[string][]byte {
 }
 
 // all is a connection of which everything is in one Secret.
-func (r *reader) all(name string) {
-	data := r.read(name)
+func (r *reader) all(named opensearchv1.ClusterSecrets) {
+	data := r.read(named.Connection)
 	r.into.URL, r.into.CA = strings.TrimSpace(string(data["url"])), data["ca.crt"]
 	r.credentials(data)
 	r.admin(data)
@@ -191,42 +191,27 @@ func (r *reader) admin(data map[string][]byte) {
 	r.into.User, r.into.Password = strings.TrimSpace(string(data["username"])), strings.TrimRight(string(data["password"]), "\r\n")
 }
 
-func (r *reader) connection(c *opensearchv1.Connection) {
+func (r *reader) connection(c *opensearchv1.Connection, named opensearchv1.ClusterSecrets) {
 	r.into.URL, r.into.Insecure = c.URL, c.InsecureSkipVerify
-	if c.ClientCertificateSecret != nil {
-		data := r.read(c.ClientCertificateSecret.Name)
-		r.credentials(data)
-		r.into.CA = data["ca.crt"]
-	}
-	if c.AdminCredentialsSecret != nil {
-		r.admin(r.read(c.AdminCredentialsSecret.Name))
-	}
+	data := r.read(named.Certificate)
+	r.credentials(data)
+	r.into.CA = data["ca.crt"]
+	r.admin(r.read(named.Credentials))
 	if c.CASecret != nil {
-		r.into.CA = r.read(c.CASecret.Name)["ca.crt"]
+		r.into.CA = r.read(named.Authority)["ca.crt"]
 	}
 }
 
 // operated is a cluster that the public operator runs, with the Secrets that it names so.
-func (r *reader) operated(cluster *opensearchv1.OpenSearchCluster) {
-	general, security := cluster.Spec.General, cluster.Spec.Security
-	if security == nil {
-		security = &opensearchv1.ClusterSecurity{}
-	}
-	config := security.Config
-	if config == nil {
-		config = &opensearchv1.ClusterSecurityConfig{}
-	}
+func (r *reader) operated(cluster *opensearchv1.OpenSearchCluster, named opensearchv1.ClusterSecrets) {
+	general := cluster.Spec.General
 	host := cmp.Or(general.OperatorClusterURL, fmt.Sprintf("%s.%s.svc.cluster.local", cmp.Or(general.ServiceName, cluster.Name), cluster.Namespace))
 	r.into.URL = "https://" + net.JoinHostPort(host, strconv.Itoa(int(cmp.Or(general.HTTPPort, 9200))))
-	authority := cluster.Name + "-ca"
-	if tls := security.TLS; tls != nil && tls.HTTP != nil && !tls.HTTP.Generate && tls.HTTP.CASecret.Name != "" {
-		authority = tls.HTTP.CASecret.Name
-	}
-	r.into.CA = r.read(authority)["ca.crt"]
-	if config.OperatorClientCert != nil && config.OperatorClientCert.Name != "" {
-		r.credentials(r.read(config.OperatorClientCert.Name))
-		r.into.ServerName = config.OperatorClientServerName
+	r.into.CA = r.read(named.Authority)["ca.crt"]
+	if named.Certificate != "" {
+		r.credentials(r.read(named.Certificate))
+		r.into.ServerName = cluster.Spec.Security.Config.OperatorClientServerName
 		return
 	}
-	r.admin(r.read(cmp.Or(config.AdminCredentialsSecret.Name, cluster.Name+"-admin-password")))
+	r.admin(r.read(named.Credentials))
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
 // Whatever somebody asks for, it is refused to them, and all others have what they ask for.
@@ -247,12 +249,12 @@ func TestAPasswordStaysUntilThereIsAnother(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// What may not be read is told, with what gives the right.
+// What may not be read is told, with what gives the right, and read once that is there: nobody tells of that.
 func TestASecretThatMayNotBeReadIsAskedFor(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serve()
+	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = 200 * time.Millisecond })
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	roles := b.core.RbacV1().ClusterRoles()

@@ -23,6 +23,8 @@ type passwords struct {
 	values  map[string]string
 	trimmed map[string]bool
 	missing map[string]plan.Verdict
+	// refused says that one of them may not be read.
+	refused bool
 }
 
 // read reads the password of every user that stays.
@@ -63,6 +65,7 @@ func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]by
 	switch {
 	case errors.Is(err, errSecretForbidden):
 		verdict.Reason, verdict.Message = "SecretForbidden", err.Error()
+		p.refused = true
 	case err != nil:
 		verdict.Reason, verdict.Message = "SecretMissing", err.Error()
 	case !there:

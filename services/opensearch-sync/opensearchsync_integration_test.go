@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
-	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
 func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
@@ -158,7 +156,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = time.Hour })
+	b.serve()
 	for i := range 10 {
 		name := fmt.Sprint("o-", i)
 		b.put(kinds.OpenSearchUsers(), name, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))

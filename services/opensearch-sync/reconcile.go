@@ -37,7 +37,7 @@ type reconciler struct {
 	statuses    *statuses
 	confirmer   *confirm.Confirmer
 	rivals      *rivals
-	// poll is how often Secrets are read again.
+	// poll is how often Secrets are read again of which the bus does not tell.
 	poll time.Duration
 	log  *slog.Logger
 }
@@ -131,9 +131,8 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) error {
 	known := &passwords{}
 	if p.Key.Kind == plan.Users && !w.cleanup {
-		p.Again(r.poll)
 		var err error
-		if known, err = r.secrets.read(ctx, w.objects); err != nil {
+		if known, err = r.passwords(ctx, p, w.objects); err != nil {
 			return err
 		}
 	}
@@ -175,6 +174,16 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 		return reconcile.ErrStale
 	}
 	return nil
+}
+
+// passwords reads those of users, and has them read again where the bus does not tell that they have changed, or that they may be read.
+func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], users []object) (*passwords, error) {
+	told := r.state.told(users)
+	known, err := r.secrets.read(ctx, users)
+	if err == nil && (!told || known.refused) {
+		p.Again(r.poll)
+	}
+	return known, err
 }
 
 // look asks the server what it is and has, and plans.

@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/rbac"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // secretReader is what is needed of the API server to read a Secret.
@@ -29,7 +30,8 @@ var (
 
 // data reads the values of one Secret.
 func (s secrets) data(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	kind := kinds.Kind{GroupResource: event.GroupResource{Resource: "secrets"}, Version: "v1", Kind: "Secret"}
+	kind := kinds.Secrets()
+	kind.MetadataOnly, kind.Named = false, false
 	change, err := s.api.Get(ctx, kind, namespace, name)
 	switch {
 	case errors.Is(err, kube.ErrNotFound):
@@ -48,6 +50,5 @@ func (s secrets) data(ctx context.Context, namespace, name string) (map[string][
 
 // remedy is what gives the right to read Secrets of a namespace.
 func remedy(namespace string) string {
-	return fmt.Sprintf("kubectl create rolebinding entail-opensearch-secrets -n %s --clusterrole=entail-opensearch-secrets --serviceaccount=%s:opensearch-sync",
-		namespace, rbac.Namespace)
+	return fmt.Sprintf("%s; to have their changes followed, too, see docs/opensearch.md", rbac.Account{Service: topology.OpensearchSync}.BindSecrets(namespace))
 }

@@ -21,6 +21,8 @@ const (
 	byCluster = "cluster"
 	// byUID is the index of objects by the UID of the cluster that they are in, and of clusters by theirs.
 	byUID = "uid"
+	// bySecret is the index of users and clusters by the Secrets that they name.
+	bySecret = "secret"
 )
 
 // state is what opensearch-sync decides from.
@@ -29,6 +31,8 @@ type state struct {
 	clusters []clusters
 	tables   map[plan.Kind]tables
 	kinds    map[event.GroupResource]plan.Kind
+	// secrets are those of which the bus tells when they change.
+	secrets *view.Table[struct{}]
 
 	mu sync.Mutex
 	// cleared are the UIDs of objects that are gone of which nothing is left.
@@ -98,13 +102,17 @@ type table interface {
 	is() kinds.Kind
 	// cluster is that of the newest known state of an object, and the UID of the one that it is in by its record.
 	cluster(k event.Key) (cluster event.Key, managed string, ok bool)
+	// naming are the clusters of objects that name a Secret.
+	naming(secret event.Key) []event.Key
 }
 
 // newState declares the tables in v. Those of the legacy group are of no consequence unless they are asked for.
 func newState(v *view.View, legacy bool) *state {
 	s := &state{tables: map[plan.Kind]tables{}, kinds: map[event.GroupResource]plan.Kind{}, cleared: map[string]bool{}}
+	s.secrets = view.Register[struct{}](v, kinds.Secrets(), nil)
 	index := map[string]func(*opensearchv1.OpenSearchCluster) []string{
-		byUID: func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
+		byUID:    func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
+		bySecret: secretsOf[*opensearchv1.OpenSearchCluster],
 	}
 	for _, kind := range both(kinds.OpenSearchClusters()) {
 		if rows := view.Register(v, kind, index); legacy || !kind.Optional {
@@ -138,6 +146,7 @@ func declare[T any, P declared[T]](s *state, v *view.View, kind kinds.Kind, of p
 	index := map[string]func(*T) []string{
 		byCluster: func(value *T) []string { return []string{clusterName(P(value))} },
 		byUID:     func(value *T) []string { return []string{P(value).State().ManagedCluster} },
+		bySecret:  func(value *T) []string { return secretsOf(P(value)) },
 	}
 	for _, kind := range both(kind) {
 		if rows := view.Register(v, kind, index); legacy || !kind.Optional {
@@ -241,12 +250,11 @@ func clusterKey(cluster, namespace, name string) event.Key {
 
 // keys are those that an object touches.
 func (s *state) keys(k event.Key) []Key {
-	if k.Resource == kinds.OpenSearchClusters().Resource {
-		var all []Key
-		for _, kind := range plan.Kinds() {
-			all = append(all, Key{clusterKey(k.Cluster, k.Namespace, k.Name), kind})
-		}
-		return all
+	switch k.Resource {
+	case kinds.OpenSearchClusters().Resource:
+		return everythingIn(clusterKey(k.Cluster, k.Namespace, k.Name))
+	case kinds.Secrets().Resource:
+		return s.reading(k)
 	}
 	kind, ok := s.kinds[k.GroupResource]
 	if !ok {
@@ -261,6 +269,14 @@ func (s *state) keys(k event.Key) []Key {
 		if is := clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name); is != cluster {
 			all = append(all, Key{is, kind})
 		}
+	}
+	return all
+}
+
+// everythingIn are all keys of a cluster.
+func everythingIn(cluster event.Key) (all []Key) {
+	for _, kind := range plan.Kinds() {
+		all = append(all, Key{cluster, kind})
 	}
 	return all
 }

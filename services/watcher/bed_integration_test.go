@@ -70,19 +70,18 @@ func (b *bed) runOn(kube *rest.Config, bus ...nats.Option) (stop func(), url str
 
 func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
 	b.t.Helper()
-	cfg.Kinds = followed()
-	return b.runKinds(cfg, kube, bus...)
-}
-
-// runKinds runs one that follows what it is told.
-func (b *bed) runKinds(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
-	b.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	cfg.NATS.URL, cfg.RPC.Auth = b.nats.URLOf(topology.Watcher), rpc.None
-	cfg.Embed.Log, cfg.Embed.Kube, cfg.Embed.Listener = slog.New(slog.DiscardHandler), kube, listener
+	if len(cfg.Kinds) == 0 {
+		cfg.Kinds = followed()
+	}
+	if cfg.Embed.Log == nil {
+		cfg.Embed.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Embed.Kube, cfg.Embed.Listener = kube, listener
 	cfg.Embed.NATS = bus
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)

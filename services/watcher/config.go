@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rbac"
@@ -22,6 +23,9 @@ type Config struct {
 	service.Config
 	// Kinds to follow, as resource.group; all that some service consumes when empty.
 	Kinds []string
+	// SecretNamespaces are those in which Secrets are followed that users and clusters of OpenSearch name; where they are,
+	// the watcher needs the right to list and watch them.
+	SecretNamespaces []string
 	// StreamReplicas of every stream: 1 for a single NATS server, 3 in a cluster of them. More than
 	// that stay: they are not lowered.
 	StreamReplicas int
@@ -36,6 +40,9 @@ type Config struct {
 	// the lease of the dead one has expired. Random when empty.
 	Identity string
 }
+
+// maxSecretNamespaces bounds the watches of Secrets.
+const maxSecretNamespaces = 100
 
 // minTombstoneTTL is less than any planned outage of a service.
 const minTombstoneTTL = time.Hour
@@ -56,6 +63,8 @@ func Defaults() Config {
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringSliceVar(&c.Kinds, "kinds", c.Kinds, "`resource.group` to follow, several separated by commas (default all that services consume)")
+	fs.StringSliceVar(&c.SecretNamespaces, "secret-namespaces", c.SecretNamespaces, "`namespaces`, separated by commas, in which Secrets are followed, "+
+		"each as its name and version, that users and clusters of OpenSearch name; the watcher needs the right to list and watch Secrets there")
 	fs.IntVar(&c.StreamReplicas, "stream-replicas", c.StreamReplicas,
 		"copies of every stream: 1, 3 or 5, at most as many as there are NATS servers; more than that stay as they are")
 	fs.IntVar(&c.Publishers, "publishers", c.Publishers, "how many changes to publish at a time")
@@ -70,7 +79,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 // Validate says what is wrong and what to do about it.
 func (c Config) Validate() error {
 	_, kinds := c.kinds()
-	errs := []error{c.Config.Validate(), kinds}
+	errs := []error{c.Config.Validate(), kinds, c.checkSecretNamespaces()}
 	if c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5 {
 		errs = append(errs, fmt.Errorf("--stream-replicas %d: use 1, 3 or 5", c.StreamReplicas))
 	}
@@ -83,6 +92,22 @@ func (c Config) Validate() error {
 	}
 	if c.LeaseNamespace == "" || c.LeaseName == "" {
 		errs = append(errs, errors.New("--lease-namespace and --lease-name must not be empty"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) checkSecretNamespaces() error {
+	var errs []error
+	if len(c.SecretNamespaces) > maxSecretNamespaces {
+		errs = append(errs, fmt.Errorf("--secret-namespaces: %d are too many, use at most %d", len(c.SecretNamespaces), maxSecretNamespaces))
+	}
+	for i, namespace := range c.SecretNamespaces {
+		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
+			errs = append(errs, fmt.Errorf("--secret-namespaces: %.63q is no namespace: %s", namespace, strings.Join(wrong, ", ")))
+		}
+		if slices.Contains(c.SecretNamespaces[:i], namespace) {
+			errs = append(errs, fmt.Errorf("--secret-namespaces: %s is there twice", namespace))
+		}
 	}
 	return errors.Join(errs...)
 }

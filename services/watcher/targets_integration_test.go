@@ -31,7 +31,7 @@ func (b targets) run() (stop func()) {
 	b.t.Helper()
 	cfg := watcher.Defaults()
 	cfg.Kinds = append(followed(), kinds.ProtectedResources().GroupResource.String())
-	stop, _ = b.runKinds(cfg, b.kube.Config(b.t, topology.Watcher))
+	stop, _ = b.runAs(cfg, b.kube.Config(b.t, topology.Watcher))
 	return stop
 }
 

@@ -2,7 +2,7 @@
 // it keeps the stream of changes equal to the API server. Of several replicas one
 // leads and publishes; all of them answer where a change is now.
 //
-// Package source reads the API server, reflector keeps the stream, query answers.
+// Package source reads the API server, secrets lets through what objects name, reflector keeps the stream, query answers.
 package watcher
 
 import (
@@ -20,6 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/query"
 	"github.com/entail-dev/entail/services/watcher/internal/reflector"
+	"github.com/entail-dev/entail/services/watcher/internal/secrets"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
@@ -55,7 +56,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}
 	publisher, rewinds := publish.New(rt.JS), reflector.NewRewinds()
 	stream := reflector.Config{
-		Source: cluster, Publisher: publisher, Cluster: cfg.Cluster, Kinds: kinds, StreamReplicas: cfg.StreamReplicas,
+		Publisher: publisher, Cluster: cfg.Cluster, Kinds: append(secrets.Kinds(cfg.SecretNamespaces), kinds...), StreamReplicas: cfg.StreamReplicas,
 		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,
 		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Rewinds: rewinds, Health: &reflector.Health{}, Tracer: rt.Tracer, Propagator: rt.Propagator,
 	}
@@ -78,7 +79,11 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
-				return leader.run(ctx, func(ctx context.Context) error { return reflector.Run(ctx, stream) })
+				return leader.run(ctx, func(ctx context.Context) error {
+					term := stream
+					term.Source = secrets.New(cluster, stream.Kinds, rt.Log) // What objects named in an earlier term is no matter.
+					return reflector.Run(ctx, term)
+				})
 			},
 			answers.Run,
 			func(ctx context.Context) error { return leader.metrics.count(ctx, letters.CountLetters) },

@@ -21,7 +21,7 @@ const rightPoll = 10 * time.Millisecond
 // ApplyAccounts applies what services run as, and returns when every service may do what it
 // is there for: the API server learns of rights a moment after they are given.
 func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	if err := apply(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml", "base/*/secrets.yaml"}); err != nil {
+	if err := apply(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
 		return err
 	}
 	for _, account := range rbac.Accounts() {

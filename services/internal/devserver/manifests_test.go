@@ -178,14 +178,12 @@ func TestAccountsAreThereOnceTheirRightsAre(t *testing.T) {
 		"base/namespace.yaml":    {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: entail-system}\n")},
 		"base/roles.yaml":        {Data: []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: people}\n")},
 		"base/watcher/rbac.yaml": account,
-		"base/x/secrets.yaml":    {Data: []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: secrets}\n")},
 	}
 	if err := ApplyAccounts(t.Context(), serveAPI(t, server), deploy); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{
 		"/api/v1/namespaces/entail-system", "/api/v1/namespaces/entail-system/serviceaccounts/watcher",
-		"/apis/rbac.authorization.k8s.io/v1/clusterroles/secrets",
 	}; !slices.Equal(server.applied, want) {
 		t.Errorf("applied are %v", server.applied)
 	}

@@ -30,7 +30,7 @@ func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
-	for _, pattern := range []string{"base/roles.yaml", "base/*/rbac.yaml", "base/*/secrets.yaml", "admission/*.yaml", "crd/*.yaml"} {
+	for _, pattern := range []string{"base/roles.yaml", "base/*/rbac.yaml", "admission/*.yaml", "crd/*.yaml"} {
 		objects, err := read(deploy, pattern)
 		if err != nil {
 			return fmt.Errorf("removing manifests: %w", err)

@@ -30,6 +30,17 @@ type Kind struct {
 	Global bool
 	// Optional kinds are missing in many clusters, for good.
 	Optional bool
+	// Named says that of these objects only those are on the bus that others name, each as its name, UID and version and
+	// no more. No marker speaks of them: that one is absent says nothing.
+	Named bool
+	// Namespace is the only one that is followed; empty if all are.
+	Namespace string
+}
+
+// In is the kind in one namespace.
+func (k Kind) In(namespace string) Kind {
+	k.Namespace = namespace
+	return k
 }
 
 // Served is the kind as the API server serves it.
@@ -37,7 +48,7 @@ func (k Kind) Served() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
 }
 
-// All lists every kind that some service consumes.
+// All lists every kind that some service consumes, but for [Secrets], of which nobody follows all.
 func All() []Kind {
 	return slices.Concat([]Kind{
 		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
@@ -56,7 +67,7 @@ func Of(r event.GroupResource) (Kind, bool) {
 //nolint:gochecknoglobals // It never changes.
 var byResource = sync.OnceValue(func() map[event.GroupResource]Kind {
 	of := map[event.GroupResource]Kind{}
-	for _, k := range All() {
+	for _, k := range append(All(), Secrets()) {
 		of[k.GroupResource] = k
 	}
 	return of

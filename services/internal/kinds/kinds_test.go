@@ -28,6 +28,17 @@ func TestEveryKindIsFoundByItsResourceAlone(t *testing.T) {
 	}
 }
 
+func TestNobodyFollowsAllSecrets(t *testing.T) {
+	for _, kind := range kinds.All() {
+		if kind.GroupResource == kinds.Secrets().GroupResource || kind.Named || kind.Namespace != "" {
+			t.Errorf("%+v is followed everywhere", kind)
+		}
+	}
+	if kind := kinds.Secrets().In("a"); !kind.Named || !kind.MetadataOnly || kind.Namespace != "a" || kind == kinds.Secrets() {
+		t.Errorf("Secrets of a namespace are %+v", kind)
+	}
+}
+
 func TestWhatIsGlobalHasNoNamespace(t *testing.T) {
 	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.ImpliedRoles()} {
 		definition, err := os.ReadFile("../../../deploy/crd/" + kind.Group + "_" + kind.Resource + ".yaml")

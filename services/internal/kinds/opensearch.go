@@ -27,6 +27,14 @@ func Legacy(kind Kind) Kind {
 	return kind
 }
 
+// Secrets is the kind Secret, of which only matters that one has changed: its values are read where they are needed.
+func Secrets() Kind {
+	return Kind{
+		GroupResource: event.GroupResource{Resource: "secrets"}, Version: "v1", Kind: "Secret",
+		MetadataOnly: true, Named: true, Optional: true,
+	}
+}
+
 // OpenSearchClusters is the kind OpenSearchCluster.
 func OpenSearchClusters() Kind { return openSearch(opensearchv1.Clusters, "OpenSearchCluster") }
 

@@ -69,14 +69,17 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 // what kind their items are; it is put back.
 func slim(kind kinds.Kind, top, metadata Fields) error {
 	delete(metadata, "managedFields")
-	if kind.Target {
-		maps.DeleteFunc(metadata, func(name string, _ json.RawMessage) bool { return !slices.Contains(targetFields(), name) })
-	}
 	if kind.MetadataOnly {
 		maps.DeleteFunc(top, func(name string, _ json.RawMessage) bool { return name != "metadata" })
 		if err := redact(metadata); err != nil {
 			return err
 		}
+	}
+	switch {
+	case kind.Named:
+		metadata.keep(identity()...)
+	case kind.Target: // It matters whose it is, too.
+		metadata.keep(append(identity(), "ownerReferences", "deletionTimestamp")...)
 	}
 	var err error
 	if top["metadata"], err = metadata.join(); err != nil {
@@ -90,10 +93,8 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 	return nil
 }
 
-// targetFields are what matters of the metadata of a target.
-func targetFields() []string {
-	return []string{"name", "namespace", "uid", versionField, "ownerReferences", "deletionTimestamp"}
-}
+// identity is what tells an object, and its states, from others.
+func identity() []string { return []string{"name", "namespace", "uid", versionField} }
 
 // redact removes where kubectl keeps the whole object, with a Secret's values.
 func redact(metadata Fields) error {
@@ -111,6 +112,11 @@ func (f Fields) get(name string, into any) error {
 		return json.Unmarshal(raw, into)
 	}
 	return nil
+}
+
+// keep drops all other fields.
+func (f Fields) keep(names ...string) {
+	maps.DeleteFunc(f, func(name string, _ json.RawMessage) bool { return !slices.Contains(names, name) })
 }
 
 func (f Fields) set(name string, value any) error {

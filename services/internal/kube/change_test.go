@@ -70,6 +70,17 @@ func TestAMetadataOnlyKindGivesNothingElseAway(t *testing.T) {
 	}
 }
 
+func TestOfANamedKindTravelsWhichItIsAndNothingElse(t *testing.T) {
+	raw := `{"apiVersion":"v1","kind":"Secret","type":"Opaque","immutable":true,"data":{"k":"c2VjcmV0"},"stringData":{"k":"secret"},"metadata":{
+		"name":"passwords","namespace":"team-a","uid":"u-1","resourceVersion":"42","creationTimestamp":"2026-01-02T03:04:05Z","generateName":"secret",
+		"labels":{"secret":"secret"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"secret","secret":"secret"},
+		"finalizers":["secret/x"],"ownerReferences":[{"name":"secret"}],"managedFields":[{"manager":"secret"}]}}`
+	want := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"passwords","namespace":"team-a","resourceVersion":"42","uid":"u-1"}}`
+	if is := string(read(t, kinds.Secrets(), raw).Change.Object); is != want {
+		t.Errorf("what travels is %s, want %s", is, want)
+	}
+}
+
 func TestTheSameObjectGivesTheSameBytes(t *testing.T) {
 	first := string(read(t, kinds.Stores(), storeJSON).Change.Object)
 	for range 50 {

@@ -25,14 +25,22 @@ const (
 // on subjects that name no object are passed over. An error ends it.
 func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
-		if err := p.heads(ctx, cluster, r, yield); err != nil {
+		if err := p.heads(ctx, topology.HeadsFilter(cluster, r), yield); err != nil {
 			yield(Head{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
 		}
 	}
 }
 
-func (p *Publisher) heads(ctx context.Context, cluster string, r event.GroupResource, yield func(Head, error) bool) error {
-	filter := topology.HeadsFilter(cluster, r)
+// HeadsIn is [Publisher.Heads] of one namespace.
+func (p *Publisher) HeadsIn(ctx context.Context, cluster string, r event.GroupResource, namespace string) iter.Seq2[Head, error] {
+	return func(yield func(Head, error) bool) {
+		if err := p.heads(ctx, topology.HeadsFilterIn(cluster, r, namespace), yield); err != nil {
+			yield(Head{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
+		}
+	}
+}
+
+func (p *Publisher) heads(ctx context.Context, filter string, yield func(Head, error) bool) error {
 	newest, err := p.newest(ctx, filter)
 	if err != nil || newest == 0 {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/event"
@@ -52,6 +53,32 @@ func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
 		if got[k] != head {
 			t.Errorf("head of %s is %+v, want %+v", k, got[k], head)
 		}
+	}
+}
+
+func TestHeadsInANamespaceAreThoseOfNoOther(t *testing.T) {
+	p := New(bus(t, 0))
+	in := func(namespace string) event.Change {
+		c := state("x", 7)
+		c.Key.Namespace = namespace
+		return c
+	}
+	want := mustPublish(t, p, in("a"), 0, Options{}).Head
+	for _, other := range []string{"a.b", "aa", "", "*"} {
+		mustPublish(t, p, in(other), 0, Options{})
+	}
+	var got []Head
+	for head, err := range p.HeadsIn(t.Context(), "local", kinds.Stores().GroupResource, "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, head)
+	}
+	if !slices.Equal(got, []Head{want}) {
+		t.Errorf("heads are %+v, want %+v", got, want)
+	}
+	for head := range p.HeadsIn(t.Context(), "local", kinds.Stores().GroupResource, "none") {
+		t.Errorf("in a namespace with nothing is %+v", head)
 	}
 }
 

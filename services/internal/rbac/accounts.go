@@ -39,6 +39,8 @@ func watcher() Account {
 			named(may("The leader renews it.", verbs("get", "update"), group, "leases"), Lease),
 		},
 		Targets: true,
+		Secrets: []Right{may("That one has changed is published of those that objects name, and nothing of what is in it.",
+			verbs("list", "watch"), corev1.GroupName, "secrets")},
 	}
 }
 
@@ -139,7 +141,10 @@ func opensearchSync() Account {
 			may("What asks for something in OpenSearch is held by a finalizer while that is there.", verbs("patch"), group, declared...),
 			statuses(group, declared...))
 	}
-	return Account{Service: topology.OpensearchSync, Everywhere: slices.Concat(common(), consumed(topology.OpensearchSync), rights)}
+	return Account{
+		Service: topology.OpensearchSync, Everywhere: slices.Concat(common(), consumed(topology.OpensearchSync), rights),
+		Secrets: []Right{may("Users have their passwords in Secrets, and clusters how they are reached.", verbs("get"), corev1.GroupName, "secrets")},
+	}
 }
 
 // common are the rights of every service.
@@ -152,10 +157,14 @@ func common() []Right {
 	}
 }
 
-// consumed is what a consumer of changes needs to take them in.
+// consumed is what a consumer of changes needs to take them in. Of what has names alone on the bus nothing is too large for it.
 func consumed(service string) []Right {
 	s, _ := topology.ServiceNamed(service)
-	return each("What is too large for the bus is read here.", verbs("get"), s.Kinds)
+	large := slices.DeleteFunc(slices.Clone(s.Kinds), func(r event.GroupResource) bool {
+		kind, _ := kinds.Of(r)
+		return kind.Named
+	})
+	return each("What is too large for the bus is read here.", verbs("get"), large)
 }
 
 func events() Right {

@@ -60,19 +60,48 @@ func (a Account) objects() []any {
 	if a.Service == topology.Watcher {
 		objects = append(objects, targets())
 	}
+	if len(a.Secrets) > 0 {
+		objects = append(objects, a.role("ClusterRole", a.SecretsRole(), "", a.Secrets))
+	}
 	return objects
 }
 
 // granted is a role of the given kind, and its binding to the account.
 func (a Account) granted(kind, namespace string, rights []Right) []any {
-	group, meta := rbacv1.SchemeGroupVersion.String(), a.meta(namespace)
-	meta.Name = "entail-" + a.Service
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: a.Service}}
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
-	return []any{
-		role{TypeMeta: typeOf(group, kind), ObjectMeta: meta, Rules: rights},
-		rbacv1.RoleBinding{TypeMeta: typeOf(group, kind+"Binding"), ObjectMeta: meta, RoleRef: ref, Subjects: subjects},
+	name := "entail-" + a.Service
+	return []any{a.role(kind, name, namespace, rights), a.bound(kind, name, namespace, kind+"Binding")}
+}
+
+func (a Account) role(kind, name, namespace string, rights []Right) role {
+	meta := a.meta(namespace)
+	meta.Name = name
+	return role{TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), kind), ObjectMeta: meta, Rules: rights}
+}
+
+// bound is the binding of a role to the account.
+func (a Account) bound(kind, name, namespace, binding string) rbacv1.RoleBinding {
+	meta := a.meta(namespace)
+	meta.Name = name
+	return rbacv1.RoleBinding{
+		TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), binding), ObjectMeta: meta,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: a.Service}},
 	}
+}
+
+// SecretsManifest is what gives all services their rights on Secrets in the namespace that it is applied in.
+func SecretsManifest() ([]byte, error) {
+	var bindings []any
+	for _, a := range Accounts() {
+		if len(a.Secrets) > 0 {
+			bindings = append(bindings, a.bound("ClusterRole", a.SecretsRole(), "", "RoleBinding"))
+		}
+	}
+	out := bytes.NewBufferString(header)
+	if err := write(out, bindings); err != nil {
+		return nil, fmt.Errorf("encoding bindings of rights on Secrets: %w", err)
+	}
+	return out.Bytes(), nil
 }
 
 func (a Account) meta(namespace string) metav1.ObjectMeta {

@@ -4,12 +4,15 @@
 package rbac
 
 import (
+	"fmt"
+	"strings"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-//go:generate go run ../cmd/generate-rbac ../../../deploy/base
+//go:generate go run ../cmd/generate-rbac ../../../deploy
 
 // Namespace is where the shipped manifests put every service.
 const Namespace = "entail-system"
@@ -22,6 +25,8 @@ type Account struct {
 	Everywhere, Own []Right
 	// Targets says that it reads the objects of registered kinds: what [Target] makes may be read, and nothing else.
 	Targets bool
+	// Secrets are rights on Secrets, in those namespaces alone where people bind [Account.SecretsRole].
+	Secrets []Right
 }
 
 // Right is what may be done, and why.
@@ -32,6 +37,17 @@ type Right struct {
 
 // User is how the API server calls the account.
 func (a Account) User() string { return "system:serviceaccount:" + Namespace + ":" + a.Service }
+
+// SecretsRole is the ClusterRole of what the account may do with Secrets where it is bound.
+func (a Account) SecretsRole() string {
+	return "entail-" + strings.TrimSuffix(a.Service, "-sync") + "-secrets"
+}
+
+// BindSecrets is the command that gives the account its rights on the Secrets of a namespace.
+func (a Account) BindSecrets(namespace string) string {
+	role := a.SecretsRole()
+	return fmt.Sprintf("kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", role, namespace, role, Namespace, a.Service)
+}
 
 // Users are those of all accounts.
 func Users() []string {

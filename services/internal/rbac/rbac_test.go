@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -116,6 +117,29 @@ func TestNoRightIsForMoreThanIsNamed(t *testing.T) {
 	}
 }
 
+func TestSecretsAreReadWhereThatIsBoundAlone(t *testing.T) {
+	want := map[string][]string{topology.Watcher: {"list", "watch"}, topology.OpensearchSync: {"get"}}
+	for _, a := range Accounts() {
+		var verbs []string
+		for _, r := range a.Secrets {
+			if r.Why == "" || !slices.Equal(r.APIGroups, []string{""}) || !slices.Equal(r.Resources, []string{"secrets"}) || len(r.ResourceNames) > 0 {
+				t.Errorf("%s has among its rights on Secrets %+v", a.Service, r)
+			}
+			verbs = append(verbs, r.Verbs...)
+		}
+		if !slices.Equal(verbs, want[a.Service]) {
+			t.Errorf("%s may %v Secrets where people say so, want %v", a.Service, verbs, want[a.Service])
+		}
+		manifest, err := a.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if roles := strings.Count(string(manifest), "name: "+a.SecretsRole()+"\n"); roles > 1 || roles == 1 != (len(verbs) > 0) {
+			t.Errorf("%s, with %s %d times, binds it or lacks it:\n%s", a.Service, a.SecretsRole(), roles, manifest)
+		}
+	}
+}
+
 func TestWhoConsumesAKindMayReadIt(t *testing.T) {
 	for _, s := range slices.Concat(topology.Services(), topology.Readers()) {
 		i := slices.IndexFunc(Accounts(), func(a Account) bool { return a.Service == s.Name })
@@ -124,6 +148,9 @@ func TestWhoConsumesAKindMayReadIt(t *testing.T) {
 			continue
 		}
 		for _, kind := range s.Kinds {
+			if kind == kinds.Secrets().GroupResource { // Where it is bound.
+				continue
+			}
 			if right := "get " + kind.String(); !slices.Contains(Accounts()[i].words(), right) {
 				t.Errorf("%s may not %s", s.Name, right)
 			}
@@ -141,5 +168,12 @@ func TestTheManifestsAreThoseOfTheTable(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %v; run `make generate`", a.Service, err)
 		}
+	}
+	want, err := SecretsManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile("../../../deploy/components/secrets/rbac.yaml"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("rights on Secrets: %v; run `make generate`", err)
 	}
 }

@@ -130,10 +130,10 @@ func (b *Bed) Delete(kind kinds.Kind, name string) {
 	}
 }
 
-// List lists the objects of a kind; none of one that is not served.
+// List lists the objects of a kind, or of one namespace; none of one that is not served.
 func (b *Bed) List(kind kinds.Kind) *unstructured.UnstructuredList {
 	b.T.Helper()
-	list, err := b.Resource(kind).List(b.T.Context(), metav1.ListOptions{})
+	list, err := b.Resource(kind).Namespace(kind.Namespace).List(b.T.Context(), metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return &unstructured.UnstructuredList{}
 	}

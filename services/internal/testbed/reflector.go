@@ -39,8 +39,8 @@ type Reflector struct {
 	gate sync.Mutex
 }
 
-// Reflector starts one of all kinds that services follow, until the test ends.
-func (b *Bed) Reflector() *Reflector {
+// Reflector starts one of all kinds that services follow, and of some besides, until the test ends.
+func (b *Bed) Reflector(besides ...kinds.Kind) *Reflector {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.Admin(), local, "test")
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *Bed) Reflector() *Reflector {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	r := &Reflector{bed: b, kinds: kinds.All(), origin: kube.Origin{Cluster: local, Epoch: epoch}, publisher: publish.New(b.JS)}
+	r := &Reflector{bed: b, kinds: append(kinds.All(), besides...), origin: kube.Origin{Cluster: local, Epoch: epoch}, publisher: publish.New(b.JS)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	r.ctx = ctx
 	b.T.Cleanup(func() { cancel(); r.following.Wait() })
@@ -121,7 +121,7 @@ func (r *Reflector) Hold() (release func()) {
 	return r.gate.Unlock
 }
 
-// sweep publishes all objects of a kind, and the marker that says so. A kind that is not
+// sweep publishes all objects of a kind, and the marker that says so, if the kind has one. A kind that is not
 // served has none.
 func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served bool) {
 	r.bed.T.Helper()
@@ -133,13 +133,15 @@ func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served b
 	for i := range list.Items {
 		highest = max(highest, r.put(ctx, kind, &list.Items[i], publication{again: again}))
 	}
-	r.mark(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: served})
+	if !kind.Named {
+		r.mark(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: served})
+	}
 	return version, served
 }
 
 func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string) {
 	for ctx.Err() == nil {
-		w, err := r.bed.Resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		w, err := r.bed.Resource(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
 			<-time.After(retryPause)
 			continue

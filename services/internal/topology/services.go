@@ -42,7 +42,7 @@ func Services() []Service {
 	apis := []event.GroupResource{
 		kinds.Definitions().GroupResource, kinds.Bindings().GroupResource, kinds.Exports().GroupResource, kinds.ResourceSchemas().GroupResource,
 	}
-	var search []event.GroupResource
+	search := []event.GroupResource{kinds.Secrets().GroupResource}
 	for _, kind := range slices.Concat(kinds.OpenSearch(), kinds.LegacyOpenSearch()) {
 		search = append(search, kind.GroupResource)
 	}

@@ -81,6 +81,11 @@ func HeadsFilter(cluster string, r event.GroupResource) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"
 }
 
+// HeadsFilterIn matches those in one namespace.
+func HeadsFilterIn(cluster string, r event.GroupResource, namespace string) string {
+	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + event.Token(namespace) + ".*"
+}
+
 // SyncSubject carries the newest snapshot marker of one kind in one cluster.
 func SyncSubject(cluster string, r event.GroupResource) string {
 	subject := syncPrefix + clusterToken(cluster) + "."

@@ -125,6 +125,20 @@ func TestALargeObjectIsWaitedForAsLongAsItCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestNobodyWaitsForAMarkerOfWhatHasNone(t *testing.T) {
+	b := newBus(t)
+	secret := change("s", 3, func(c *event.Change) { c.Key.GroupResource, c.Key.Namespace = kinds.Secrets().GroupResource, "n" })
+	last := b.put(change("a", 1), secret)
+	f := b.feedOf([]kinds.Kind{kinds.Secrets(), kinds.Roles()})
+	b.mark(kinds.Stores(), 1, last)
+	f.incomplete(t, "a")
+	b.mark(kinds.Roles(), 0, last)
+	f.await(t, "a ")
+	if !f.Lives(secret.Key) {
+		t.Error("what has no marker is not held")
+	}
+}
+
 func TestReadersSeeTheOldContentUntilTheNewOneIsWhole(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("gone", 2)))

@@ -62,7 +62,7 @@ func Register[T any](v *View, kind kinds.Kind, indexes map[string]func(*T) []str
 	t := &Table[T]{mu: &v.mu, extract: indexes}
 	t.begin()
 	t.shown = t.writing
-	v.tables[kind.GroupResource] = t
+	v.tables[kind.GroupResource], v.named[kind.GroupResource] = t, kind.Named
 	return t
 }
 

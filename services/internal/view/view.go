@@ -57,6 +57,8 @@ type View struct {
 
 	mu     sync.RWMutex
 	tables map[event.GroupResource]table
+	// named are the kinds that no marker speaks of.
+	named map[event.GroupResource]bool
 	// incarnation is the creation time of the stream that was loaded; "" before the first load.
 	incarnation string
 	// read is when the server was asked for that stream, by its own clock.
@@ -115,7 +117,7 @@ type marker struct {
 // New makes an empty view.
 func New(cfg Config) *View {
 	return &View{
-		cfg: cfg, tables: map[event.GroupResource]table{},
+		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
 		markers: map[snapshot]marker{}, epochs: map[string]string{}, beats: map[string]progress{},
 	}
 }
@@ -148,7 +150,7 @@ func (v *View) Between(f func()) {
 // OnChange before [View.Run].
 func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
 
-// Complete is nil when the snapshot of every kind is in the view, of each cluster that has a watcher
+// Complete is nil when the snapshot of every kind that has one is in the view, of each cluster that has a watcher
 // on the bus; else it wraps [ErrIncomplete] and says what is missing.
 func (v *View) Complete() error {
 	v.mu.RLock()
@@ -166,6 +168,7 @@ func (v *View) Complete() error {
 				continue
 			}
 			switch m := v.markers[of]; {
+			case v.named[kind]:
 			case m.message.GetStream() != v.incarnation:
 				return fmt.Errorf("%w: no snapshot of %s on the bus; does the watcher run, and follow this kind?", ErrIncomplete, of)
 			case m.message.GetLastSequence() > v.position:

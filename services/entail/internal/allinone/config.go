@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -66,8 +65,7 @@ func Defaults() Config {
 		Watcher: watcher.Defaults(), StoreSync: storesync.Defaults(), TupleSync: tuplesync.Defaults(), ImpliedRole: impliedrole.Defaults(),
 		Webhook: webhook.Defaults(), OpenSearchSync: opensearchsync.Defaults(),
 	}
-	services.OpenSearchSync.SecretInterval = 250 * time.Millisecond // The API server has nothing else to do.
-	services.Webhook.Subject = webhook.ByUIDOrName                  // Certificates and `kubectl --as` have names alone.
+	services.Webhook.Subject = webhook.ByUIDOrName // Certificates and `kubectl --as` have names alone.
 	return Config{
 		StateDir: ".entail",
 		Cluster:  services.Watcher.Cluster,

@@ -14,15 +14,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
 	"github.com/entail-dev/entail/services/internal/rbac"
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // The Secret by which an OpenSearchCluster finds the OpenSearch beside it: annotation entail.dev/connection-secret.
 const (
 	connectionNamespace = metav1.NamespaceDefault
 	connectionName      = "local-opensearch"
-	// secretsRole is what opensearch-sync may do with Secrets where it is bound.
-	secretsRole = "entail-opensearch-secrets" //nolint:gosec // It is the name of a role.
 )
 
 // applyConnection keeps in a Secret how to reach the server, as its administrator.
@@ -44,21 +41,34 @@ func applyConnection(ctx context.Context, cfg *rest.Config, server *opensearch.S
 	return nil
 }
 
-// allowSecrets lets opensearch-sync read that Secret, and those beside it.
+// secretNamespaces are those whose Secrets are followed: that of this Secret, unless others are set.
+func (c *Config) secretNamespaces() []string {
+	if set := c.Services.Watcher.SecretNamespaces; len(set) > 0 || !c.OpenSearch {
+		return set
+	}
+	return []string{connectionNamespace}
+}
+
+// allowSecrets lets services do with that Secret, and those beside it, what they may where people say so.
 func allowSecrets(ctx context.Context, cfg *rest.Config) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("letting Secrets be read: %w", err)
 	}
-	reader := rbac.Account{Service: topology.OpensearchSync}
-	binding := rbacv1apply.RoleBinding(secretsRole, connectionNamespace).
-		WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(secretsRole)).
-		WithSubjects(rbacv1apply.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(rbac.Namespace).WithName(reader.Service))
-	options := metav1.ApplyOptions{FieldManager: "entail-up", Force: true}
-	if _, err := client.RbacV1().RoleBindings(connectionNamespace).Apply(ctx, binding, options); err != nil {
-		return fmt.Errorf("letting %s read Secrets in %s: %w", reader.Service, connectionNamespace, err)
+	for _, account := range rbac.Accounts() {
+		if len(account.Secrets) == 0 {
+			continue
+		}
+		binding := rbacv1apply.RoleBinding(account.SecretsRole(), connectionNamespace).
+			WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(account.SecretsRole())).
+			WithSubjects(rbacv1apply.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(rbac.Namespace).WithName(account.Service))
+		options := metav1.ApplyOptions{FieldManager: "entail-up", Force: true}
+		if _, err := client.RbacV1().RoleBindings(connectionNamespace).Apply(ctx, binding, options); err != nil {
+			return fmt.Errorf("letting %s read Secrets in %s: %w", account.Service, connectionNamespace, err)
+		}
+		if err := devserver.AwaitRight(ctx, cfg, account.User(), connectionNamespace, account.Secrets[0]); err != nil {
+			return err
+		}
 	}
-	return devserver.AwaitRight(ctx, cfg, reader.User(), connectionNamespace, rbac.Right{
-		PolicyRule: rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}},
-	})
+	return nil
 }

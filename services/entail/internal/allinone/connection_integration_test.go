@@ -17,7 +17,7 @@ import (
 )
 
 // stateDirectory is as the one of a user: theirs alone.
-func stateDirectory(t *testing.T) string {
+func stateDirectory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "entail-state-") //nolint:usetesting // The directories of tests are their user's alone.
 	if err != nil {

@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -27,55 +29,72 @@ import (
 // OpenSearch, nor in any log.
 func TestPasswordsAreInNoFileButThoseOfTheAPIServer(t *testing.T) {
 	const before, after = "cobalt-Ferret-91-orbit", "cobalt-Ferret-92-orbit" // The first is the sample's.
-	cfg := Defaults()
-	cfg.StateDir, cfg.Ports, cfg.OpenSearch, cfg.Samples, cfg.Progress = stateDirectory(t), Ports{}, true, BuiltIn, t.Output()
-	ready, ended := make(chan Endpoints, 1), make(chan error, 1)
-	cfg.Ready = func(e Endpoints) error { ready <- e; return nil }
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() { ended <- Run(ctx, cfg) }()
-	var at Endpoints
-	select {
-	case at = <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	loginOf(t, at, "anna", before)
-	access, err := clientcmd.BuildConfigFromFlags("", at.Kubeconfig)
+	m := upWithOpenSearch(t)
+	loginOf(t, m.at, before)
+	access, err := clientcmd.BuildConfigFromFlags("", m.at.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := fmt.Appendf(nil, `{"stringData":{"anna":%q}}`, after)
+	change := fmt.Appendf(nil, `{"stringData":{"anna":%q},"metadata":{"annotations":{%q:%[1]q}}}`, after, corev1.LastAppliedConfigAnnotation)
 	secrets := kubernetes.NewForConfigOrDie(access).CoreV1().Secrets("default")
-	if _, err := secrets.Patch(ctx, "search-passwords", types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
+	if _, err := secrets.Patch(t.Context(), "search-passwords", types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	loginOf(t, at, "anna", after)
-	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	kept := filepath.Join(cfg.StateDir, "kube", "etcd")
+	loginOf(t, m.at, after)
+	m.stop()
+	kept := filepath.Join(m.dir, "kube", "etcd")
 	if found, err := leak.Find(os.DirFS(kept), before, after); err != nil || len(found) == 0 {
 		t.Errorf("what the API server keeps is not in %s: %v", kept, err)
 	}
 	if err := os.RemoveAll(kept); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := leak.Find(os.DirFS(cfg.StateDir), before, after); err != nil || len(found) > 0 {
+	if found, err := leak.Find(os.DirFS(m.dir), before, after); err != nil || len(found) > 0 {
 		t.Errorf("%q, %v", found, err)
 	}
 	planted := []byte("password=" + base64.StdEncoding.EncodeToString([]byte(after)))
-	if err := os.WriteFile(filepath.Join(cfg.StateDir, "openfga.sqlite"), planted, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.dir, "openfga.sqlite"), planted, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := leak.Find(os.DirFS(cfg.StateDir), after); err != nil || len(found) == 0 {
+	if found, err := leak.Find(os.DirFS(m.dir), after); err != nil || len(found) == 0 {
 		t.Errorf("what was planted is not found: %v", err)
 	}
 }
 
-// loginOf waits until somebody may log in.
-func loginOf(t *testing.T, at Endpoints, user, password string) {
+// upMachine is an `entail up --opensearch` with the samples.
+type upMachine struct {
+	at   Endpoints
+	dir  string
+	stop func()
+}
+
+// upWithOpenSearch starts one, which ends with the test at the latest.
+func upWithOpenSearch(t testing.TB) *upMachine {
+	t.Helper()
+	cfg := Defaults()
+	cfg.StateDir, cfg.Ports, cfg.OpenSearch, cfg.Samples, cfg.Progress = stateDirectory(t), Ports{}, true, BuiltIn, t.Output()
+	ready, ended := make(chan Endpoints, 1), make(chan error, 1)
+	cfg.Ready = func(e Endpoints) error { ready <- e; return nil }
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	go func() { ended <- Run(ctx, cfg) }()
+	m := &upMachine{dir: cfg.StateDir, stop: sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})}
+	select {
+	case m.at = <-ready:
+	case err := <-ended:
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(m.stop)
+	return m
+}
+
+// loginOf waits until the sample's anna may log in.
+func loginOf(t testing.TB, at Endpoints, password string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	testbed.Eventually(t, time.Minute, func() error {
@@ -83,13 +102,13 @@ func loginOf(t *testing.T, at Endpoints, user, password string) {
 		if err != nil {
 			return err
 		}
-		request.SetBasicAuth(user, password)
+		request.SetBasicAuth("anna", password)
 		answer, err := client.Do(request)
 		if err != nil {
 			return err
 		}
 		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
-			return errors.Join(fmt.Errorf("%s logs in: %d", user, answer.StatusCode), err)
+			return errors.Join(fmt.Errorf("anna logs in: %d", answer.StatusCode), err)
 		}
 		return nil
 	})

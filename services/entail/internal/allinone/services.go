@@ -47,6 +47,7 @@ func (m *machine) runners() []runner {
 			if !m.cfg.ExternalCluster() {
 				cfg.Identity = "entail-up" // Nobody else is there: the seat of one that was killed is ours.
 			}
+			cfg.SecretNamespaces = m.cfg.secretNamespaces()
 			return watcher.Run(ctx, cfg)
 		}},
 		{topology.StoreSync, m.cfg.Ports.StoreSync, func(ctx context.Context, around surroundings) error {

@@ -11,9 +11,12 @@ import (
 )
 
 func main() {
-	err := write(filepath.Join(os.Args[1], "roles.yaml"), rbac.RolesManifest)
+	err := errors.Join(
+		write(filepath.Join(os.Args[1], "base", "roles.yaml"), rbac.RolesManifest),
+		write(filepath.Join(os.Args[1], "components", "secrets", "rbac.yaml"), rbac.SecretsManifest),
+	)
 	for _, account := range rbac.Accounts() {
-		err = errors.Join(err, write(filepath.Join(os.Args[1], account.Service, "rbac.yaml"), account.Manifest))
+		err = errors.Join(err, write(filepath.Join(os.Args[1], "base", account.Service, "rbac.yaml"), account.Manifest))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -29,6 +29,7 @@ func services(string) (string, error) {
 		out.WriteString("\n| at the API server | on | why |\n|---|---|---|\n")
 		writeRights(&out, account.Everywhere, "")
 		writeRights(&out, account.Own, ", in namespace `"+rbac.Namespace+"`")
+		writeRights(&out, account.Secrets, ", in namespaces where `"+account.SecretsRole()+"` is bound")
 		out.WriteString("\n| on the bus | why |\n|---|---|\n")
 		for _, right := range user.Publish {
 			fmt.Fprintf(&out, "| %s | %s |\n", code(right.Subjects), right.Why)

@@ -90,7 +90,7 @@ func BenchmarkSweepUnchanged(b *testing.B) {
 
 func TestAnObjectTakesLittleMemory(t *testing.T) {
 	const objects, enough = 100_000, 500
-	f := newKindReflector(&reflector{cfg: Config{Metrics: NewMetrics(prometheus.NewRegistry())}}, kinds.Stores(), newLane())
+	f := newKindReflector(&reflector{cfg: Config{Metrics: NewMetrics(prometheus.NewRegistry())}}, kinds.Stores(), nil)
 	before := heap()
 	for i := range objects {
 		f.record(publish.Head{

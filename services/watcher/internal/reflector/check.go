@@ -60,15 +60,26 @@ func (k *kindReflector) check(ctx context.Context, incarnation string) error {
 		restart(errAgain)
 		return nil
 	}
-	written, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
-	switch {
-	case errors.Is(err, publish.ErrNone), errors.Is(err, publish.ErrMalformed), err == nil && written.GetStream() != incarnation:
+	marked, err := k.hasMarker(ctx, incarnation)
+	if err == nil && !marked {
 		restart(errAgain)
-		return nil
-	case err != nil || name.Name == "":
+	}
+	if err != nil || !marked || name.Name == "" {
 		return err
 	}
 	return k.verify(ctx, name, probe)
+}
+
+// hasMarker reports whether the marker of a life of the stream is there, if there is to be one.
+func (k *kindReflector) hasMarker(ctx context.Context, incarnation string) (bool, error) {
+	if k.kind.Named {
+		return true, nil
+	}
+	written, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
+	if nothing(err) {
+		return false, nil
+	}
+	return written.GetStream() == incarnation, err
 }
 
 // probe picks an object: the one under suspicion, or any.

@@ -74,7 +74,7 @@ func (k *kindReflector) followOnce(ctx context.Context) error {
 		if k.finish(s, "", 0, false); k.kind.Target {
 			return err // Next time it may be served in another version.
 		}
-		return k.await(ctx)
+		return k.await(ctx, err)
 	}
 	if err != nil {
 		return err
@@ -83,13 +83,13 @@ func (k *kindReflector) followOnce(ctx context.Context) error {
 	return k.watch(ctx, version)
 }
 
-// await ends when the API server serves the kind; that is no error.
-func (k *kindReflector) await(ctx context.Context) error {
+// await ends when the API server serves the kind; that is no error. The cause is why it is waited for.
+func (k *kindReflector) await(ctx context.Context, cause error) error {
 	level, interval := slog.LevelWarn, absentInterval
 	if k.kind.Optional {
 		level, interval = slog.LevelInfo, absentOptionalInterval
 	}
-	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version)
+	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version, "cause", cause)
 	defer k.open()() // There is nothing to tell of.
 	for backoff.Sleep(ctx, interval) {
 		_, err := k.cfg.Source.List(ctx, k.kind, "")

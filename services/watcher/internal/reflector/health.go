@@ -68,6 +68,9 @@ func (h *Health) begin(kinds []*kindReflector) (end func()) {
 	h.acknowledged, h.answered, h.checked = failing{}, failing{}, failing{}
 	h.kinds = make(map[string]*kindHealth, len(kinds))
 	for _, k := range kinds {
+		if k.kind.Named { // One that cannot be listed holds up nobody.
+			continue
+		}
 		h.kinds[k.label()] = &kindHealth{heard: time.Now()}
 	}
 	return func() {

@@ -29,6 +29,24 @@ func wants(t *testing.T, err error, text string) {
 	}
 }
 
+func TestWhatIsNamedHoldsUpNeitherReadinessNorHeartbeats(t *testing.T) {
+	h, r := &Health{}, &reflector{}
+	stores, secrets := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.Secrets().In("team-a"), nil)
+	r.kinds = []*kindReflector{stores, secrets}
+	defer h.begin(r.kinds)()
+	h.completed(stores.label())
+	h.interrupted(secrets.label(), errAgain)
+	wants(t, h.Cluster(), "")
+	defer stores.open()()
+	stores.stream = "one"
+	if _, ok := r.heartbeat(time.Now()); !ok {
+		t.Error("there is no heartbeat")
+	}
+	if secrets.label() != "secrets/team-a" {
+		t.Errorf("it is called %s", secrets.label())
+	}
+}
+
 func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, name, end := newTerm()

@@ -35,6 +35,9 @@ func (r *reflector) beat(ctx context.Context) {
 func (r *reflector) heartbeat(now time.Time) (h *eventv1.Heartbeat, ok bool) {
 	oldest, versions := now, map[string]string{}
 	for _, k := range r.kinds {
+		if k.kind.Named { // Nobody decides from what is there of these.
+			continue
+		}
 		version, current := k.current(now)
 		if current.IsZero() {
 			return nil, false

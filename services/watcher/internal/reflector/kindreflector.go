@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -221,4 +222,6 @@ func (k *kindReflector) dequeue(name types.NamespacedName, s state) {
 	}
 }
 
-func (k *kindReflector) label() string { return k.kind.GroupResource.String() }
+func (k *kindReflector) label() string {
+	return path.Join(k.kind.GroupResource.String(), k.kind.Namespace)
+}

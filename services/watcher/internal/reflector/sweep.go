@@ -57,7 +57,10 @@ func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	for head, err := range k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource) {
+	for head, err := range k.published(ctx) {
+		if err == nil && k.elsewhere(head) {
+			continue
+		}
 		if err == nil {
 			err = k.reflector.checkEpoch(head)
 		}
@@ -101,7 +104,7 @@ func (k *kindReflector) leave(ctx context.Context, next string) error {
 	m := &eventv1.SnapshotMarker{
 		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Target: k.kind.Target, Epoch: next, WrittenAt: timestamppb.Now(),
 	}
-	if err := k.cfg.Publisher.Marker(ctx, m); err != nil {
+	if err := k.tell(ctx, m); err != nil {
 		return err
 	}
 	k.marked(m)
@@ -224,7 +227,7 @@ func (k *kindReflector) mark(ctx context.Context) error {
 	m := s.marker
 	m.LastSequence, m.WrittenAt = k.highest, timestamppb.Now()
 	k.mu.Unlock()
-	if err := k.cfg.Publisher.Marker(ctx, m); err != nil {
+	if err := k.tell(ctx, m); err != nil {
 		return err
 	}
 	if !k.complete(s) {

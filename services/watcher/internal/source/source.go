@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -98,11 +99,23 @@ type Page struct {
 // List reads one page of what the cluster holds now, not of what some cache does. An
 // empty token asks for the first page.
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page, error) {
-	kind = s.served(kind)
-	request := s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadataList")).
-		Param("limit", strconv.Itoa(pageSize))
+	params := map[string]string{"limit": strconv.Itoa(pageSize)}
 	if token != "" {
-		request.Param("continue", token)
+		params["continue"] = token
+	}
+	return s.list(ctx, kind, params)
+}
+
+// ListNamed lists the one object of a name, if there is one. It needs no right but that to list.
+func (s *Source) ListNamed(ctx context.Context, kind kinds.Kind, name string) (Page, error) {
+	return s.list(ctx, kind, map[string]string{"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+}
+
+func (s *Source) list(ctx context.Context, kind kinds.Kind, params map[string]string) (Page, error) {
+	kind = s.served(kind)
+	request := s.all(kind).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadataList"))
+	for name, value := range params {
+		request.Param(name, value)
 	}
 	var list struct {
 		Metadata metav1.ListMeta   `json:"metadata"`
@@ -131,7 +144,7 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page,
 func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	kind = s.served(kind)
 	var list metav1.PartialObjectMetadataList
-	err := s.read(ctx, s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", kube.Accept(metadata(kind), "PartialObjectMetadataList")).
+	err := s.read(ctx, s.all(kind).SetHeader("Accept", kube.Accept(metadata(kind), "PartialObjectMetadataList")).
 		Param("limit", "1"), &list)
 	if apierrors.IsNotFound(err) {
 		err = ErrNotServed
@@ -140,6 +153,11 @@ func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 		return "", fmt.Errorf("looking up the version of %s: %w", kind.GroupResource, err)
 	}
 	return list.ResourceVersion, nil
+}
+
+// all is a request for the objects of a kind: of its namespace, if it is followed in one alone.
+func (s *Source) all(kind kinds.Kind) *rest.Request {
+	return s.api.Get().AbsPath(kube.Prefix(kind)).NamespaceIfScoped(kind.Namespace, kind.Namespace != "").Resource(kind.Resource)
 }
 
 // metadata is the kind without its content.

@@ -196,6 +196,16 @@ func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
 	if i < 0 || page.Objects[i].Meaning != o.Meaning {
 		t.Errorf("listed at %d, want the same meaning as when got", i)
 	}
+	for namespace, want := range map[string]int{"default": 1, "kube-system": 0} {
+		page, err := s.ListNamed(t.Context(), secrets().In(namespace), secret.Name)
+		if err != nil || len(page.Objects) != want || page.Version == "" || want > 0 && page.Objects[0].Meaning != o.Meaning {
+			t.Errorf("by its name in %s are %+v, %v", namespace, page, err)
+		}
+		page, err = s.List(t.Context(), secrets().In(namespace), "")
+		if err != nil || slices.ContainsFunc(page.Objects, func(o Object) bool { return o.Key.Namespace != namespace }) {
+			t.Errorf("in %s are %+v, %v", namespace, page, err)
+		}
+	}
 	secret.StringData["password"] = "hunter3"
 	if _, err := api.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) ite
 
 func (s *Source) watch(ctx context.Context, kind kinds.Kind, version string, yield func(Event, error) bool) error {
 	kind = s.served(kind)
-	body, err := s.api.Get().AbsPath(kube.Prefix(kind), kind.Resource).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadata")).
+	body, err := s.all(kind).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadata")).
 		Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.Itoa(int(watchTimeout.Seconds()))).Stream(ctx)
 	if apierrors.IsNotFound(err) {

@@ -1,0 +1,123 @@
+//go:build integration
+
+package allinone
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// BenchmarkSecretToRefusal is a password changed in its Secret, until OpenSearch refuses the old one: in a cluster of two users, then
+// beside many more, each with a Secret of its own.
+func BenchmarkSecretToRefusal(b *testing.B) {
+	m := upWithOpenSearch(b)
+	access, err := clientcmd.BuildConfigFromFlags("", m.at.Kubeconfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	access.QPS = -1
+	secrets, others := kubernetes.NewForConfigOrDie(access), dynamic.NewForConfigOrDie(access)
+	passwords, last := 0, "cobalt-Ferret-91-orbit" // The sample's.
+	for _, beside := range []int{0, 300} {
+		b.Run(fmt.Sprint("beside=", beside), func(b *testing.B) {
+			declareBeside(b, secrets, others, beside)
+			loginOf(b, m.at, last)
+			const changes = 100
+			for b.Loop() {
+				var took []time.Duration
+				for range changes {
+					passwords++
+					next := fmt.Sprintf("cobalt-Ferret-%d-orbit", 1000+passwords)
+					began := time.Now()
+					patch := fmt.Appendf(nil, `{"stringData":{"anna":%q}}`, next)
+					if _, err := secrets.CoreV1().Secrets("default").Patch(b.Context(), "search-passwords", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+						b.Fatal(err)
+					}
+					refused(b, m.at, last)
+					took = append(took, time.Since(began))
+					loginOf(b, m.at, next)
+					last = next
+				}
+				slices.Sort(took)
+				b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "ms/p50")
+				b.ReportMetric(float64(took[len(took)*99/100].Milliseconds()), "ms/p99")
+			}
+		})
+	}
+}
+
+// declareBeside declares users with Secrets of their own, and waits until all are in OpenSearch.
+func declareBeside(b *testing.B, secrets kubernetes.Interface, objects dynamic.Interface, n int) {
+	b.Helper()
+	kind := kinds.OpenSearchUsers()
+	users := objects.Resource(kind.Served()).Namespace("default")
+	for i := range n {
+		name := fmt.Sprint("beside-", i)
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"key": "umbra-Lantern-37-quartz"}}
+		if _, err := secrets.CoreV1().Secrets("default").Create(b.Context(), s, metav1.CreateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"opensearchCluster": map[string]any{"name": "search"}, "passwordFrom": map[string]any{"name": name, "key": "key"},
+		}}}
+		u.SetGroupVersionKind(kind.Served().GroupVersion().WithKind(kind.Kind))
+		u.SetName(name)
+		if _, err := users.Create(b.Context(), u, metav1.CreateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	testbed.Eventually(b, 10*time.Minute, func() error {
+		all, err := users.List(b.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, u := range all.Items {
+			if state, _, _ := unstructured.NestedString(u.Object, "status", "state"); state != "CREATED" {
+				return fmt.Errorf("%s is %q", u.GetName(), state)
+			}
+		}
+		return nil
+	})
+}
+
+// refused waits until the sample's anna is not let in, asking all the time.
+func refused(b *testing.B, at Endpoints, password string) {
+	b.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport}
+	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.OpenSearch+"/_plugins/_security/authinfo", http.NoBody)
+		if err != nil {
+			b.Fatal(err)
+		}
+		request.SetBasicAuth("anna", password)
+		answer, err := client.Do(request)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body) // So that the connection is used again.
+		if _ = answer.Body.Close(); answer.StatusCode == http.StatusUnauthorized {
+			return
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package opensearchsync
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// secretsOf are the Secrets that an object names, after its namespace.
+func secretsOf[O metav1.Object](o O) (all []string) {
+	if names, ok := any(o).(interface{ SecretNames() []string }); ok {
+		for _, name := range names.SecretNames() {
+			all = append(all, o.GetNamespace()+"/"+name)
+		}
+	}
+	return all
+}
+
+func (t tableOf[T, P]) naming(secret event.Key) (clusters []event.Key) {
+	for _, o := range t.rows.By(bySecret, secret.Path()) {
+		if is := clusterKey(o.Key.Cluster, o.Key.Namespace, P(o.Value).Cluster()); is.Cluster == secret.Cluster && !slices.Contains(clusters, is) {
+			clusters = append(clusters, is)
+		}
+	}
+	return clusters
+}
+
+// reading are the keys whose passes read a Secret: those of users with a password in it, and all of clusters that are reached by it.
+func (s *state) reading(secret event.Key) (all []Key) {
+	for _, t := range s.tables[plan.Users] {
+		for _, cluster := range t.naming(secret) {
+			all = append(all, Key{cluster, plan.Users})
+		}
+	}
+	for _, c := range s.clusters {
+		for _, o := range c.rows.By(bySecret, secret.Path()) {
+			if o.Key.Cluster == secret.Cluster {
+				all = append(all, everythingIn(clusterKey(o.Key.Cluster, o.Key.Namespace, o.Key.Name))...)
+			}
+		}
+	}
+	return all
+}
+
+// told reports whether the bus tells of every change of the Secrets that some objects name.
+func (s *state) told(objects []object) bool {
+	return !slices.ContainsFunc(objects, func(o object) bool {
+		user, ok := o.value.(*opensearchv1.OpensearchUser)
+		if !ok || o.leaving() || o.obstacle != nil {
+			return false
+		}
+		_, live := s.secrets.Get(event.Key{
+			Cluster: o.Key.Cluster, GroupResource: kinds.Secrets().GroupResource, Namespace: o.Key.Namespace, Name: user.Spec.PasswordFrom.Name,
+		})
+		return !live
+	})
+}

@@ -1,0 +1,105 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
+)
+
+// often is an interval at which it is seen whether Secrets are read without a reason.
+const often = 100 * time.Millisecond
+
+// secretReads is how often the service has read Secrets.
+func (b *bed) secretReads() (n int) {
+	for _, name := range []string{"passwords", "others", "connection"} {
+		n += b.Kube.CallsByOp()["GET /api/v1/namespaces/"+namespace+"/secrets/"+name]
+	}
+	return n
+}
+
+// Of Secrets that are followed, the bus tells; nobody else is asked again and again.
+func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	serve := func() *testbed.Running {
+		return b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = often })
+	}
+	running := serve()
+	b.user("anna")
+	b.login("anna", first, http.StatusOK)
+	b.CaughtUp(topology.OpensearchSync)
+	var before int
+	testbed.Eventually(t, soon, func() error { // A pass from before the bus told of the Secret comes once more.
+		before = b.secretReads()
+		if b.Settled(); b.secretReads() != before {
+			return fmt.Errorf("Secrets were read %d times more", b.secretReads()-before)
+		}
+		return nil
+	})
+	if before == 0 {
+		t.Error("reads of Secrets are not counted")
+	}
+	b.secret("others", map[string]string{"anna": second}) // Nobody names it.
+	b.Settled()
+	if now := b.secretReads(); now != before {
+		t.Errorf("a Secret that nobody names has %d read", now-before)
+	}
+	b.secret("passwords", map[string]string{"anna": second})
+	b.login("anna", second, http.StatusOK)
+	b.login("anna", first, http.StatusUnauthorized)
+
+	running.Stop()
+	b.secret("passwords", map[string]string{"anna": first + "-3"})
+	serve()
+	b.login("anna", first+"-3", http.StatusOK)
+	b.login("anna", second, http.StatusUnauthorized)
+	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{"passwordFrom": map[string]any{"name": "others", "key": "anna"}}))
+	b.login("anna", second, http.StatusOK)
+	b.secret("others", map[string]string{"anna": first})
+	b.login("anna", first, http.StatusOK)
+	b.login("anna", second, http.StatusUnauthorized)
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
+func TestASecretThatIsNotFollowedIsReadAgainAndAgain(t *testing.T) {
+	b := newBed(t)
+	b.Bed.Reflector() // As of a watcher without --secret-namespaces.
+	b.connect()
+	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = often })
+	b.user("anna")
+	b.login("anna", first, http.StatusOK)
+	b.secret("passwords", map[string]string{"anna": second})
+	b.login("anna", second, http.StatusOK)
+	b.login("anna", first, http.StatusUnauthorized)
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
+// Who is reached by a Secret is reached anew when that has changed, whatever is to be done there.
+func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.CaughtUp(topology.OpensearchSync)
+	b.Settled()
+	before := b.search.CallsByOp()
+	b.secretLabel("connection")
+	b.awaitCalls(before, map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1})
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}

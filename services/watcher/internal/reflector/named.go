@@ -1,0 +1,37 @@
+package reflector
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+)
+
+// Kinds that are followed by namespace have a reflector for each, and one for all other namespaces, in which there is nothing: what
+// is on the stream of those goes.
+
+// published is what the stream holds of the kind, in its namespace if it has one.
+func (k *kindReflector) published(ctx context.Context) iter.Seq2[publish.Head, error] {
+	if k.kind.Namespace != "" {
+		return k.cfg.Publisher.HeadsIn(ctx, k.cfg.Cluster, k.kind.GroupResource, k.kind.Namespace)
+	}
+	return k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource)
+}
+
+// elsewhere reports whether an object is another reflector's.
+func (k *kindReflector) elsewhere(head publish.Head) bool {
+	return k.kind.Named && k.kind.Namespace == "" && slices.ContainsFunc(k.cfg.Kinds, func(other kinds.Kind) bool {
+		return other == k.kind.In(head.Key.Namespace) && other != k.kind
+	})
+}
+
+// tell publishes a marker, unless the kind is one that none speaks of.
+func (k *kindReflector) tell(ctx context.Context, m *eventv1.SnapshotMarker) error {
+	if k.kind.Named {
+		return nil
+	}
+	return k.cfg.Publisher.Marker(ctx, m)
+}

@@ -1,0 +1,168 @@
+package secrets
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// space is one namespace whose Secrets are followed. One reflector lists and watches it, one after the other.
+type space struct {
+	kind       kinds.Kind
+	server     server
+	references *references
+	// shown are the last states of Secrets that the reflector was told of, without content.
+	shown map[string]event.Change
+	// refused says that people were told of a right that lacks.
+	refused atomic.Bool
+}
+
+// list reads a page, and shows what of it is named.
+func (s *space) list(ctx context.Context, token string) (source.Page, error) {
+	if token == "" {
+		clear(s.shown)
+		s.references.take(s.kind.Namespace) // What is named by now is seen below.
+	}
+	page, err := s.server.List(ctx, s.kind, token)
+	if err != nil {
+		return page, err
+	}
+	return s.show(page), nil
+}
+
+// show shows what of a page is named, as of the version that it was read at.
+func (s *space) show(page source.Page) source.Page {
+	page.Objects = slices.DeleteFunc(page.Objects, func(o source.Object) bool {
+		named, _ := s.references.of(s.kind.Namespace, o.Key.Name)
+		return !named
+	})
+	for i := range page.Objects {
+		o := &page.Objects[i]
+		o.ResourceVersion = page.Version
+		s.remember(o.Change)
+	}
+	return page
+}
+
+func (s *space) remember(c event.Change) {
+	c.Object = nil
+	s.shown[c.Key.Name] = c
+}
+
+// told is what a watch told.
+type told struct {
+	source.Event
+
+	err error
+}
+
+// watch tells what changes after a version, and what is named now or no longer, until the server ends it.
+func (s *space) watch(ctx context.Context, version string, yield func(source.Event, error) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	events := make(chan told)
+	watching.Go(func() {
+		defer close(events)
+		for e, err := range s.server.Watch(ctx, s.kind, version) {
+			select {
+			case events <- told{e, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for {
+		select {
+		case <-s.references.wake(s.kind.Namespace):
+			if goOn, err := s.turn(ctx, version, yield); err != nil || !goOn {
+				return err
+			}
+		case e, open := <-events:
+			if !open || e.err != nil {
+				return e.err
+			}
+			if version = e.Version; !yield(s.pass(e.Event), nil) {
+				return nil
+			}
+		}
+	}
+}
+
+// pass is what of an event is let through: at least how far the watch has come.
+func (s *space) pass(e source.Event) source.Event {
+	name, progress := e.Key.Name, source.Event{Version: e.Version, Bookmark: true}
+	if e.Bookmark {
+		return e
+	}
+	named, turned := s.references.of(s.kind.Namespace, name)
+	was, known := s.shown[name]
+	switch {
+	case !named && known: // Whoever names it again reads it again.
+		return s.hide(name, e.Version)
+	case !named, !known && (turned || e.Deleted), known && !newer(e.ResourceVersion, was.ResourceVersion):
+		return progress
+	case e.Deleted:
+		delete(s.shown, name)
+	default:
+		s.remember(e.Change)
+	}
+	return e
+}
+
+// newer takes what does not compare for newer: nothing is lost by that.
+func newer(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err != nil || order > 0
+}
+
+// turn tells of Secrets that are named now, and that are named no longer.
+func (s *space) turn(ctx context.Context, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
+	turned := s.references.take(s.kind.Namespace)
+	for i, name := range turned {
+		goOn, err := s.turnOne(ctx, name, version, yield)
+		if err != nil || !goOn {
+			s.references.again(s.kind.Namespace, turned[i:])
+			return goOn, err
+		}
+	}
+	return true, nil
+}
+
+func (s *space) turnOne(ctx context.Context, name, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
+	named, _ := s.references.of(s.kind.Namespace, name)
+	_, known := s.shown[name]
+	if named == known {
+		return true, nil
+	}
+	if known {
+		return yield(s.hide(name, version), nil), nil
+	}
+	page, err := s.server.ListNamed(ctx, s.kind, name)
+	if err != nil {
+		return true, err
+	}
+	for _, o := range s.show(page).Objects {
+		if !yield(source.Event{Object: o, Version: version}, nil) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// hide tells of a Secret that nobody names any more as of one that is gone.
+func (s *space) hide(name, version string) source.Event {
+	c := s.shown[name]
+	delete(s.shown, name)
+	c.Deleted, c.ObservedAt = true, time.Now()
+	return source.Event{Object: source.Object{Change: c}, Version: version}
+}
