@@ -3,23 +3,76 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 )
 
-// The API server itself says whether it would take an overlay: unknown fields are refused, too.
-func TestTheAPIServerTakesEveryOverlay(t *testing.T) {
-	m := up(t, t.TempDir())
+// gatewayAPI is the module whose schemas routes must fit.
+const gatewayAPI = "sigs.k8s.io/gateway-api@v1.5.1"
+
+// serveRoutes has the API server serve the kind HTTPRoute, as it is published.
+func serveRoutes(t *testing.T, objects dynamic.Interface) {
+	t.Helper()
+	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", gatewayAPI)
+	download.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	out, err := download.Output()
+	var module struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(out, &module)
+	}
+	if err != nil {
+		t.Fatalf("downloading %s: %v: %s", gatewayAPI, err, out)
+	}
+	data, err := os.ReadFile(filepath.Join(module.Dir, "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"))
+	definition := &unstructured.Unstructured{}
+	if err == nil {
+		err = yaml.Unmarshal(data, &definition.Object)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions := objects.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	if _, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	routes := objects.Resource(schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"})
+	eventually(t, soon, "routes are served", func(ctx context.Context) error {
+		_, err := routes.List(ctx, metav1.ListOptions{})
+		return err
+	})
+}
+
+// judge is an API server that is asked whether it would take objects.
+type judge struct {
+	objects dynamic.Interface
+	mapper  meta.RESTMapper
+}
+
+func newJudge(t *testing.T, m *machine) judge {
+	t.Helper()
 	cfg := m.config(t)
 	cfg.QPS = -1 // There are hundreds.
+	objects, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveRoutes(t, objects)
 	asked, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -28,36 +81,57 @@ func TestTheAPIServerTakesEveryOverlay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := dynamic.NewForConfig(cfg)
+	return judge{objects, restmapper.NewDiscoveryRESTMapper(groups)}
+}
+
+// takes is why it would not take an object; unknown fields are refused, too.
+func (j judge) takes(ctx context.Context, object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	mapping, err := j.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	mapper := restmapper.NewDiscoveryRESTMapper(groups)
-	for _, dir := range append(overlays(t), overlayWith(t, "ingress")) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	client, force := dynamic.ResourceInterface(j.objects.Resource(mapping.Resource)), true
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		client = j.objects.Resource(mapping.Resource).Namespace(object.GetNamespace())
+	}
+	_, err = client.Patch(ctx, object.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldManager: "test", FieldValidation: metav1.FieldValidationStrict, Force: &force,
+	})
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
+	}
+	return nil
+}
+
+func TestTheAPIServerTakesEveryOverlay(t *testing.T) {
+	m := up(t, t.TempDir())
+	j, routes := newJudge(t, m), overlayWith(t, "httproute")
+	for _, dir := range append(overlays(t), overlayWith(t, "ingress"), routes) {
 		for _, object := range built(t, dir) {
-			kind := object.GroupVersionKind()
-			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err != nil {
-				t.Errorf("%s: %v", dir, err)
-				continue
-			}
-			if kind.Kind == "ValidatingWebhookConfiguration" {
+			if object.GetKind() == "ValidatingWebhookConfiguration" {
 				object.SetName(object.GetName() + "-other") // What runs here is asked at a URL.
 			}
-			data, err := json.Marshal(object)
-			if err != nil {
-				t.Fatal(err)
+			if err := j.takes(t.Context(), object); err != nil {
+				t.Errorf("%s: %v", dir, err)
 			}
-			client, force := objects.Resource(mapping.Resource), true
-			options := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "test", FieldValidation: metav1.FieldValidationStrict, Force: &force}
-			if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-				_, err = client.Namespace(object.GetNamespace()).Patch(t.Context(), object.GetName(), types.ApplyPatchType, data, options)
-			} else {
-				_, err = client.Patch(t.Context(), object.GetName(), types.ApplyPatchType, data, options)
-			}
-			if err != nil {
-				t.Errorf("%s: %s %s: %v", dir, kind.Kind, object.GetName(), err)
-			}
+		}
+	}
+	all := built(t, routes)
+	route := all[slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "HTTPRoute" })]
+	for field, wrong := range map[string]any{"parentRefs": []any{map[string]any{"gateway": "entail"}}, "rules": []any{map[string]any{
+		"matches": []any{map[string]any{"path": map[string]any{"type": "Prefix", "value": "/"}}},
+	}}} {
+		broken := route.DeepCopy()
+		if err := unstructured.SetNestedField(broken.Object, wrong, "spec", field); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.takes(t.Context(), broken); err == nil {
+			t.Errorf("a route with the %s %v was taken", field, wrong)
 		}
 	}
 	m.stop(t, os.Interrupt)

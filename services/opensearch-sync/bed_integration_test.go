@@ -3,7 +3,6 @@
 package opensearchsync_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,20 +41,7 @@ type bed struct {
 	search *testbed.OpenSearchServer
 	core   kubernetes.Interface
 	// log is all that the service has logged.
-	log lines
-}
-
-// lines are a log that several write.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements [io.Writer].
-func (l *lines) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
+	log testbed.Log
 }
 
 func newBed(t testing.TB) *bed {
@@ -88,9 +73,9 @@ func (b *bed) serveWith(change func(*opensearchsync.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := opensearchsync.Defaults()
 	cfg.Local, cfg.SecretInterval = true, time.Hour // Whoever waits for a Secret is told of it.
-	change(&cfg)
 	listener := b.Lead(topology.OpensearchSync, &cfg.Config.Config)
 	cfg.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&b.log, b.T.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return opensearchsync.Run(ctx, cfg) })
 }
 

@@ -264,7 +264,7 @@ func TestADeadClusterHoldsUpNoOther(t *testing.T) {
 }
 
 func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
-	var traces lines
+	var traces testbed.Log
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(&traces, r.Body) }))
 	t.Cleanup(collector.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
@@ -297,10 +297,10 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 	_, admin := b.search.AdminCertificate()
 	metrics := b.page(running.URL + "/metrics")
 	running.Stop() // What is left of its traces is sent then.
-	if !bytes.Contains(traces.text.Bytes(), []byte("opensearch-sync")) {
+	if !bytes.Contains(traces.Bytes(), []byte("opensearch-sync")) {
 		t.Error("there are no traces")
 	}
-	kept := fstest.MapFS{"log": {Data: b.log.text.Bytes()}, "metrics": {Data: metrics}, "traces": {Data: traces.text.Bytes()}}
+	kept := fstest.MapFS{"log": {Data: b.log.Bytes()}, "metrics": {Data: metrics}, "traces": {Data: traces.Bytes()}}
 	for _, kind := range kinds.OpenSearch() {
 		data, err := json.Marshal(b.List(kind))
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
@@ -78,10 +79,19 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded 
 	}
 	err = r.sync(ctx, p, work{cluster: cluster, objects: objects, to: to, unrecorded: unrecorded})
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
-		verdict := plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.Cause(err)}
-		return errors.Join(err, r.statuses.waiting(ctx, p, objects, verdict))
+		return errors.Join(err, r.statuses.waiting(ctx, p, objects, unavailable(err)))
 	}
 	return err
+}
+
+// unavailable tells who does not let a pass go on.
+func unavailable(err error) plan.Verdict {
+	if why := kube.Refusal(err); why != "" {
+		return plan.Verdict{
+			State: opensearchv1.Pending, Reason: "Forbidden", Message: "the API server forbids what must come first, and is asked again: " + why,
+		}
+	}
+	return plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.Cause(err)}
 }
 
 // hinder puts obstacles before objects for which nothing is to be written now.

@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"testing"
 
 	"connectrpc.com/connect"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -24,33 +21,11 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// bearer sends a token with each request.
-type bearer string
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 // account makes a ServiceAccount of Kubernetes, and a client with its token.
 func (b *bed) account(name string) (uid string, client accessv1connect.AccessServiceClient) {
 	b.T.Helper()
-	api := b.api()
-	account, err := api.CoreV1().ServiceAccounts(namespace).Create(b.T.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	b.T.Cleanup(func() {
-		if err := api.CoreV1().ServiceAccounts(namespace).Delete(context.WithoutCancel(b.T.Context()), name, metav1.DeleteOptions{}); err != nil {
-			b.T.Error(err)
-		}
-	})
-	token, err := api.CoreV1().ServiceAccounts(namespace).CreateToken(b.T.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	return string(account.UID), accessv1connect.NewAccessServiceClient(&http.Client{Transport: bearer(token.Status.Token)}, b.running.URL)
+	uid, caller := b.Kube.Caller(b.T, name)
+	return uid, accessv1connect.NewAccessServiceClient(caller, b.running.URL)
 }
 
 func (b *bed) api() *kubernetes.Clientset {

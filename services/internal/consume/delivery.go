@@ -44,6 +44,8 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 		d.worst = disposition{verdict: again, delay: e.backoff.Delay(1), err: err}
 		if fault.IsTerminal(err) {
 			d.worst.verdict = park
+		} else {
+			e.cfg.Log.WarnContext(ctx, "change not taken in; it will come again", slog.String("subject", msg.Subject()), slog.Any("error", err))
 		}
 		e.dispose(ctx, d)
 		return

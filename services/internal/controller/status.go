@@ -100,7 +100,11 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...condition.Note) {
 	for _, n := range notes {
 		if err := w.kube.Event(ctx, about, n); err != nil {
-			w.log.DebugContext(ctx, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
+			level := slog.LevelDebug
+			if errors.Is(err, kube.ErrForbidden) { // Somebody must give the right, or people are told of nothing.
+				level = slog.LevelWarn
+			}
+			w.log.Log(ctx, level, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
 		}
 	}
 }

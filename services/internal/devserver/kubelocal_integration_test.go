@@ -158,9 +158,9 @@ func removesWhatIsOnlyOurs(t *testing.T, cfg *rest.Config, client dynamic.Interf
 	if _, err := client.Resource(crdResource()).Patch(t.Context(), theirs, types.JSONPatchType, column, metav1.PatchOptions{FieldManager: "helm"}); err != nil {
 		t.Fatal(err)
 	}
-	own, err := OwnKinds(t.Context(), client, deploy)
-	if err != nil || len(own) < 15 || slices.ContainsFunc(own, func(u *unstructured.Unstructured) bool { return u.GetName() == theirs }) {
-		t.Errorf("%d kinds are ours (%v)", len(own), err)
+	own, shared, err := Kinds(t.Context(), client, deploy)
+	if err != nil || len(shared) != 1 || shared[0].GetName() != theirs || len(own) < 15 || slices.ContainsFunc(own, func(u *unstructured.Unstructured) bool { return u.GetName() == theirs }) {
+		t.Errorf("%d kinds are ours, %d others', too (%v)", len(own), len(shared), err)
 	}
 	for range 2 { // The second time there is nothing.
 		if err := Remove(t.Context(), cfg, deploy); err != nil {

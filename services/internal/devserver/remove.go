@@ -20,9 +20,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// Remove deletes what [ApplyRoles], [ApplyAccounts] and [ApplyManifests] apply, last what others depend on, and returns when
-// the API server serves none of the kinds any more. With a kind go all of its objects, so kinds that others defined, too, stay. So
-// does the namespace, in which there may be more.
+// Remove deletes what [ApplyRoles], [ApplyAccounts] and [ApplyManifests] apply. With a kind go all of its objects, so kinds that
+// others defined, too, stay. So does the namespace, in which there may be more. Kinds go first: of what somebody makes until then,
+// services let go as long as they have their rights.
 func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	client, err := unlimited(cfg)
 	if err != nil {
@@ -30,7 +30,7 @@ func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
-	for _, pattern := range []string{"base/roles.yaml", "base/*/rbac.yaml", "admission/*.yaml", "crd/*.yaml"} {
+	for _, pattern := range []string{"crd/*.yaml", "base/roles.yaml", "base/*/rbac.yaml", "admission/*.yaml"} {
 		objects, err := read(deploy, pattern)
 		if err != nil {
 			return fmt.Errorf("removing manifests: %w", err)
@@ -52,24 +52,26 @@ func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return nil
 }
 
-// OwnKinds are the definitions of kinds among the manifests, as the cluster has them: without those that it lacks, or that others
-// defined, too.
-func OwnKinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (definitions []*unstructured.Unstructured, err error) {
+// Kinds are the definitions of kinds among the manifests, as the cluster has them: those that are ours alone, and those that others
+// defined, too. Those that it lacks are neither.
+func Kinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, shared []*unstructured.Unstructured, err error) {
 	wanted, err := read(deploy, "crd/*.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("reading manifests: %w", err)
+		return nil, nil, fmt.Errorf("reading manifests: %w", err)
 	}
 	for _, u := range wanted {
 		has, err := client.Resource(crdResource()).Get(ctx, u.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return nil, fmt.Errorf("looking for kind %s: %w", u.GetName(), err)
-		case !isShared(has):
-			definitions = append(definitions, has)
+			return nil, nil, fmt.Errorf("looking for kind %s: %w", u.GetName(), err)
+		case isShared(has):
+			shared = append(shared, has)
+		default:
+			own = append(own, has)
 		}
 	}
-	return definitions, nil
+	return own, shared, nil
 }
 
 // isShared reports whether others have said what a kind is, beside us: its objects may be theirs.

@@ -94,7 +94,7 @@ func (c Config) wire(given tokens) (wire, error) {
 	if given.get != nil {
 		options = append(options, grpc.WithPerRPCCredentials(bearer{tokens: given, plaintext: c.plaintext()}))
 	}
-	return wire{target: c.Target, options: options, idle: func() {}}, nil
+	return wire{target: c.Target, options: options, last: []grpc.DialOption{grpc.WithResolvers(lookUp())}, idle: func() {}}, nil
 }
 
 // Close ends the connection.

@@ -68,6 +68,18 @@ func denied(err error) bool {
 	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, "") || strings.HasPrefix(statusOf(err).Message, "admission webhook ")
 }
 
+// Refusal is why err is [ErrForbidden], in the API server's words, which are the same for all objects of a kind; else it is empty.
+func Refusal(err error) string {
+	if !errors.Is(err, ErrForbidden) {
+		return ""
+	}
+	words := statusOf(err).Message
+	if _, why, found := strings.Cut(words, " is forbidden: "); found {
+		return why
+	}
+	return words
+}
+
 func statusOf(err error) metav1.Status {
 	var s apierrors.APIStatus
 	if errors.As(err, &s) {

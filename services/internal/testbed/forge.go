@@ -36,7 +36,10 @@ func (b *Bed) Forge(f Forgery, later int) {
 	}
 	c.Key, c.ResourceVersion = key, strconv.Itoa(version+later)
 	f.Edit(&c, object)
-	if c.Object, err = json.Marshal(object); err != nil {
+	if c.Object = nil; !c.Omitted {
+		c.Object, err = json.Marshal(object)
+	}
+	if err != nil {
 		b.T.Fatal(err)
 	}
 	data, err := c.Marshal()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,46 +14,79 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
 const revokedWithin = time.Minute
 
-// Revoke takes a right on a kind from a service, until the test ends or the function is called.
-func (k *KubeServer) Revoke(t testing.TB, service, verb string, kind kinds.Kind) (restore func()) {
+// Right is one verb on one resource.
+type Right struct {
+	Verb string
+	event.GroupResource
+	// namespace and name are of what the table in package rbac gives it on; empty is anything.
+	namespace, name string
+}
+
+func (r Right) String() string { return r.Verb + " " + r.GroupResource.String() }
+
+// Denial is what the API server says, among other words, to a service that lacks the right.
+func (r Right) Denial() string {
+	return "cannot " + r.Verb + ` resource "` + r.Resource + `" in API group "` + r.Group + `"`
+}
+
+// Rights are all that a service has by the table in package rbac.
+func Rights(service string) (all []Right) {
+	accounts := rbac.Accounts()
+	account := accounts[slices.IndexFunc(accounts, func(a rbac.Account) bool { return a.Service == service })]
+	for _, in := range []struct {
+		namespace string
+		rights    []rbac.Right
+	}{{"", account.Everywhere}, {rbac.Namespace, account.Own}} {
+		for _, r := range in.rights {
+			for _, resource := range r.Resources {
+				for _, verb := range r.Verbs {
+					name := append(slices.Clone(r.ResourceNames), "")[0]
+					all = append(all, Right{verb, event.GroupResource{Group: r.APIGroups[0], Resource: resource}, in.namespace, name})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Revoke takes a right from a service, and no other, until the test ends or the function is called.
+func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore func()) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(k.Admin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles := client.RbacV1().ClusterRoles()
-	change := func(ctx context.Context, edit func(*rbacv1.ClusterRole)) {
-		role, err := roles.Get(ctx, "entail-"+service, metav1.GetOptions{})
-		if err == nil {
-			edit(role)
-			_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
-		}
-		if err != nil {
+	all := Rights(service)
+	i := slices.IndexFunc(all, func(r Right) bool { return r.Verb == right.Verb && r.GroupResource == right.GroupResource })
+	if i < 0 {
+		t.Fatalf("%s has no right to %s", service, right)
+	}
+	right = all[i]
+	role := ruled{client, right.namespace, "entail-" + service}
+	before, err := role.change(t.Context(), func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return without(rules, right) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore = sync.OnceFunc(func() {
+		if _, err := role.change(context.WithoutCancel(t.Context()), func([]rbacv1.PolicyRule) []rbacv1.PolicyRule { return before }); err != nil {
 			t.Error(err)
 		}
-	}
-	var before []rbacv1.PolicyRule
-	change(t.Context(), func(role *rbacv1.ClusterRole) {
-		before = role.DeepCopy().Rules
-		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-			return slices.Contains(rule.APIGroups, kind.Group) && slices.Contains(rule.Resources, kind.Resource) && slices.Contains(rule.Verbs, verb)
-		})
-	})
-	restore = sync.OnceFunc(func() {
-		change(context.WithoutCancel(t.Context()), func(role *rbacv1.ClusterRole) { role.Rules = before })
 	})
 	t.Cleanup(restore)
+	resource, subresource, _ := strings.Cut(right.Resource, "/")
 	Eventually(t, revokedWithin, func() error {
 		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:               rbac.Account{Service: service}.User(),
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: kind.Group, Resource: kind.Resource, Verb: verb},
+				User: rbac.Account{Service: service}.User(),
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Group: right.Group, Resource: resource, Subresource: subresource, Verb: right.Verb, Namespace: right.namespace, Name: right.name,
+				},
 			},
 		}, metav1.CreateOptions{})
 		if err == nil && answer.Status.Allowed {
@@ -61,4 +95,51 @@ func (k *KubeServer) Revoke(t testing.TB, service, verb string, kind kinds.Kind)
 		return err
 	})
 	return restore
+}
+
+// ruled is a Role or, without a namespace, a ClusterRole.
+type ruled struct {
+	client          kubernetes.Interface
+	namespace, name string
+}
+
+// change edits its rules, and returns what they were.
+func (r ruled) change(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
+	if r.namespace != "" {
+		roles := r.client.RbacV1().Roles(r.namespace)
+		role, err := roles.Get(ctx, r.name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		before, role.Rules = role.Rules, edit(role.Rules)
+		_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
+		return before, err
+	}
+	roles := r.client.RbacV1().ClusterRoles()
+	role, err := roles.Get(ctx, r.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	before, role.Rules = role.Rules, edit(role.Rules)
+	_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
+	return before, err
+}
+
+// without are rules that give all that these do, but for one right.
+func without(rules []rbacv1.PolicyRule, right Right) (left []rbacv1.PolicyRule) {
+	for _, rule := range rules {
+		if !slices.Contains(rule.APIGroups, right.Group) || !slices.Contains(rule.Resources, right.Resource) || !slices.Contains(rule.Verbs, right.Verb) {
+			left = append(left, rule)
+			continue
+		}
+		others, same := *rule.DeepCopy(), *rule.DeepCopy()
+		others.Resources = slices.DeleteFunc(others.Resources, func(r string) bool { return r == right.Resource })
+		same.Resources, same.Verbs = []string{right.Resource}, slices.DeleteFunc(same.Verbs, func(v string) bool { return v == right.Verb })
+		for _, rest := range []rbacv1.PolicyRule{others, same} {
+			if len(rest.Resources) > 0 && len(rest.Verbs) > 0 {
+				left = append(left, rest)
+			}
+		}
+	}
+	return left
 }

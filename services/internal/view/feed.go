@@ -81,7 +81,13 @@ func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 		return nil // It only tells how far we have read.
 	}
 	err := v.takeOnce(ctx, msg)
+	if err != nil && !fault.IsTerminal(err) {
+		v.cfg.Log.WarnContext(ctx, "the view waits for a change that it cannot take in; trying again",
+			slog.String("subject", msg.Subject()), slog.Any("error", err))
+		defer v.hinder(nil)
+	}
 	for err != nil && !fault.IsTerminal(err) {
+		v.hinder(err)
 		if !backoff.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
@@ -92,6 +98,13 @@ func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 		v.cfg.Log.DebugContext(ctx, "unusable message skipped by the view", slog.String("subject", msg.Subject()), slog.Any("error", err))
 	}
 	return nil
+}
+
+// hinder notes why the feed cannot go on, or that it can.
+func (v *View) hinder(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.obstacle = err
 }
 
 func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {

@@ -77,7 +77,9 @@ type View struct {
 	// epochs are the newest of each cluster.
 	epochs map[string]string
 	// loading is true until a feed has read all that the stream held when it began.
-	loading  bool
+	loading bool
+	// obstacle is why the feed cannot take in what comes next.
+	obstacle error
 	onBegin  []func()
 	onLoad   []func()
 	onReload []func()
@@ -155,6 +157,15 @@ func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) 
 func (v *View) Complete() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
+	err := v.complete()
+	if err != nil && v.obstacle != nil {
+		err = fmt.Errorf("%w; the next change cannot be taken in: %w", err, v.obstacle)
+	}
+	return err
+}
+
+// complete is [View.Complete] but for what the feed waits for; the caller holds the lock.
+func (v *View) complete() error {
 	if v.incarnation == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}

@@ -30,7 +30,7 @@ const (
 
 func newUninstall() *cobra.Command {
 	var kubeconfig string
-	var deleteObjects bool
+	var what removal
 	timeout := 5 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "uninstall",
@@ -39,12 +39,15 @@ func newUninstall() *cobra.Command {
 of the cluster. Run it while services run, and end these after it: as long as objects of the kinds are there, it
 does nothing but list them, and with --delete-objects it deletes them all and waits until services have taken
 away what they made for them, in OpenFGA, OpenSearch and Kubernetes. Kinds that other software applied, too, stay
-with all their objects, and so does the namespace entail-system, with Secrets and volumes.`,
+with all their objects: as long as there are some that services work for, it does nothing but say so, unless
+--leave-shared says that other software or you see to them and to what holds them. The namespace entail-system
+stays, with Secrets and volumes.`,
 		Example: "  entail uninstall\n  entail uninstall --delete-objects",
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "`file` that leads to the API server (default as kubectl, or in-cluster)")
-	cmd.Flags().BoolVar(&deleteObjects, "delete-objects", false, "delete all objects of the kinds first, in all namespaces")
+	cmd.Flags().BoolVar(&what.deleteObjects, "delete-objects", false, "delete all objects of the kinds first, in all namespaces")
+	cmd.Flags().BoolVar(&what.leaveShared, "leave-shared", false, "leave objects of kinds that other software applied, too, to that, with all finalizers")
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long services may take to let go of objects")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := clusterConfig(kubeconfig)
@@ -58,14 +61,7 @@ with all their objects, and so does the namespace entail-system, with Secrets an
 		}
 		ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done after %s (--timeout)", timeout))
 		defer cancel()
-		left, err := leftObjects(ctx, client)
-		if err != nil {
-			return err
-		}
-		if len(left) > 0 && !deleteObjects {
-			return fmt.Errorf("%w: there are %s: delete them, or give --delete-objects", exit.ErrUsage, counted(left))
-		}
-		if err := deleteAll(ctx, client, left); err != nil {
+		if err := what.clear(ctx, client); err != nil {
 			return err
 		}
 		if err := devserver.Remove(cmd.Context(), cfg, deploy.Files); err != nil {
@@ -77,22 +73,54 @@ with all their objects, and so does the namespace entail-system, with Secrets an
 	return cmd
 }
 
+// removal says what may go beside what nobody misses.
+type removal struct{ deleteObjects, leaveShared bool }
+
+// clear returns when there are no objects of our kinds any more; unless they may go, it is an error that there are some.
+func (r removal) clear(ctx context.Context, client dynamic.Interface) error {
+	theirs, err := sharedObjects(ctx, client)
+	if err != nil {
+		return err
+	}
+	if len(theirs) > 0 && !r.leaveShared {
+		return refusal(theirs)
+	}
+	left, err := leftObjects(ctx, client)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 && !r.deleteObjects {
+		return fmt.Errorf("%w: there are %s: delete them, or give --delete-objects", exit.ErrUsage, counted(left))
+	}
+	return deleteAll(ctx, client, left)
+}
+
 // leftObject is one of a kind of ours.
 type leftObject struct {
 	resource schema.GroupVersionResource
 	object   unstructured.Unstructured
 }
 
+// String names the object, and what holds it.
 func (l leftObject) String() string {
-	return fmt.Sprintf("%s %s", l.resource.GroupResource(), strings.TrimPrefix(l.object.GetNamespace()+"/"+l.object.GetName(), "/"))
+	text := fmt.Sprintf("%s %s", l.resource.GroupResource(), strings.TrimPrefix(l.object.GetNamespace()+"/"+l.object.GetName(), "/"))
+	if held := l.object.GetFinalizers(); len(held) > 0 {
+		text += ", held by " + strings.Join(held, ", ")
+	}
+	return text
 }
 
-// leftObjects lists all objects of our kinds.
-func leftObjects(ctx context.Context, client dynamic.Interface) (left []leftObject, err error) {
-	definitions, err := devserver.OwnKinds(ctx, client, deploy.Files)
+// leftObjects lists all objects of kinds that are ours alone.
+func leftObjects(ctx context.Context, client dynamic.Interface) ([]leftObject, error) {
+	own, _, err := devserver.Kinds(ctx, client, deploy.Files)
 	if err != nil {
 		return nil, err
 	}
+	return objectsOf(ctx, client, own)
+}
+
+// objectsOf lists all objects of kinds.
+func objectsOf(ctx context.Context, client dynamic.Interface, definitions []*unstructured.Unstructured) (all []leftObject, err error) {
 	for _, u := range definitions {
 		resource, err := resourceOf(u)
 		if err != nil {
@@ -103,10 +131,10 @@ func leftObjects(ctx context.Context, client dynamic.Interface) (left []leftObje
 			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
 		}
 		for _, object := range list.Items {
-			left = append(left, leftObject{resource, object})
+			all = append(all, leftObject{resource, object})
 		}
 	}
-	return left, nil
+	return all, nil
 }
 
 // resourceOf is what a definition of a kind stores.
@@ -162,10 +190,14 @@ func deleteAll(ctx context.Context, client dynamic.Interface, left []leftObject)
 
 // stuck names what does not go, and what holds it.
 func stuck(ctx context.Context, left []leftObject) error {
+	return fmt.Errorf("%w: %d objects are still there; do their services run? Nothing else was removed:\n%s", context.Cause(ctx), len(left), named(left))
+}
+
+// named lists objects, a line each.
+func named(objects []leftObject) string {
 	var names []string
-	for _, l := range left[:min(len(left), maxStuck)] {
-		names = append(names, fmt.Sprintf("%s, held by %s", l, strings.Join(l.object.GetFinalizers(), ", ")))
+	for _, o := range objects[:min(len(objects), maxStuck)] {
+		names = append(names, o.String())
 	}
-	return fmt.Errorf("%w: %d objects are still there; do their services run? Nothing else was removed:\n%s",
-		context.Cause(ctx), len(left), strings.Join(names, "\n"))
+	return strings.Join(names, "\n")
 }

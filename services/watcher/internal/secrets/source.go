@@ -29,11 +29,13 @@ type server interface {
 	ListNamed(ctx context.Context, kind kinds.Kind, name string) (source.Page, error)
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
 	Version(ctx context.Context, kind kinds.Kind) (string, error)
+	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
 }
 
 // Source is the API server as the reflector sees it.
 type Source struct {
-	server     server
+	server
+
 	references *references
 	spaces     map[string]*space
 	log        *slog.Logger
@@ -58,9 +60,6 @@ func New(from server, followed []kinds.Kind, log *slog.Logger) *Source {
 	}
 	return s
 }
-
-// Epoch asks for the cluster's identity.
-func (s *Source) Epoch(ctx context.Context) (string, error) { return s.server.Epoch(ctx) }
 
 // List reads one page of a list.
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error) {

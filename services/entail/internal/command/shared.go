@@ -1,0 +1,53 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/deploy"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// sharedObjects lists objects that stay when we go, although services work for them: all of kinds that others defined, too, and those
+// of others' own kinds that services hold.
+func sharedObjects(ctx context.Context, client dynamic.Interface) (theirs []leftObject, err error) {
+	_, shared, err := devserver.Kinds(ctx, client, deploy.Files)
+	if err != nil {
+		return nil, err
+	}
+	if theirs, err = objectsOf(ctx, client, shared); err != nil {
+		return nil, err
+	}
+	for _, kind := range append(kinds.LegacyOpenSearch(), kinds.Bindings()) {
+		list, err := client.Resource(kind.Served()).List(ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // It is not served.
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", kind.GroupResource, err)
+		}
+		for _, object := range list.Items {
+			if slices.Contains(object.GetFinalizers(), opensearchv1.Finalizer) || slices.Contains(object.GetFinalizers(), corev1alpha1.BindingFinalizer) {
+				theirs = append(theirs, leftObject{kind.Served(), object})
+			}
+		}
+	}
+	return theirs, nil
+}
+
+// refusal says why nothing is removed, and what to do.
+func refusal(theirs []leftObject) error {
+	return fmt.Errorf(`%w: kinds that other software applied, too, have %s, for which services make things, and which would never be let go:
+%s
+Nothing was removed. Delete them while services run; or, if that software or you see to them and their finalizers, give --leave-shared`,
+		exit.ErrUsage, counted(theirs), named(theirs))
+}

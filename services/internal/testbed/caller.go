@@ -1,0 +1,46 @@
+package testbed
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// bearer sends a token with each request.
+type bearer string
+
+// RoundTrip implements [http.RoundTripper].
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Caller makes a ServiceAccount without rights, until the test ends, and a client with its token.
+func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http.Client) {
+	t.Helper()
+	api, err := kubernetes.NewForConfig(k.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts := api.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	account, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := accounts.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(account.UID), &http.Client{Transport: bearer(token.Status.Token)}
+}
