@@ -115,14 +115,18 @@ const slack = time.Minute
 // before these came to pass. What such a call does was planned within the last pass, from what was on
 // the bus by then: of what has not changed since, whether by others or by us, it does what we would.
 //
-// What the replica before us reported last is no such bound: of a pass that still lasts it says nothing.
+// What the replica before us reported last is no such bound: of a pass that still lasts it says nothing. As with everything, a key
+// is looked at once, however many objects touch it.
 func (e *engine[K]) lately() {
+	touched := map[K]bool{}
 	for _, object := range e.cfg.View.PublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
-		touched := e.route(object)
-		e.mu.Lock()
-		e.askAll(touched, true)
-		e.mu.Unlock()
+		for _, key := range e.route(object) {
+			touched[key] = true
+		}
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.askAll(slices.Collect(maps.Keys(touched)), true)
 }
 
 // askAll requests keys for their own sake; the caller holds the lock.

@@ -370,14 +370,17 @@ func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
 }
 
 func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
-	const objects = 1000
+	const n = 1000 // Of two objects each.
 	b := newBus(t)
-	for i := range objects {
+	for i := range n {
 		b.publish(fmt.Sprint("a", i), fmt.Sprint("g", i), 1)
 	}
-	b.snapshot(objects)
+	for i := range n {
+		b.publish(fmt.Sprint("b", i), fmt.Sprint("g", i), 1)
+	}
+	b.snapshot(2 * n)
 	first := b.start(b.js)
-	first.becomes(t, "g0", "a0@1 ")
+	first.becomes(t, "g0", "a0@1 b0@1 ")
 	b.settled()
 	first.stop()
 	var usual, thorough atomic.Int32
@@ -393,13 +396,13 @@ func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
 		return g
 	})
 	eventually(t, func() error { // What was published lately is looked at thoroughly, later.
-		if n := thorough.Load(); n < objects {
-			return fmt.Errorf("%d thorough passes", n)
+		if is := thorough.Load(); is < n {
+			return fmt.Errorf("%d thorough passes", is)
 		}
 		return nil
 	})
 	b.settled()
-	if n := usual.Load(); n != objects {
-		t.Errorf("%d passes before, want %d", n, objects)
+	if once, again := usual.Load(), thorough.Load(); once != n || again != n {
+		t.Errorf("%d passes, and then %d thorough ones, want %d of each", once, again, n)
 	}
 }

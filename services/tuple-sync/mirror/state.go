@@ -142,7 +142,7 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 	}
 	s.followTargets(v, cluster)
 	s.taken.keys = map[event.Key]bool{}
-	v.OnReload(s.reloaded)
+	v.OnLoad(s.loaded)
 	v.OnChange(func(k event.Key) {
 		if s.kind(k.GroupResource) != nil && k.Cluster == cluster && !s.isNew(k) {
 			s.mark(k)
@@ -154,11 +154,13 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 	return s
 }
 
-// reloaded forgets what ProtectedResources were: they may be what they were before, and not what the registry is of.
-func (s *State) reloaded() {
-	s.registry.mu.Lock()
-	defer s.registry.mu.Unlock()
+// loaded judges all ProtectedResources anew: they may be what they were before, and not what the registry is of. Until now none
+// that is loaded was to be seen.
+func (s *State) loaded() {
 	clear(s.judged)
+	for _, k := range s.resources.rows.Keys() {
+		s.rejudged(k)
+	}
 	s.revision.Add(1)
 }
 

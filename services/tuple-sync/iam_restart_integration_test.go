@@ -1,0 +1,48 @@
+//go:build integration
+
+package tuplesync_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// asked is what the API server was asked about objects since, but for the Store of IAM: nobody takes that over on the word of the bus.
+func (b *iamBed) asked(before map[string]int) map[string]int {
+	calls := b.Kube.CallsByOp()
+	maps.DeleteFunc(calls, func(op string, n int) bool {
+		_, path, _ := strings.Cut(op, " ")
+		return n == before[op] || strings.Contains(path, "/leases/") || strings.HasSuffix(path, "/stores/iam") || strings.HasSuffix(path, "/namespaces/kube-system")
+	})
+	return calls
+}
+
+// What OpenFGA holds is read, and not asked for again, by who begins as by who takes everything off the bus once more.
+func TestARestartInStepWritesNothingAndAsksTheAPIServerAboutNoObject(t *testing.T) {
+	b := newPeopled(t)
+	for name, anew := range map[string]bool{"from where it was": false, "with everything anew": true} {
+		t.Run(name, func(t *testing.T) {
+			b.CaughtUp(topology.TupleSync)
+			b.Settled()
+			b.running.Stop()
+			calls, declared := b.Kube.CallsByOp(), b.holds(b.id)
+			b.Quiet("a restart", func() {
+				if anew {
+					if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.running = b.serve()
+				looked(t, b.running, 0)
+				b.CaughtUp(topology.TupleSync)
+			})
+			if asked := b.asked(calls); len(asked) > 0 {
+				t.Errorf("the API server was asked %v", asked)
+			}
+			b.awaitTuples(b.id, declared...)
+		})
+	}
+}
