@@ -33,27 +33,26 @@ func one(t *testing.T) {
 	asked(t, m)
 	m.http.Transport = bearer(m.token(t))
 
-	l := loaded(t, m.objects(t).Resource(resource("stores")))
-	l.follows(t, m, "changes are applied")
+	l, client := loaded(t, m.objects(t).Resource(resource("stores")), 1), m.tuples()
+	l.follow(t, client, "changes are applied")
 	killed(t, podsOf(t, "tuple-sync")[0])
-	l.follows(t, m, "changes are applied after a pod was killed")
+	l.follow(t, client, "changes are applied after a pod was killed")
 	kubectl(t, "-n", namespace, "rollout", "restart", "statefulset/nats")
 	kubectl(t, "-n", namespace, "rollout", "status", "statefulset/nats", "--timeout=120s")
-	l.follows(t, m, "changes are applied after the bus was lost")
+	l.follow(t, client, "changes are applied after the bus was lost")
 	answeredMeanwhile(t, m, func() {
 		for _, service := range []string{"watcher", "store-sync", "tuple-sync"} {
 			kubectl(t, "-n", namespace, "rollout", "restart", "deployment/"+service)
 			kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+service, "--timeout=120s")
 		}
 	})
-	l.follows(t, m, "changes are applied after deployments were rolled")
-	l.stop(t, m)
+	l.follow(t, client, "changes are applied after deployments were rolled")
+	l.stop(t, client)
 	takenAway(t, m, overlay)
 }
 
 func several(t *testing.T) {
-	overlay := ours(t, "ha")
-	m := installed(t, overlay)
+	m := installed(t, ours(t, "ha"))
 	everyServiceIsItsOwn(t, m, 2)
 	samplesAreReady(t, m)
 	m.http.Transport = bearer(m.token(t))
@@ -72,7 +71,6 @@ func several(t *testing.T) {
 		t.Fatalf("%q leads, of %q", leader, pods)
 	}
 	lost(t, m, stores, pods[i])
-	takenAway(t, m, overlay)
 }
 
 func samplesAreReady(t *testing.T, m *machine) {
