@@ -41,7 +41,8 @@ func newRestarted(bindings, projects, users int) *restarted {
 	}
 	r := &restarted{
 		role: &iamv1alpha1.Role{ObjectMeta: meta(ns, "viewer")}, org: &resourcemanagerv1alpha1.Organization{ObjectMeta: meta("", "acme")},
-		users: map[string]*iamv1alpha1.User{}, projects: map[string]*resourcemanagerv1alpha1.Project{}, on: map[string][]*iamv1alpha1.PolicyBinding{}, by: map[string][]*iamv1alpha1.PolicyBinding{},
+		users: map[string]*iamv1alpha1.User{}, projects: map[string]*resourcemanagerv1alpha1.Project{},
+		on: map[string][]*iamv1alpha1.PolicyBinding{}, by: map[string][]*iamv1alpha1.PolicyBinding{},
 	}
 	r.role.Spec.IncludedPermissions = []string{getProject}
 	for i := range users {

@@ -128,7 +128,7 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 	if records(k.GroupResource) {
 		keys = append(keys, Key{sort: record, owner: k})
 	}
-	for _, object := range r.State.own(k) {
+	for _, object := range r.State.holders(k) {
 		keys = append(keys, Key{sort: tuples, object: object})
 	}
 	return keys

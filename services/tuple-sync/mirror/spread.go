@@ -42,6 +42,15 @@ func (s *State) own(k event.Key) []string {
 	return objects
 }
 
+// holders are those of them that can hold anything. No object of a kind that nobody registers does, and most are of such: once
+// somebody does, everything is looked at.
+func (s *State) holders(k event.Key) []string {
+	return slices.DeleteFunc(s.own(k), func(object string) bool {
+		typ := iam.TypeOf(object)
+		return s.types[typ] != nil && s.resources.rows.Count(byType, typ) == 0
+	})
+}
+
 // speaksOf are those that the status of a declared object is about: who says that subjects have a role says that it gives
 // its permissions.
 func (s *State) speaksOf(k event.Key) []string {
@@ -144,7 +153,7 @@ func (r *Reconciler) spread(ctx context.Context, p Pass) error {
 	}
 	objects := map[string]bool{}
 	for _, k := range append(r.State.dependents(p.Key.owner), p.Key.owner) {
-		for _, object := range r.State.own(k) {
+		for _, object := range r.State.holders(k) {
 			objects[object] = true
 		}
 		if k != p.Key.owner {

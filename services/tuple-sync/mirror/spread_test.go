@@ -44,3 +44,20 @@ func TestAMembershipThatIsEditedIsLeftBehindNowhere(t *testing.T) {
 		})
 	}
 }
+
+// What nobody registers holds nothing, and need not be looked at; what somebody comes to register is.
+func TestObjectsAreLookedAtOnceTheirKindIsRegistered(t *testing.T) {
+	b := newBed(t)
+	alice := b.put(kinds.Users(), "alice", &iamv1alpha1.User{})
+	typ := iam.Type(alice.Group, kinds.Users().Kind)
+	its := Key{sort: tuples, object: iam.Object(typ, "", "alice")}
+	b.work()
+	if slices.Contains(b.Keys(alice), its) {
+		t.Error("an object of a kind that nobody registers is looked at")
+	}
+	b.put(kinds.ProtectedResources(), "users", protect(typ, "users"))
+	b.work()
+	if !slices.Contains(b.Keys(alice), its) {
+		t.Error("an object of a kind that is registered is not looked at")
+	}
+}

@@ -35,6 +35,8 @@ const (
 	byUser  = "user"
 	// itself finds roles and groups by what stands for them in OpenFGA.
 	itself = "itself"
+	// byType finds ProtectedResources by the type of the objects of their kind.
+	byType = "type"
 )
 
 // State is what the view says of IAM.
@@ -98,6 +100,11 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 	}
 	s.resources = register(v, config[iamv1alpha1.ProtectedResource]{
 		kind: kinds.ProtectedResources(), cluster: cluster, matters: func(p *iamv1alpha1.ProtectedResource) (_, _ any) { return p.Spec, nil },
+		indexes: map[string]func(*iamv1alpha1.ProtectedResource) []string{
+			byType: func(p *iamv1alpha1.ProtectedResource) []string {
+				return []string{iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind)}
+			},
+		},
 	})
 	s.roles = register(v, config[iamv1alpha1.Role]{
 		kind: kinds.IAMRoles(), cluster: cluster, matters: func(r *iamv1alpha1.Role) (_, _ any) { return r.Spec, nil },

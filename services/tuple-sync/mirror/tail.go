@@ -2,9 +2,9 @@ package mirror
 
 import (
 	"context"
-	"slices"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -87,11 +87,12 @@ func (r *Reconciler) everything(n *snapshot, p Pass) {
 	for of, kind := range r.State.kinds {
 		lacking := 0
 		for _, k := range kind.keys() {
-			own := r.State.own(k)
-			for _, object := range own {
+			lacks := false
+			for _, object := range r.State.holders(k) {
 				objects[object] = true
+				lacks = lacks || gives(of, object) && r.copy.size(object) == 0
 			}
-			if gives(of) && slices.ContainsFunc(own, func(object string) bool { return r.copy.size(object) == 0 }) {
+			if lacks {
 				lacking++
 			}
 			r.revisit(p, k)
@@ -104,10 +105,16 @@ func (r *Reconciler) everything(n *snapshot, p Pass) {
 	r.enqueue(n, p, objects)
 }
 
-// gives says whether objects of a kind are there to give something to somebody: where OpenFGA holds nothing of one, the API server
-// will have to be asked about it.
-func gives(kind event.GroupResource) bool {
-	return kind == kinds.PolicyBindings().GroupResource || kind == kinds.GroupMemberships().GroupResource
+// gives says whether an object of OpenFGA is where those of a kind give something to somebody: if it holds nothing, the API server
+// will have to be asked about them.
+func gives(kind event.GroupResource, object string) bool {
+	switch iam.TypeOf(object) {
+	case iam.GrantType:
+		return kind == kinds.PolicyBindings().GroupResource
+	case iam.GroupType:
+		return kind == kinds.GroupMemberships().GroupResource
+	}
+	return false
 }
 
 // enqueue asks for objects, those that lose something first.
