@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -192,6 +193,31 @@ func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
 	b.unregister("configmaps")
 	b.run()
 	withdrawn("while nobody watched")
+}
+
+// What another watcher told, whose time is over, does not stand.
+func TestWhetherAKindIsObservedTheLeaderTells(t *testing.T) {
+	b := newTargets(t)
+	b.permit()
+	b.register("ConfigMap", "configmaps")
+	b.configMap("four")
+	b.run()
+	right := b.tells("configmaps", observed)
+	for name, change := range map[string]func(*eventv1.SnapshotMarker){
+		"withdrawn": func(m *eventv1.SnapshotMarker) { m.Withdrawn = true },
+		"refused":   func(m *eventv1.SnapshotMarker) { m.Served, m.Problem = false, "nobody knows" },
+	} {
+		wrong := proto.CloneOf(right)
+		change(wrong)
+		if err := b.p.Marker(t.Context(), wrong); err != nil {
+			t.Fatal(name, err)
+		}
+		b.tells("configmaps", func(m *eventv1.SnapshotMarker) bool { return observed(m) && !m.GetWithdrawn() })
+	}
+	if _, err := b.p.PurgeTargets(t.Context(), "local", core("configmaps")); err != nil {
+		t.Fatal(err)
+	}
+	b.has(target("four"))
 }
 
 // Who sees that all ProtectedResources are on the bus is to know of each kind whether it is observed.

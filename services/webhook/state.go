@@ -71,7 +71,12 @@ func newState(v *view.View, cluster string, trust bool) *state {
 // trusts says of a type whether bindings act on its objects, which nobody follows.
 func (s *state) trusts(typ string) bool {
 	_, observed := s.namespaced(typ)
-	return s.trust && !observed && !slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
+	return s.trust && !observed && !ofIAM(typ)
+}
+
+// ofIAM says whether a type is that of a kind of IAM.
+func ofIAM(typ string) bool {
+	return slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
 }
 
 func typeOf(kind kinds.Kind) string { return iam.Type(kind.Group, kind.Kind) }

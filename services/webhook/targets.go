@@ -40,7 +40,7 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	if is.Kind == "" {
 		typ = s.names[kind]
 	}
-	if typ == "" {
+	if typ == "" || ofIAM(typ) { // Objects of IAM are known by what they say.
 		return
 	}
 	now := maps.Clone(*s.observed.Load())

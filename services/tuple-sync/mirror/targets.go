@@ -23,13 +23,15 @@ type observed struct {
 	// types are those of the kinds that are, types of all by their names.
 	types map[string]bool
 	names map[event.GroupResource]string
-	of    func(event.GroupResource) view.Observation
+	// problems are why others are not.
+	problems map[event.GroupResource]string
+	of       func(event.GroupResource) view.Observation
 }
 
 // followTargets declares the table of targets. Which kinds there are, the bus tells.
 func (s *State) followTargets(v *view.View, cluster string) {
 	s.observed = &observed{
-		types: map[string]bool{}, names: map[event.GroupResource]string{},
+		types: map[string]bool{}, names: map[event.GroupResource]string{}, problems: map[event.GroupResource]string{},
 		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
 	s.targets = register(v, config[metav1.PartialObjectMetadata]{
@@ -53,12 +55,15 @@ func (o *observed) take(kind event.GroupResource) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	typ, before := iam.Type(kind.Group, is.Kind), o.names[kind]
-	changed := before != typ || o.types[typ] != is.Observed
+	changed := before != typ || o.types[typ] != is.Observed || o.problems[kind] != is.Problem
 	delete(o.types, before)
 	if delete(o.names, kind); is.Kind != "" {
 		o.names[kind], o.types[typ] = typ, is.Observed
 	}
-	return changed || is.Problem != ""
+	if delete(o.problems, kind); is.Problem != "" {
+		o.problems[kind] = is.Problem
+	}
+	return changed
 }
 
 func (o *observed) has(typ string) bool {

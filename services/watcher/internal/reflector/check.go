@@ -79,7 +79,7 @@ func (k *kindReflector) hasMarker(ctx context.Context, incarnation string) (bool
 	if nothing(err) {
 		return false, nil
 	}
-	return written.GetStream() == incarnation, err
+	return written.GetStream() == incarnation && k.right(written), err
 }
 
 // probe picks an object: the one under suspicion, or any.

@@ -27,6 +27,8 @@ type kindReflector struct {
 	kind      kinds.Kind
 	// marked is told of each marker that is written.
 	marked func(*eventv1.SnapshotMarker)
+	// right says of a marker of the present stream whether it is the one that is to be there.
+	right func(*eventv1.SnapshotMarker) bool
 
 	mu sync.Mutex
 	// epoch is what the kind is swept and watched in.
@@ -108,7 +110,8 @@ func (s state) after(old state) state {
 
 func newKindReflector(r *reflector, kind kinds.Kind, on *lane) *kindReflector {
 	return &kindReflector{
-		cfg: r.cfg, reflector: r, lane: on, kind: kind, restart: func(error) {}, marked: func(*eventv1.SnapshotMarker) {}, heard: time.Now(),
+		cfg: r.cfg, reflector: r, lane: on, kind: kind, restart: func(error) {}, marked: func(*eventv1.SnapshotMarker) {},
+		right: func(*eventv1.SnapshotMarker) bool { return true }, heard: time.Now(),
 		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{},
 	}
 }

@@ -107,7 +107,7 @@ func (t *target) follow() error {
 	t.mu.Lock()
 	if t.k == nil || t.k.kind != kind {
 		t.k = newKindReflector(t.targets.reflector, kind, t.targets.lane)
-		t.k.marked = t.marked
+		t.k.marked, t.k.right = t.marked, t.isRight
 	}
 	k := t.k
 	t.failure = ""
@@ -132,6 +132,11 @@ func (t *target) tell(as asOf, problem string) {
 	t.told, t.problem = as, problem
 	t.mu.Unlock()
 	t.targets.reflector.mark(kinds.ProtectedResources())
+}
+
+// isRight says whether a marker tells what is the case: another watcher, whose time is over, may have told something else.
+func (t *target) isRight(m *eventv1.SnapshotMarker) bool {
+	return !m.GetWithdrawn() && m.GetProblem() == t.refused()
 }
 
 func (t *target) isTold(as asOf) bool {
@@ -231,13 +236,18 @@ func (t *target) withdraw(ctx context.Context) error {
 	return r.cfg.Publisher.Marker(ctx, m)
 }
 
-// silent is for how long the API server has told nothing of the kind, which it may tell of at any time while a watch is open, and
-// whether all that it told by then is on the bus.
+// silent is for how long the API server has told nothing of the kind, which it may tell of at any time while a watch is open, or
+// what it told has not been on the bus, and whether all that it had was compared.
 func (k *kindReflector) silent(now time.Time) (silent time.Duration, compared bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.opened.IsZero() {
 		silent = now.Sub(k.heard)
+	}
+	for _, s := range k.waiting {
+		if k.sweep == nil {
+			silent = max(silent, now.Sub(s.ObservedAt))
+		}
 	}
 	return silent, k.sweep == nil && k.stream != ""
 }
