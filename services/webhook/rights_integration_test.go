@@ -159,7 +159,7 @@ func (w *want) ask() (done func()) {
 		done = w.large(kinds.Organizations(), "first")
 		w.answersNothing()
 		return done
-	case read:
+	case read && !kind.Named:
 		return w.large(kind, object)
 	case w.right.Resource == "tokenreviews" || w.right.Resource == "subjectaccessreviews":
 		_, caller := w.account("caller") // Of whom nothing is known yet.
