@@ -3,6 +3,7 @@
 package watcher_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,12 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
@@ -57,6 +60,24 @@ func (b targets) unregister(plural string) {
 func (b targets) permit() {
 	b.t.Helper()
 	b.kube.Grant(b.t, topology.Watcher, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
+}
+
+// aggregate does so as people are told to.
+func (b targets) aggregate() {
+	b.t.Helper()
+	manifest, err := rbac.TargetsManifest([]event.GroupResource{core("configmaps")})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.Unmarshal(manifest, &role); err != nil {
+		b.t.Fatal(err)
+	}
+	roles := b.client().RbacV1().ClusterRoles()
+	if _, err := roles.Create(b.t.Context(), &role, metav1.CreateOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = roles.Delete(context.WithoutCancel(b.t.Context()), role.Name, metav1.DeleteOptions{}) })
 }
 
 func (b targets) client() kubernetes.Interface { return kubernetes.NewForConfigOrDie(b.kube.Admin()) }
@@ -162,7 +183,7 @@ func TestAKindThatMayNotBeReadHarmsNobody(t *testing.T) {
 	}
 	b.becomes()
 	testbed.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
-	b.permit()
+	b.aggregate()
 	if m := b.tells("configmaps", observed); m.GetCount() < 1 {
 		t.Errorf("it tells %v", m)
 	}

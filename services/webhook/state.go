@@ -26,11 +26,11 @@ type state struct {
 	view *view.View
 	// shown is the index that is asked, made the one that is told of what is on the bus: the same but while the bus is read
 	// anew. There is none to ask then.
-	shown  atomic.Pointer[decide.Index]
-	made   *decide.Index
-	stores *view.Table[corev1alpha1.Store]
-	kinds  map[event.GroupResource]followed
-	targets
+	shown   atomic.Pointer[decide.Index]
+	made    *decide.Index
+	stores  *view.Table[corev1alpha1.Store]
+	kinds   map[event.GroupResource]followed
+	targets targets
 	// trust says whether bindings act on objects of kinds that are not followed.
 	trust bool
 }
@@ -70,7 +70,7 @@ func newState(v *view.View, cluster string, trust bool) *state {
 
 // trusts says of a type whether bindings act on its objects, which nobody follows.
 func (s *state) trusts(typ string) bool {
-	_, observed := s.namespaced(typ)
+	_, observed := s.targets.namespaced(typ)
 	return s.trust && !observed && !ofIAM(typ)
 }
 
@@ -202,7 +202,7 @@ func (s *state) loaded() {
 				kind.tellAll(s.made)
 			}
 		}
-		for _, key := range s.objects.Keys() {
+		for _, key := range s.targets.objects.Keys() {
 			s.tellTarget(s.made, key)
 		}
 	})

@@ -23,8 +23,8 @@ type targets struct {
 
 // followTargets declares their table, and how the index is told of them.
 func (s *state) followTargets(cluster string) {
-	s.objects, s.names = view.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]string{}
-	s.observed.Store(&map[string]bool{})
+	s.targets.objects, s.targets.names = view.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]string{}
+	s.targets.observed.Store(&map[string]bool{})
 	s.view.OnTarget(func(kind event.GroupResource) { s.observe(kind, s.view.Observation(cluster, kind)) })
 }
 
@@ -38,23 +38,23 @@ func (t *targets) namespaced(typ string) (namespaced, observed bool) {
 func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	typ := iam.Type(kind.Group, is.Kind)
 	if is.Kind == "" {
-		typ = s.names[kind]
+		typ = s.targets.names[kind]
 	}
 	if typ == "" || ofIAM(typ) { // Objects of IAM are known by what they say.
 		return
 	}
-	now := maps.Clone(*s.observed.Load())
-	delete(now, s.names[kind])
-	s.names[kind] = typ
+	now := maps.Clone(*s.targets.observed.Load())
+	delete(now, s.targets.names[kind])
+	s.targets.names[kind] = typ
 	if is.Observed {
 		now[typ] = is.Namespaced
 	}
-	s.observed.Store(&now)
+	s.targets.observed.Store(&now)
 	x := s.shown.Load()
 	if x == nil {
 		return
 	}
-	for _, key := range s.objects.Keys() {
+	for _, key := range s.targets.objects.Keys() {
 		if key.GroupResource == kind {
 			s.tellTarget(x, key)
 		}
@@ -64,13 +64,13 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 
 // tellTarget tells the index of one object: of none, if its kind is not observed.
 func (s *state) tellTarget(x *decide.Index, key event.Key) {
-	typ, named := s.names[key.GroupResource]
+	typ, named := s.targets.names[key.GroupResource]
 	if !named {
 		return
 	}
-	o, _ := s.objects.Get(key)
+	o, _ := s.targets.objects.Get(key)
 	target := targetOf(o.Value)
-	if _, observed := s.namespaced(typ); !observed {
+	if _, observed := s.targets.namespaced(typ); !observed {
 		target = nil
 	}
 	x.SetTarget(typ, key.Namespace, key.Name, target)

@@ -51,7 +51,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	s := &server{
 		state: state, decider: state, view: v,
 		rules: review.NewRules(review.Rules{
-			Subject: cfg.Subject, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.namespaced,
+			Subject: cfg.Subject, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.namespaced,
 		}),
 		cluster: cfg.Cluster, store: cfg.Store, staleness: cfg.MaxStaleness,
 		fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), waits: rpc.NewTurns(maxWaits),

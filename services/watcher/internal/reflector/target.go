@@ -100,7 +100,7 @@ func (t *target) follow() error {
 			return errTooMany
 		}
 	}
-	kind, err := t.targets.Find(t.following, t.kind)
+	kind, err := t.targets.registered.Find(t.following, t.kind)
 	if err != nil {
 		return err
 	}

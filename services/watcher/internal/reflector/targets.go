@@ -23,11 +23,10 @@ const (
 
 // targets follows the kinds that are registered, but for those of IAM itself, which are followed for what they say.
 type targets struct {
-	*registrations
-
-	reflector *reflector
-	lane      *lane
-	room      *semaphore.Weighted
+	registered *registrations
+	reflector  *reflector
+	lane       *lane
+	room       *semaphore.Weighted
 
 	mu sync.Mutex
 	// all are the kinds that are followed, and those that are being withdrawn.
@@ -36,7 +35,7 @@ type targets struct {
 
 func newTargets(r *reflector, of *registrations) *targets {
 	return &targets{
-		registrations: of, reflector: r, lane: newLane(), room: semaphore.NewWeighted(maxTargets), all: map[event.GroupResource]*target{},
+		registered: of, reflector: r, lane: newLane(), room: semaphore.NewWeighted(maxTargets), all: map[event.GroupResource]*target{},
 	}
 }
 
@@ -49,7 +48,7 @@ func (t *targets) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.changed:
+		case <-t.registered.changed:
 		}
 		wanted, known := t.wanted()
 		if !known {
@@ -73,7 +72,7 @@ func (t *targets) run(ctx context.Context) {
 
 // wanted are the kinds that are to be followed; false before that is known.
 func (t *targets) wanted() (wanted map[event.GroupResource]bool, known bool) {
-	wanted, known = t.kinds()
+	wanted, known = t.registered.kinds()
 	maps.DeleteFunc(wanted, func(kind event.GroupResource, _ bool) bool { return iam.Follows(kind) })
 	return wanted, known
 }
@@ -107,7 +106,7 @@ func (t *targets) start(ctx context.Context, kind event.GroupResource, running *
 		t.mu.Lock()
 		delete(t.all, kind)
 		t.mu.Unlock()
-		t.tell()
+		t.registered.tell()
 	})
 }
 

@@ -37,7 +37,7 @@ type Source struct {
 	server
 
 	references *references
-	spaces     map[string]*space
+	namespaces map[string]*namespaced
 	log        *slog.Logger
 }
 
@@ -52,10 +52,10 @@ func Kinds(namespaces []string) []kinds.Kind {
 
 // New makes a source for a reflector of some kinds, for as long as that runs.
 func New(from server, followed []kinds.Kind, log *slog.Logger) *Source {
-	s := &Source{server: from, references: newReferences(followed, log), spaces: map[string]*space{}, log: log}
+	s := &Source{server: from, references: newReferences(followed, log), namespaces: map[string]*namespaced{}, log: log}
 	for _, kind := range followed {
 		if kind.Named && kind.Namespace != "" {
-			s.spaces[kind.Namespace] = &space{kind: kind, server: from, references: s.references, shown: map[string]event.Change{}}
+			s.namespaces[kind.Namespace] = &namespaced{kind: kind, server: from, references: s.references, shown: map[string]event.Change{}}
 		}
 	}
 	return s
@@ -68,15 +68,15 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (sourc
 		s.references.list(kind, token, page, err)
 		return page, err
 	}
-	space, err := s.space(kind)
+	of, err := s.in(kind)
 	if err != nil {
 		return source.Page{}, err
 	}
 	if err := s.references.await(ctx); err != nil {
 		return source.Page{}, err
 	}
-	page, err := space.list(ctx, token)
-	return page, s.refused(ctx, space, err, source.ErrNotServed)
+	page, err := of.list(ctx, token)
+	return page, s.refused(ctx, of, err, source.ErrNotServed)
 }
 
 // Watch tells what changes after a version.
@@ -85,9 +85,9 @@ func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) ite
 		return s.references.watch(kind, s.server.Watch(ctx, kind, version))
 	}
 	return func(yield func(source.Event, error) bool) {
-		space, err := s.space(kind)
+		of, err := s.in(kind)
 		if err == nil {
-			err = s.refused(ctx, space, space.watch(ctx, version, yield), source.ErrExpired)
+			err = s.refused(ctx, of, of.watch(ctx, version, yield), source.ErrExpired)
 		}
 		if err != nil {
 			yield(source.Event{}, err)
@@ -100,33 +100,33 @@ func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	if !kind.Named {
 		return s.server.Version(ctx, kind)
 	}
-	space, err := s.space(kind)
+	of, err := s.in(kind)
 	if err != nil {
 		return "", err
 	}
 	version, err := s.server.Version(ctx, kind)
-	return version, s.refused(ctx, space, err, source.ErrNotServed)
+	return version, s.refused(ctx, of, err, source.ErrNotServed)
 }
 
-// space is the namespace that a kind is followed in.
-func (s *Source) space(kind kinds.Kind) (*space, error) {
-	if space := s.spaces[kind.Namespace]; space != nil {
-		return space, nil
+// in is the namespace that a kind is followed in.
+func (s *Source) in(kind kinds.Kind) (*namespaced, error) {
+	if of := s.namespaces[kind.Namespace]; of != nil {
+		return of, nil
 	}
 	return nil, fmt.Errorf("Secrets are followed in --secret-namespaces alone: %w", source.ErrNotServed) //nolint:staticcheck // It is the name of the kind.
 }
 
 // refused makes of a right that lacks what the reflector is to take it for, and tells people once.
-func (s *Source) refused(ctx context.Context, space *space, err, as error) error {
+func (s *Source) refused(ctx context.Context, of *namespaced, err, as error) error {
 	if !apierrors.IsForbidden(err) {
 		if err == nil {
-			space.refused.Store(false)
+			of.refused.Store(false)
 		}
 		return err
 	}
-	if !space.refused.Swap(true) {
+	if !of.refused.Swap(true) {
 		s.log.WarnContext(ctx, "the Secrets of a namespace may not be followed; until they are, changes of passwords are seen late",
-			"namespace", space.kind.Namespace, "remedy", rbac.Account{Service: topology.Watcher}.BindSecrets(space.kind.Namespace), "error", err)
+			"namespace", of.kind.Namespace, "remedy", rbac.Account{Service: topology.Watcher}.BindSecrets(of.kind.Namespace), "error", err)
 	}
 	return errors.Join(as, err)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// space is one namespace whose Secrets are followed. One reflector lists and watches it, one after the other.
-type space struct {
+// namespaced is one namespace whose Secrets are followed. One reflector lists and watches it, one after the other.
+type namespaced struct {
 	kind       kinds.Kind
 	server     server
 	references *references
@@ -26,7 +26,7 @@ type space struct {
 }
 
 // list reads a page, and shows what of it is named.
-func (s *space) list(ctx context.Context, token string) (source.Page, error) {
+func (s *namespaced) list(ctx context.Context, token string) (source.Page, error) {
 	if token == "" {
 		clear(s.shown)
 		s.references.take(s.kind.Namespace) // What is named by now is seen below.
@@ -39,7 +39,7 @@ func (s *space) list(ctx context.Context, token string) (source.Page, error) {
 }
 
 // show shows what of a page is named, as of the version that it was read at.
-func (s *space) show(page source.Page) source.Page {
+func (s *namespaced) show(page source.Page) source.Page {
 	page.Objects = slices.DeleteFunc(page.Objects, func(o source.Object) bool {
 		named, _ := s.references.of(s.kind.Namespace, o.Key.Name)
 		return !named
@@ -52,7 +52,7 @@ func (s *space) show(page source.Page) source.Page {
 	return page
 }
 
-func (s *space) remember(c event.Change) {
+func (s *namespaced) remember(c event.Change) {
 	c.Object = nil
 	s.shown[c.Key.Name] = c
 }
@@ -65,7 +65,7 @@ type told struct {
 }
 
 // watch tells what changes after a version, and what is named now or no longer, until the server ends it.
-func (s *space) watch(ctx context.Context, version string, yield func(source.Event, error) bool) error {
+func (s *namespaced) watch(ctx context.Context, version string, yield func(source.Event, error) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -99,7 +99,7 @@ func (s *space) watch(ctx context.Context, version string, yield func(source.Eve
 }
 
 // pass is what of an event is let through: at least how far the watch has come.
-func (s *space) pass(e source.Event) source.Event {
+func (s *namespaced) pass(e source.Event) source.Event {
 	name, progress := e.Key.Name, source.Event{Version: e.Version, Bookmark: true}
 	if e.Bookmark {
 		return e
@@ -126,7 +126,7 @@ func newer(version, than string) bool {
 }
 
 // turn tells of Secrets that are named now, and that are named no longer.
-func (s *space) turn(ctx context.Context, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
+func (s *namespaced) turn(ctx context.Context, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
 	turned := s.references.take(s.kind.Namespace)
 	for i, name := range turned {
 		goOn, err := s.turnOne(ctx, name, version, yield)
@@ -138,7 +138,7 @@ func (s *space) turn(ctx context.Context, version string, yield func(source.Even
 	return true, nil
 }
 
-func (s *space) turnOne(ctx context.Context, name, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
+func (s *namespaced) turnOne(ctx context.Context, name, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
 	named, _ := s.references.of(s.kind.Namespace, name)
 	_, known := s.shown[name]
 	if named == known {
@@ -160,7 +160,7 @@ func (s *space) turnOne(ctx context.Context, name, version string, yield func(so
 }
 
 // hide tells of a Secret that nobody names any more as of one that is gone.
-func (s *space) hide(name, version string) source.Event {
+func (s *namespaced) hide(name, version string) source.Event {
 	c := s.shown[name]
 	delete(s.shown, name)
 	c.Deleted, c.ObservedAt = true, time.Now()
