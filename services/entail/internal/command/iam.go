@@ -32,17 +32,22 @@ func newIAMKinds(around Surroundings) *cobra.Command {
 	}
 	q := accessQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, q.client)
-		if err != nil {
-			return err
-		}
-		all, err := protectedResources(cmd.Context(), client)
+		all, err := protected(cmd, q)
 		if err != nil {
 			return err
 		}
 		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.ProtectedResources(all) })
 	}
 	return cmd
+}
+
+// protected are all kinds that are.
+func protected(cmd *cobra.Command, q *question[accessv1connect.AccessServiceClient]) (*accessv1.ListProtectedResourcesResponse, error) {
+	client, err := dial(&q.connection, q.client)
+	if err != nil {
+		return nil, err
+	}
+	return protectedResources(cmd.Context(), client)
 }
 
 func newIAMModel(around Surroundings) *cobra.Command {
@@ -72,11 +77,7 @@ Kinds of IAM itself need none.`,
 	}
 	q := accessQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, q.client)
-		if err != nil {
-			return err
-		}
-		all, err := protectedResources(cmd.Context(), client)
+		all, err := protected(cmd, q)
 		if err != nil {
 			return err
 		}

@@ -60,6 +60,10 @@ func TestWhatIsProtectedIsTold(t *testing.T) {
 	if got := a.ask(t, "iam", "kinds"); got.code != 0 || !strings.Contains(got.out, "b.c/Twin") {
 		t.Errorf("kinds: %+v", got)
 	}
+	if got := a.ask(t, "iam", "observe"); got.code != 0 || !strings.Contains(got.out, `entail.dev/aggregate-to-targets: "true"`) ||
+		!strings.Contains(got.out, "apiGroups: [b.c]") || strings.Contains(got.out, "miloapis.com") {
+		t.Errorf("the rights on them: %+v", got)
+	}
 	if got := a.ask(t, "iam", "model"); got.code != 0 || !strings.Contains(got.out, "does not have it as asked for: Pending: soon") {
 		t.Errorf("model: %+v", got)
 	}
