@@ -23,7 +23,7 @@ type Account struct {
 	Service string
 	// Everywhere are rights in every namespace and on what has none, Own those in [Namespace].
 	Everywhere, Own []Right
-	// Targets says that it reads the objects of registered kinds: what [Target] makes may be read, and nothing else.
+	// Targets says that it reads the objects of registered kinds: what [TargetsManifest] makes may be read, and nothing else.
 	Targets bool
 	// Secrets are rights on Secrets, in those namespaces alone where people bind [Account.SecretsRole].
 	Secrets []Right

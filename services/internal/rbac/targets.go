@@ -16,7 +16,7 @@ const (
 	targetsLabel = "entail.dev/aggregate-to-targets"
 )
 
-// targets is the ClusterRole that consists of what [Target] makes. Which kinds there are is not known when it is applied.
+// targets is the ClusterRole that consists of what [TargetsManifest] makes. Which kinds there are is not known when it is applied.
 func targets() any {
 	return struct {
 		metav1.TypeMeta   `json:",inline"`
