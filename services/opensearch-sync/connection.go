@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -24,6 +25,7 @@ type connections struct {
 	local     bool
 	forbidden []string
 	guard     func(http.RoundTripper) http.RoundTripper
+	log       *slog.Logger
 
 	mu   sync.Mutex
 	open map[string]*connection
@@ -32,6 +34,7 @@ type connections struct {
 // connection is a client, with what is known of the server.
 type connection struct {
 	client *search.Client
+	logins *logins
 	digest [sha256.Size]byte
 	// key stands for passwords; it takes a moment the first time.
 	key func() ([]byte, error)
@@ -40,6 +43,11 @@ type connection struct {
 	// asking is how many passes wait for the server; silent is why it gave no answer the last time.
 	asking int
 	silent error
+}
+
+func (c *connection) close() {
+	c.logins.close()
+	c.client.Close()
 }
 
 // enter lets a pass ask the server. One that gave no answer is asked by one pass at a time: the others would only keep workers from
@@ -87,7 +95,7 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 		if has.digest == digest {
 			return has, nil
 		}
-		has.client.Close()
+		has.close()
 		delete(c.open, uid)
 	}
 	settings.Local, settings.Forbidden, settings.Guard = c.local, c.forbidden, c.guard
@@ -95,7 +103,10 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 	if err != nil {
 		return nil, &notReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
 	}
-	c.open[uid] = &connection{client: client, digest: digest, key: sync.OnceValues(func() ([]byte, error) { return tagKey(uid, settings) })}
+	c.open[uid] = &connection{
+		client: client, logins: newLogins(client, c.log), digest: digest,
+		key: sync.OnceValues(func() ([]byte, error) { return tagKey(uid, settings) }),
+	}
 	return c.open[uid], nil
 }
 
@@ -126,7 +137,7 @@ func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, has := range c.open {
-		has.client.Close()
+		has.close()
 	}
 }
 

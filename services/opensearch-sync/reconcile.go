@@ -163,7 +163,10 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 		return err
 	}
 	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
-	if len(decided.actions) > 0 && p.Key.Kind == plan.Roles {
+	switch changed := len(decided.actions) > 0; {
+	case p.Key.Kind == plan.Users:
+		w.to.logins.forget(changed)
+	case changed && p.Key.Kind == plan.Roles:
 		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
 	}
 	if err != nil { // What was refused before is known all the same.

@@ -3,8 +3,10 @@
 package opensearchsync_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,5 +103,34 @@ func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
 	b.awaitCalls(before, map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1})
 	b.remove(kinds.OpenSearchBindings(), "one")
 	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
+// A login that OpenSearch is about while a password changes gets into its cache after that was emptied.
+func TestALoginUnderWayDoesNotOutliveItsPassword(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.login("anna", first, http.StatusOK)
+	anna, old, now := b.person("anna"), first, second
+	for range 6 { // In each second round or so one of them gets there.
+		ctx, end := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		for range 8 {
+			asking.Go(func() {
+				for ctx.Err() == nil {
+					_ = anna.gets(ctx, http.StatusOK, old, authinfo)
+				}
+			})
+		}
+		b.secret("passwords", map[string]string{"anna": now})
+		testbed.Eventually(t, soon, func() error { return anna.gets(ctx, http.StatusOK, now, authinfo) })
+		b.login("anna", old, http.StatusUnauthorized)
+		end()
+		asking.Wait()
+		old, now = now, old
+	}
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
