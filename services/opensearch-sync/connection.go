@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
@@ -38,6 +40,8 @@ type connection struct {
 	digest [sha256.Size]byte
 	// key stands for passwords; it takes a moment the first time.
 	key func() ([]byte, error)
+	// tags are those of passwords, by the UIDs of users, of the last pass over users: only the next one asks for them.
+	tags map[string]tag
 
 	mu sync.Mutex
 	// asking is how many passes wait for the server; silent is why it gave no answer the last time.
@@ -181,9 +185,9 @@ func (r *reader) read(name string) map[string][]byte {
 	if r.err != nil || name == "" {
 		return nil
 	}
-	var data map[string][]byte
-	data, r.err = r.secrets.data(r.ctx, r.namespace, name)
-	return data
+	var secret corev1.Secret
+	secret, r.err = r.secrets.get(r.ctx, r.namespace, name)
+	return secret.Data
 }
 
 // all is a connection of which everything is in one Secret.
