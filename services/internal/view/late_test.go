@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,24 +22,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// stalled is a bus of which somebody reads nothing of what watchers say of themselves while gate is locked, as a process
-// that is stopped: it comes all the same, and waits.
+// stalled is a bus of which somebody reads what watchers say of themselves only as far as pass lets them, as a process that is
+// stopped: it comes all the same, and waits.
 type stalled struct {
 	jetstream.JetStream
 
-	gate *sync.Mutex
+	pass func()
 }
 
 type stalledConsumer struct {
 	jetstream.Consumer
 
-	gate *sync.Mutex
+	pass func()
 }
 
 type stalledMessages struct {
 	jetstream.MessagesContext
 
-	gate *sync.Mutex
+	pass func()
 }
 
 func (s stalled) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
@@ -46,18 +47,19 @@ func (s stalled) OrderedConsumer(ctx context.Context, stream string, cfg jetstre
 	if stream != topology.Sync {
 		return c, err
 	}
-	return stalledConsumer{c, s.gate}, err
+	return stalledConsumer{c, s.pass}, err
 }
 
 func (c stalledConsumer) Messages(opts ...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
 	m, err := c.Consumer.Messages(opts...)
-	return stalledMessages{m, c.gate}, err
+	return stalledMessages{m, c.pass}, err
 }
 
 func (m stalledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) {
 	msg, err := m.MessagesContext.Next(opts...)
-	m.gate.Lock()
-	defer m.gate.Unlock()
+	if err == nil {
+		m.pass()
+	}
 	return msg, err
 }
 
@@ -69,8 +71,8 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
 	}
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
-	js := stalled{b.js, &sync.Mutex{}}
-	f := b.feed(func(c *view.Config) { c.JS = js })
+	var gate sync.Mutex
+	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, func() { gate.Lock(); defer gate.Unlock() }} })
 	f.await(t, "a ")
 	f.eventually(t, func() error {
 		beat(0)
@@ -79,7 +81,7 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 		}
 		return nil
 	})
-	js.gate.Lock()
+	gate.Lock()
 	const told = time.Hour
 	beat(told)
 	written := time.Now()
@@ -90,13 +92,38 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 		return nil
 	})
 	late := time.Since(written)
-	js.gate.Unlock()
+	gate.Unlock()
 	f.eventually(t, func() error {
 		switch over := f.Age() - told; {
 		case over < 0:
 			return errors.New("it is not read")
 		case over < late:
 			t.Errorf("a heartbeat of %s ago is taken for one of %s ago", late, over)
+		}
+		return nil
+	})
+}
+
+// Of which clusters there are watchers the last marker may tell.
+func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	b.mark(kinds.Roles(), 1, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
+	b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"}))
+	markers := make(chan struct{}, 1)
+	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, func() { <-markers }} })
+	markers <- struct{}{}
+	f.incomplete(t, "a")
+	for range 200 {
+		if f.Complete() == nil {
+			t.Fatal("it is complete, and has not heard of the other cluster")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	close(markers)
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
+			return err
 		}
 		return nil
 	})
@@ -161,4 +188,64 @@ func (b *bus) reconnected() {
 			b.t.Fatal(err)
 		}
 	}
+}
+
+// While the stream is read anew nobody may rely on what was held before, nor on a part of what there is.
+func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
+	b := newBus(t)
+	at := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, at)
+	large := b.put(change("b", 2, func(c *event.Change) { c.Omitted, c.Object = true, nil })) // Behind what the marker speaks of.
+	var again atomic.Bool
+	read := make(chan struct{})
+	f := b.feed(func(c *view.Config) {
+		c.Fetch = func(ctx context.Context, _ event.Key) ([]byte, error) {
+			if again.Load() {
+				return []byte(`{}`), wait(ctx, read)
+			}
+			return []byte(`{}`), nil
+		}
+	})
+	f.await(t, "a b ")
+	again.Store(true)
+	b.mark(kinds.Stores(), 7, large)
+	f.eventually(t, func() error {
+		if f.Complete() == nil {
+			return errors.New("the number is wrong, and it does not read again")
+		}
+		return nil
+	})
+	b.mark(kinds.Stores(), 1, at)
+	for range 200 {
+		if f.Complete() == nil {
+			t.Fatal("it is complete, and has not read b again")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	b.mark(kinds.Stores(), 2, large)
+	close(read)
+	f.await(t, "a b ")
+}
+
+// A server may feed a view from a stream that another took the place of, and tell nobody.
+func TestAViewIsNotBelievedWhoseStreamAnotherTookThePlaceOf(t *testing.T) {
+	b := newBus(t)
+	at := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, at)
+	js := b.lagging()
+	b.reaches(at)
+	f := b.feed(func(c *view.Config) { c.JS = js })
+	f.eventually(t, func() error {
+		stream, err := b.js.Stream(t.Context(), topology.Changes)
+		b.must(err)
+		b.reaches(stream.CachedInfo().State.LastSeq)
+		return f.Complete()
+	})
+	b.replace()
+	f.eventually(t, func() error {
+		if f.Complete() == nil {
+			return errors.New("it holds a, which no stream tells of")
+		}
+		return nil
+	})
 }

@@ -146,3 +146,23 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 		t.Errorf("of %d objects %d were nothing", objects, blank)
 	}
 }
+
+// What was older when it came, and is decoded by the time that something newer was taken in, is not handed on.
+func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
+	t.Parallel()
+	p := newPair()
+	p.sunk.begin()
+	state := func(version string) func() bool {
+		t.Helper()
+		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: "x/0", Object: fmt.Appendf(nil, `{"says":%q}`, version)}
+		commit, err := p.sink.decode(c, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commit
+	}
+	older, newer := state("1"), state("2")
+	if !newer() || older() || p.told[someKeys()[0]] != "2" {
+		t.Errorf("told is %v", p.told)
+	}
+}
