@@ -23,7 +23,7 @@ func sinkMutants() map[string]mutant.Mutant {
 		"the index of before is told by sinks":                  {"state.go", "		set(s.made, c.Key, o)\n", "		if x := s.shown.Load(); x != nil {\n			set(x, c.Key, o)\n		}\n"},
 		"what is in deletion is a target":                       {"state.go", "	if !alive {\n", "	if !alive && o == nil {\n"},
 		"objects of IAM are trusted":                            {"state.go", "s.trust && !observed && !ofIAM(typ)", "s.trust && !observed"},
-		"what is observed is trusted":                           {"state.go", "s.trust && !observed &&", "s.trust &&"},
+		"what is observed is trusted":                           {"state.go", "s.trust && !observed &&", "s.trust && (!observed || true) &&"},
 		"nothing needs to be trusted":                           {"state.go", "return s.trust && !observed", "return !observed"},
 		"what is not observed is there":                         {"targets.go", "	if _, observed := s.targets.namespaced(typ); !observed {\n", "	if _, observed := s.targets.namespaced(typ); !observed && target == nil {\n"},
 		"what is not observed is":                               {"targets.go", "	if is.Observed {\n", "	if is.Kind != \"\" {\n"},
