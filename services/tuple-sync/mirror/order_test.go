@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -24,10 +27,22 @@ func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 		"a role gives nothing more":  func(b *bed) { b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{}) },
 		"somebody opened a door":     func(b *bed) { b.openFGA.change(door("bob"), true); b.ask(Key{sort: tail}) },
 		"one is taken from the many": func(b *bed) { b.drop(kinds.PolicyBindings(), "zz-300") },
+		"an owner is taken out":      func(b *bed) { b.doc("mine", "") },
+		"an owner is another":        func(b *bed) { b.doc("mine", "api") },
+		"a record is taken out": func(b *bed) {
+			c := b.api[b.keyOf(kinds.Projects(), "web")]
+			p := &resourcemanagerv1alpha1.Project{}
+			if err := c.Decode(p); err != nil {
+				b.t.Fatal(err)
+			}
+			p.Status.Organization = nil
+			b.take(b.written(c, p))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			b.peopled()
+			b.owned()
 			b.put(kinds.IAMRoles(), "helper", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getProject}}})
 			b.work()
 			give := func(from, to int) { // Elsewhere: who looks at what is given finds nothing that is taken away.
@@ -62,6 +77,34 @@ func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 			}
 		})
 	}
+}
+
+// owned has an organization with two projects, and a document in one.
+func (b *bed) owned() {
+	b.t.Helper()
+	b.State.observed.types[docType] = true
+	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
+	b.project("web", "acme")
+	b.project("api", "acme")
+	b.work()
+	b.doc("mine", "web")
+	b.work()
+	if held := b.openFGA.holds(); !slices.Contains(held, docType+":"+ns+"/mine#p@"+projectType+":web") || b.parentOf("web") != "acme" {
+		b.t.Fatalf("the store holds %v", held)
+	}
+}
+
+// doc makes a document, of a project if that has a name.
+func (b *bed) doc(name, project string) {
+	b.t.Helper()
+	kind := kinds.Target(event.GroupResource{Group: "a.example", Resource: "docs"}, "v1", "Doc")
+	o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "a.example/v1", Kind: "Doc"}}
+	if project != "" {
+		o.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Project", Name: project, UID: types.UID(b.api[b.keyOf(kinds.Projects(), project)].UID),
+		}}
+	}
+	b.put(kind, name, o)
 }
 
 func (b *bed) inactive(user string) {

@@ -34,7 +34,7 @@ func (s *State) followTargets(v *view.View, cluster string) {
 		types: map[string]bool{}, names: map[event.GroupResource]string{}, problems: map[event.GroupResource]string{},
 		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
-	s.targets = register(v, config[metav1.PartialObjectMetadata]{
+	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
 		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
 		typ: func(m *metav1.PartialObjectMetadata) string {
 			gv, _ := schema.ParseGroupVersion(m.APIVersion) // Of what the watcher wrote.
