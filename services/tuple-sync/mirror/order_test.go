@@ -9,11 +9,9 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -77,34 +75,6 @@ func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 			}
 		})
 	}
-}
-
-// owned has an organization with two projects, and a document in one.
-func (b *bed) owned() {
-	b.t.Helper()
-	b.State.observed.types[docType] = true
-	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
-	b.project("web", "acme")
-	b.project("api", "acme")
-	b.work()
-	b.doc("mine", "web")
-	b.work()
-	if held := b.openFGA.holds(); !slices.Contains(held, docType+":"+ns+"/mine#p@"+projectType+":web") || b.parentOf("web") != "acme" {
-		b.t.Fatalf("the store holds %v", held)
-	}
-}
-
-// doc makes a document, of a project if that has a name.
-func (b *bed) doc(name, project string) {
-	b.t.Helper()
-	kind := kinds.Target(event.GroupResource{Group: "a.example", Resource: "docs"}, "v1", "Doc")
-	o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "a.example/v1", Kind: "Doc"}}
-	if project != "" {
-		o.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Project", Name: project, UID: types.UID(b.api[b.keyOf(kinds.Projects(), project)].UID),
-		}}
-	}
-	b.put(kind, name, o)
 }
 
 func (b *bed) inactive(user string) {

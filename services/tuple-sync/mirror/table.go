@@ -41,6 +41,8 @@ type followed interface {
 	at(object string) (found, bool)
 	target(object string) (t iam.Target, alive bool)
 	ownedBy(owner string) []found
+	// owns says whether there are such.
+	owns(owner string) bool
 	keys() []event.Key
 	changes() uint64
 }
@@ -220,6 +222,8 @@ func (t *table[T, P]) ownedBy(owner string) (all []found) {
 	}
 	return all
 }
+
+func (t *table[T, P]) owns(owner string) bool { return t.rows.Count(byOwner, owner) > 0 }
 
 // keys are those of all that live.
 func (t *table[T, P]) keys() []event.Key {

@@ -104,6 +104,19 @@ func (s *State) owned() (objects []string) {
 	return objects
 }
 
+// isMeant says whether there is a binding on a target, or whatever belongs to it or to which it belongs: most are nobody's.
+func (s *State) isMeant(f found) bool {
+	owner := ownerIndex(iam.TypeOf(f.object), f.meta.Name)
+	return len(f.target.Owners) > 0 || s.bindings.rows.Count(byTarget, f.object) > 0 ||
+		slices.ContainsFunc(s.all(), func(k followed) bool { return k.owns(owner) })
+}
+
+// idle says that nothing follows from a target, nor followed from what it was.
+func (r *Reconciler) idle(k event.Key) bool {
+	f, _ := r.State.targets.last(k)
+	return f.meta == nil || r.copy.size(f.object) == 0 && !r.State.isMeant(f)
+}
+
 // observation is what is to be said of whether the objects of a registered kind are looked for.
 func (s *State) observation(p *iamv1alpha1.ProtectedResource) condition.Condition {
 	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)

@@ -28,13 +28,13 @@ func (r *reflector) checkOnce(ctx context.Context) error {
 	if err := r.restore(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	look, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	incarnation, err := r.incarnation(ctx)
+	incarnation, err := r.incarnation(look)
 	if err != nil {
 		return err
 	}
-	for _, k := range r.all() {
+	for _, k := range r.kinds {
 		if err := k.check(ctx, incarnation); err != nil {
 			return err
 		}
@@ -45,6 +45,8 @@ func (r *reflector) checkOnce(ctx context.Context) error {
 // check makes sure of the marker, and of one object taken at random: of a stream that
 // was purged each is missing.
 func (k *kindReflector) check(ctx context.Context, incarnation string) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "", k.stream, k.restart, time.Now().After(k.due)
 	name, probe := k.probe()
