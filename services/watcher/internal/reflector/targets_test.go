@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -176,6 +177,36 @@ func TestNoHeartbeatComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *test
 	b.tells("oaks", "")
 	if last, err := b.p.Last(t.Context(), oaks.key("one")); err != nil || !last.Change.Deleted {
 		t.Errorf("what is gone is %+v, %v", last, err)
+	}
+}
+
+// Nor one before the bus has been told that they are not observed.
+func TestAHeartbeatWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
+	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry())}
+	r := &reflector{cfg: cfg}
+	k := newKindReflector(r, kinds.Stores(), nil)
+	k.stream = "one"
+	defer k.open()()
+	one := &target{kind: trees("oaks"), sure: time.Now().Add(-patience * time.Second), following: t.Context()}
+	r.kinds, r.targets = []*kindReflector{k}, &targets{reflector: r, all: map[event.GroupResource]*target{one.kind: one}}
+	one.targets = r.targets
+	for name, c := range map[string]struct {
+		told    asOf
+		problem string
+		beats   bool
+	}{
+		"it is observed, by what is old": {told: asOf{"one", "epoch"}},
+		"it is not":                      {told: asOf{"one", "epoch"}, problem: "no right", beats: true},
+		"nothing was told of it yet":     {beats: true},
+	} {
+		one.told, one.problem = c.told, c.problem
+		if _, beats := r.heartbeat(time.Now()); beats != c.beats {
+			t.Errorf("%s: there is a heartbeat: %v", name, beats)
+		}
+	}
+	one.told, one.problem, one.sure = asOf{"one", "epoch"}, "", time.Now()
+	if _, beats := r.heartbeat(time.Now()); !beats {
+		t.Error("there is none though the bus is up to date")
 	}
 }
 
