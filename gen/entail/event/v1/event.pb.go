@@ -376,7 +376,7 @@ type SnapshotMarker struct {
 	Epoch    string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// resourceVersion of the list that was swept.
 	ResourceVersion string `protobuf:"bytes,5,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
-	// Objects alive in that list.
+	// Objects alive by then: what came since the list was made is counted, too.
 	Count int64 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
 	// Identifies the incarnation of ENTAIL_CHANGES that was swept (its creation
 	// time in RFC 3339 with nanoseconds). A marker of another incarnation says nothing.

@@ -52,21 +52,29 @@ func (g *Guard) Webhooks() []admission.Webhook {
 			judge = judgeOwner(g, projectTarget)
 		}
 		w := webhook(kind, judge, ownersAreNew, notWhoOwnsAll)
-		all = append(all, owners(w))
+		w.Name = "owners." + w.Name
+		w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
+		all = append(all, w)
 	}
-	others := owners(webhook(kinds.Kind{}, judgeOwner(g, objectTarget), othersGetAnOwner, notWhoOwnsAll))
-	everywhere := admissionregistrationv1.AllScopes
-	others.Name, others.Rules[0].Rule = "owners.iam.miloapis.com", admissionregistrationv1.Rule{
-		APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: &everywhere,
-	}
-	return append(all, others)
+	return append(all, g.ofOthers())
 }
 
-// owners makes a webhook one that is asked about what is there already.
-func owners(w admission.Webhook) admission.Webhook {
-	w.Name = "owners." + w.Name
-	w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
-	return w
+// ofOthers is about every update there is. The API server evaluates all conditions of a webhook: in one, its authorizer is asked
+// only about those that give an object to somebody.
+func (g *Guard) ofOthers() admission.Webhook {
+	everywhere := admissionregistrationv1.AllScopes
+	return admission.Webhook{Judge: judgeOwner(g, objectTarget), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+		Name: "owners.iam.miloapis.com",
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: &everywhere,
+			},
+		}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "it-may-give-something", Expression: othersGetAnOwner + " &&\n" + notWhoOwnsAll},
+		},
+	}}
 }
 
 func webhook(kind kinds.Kind, judge admission.Judge, about, who string) admission.Webhook {
