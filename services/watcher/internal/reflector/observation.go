@@ -79,7 +79,7 @@ func (t *target) isLate(now time.Time) bool {
 // check has the bus tell that the kind cannot be followed, as long as it cannot, and has it compared again once it can.
 func (t *target) check(ctx context.Context, incarnation string) error {
 	if t.following.Err() != nil {
-		return nil //nolint:nilerr // It is being withdrawn.
+		return nil // It is being withdrawn.
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()

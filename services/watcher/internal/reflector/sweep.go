@@ -191,7 +191,7 @@ func (k *kindReflector) finish(s *sweep, version string, count int64, served boo
 		s.marker.Problem = describe(source.ErrNotServed)
 	}
 	s.seen = nil
-	k.lane.queue.Add(task{on: k})
+	k.lane.fresh.Add(task{on: k})
 }
 
 // vanished enqueues the deletion of an object that was not seen to go.

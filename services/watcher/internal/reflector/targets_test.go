@@ -108,7 +108,7 @@ func (r *realm) hold() (release func()) {
 func laneOf(t *testing.T) *lane {
 	t.Helper()
 	on := newLane()
-	t.Cleanup(on.queue.ShutDown)
+	t.Cleanup(on.shutDown)
 	return on
 }
 
@@ -287,6 +287,26 @@ func TestNothingIsPublishedOfAKindAsItWasServedBefore(t *testing.T) {
 	}
 	if !of.lane.backlog.TryAcquire(backlogBytes) {
 		t.Error("room is kept for it")
+	}
+}
+
+// What is taken away does not wait for what somebody makes, however much that is.
+func TestWhatTheStreamTellsOtherwiseDoesNotWaitBehindWhatIsNew(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
+	c.apply("old", "v1", "")
+	k.record(publish.Head{Key: c.key("old"), Sequence: 1, UID: c.uid("old"), Version: "1"})
+	for i := range 100 {
+		c.apply(fmt.Sprint("new-", i), "v1", "")
+	}
+	c.remove("old")
+	for _, e := range c.history[1:] {
+		if err := k.observe(t.Context(), e.Object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fresh, changed := k.lane.fresh.Len(), k.lane.changed.Len(); fresh != 100 || changed != 1 {
+		t.Errorf("%d are new, %d are told otherwise", fresh, changed)
 	}
 }
 
