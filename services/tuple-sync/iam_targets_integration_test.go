@@ -3,6 +3,7 @@
 package tuplesync_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -31,17 +34,20 @@ func configMaps() kinds.Kind {
 // configMap makes one, of a project if that is given.
 func (b *iamBed) configMap(name string, owner *metav1.ObjectMeta) metav1.ObjectMeta {
 	b.T.Helper()
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if owner != nil {
-		m.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Project", Name: owner.Name, UID: owner.UID,
-		}}
-	}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners(owner)}}
 	made, err := b.maps().Create(b.T.Context(), m, metav1.CreateOptions{})
 	if err != nil {
 		b.T.Fatal(err)
 	}
 	return made.ObjectMeta
+}
+
+// owners say that an object is of a project, or of none.
+func owners(project *metav1.ObjectMeta) []metav1.OwnerReference {
+	if project == nil {
+		return nil
+	}
+	return []metav1.OwnerReference{{APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Project", Name: project.Name, UID: project.UID}}
 }
 
 func (b *iamBed) maps() typedcorev1.ConfigMapInterface {
@@ -129,4 +135,55 @@ func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// An object that was told of in a version which is served no more is asked about in the one that is.
+func TestABindingActsOnAnObjectWhoseKindIsServedInAnotherVersion(t *testing.T) {
+	b := newIAMBed(t)
+	const group, plural = "ver.example", "widgets"
+	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural}, Verbs: []string{"get"}})
+	b.register("widget", group+"/Widget", plural)
+	b.remodel()
+	served := func(version string) kinds.Kind {
+		t.Helper()
+		versions := []any{}
+		for _, v := range []string{"v1alpha1", "v1"} {
+			versions = append(versions, map[string]any{
+				"name": v, "served": v == version, "storage": v == "v1",
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			})
+		}
+		b.Kube.Apply(t, kinds.Definitions(), plural+"."+group, map[string]any{
+			"group": group, "scope": "Cluster", "names": map[string]any{"plural": plural, "kind": "Widget", "singular": "widget"}, "versions": versions,
+		})
+		kind := kinds.Target(event.GroupResource{Group: group, Resource: plural}, version, "Widget")
+		kind.Global = true
+		testbed.Eventually(t, soon, func() error { _, err := b.Resource(kind).List(t.Context(), metav1.ListOptions{}); return err })
+		return kind
+	}
+	t.Cleanup(func() {
+		_ = b.Resource(kinds.Definitions()).Delete(context.WithoutCancel(t.Context()), plural+"."+group, metav1.DeleteOptions{})
+	})
+	before := served("v1alpha1")
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1alpha1", "kind": "Widget", "metadata": map[string]any{"name": "one"},
+	}}
+	var err error
+	testbed.Eventually(t, soon, func() error { u, err = b.Resource(before).Create(t.Context(), u, metav1.CreateOptions{}); return err })
+	reflector := b.Reflector()
+	b.serve()
+	reflector.Observe(before, "")
+	b.observed("widget", iamv1alpha1.Followed)
+	now := served("v1")
+	testbed.Eventually(t, soon, func() error {
+		if _, err := b.Resource(before).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the version before is served still: %w", err)
+		}
+		return nil
+	})
+	reflector.Observe(now, "")
+	b.role("viewer", nil, group+"/"+plural+".get")
+	b.bind("one", "viewer", on(group+"/Widget", metav1.ObjectMeta{Name: "one", UID: u.GetUID()}), user(b.user("alice")))
+	b.ready(kinds.PolicyBindings(), "one", bound)
+	b.grants(true, iam.Object(group+"/Widget", "", "one"))
 }

@@ -3,6 +3,7 @@
 package tuplesync_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,7 +31,11 @@ func TestWhateverHappensTheIAMStoreHoldsWhatIsDeclared(t *testing.T) {
 	b := newIAMBed(t)
 	foreign := "store:other#owner@user:eve"
 	b.write(b.id, []string{foreign}, nil)
-	m := b.Reflector()
+	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	b.register("configmap", mapType, "configmaps", projectType)
+	b.remodel()
+	m := b.Reflector(configMaps())
+	t.Cleanup(func() { b.unmap("map-0", "map-1", "map-2", "map-3") })
 	var f trouble
 	f.sometimes.Store(true)
 	b.OpenFGA.FailBefore(f.fault)
@@ -128,7 +135,7 @@ func (b *iamBed) again(m *testbed.Reflector) {
 func (b *iamBed) anything() {
 	b.T.Helper()
 	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, rand.IntN(4)) }
-	switch rand.IntN(11) {
+	switch rand.IntN(13) {
 	case 0:
 		b.user(some("user"))
 	case 1:
@@ -136,13 +143,15 @@ func (b *iamBed) anything() {
 	case 2:
 		b.org(some("org"))
 	case 3:
-		b.role(some("role"), []string{some("role")}, []string{getProject, editProject, "a.example/nothings.get"}[:rand.IntN(4)]...)
+		b.role(some("role"), []string{some("role")}, []string{getProject, editProject, "core.miloapis.com/configmaps.get", "a.example/nothings.get"}[:rand.IntN(5)]...)
 	case 4:
 		b.apply(kinds.Groups(), some("group"), nil)
 	case 5:
 		b.join(some("member")+fmt.Sprint(rand.IntN(1000)), some("user"), metav1.ObjectMeta{Namespace: ns, Name: some("group")})
 	case 6, 7:
 		b.bindAny(some)
+	case 11, 12:
+		b.mapAny(some("map"))
 	case 8: // Somebody else's hand: a way in that nobody declares, for something that somebody does.
 		mine := slices.DeleteFunc(b.holds(b.id), func(t string) bool { return !iam.OwnsObject(t) })
 		b.write(b.id, []string{iam.GroupType + ":" + some("door") + "#member@" + iam.User("eve")}, mine[:min(1, len(mine))])
@@ -156,6 +165,47 @@ func (b *iamBed) anything() {
 	}
 }
 
+// mapAny has a ConfigMap of a name be of another project, or of none: as the same object, or made anew; or it goes.
+func (b *iamBed) mapAny(name string) {
+	b.T.Helper()
+	is, err := b.maps().Get(b.T.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || rand.IntN(2) == 0 {
+		b.unmap(name)
+		if rand.IntN(4) > 0 {
+			b.configMap(name, b.anyProject())
+		}
+		return
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	is.OwnerReferences = owners(b.anyProject())
+	if _, err := b.maps().Update(b.T.Context(), is, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		b.T.Fatal(err)
+	}
+}
+
+// unmap deletes ConfigMaps.
+func (b *iamBed) unmap(names ...string) {
+	b.T.Helper()
+	for _, name := range names {
+		if err := b.maps().Delete(context.WithoutCancel(b.T.Context()), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			b.T.Fatal(err)
+		}
+	}
+}
+
+// anyProject is one that is there; nil if it is to be none.
+func (b *iamBed) anyProject() *metav1.ObjectMeta {
+	b.T.Helper()
+	all := b.List(kinds.Projects()).Items
+	if len(all) == 0 || rand.IntN(3) == 0 {
+		return nil
+	}
+	o := all[rand.IntN(len(all))]
+	return &metav1.ObjectMeta{Name: o.GetName(), UID: o.GetUID()}
+}
+
 // bindAny binds a role to whom there is, or makes a binding of somebody who is not there.
 func (b *iamBed) bindAny(some func(string) string) {
 	b.T.Helper()
@@ -167,9 +217,12 @@ func (b *iamBed) bindAny(some func(string) string) {
 		}
 	}
 	target := on(projectType)
-	if all := b.List(kinds.Projects()).Items; len(all) > 0 && rand.IntN(4) > 0 {
+	if p := b.anyProject(); p != nil {
+		target = on(projectType, *p)
+	}
+	if all := b.List(configMaps()).Items; len(all) > 0 && rand.IntN(2) == 0 {
 		o := all[rand.IntN(len(all))]
-		target = on(projectType, metav1.ObjectMeta{Name: o.GetName(), UID: o.GetUID()})
+		target = on(mapType, metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()})
 	}
 	b.bindings++
 	b.bind(fmt.Sprintf("binding-%d", b.bindings), some("role"), target, subject)
@@ -255,6 +308,12 @@ func (b *iamBed) wanted() (o *iam.Objects, all []iam.Tuple) {
 	}
 	for _, o := range listed[resourcemanagerv1alpha1.Organization](b, kinds.Organizations()) {
 		targets[iam.Object(orgType, "", o.Name)], _ = iam.TargetOfObject(&o.ObjectMeta)
+	}
+	for _, u := range b.List(configMaps()).Items {
+		m := metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), OwnerReferences: u.GetOwnerReferences(), DeletionTimestamp: u.GetDeletionTimestamp()}
+		if target, alive := iam.TargetOfObject(&m); alive {
+			targets[iamObject(m)] = target
+		}
 	}
 	o = &iam.Objects{
 		Registry: iam.Register(listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources())),

@@ -117,7 +117,7 @@ func (s *server) registry() (*iam.Registry, error) {
 func (s *server) awaitObject(ctx context.Context, key event.Key) error {
 	key.Cluster = s.cluster
 	if _, ok := s.state.kinds[key.GroupResource]; !ok {
-		return rpc.Invalid("at_least: objects of %s are not followed", key.GroupResource)
+		return rpc.Invalid("at_least: webhook asks the API server about objects of IAM alone, and not of %s: name a revision", key.GroupResource)
 	}
 	giveBack, err := s.waits.Take(ctx)
 	if err != nil {

@@ -43,6 +43,9 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	if typ == "" || ofIAM(typ) { // Objects of IAM are known by what they say.
 		return
 	}
+	if namespaced, observed := s.targets.namespaced(typ); s.targets.names[kind] == typ && observed == is.Observed && namespaced == is.Namespaced {
+		return // What becomes of single objects is told as it comes.
+	}
 	now := maps.Clone(*s.targets.observed.Load())
 	delete(now, s.targets.names[kind])
 	s.targets.names[kind] = typ

@@ -3,6 +3,7 @@
 package confirm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,8 +175,9 @@ func (c *Confirmer) confirm(ctx context.Context, o opened) error {
 // newest asks the API server. Of other clusters it knows nothing.
 func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, error) {
 	kind, ok := kinds.Of(o.Key.GroupResource)
-	if o.Key.Target {
-		kind, ok = kinds.Target(o.Key.GroupResource, o.Version, o.Kind), true
+	if o.Key.Target { // It may be served in another version than when it was told of.
+		served := c.view.Observation(o.Key.Cluster, o.Key.GroupResource).Version
+		kind, ok = kinds.Target(o.Key.GroupResource, cmp.Or(served, o.Version), o.Kind), true
 	}
 	if !ok || o.Key.Cluster != c.cluster {
 		return o, c.contradict(o)

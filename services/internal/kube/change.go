@@ -13,8 +13,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// versionField is that of the version, in metadata.
-const versionField = "resourceVersion"
+const (
+	// versionField is that of the version, in metadata, ownersField that of whose an object is.
+	versionField = "resourceVersion"
+	ownersField  = "ownerReferences"
+	// maxOwners is how many bytes the owner references of a target may have: of more it is nobody's. So it always travels, and
+	// costs as little as others, whatever somebody writes into it.
+	maxOwners = 16 << 10
+)
 
 // Origin is where objects come from: the cluster's name on the bus, and its UID.
 type Origin struct {
@@ -79,7 +85,10 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 	case kind.Named:
 		metadata.keep(identity()...)
 	case kind.Target: // It matters whose it is, too.
-		metadata.keep(append(identity(), "ownerReferences", "deletionTimestamp")...)
+		metadata.keep(append(identity(), ownersField, "deletionTimestamp")...)
+		if len(metadata[ownersField]) > maxOwners {
+			delete(metadata, ownersField)
+		}
 	}
 	var err error
 	if top["metadata"], err = metadata.join(); err != nil {

@@ -81,6 +81,22 @@ func TestOfANamedKindTravelsWhichItIsAndNothingElse(t *testing.T) {
 	}
 }
 
+// It would be too large for the bus, and what was told of it before would stand.
+func TestAnObjectThatNamesVeryManyOwnersTravelsAsNobodys(t *testing.T) {
+	kind := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
+	of := func(name string) string {
+		return string(read(t, kind, `{"metadata":{"name":"one","uid":"u-1","resourceVersion":"42","labels":{"l":"v"},
+			"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"`+name+`","uid":"1"}]}}`).Change.Object)
+	}
+	want := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"1"}],"resourceVersion":"42","uid":"u-1"}}`
+	if is := of("n"); is != want {
+		t.Errorf("what travels is %s, want %s", is, want)
+	}
+	if is := of(strings.Repeat("n", maxOwners)); is != `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","resourceVersion":"42","uid":"u-1"}}` {
+		t.Errorf("of one with very many owners travels %.200s", is)
+	}
+}
+
 func TestTheSameObjectGivesTheSameBytes(t *testing.T) {
 	first := string(read(t, kinds.Stores(), storeJSON).Change.Object)
 	for range 50 {

@@ -40,6 +40,26 @@ func (p *Publisher) Heartbeat(ctx context.Context, h *eventv1.Heartbeat) error {
 	return nil
 }
 
+// LastHeartbeat reads the newest heartbeat of a cluster; [ErrNone] when there is none.
+func (p *Publisher) LastHeartbeat(ctx context.Context, cluster string) (*eventv1.Heartbeat, error) {
+	stream, err := p.led(ctx, topology.Sync)
+	if err != nil {
+		return nil, fault.Unavailable(err)
+	}
+	msg, err := stream.GetLastMsgForSubject(ctx, topology.HeartbeatSubject(cluster))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, fmt.Errorf("read the last heartbeat: %w", ErrNone)
+	}
+	if err != nil {
+		return nil, fault.Unavailable(fmt.Errorf("read the last heartbeat: %w", err))
+	}
+	var h eventv1.Heartbeat
+	if err := proto.Unmarshal(msg.Data, &h); err != nil {
+		return nil, fmt.Errorf("read the last heartbeat: %w: %w", ErrMalformed, err)
+	}
+	return &h, nil
+}
+
 // LastMarker reads the newest snapshot marker of a resource. [ErrNone] and [ErrMalformed]
 // tell of an absent and of an unusable one.
 func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.GroupResource) (*eventv1.SnapshotMarker, error) {

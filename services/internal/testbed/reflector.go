@@ -87,7 +87,7 @@ func (r *Reflector) mark(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	}
 	m.Cluster, m.Group, m.Resource, m.Epoch, m.Stream = local, kind.Group, kind.Resource, r.origin.Epoch, topology.Incarnation(stream.CachedInfo())
 	if m.Target = kind.Target; m.GetTarget() {
-		m.Kind, m.Namespaced = kind.Kind, !kind.Global
+		m.Kind, m.Version, m.Namespaced = kind.Kind, kind.Version, !kind.Global
 	}
 	if err := r.publisher.Marker(r.bed.T.Context(), m); err != nil {
 		r.bed.T.Fatal(err)

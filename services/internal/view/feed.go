@@ -60,17 +60,26 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 		if err := v.take(ctx, msg); err != nil {
 			return err
 		}
-		v.mu.Lock()
-		if v.position = meta.Sequence.Stream; !topology.IsWake(msg.Subject()) {
-			v.changed = v.position
-		}
-		v.mu.Unlock()
+		v.at(msg.Subject(), meta.Sequence.Stream)
 		if !loaded && meta.Sequence.Stream >= last {
 			loaded = true
 			v.finish(ctx, stream, now)
 		}
 		return v.count(ctx)
 	})
+}
+
+// at notes how far the stream was read.
+func (v *View) at(subject string, sequence uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.position = sequence; topology.IsWake(subject) {
+		return
+	}
+	v.changed = sequence
+	if k, _, err := topology.ParseChangeSubject(subject); err == nil && k.Target {
+		v.targeted[snapshot{k.Cluster, k.GroupResource}] = sequence
+	}
 }
 
 // take applies one message. What cannot be decoded is skipped here, or blank: the service's
@@ -120,6 +129,7 @@ func (v *View) begin() {
 	defer v.mu.Unlock()
 	v.position, v.changed, v.loading, v.marked = 0, 0, true, false
 	clear(v.epochs)
+	clear(v.targeted)
 	v.loads.Add(1)
 	for _, t := range v.tables {
 		t.begin()
@@ -219,7 +229,8 @@ func (v *View) mark(ctx context.Context, life string, m marker) error {
 
 // count compares each new marker, once, with how many objects the view holds. A
 // difference may only mean that changes came since; reading again settles it either way. What
-// was read after the marker was written is what reading again would find.
+// was read after the marker was written is what reading again would find. Of targets anybody may make and delete many: their
+// number says nothing any more once a change came.
 func (v *View) count(ctx context.Context) error {
 	targets, err := v.countOnce(ctx)
 	v.observed(targets)
@@ -243,7 +254,8 @@ func (v *View) countOnce(ctx context.Context) (targets []snapshot, err error) {
 		if of.kind.Target {
 			targets = append(targets, of)
 		}
-		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed || m.message.GetProblem() != "" || m.message.GetWithdrawn()
+		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed || m.message.GetProblem() != "" || m.message.GetWithdrawn() ||
+			v.targeted[of] > m.message.GetLastSequence()
 		if size := t.size(of); !settled && size != m.message.GetCount() {
 			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("snapshot", of.String()),
 				slog.Int64("held", size), slog.Int64("counted", m.message.GetCount()))

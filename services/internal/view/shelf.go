@@ -14,8 +14,9 @@ import (
 type shelf[K comparable, T any] struct {
 	objects map[K]*Object[T]
 	extract map[string]func(*T) []string
-	// alike tells states apart that change nothing, and changed counts the others.
+	// alike tells states apart that change nothing; edited is told where the others are, and changed counts them.
 	alike   func(was, is *T) bool
+	edited  func(k K, was, is *Object[T])
 	changed uint64
 	// digest stands for which states are here: the same ones, in whatever order they came, are the same digest.
 	digest uint64
@@ -31,8 +32,13 @@ func newShelf[K comparable, T any](extract map[string]func(*T) []string) *shelf[
 // put stores o in the place of what has its key.
 func (s *shelf[K, T]) put(k K, o *Object[T]) {
 	changed := s.changed
-	if was := s.objects[k]; was == nil || !s.same(was, o) {
+	switch was := s.objects[k]; {
+	case was == nil:
 		changed++
+	case !s.same(was, o):
+		if changed++; s.edited != nil {
+			s.edited(k, was, o)
+		}
 	}
 	s.remove(k)
 	s.objects[k], s.changed = o, changed

@@ -23,6 +23,7 @@ type Table[T any] struct {
 	mu      *sync.RWMutex
 	extract map[string]func(*T) []string
 	alike   func(was, is *T) bool
+	edited  func(k event.Key, was, is *Object[T])
 	// shown is what readers see, writing where changes go: the same but during a reload.
 	shown, writing *content[T]
 }
@@ -66,8 +67,13 @@ func Register[T any](v *View, kind kinds.Kind, indexes map[string]func(*T) []str
 	return t
 }
 
-// Alike says which states of an object [Table.Changes] does not tell apart. Call it before [View.Run].
-func (t *Table[T]) Alike(alike func(was, is *T) bool) { t.alike, t.writing.live.alike = alike, alike }
+// Alike says which states of an object [Table.Changes] does not tell apart. edited is told of each object that takes the place of
+// one that is not alike, before who wants to know of changes is; it must be quick, and ask nothing of the view. Call it before
+// [View.Run].
+func (t *Table[T]) Alike(alike func(was, is *T) bool, edited func(k event.Key, was, is *Object[T])) {
+	t.alike, t.edited = alike, edited
+	t.writing.live.alike, t.writing.live.edited = alike, edited
+}
 
 // Changes is greater whenever the live objects may be others than before, but for states that are alike: what was
 // worked out from them after it was read holds as long as it is the same.
@@ -164,7 +170,7 @@ func (t *Table[T]) Keys() []event.Key {
 
 func (t *Table[T]) begin() {
 	live := newShelf[event.Key](t.extract)
-	live.alike = t.alike
+	live.alike, live.edited = t.alike, t.edited
 	t.writing = &content[T]{live, newTombstones(t.extract), map[event.Key]*Object[T]{}}
 }
 

@@ -12,6 +12,8 @@ type Observation struct {
 	// Kind is what the API server calls it, Namespaced whether its objects are in namespaces; empty while nobody knows.
 	Kind       string
 	Namespaced bool
+	// Version is that of its group in which it is served; empty while nobody knows.
+	Version string
 	// Observed says that the view holds its objects: one that it does not hold is not there. Problem is why not, and what to do.
 	Observed bool
 	Problem  string
@@ -36,18 +38,19 @@ func (v *View) Observation(cluster string, kind event.GroupResource) Observation
 		return Observation{}
 	}
 	return Observation{
-		Kind: m.message.GetKind(), Namespaced: m.message.GetNamespaced(), Problem: m.message.GetProblem(),
+		Kind: m.message.GetKind(), Namespaced: m.message.GetNamespaced(), Version: m.message.GetVersion(), Problem: m.message.GetProblem(),
 		Observed: m.counted && m.message.GetServed() && m.message.GetProblem() == "",
 	}
 }
 
-// targetsComplete is nil once the view holds all targets that markers speak of; the caller holds the lock.
+// targetsComplete is nil once the view holds all targets that markers speak of, but for what nobody asks about any more; the caller
+// holds the lock.
 func (v *View) targetsComplete() error {
 	if _, follows := v.tables[kinds.Targets()]; !follows {
 		return nil
 	}
 	for of, m := range v.markers {
-		if of.kind.Target && m.message.GetStream() == v.incarnation && !m.told {
+		if of.kind.Target && m.message.GetStream() == v.incarnation && !m.told && !m.message.GetWithdrawn() {
 			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
 		}
 	}

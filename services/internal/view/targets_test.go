@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -27,7 +28,8 @@ func tree(name string) event.Change {
 // forest is a view that holds targets, and what it was told of them.
 type forest struct {
 	*view.View
-	trees *view.Table[object]
+	trees   *view.Table[object]
+	reloads atomic.Int32
 
 	mu sync.Mutex
 	// heard are the objects that were held whenever something was told.
@@ -39,6 +41,7 @@ func (b *bus) forest() *forest {
 	v := view.New(view.Config{JS: b.js, Service: "test", Cluster: "c", Log: slog.New(slog.DiscardHandler)})
 	view.Register[object](v, kinds.Stores(), nil)
 	f := &forest{View: v, trees: view.RegisterTargets[object](v, nil)}
+	v.OnReload(func() { f.reloads.Add(1) })
 	v.OnTarget(func(kind event.GroupResource) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -96,8 +99,9 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 	if len(f.trees.Keys()) != 3 {
 		t.Error("what is not observed for a while is forgotten")
 	}
+	b.mark(trees(), 0, at+1000, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
+	f.says(t, true, view.Observation{}) // Nobody waits for what nobody registers.
 	b.mark(trees(), 0, at, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
-	f.says(t, true, view.Observation{})
 	(&fed{View: f.View}).eventually(t, func() error {
 		if len(f.trees.Keys()) > 0 {
 			return errors.New("what was withdrawn is held still")
@@ -109,6 +113,38 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 	if last := f.heard[len(f.heard)-1]; last != 3 {
 		t.Errorf("when that was told, it held %d", last)
 	}
+}
+
+// Who makes and deletes objects of a kind that is registered does not have the view read all that there is once more.
+func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
+	t.Parallel()
+	b := newBus(t)
+	at := b.put(tree("oak"), tree("elm"))
+	b.mark(trees(), 2, at, target)
+	b.mark(kinds.Stores(), 0, 0)
+	f := b.forest()
+	observed := view.Observation{Kind: "Tree", Namespaced: true, Observed: true}
+	f.says(t, true, observed)
+	last := b.put(tree("ash"), tree("yew"), tree("fir"))
+	b.mark(trees(), 4, last-1, target)
+	(&fed{View: f.View}).eventually(t, func() error {
+		if n := len(f.trees.Keys()); n != 5 {
+			return fmt.Errorf("it holds %d", n)
+		}
+		return nil
+	})
+	f.says(t, true, observed)
+	if n := f.reloads.Load(); n > 0 {
+		t.Errorf("it was read again %d times", n)
+	}
+	b.mark(trees(), 4, last, target) // This one is wrong.
+	(&fed{View: f.View}).eventually(t, func() error {
+		if f.reloads.Load() != 1 {
+			return errors.New("what differs in number is not read again")
+		}
+		return nil
+	})
+	f.says(t, true, observed)
 }
 
 func target(m *eventv1.SnapshotMarker) { m.Target, m.Kind, m.Namespaced = true, "Tree", true }

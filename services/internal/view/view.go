@@ -65,6 +65,8 @@ type View struct {
 	read time.Time
 	// position is the last sequence seen of that stream, changed that of the last change.
 	position, changed uint64
+	// targeted are those of the last changes of targets, by their kinds.
+	targeted map[snapshot]uint64
 	// brought counts what the feed has brought, or tried to take in once more.
 	brought atomic.Uint64
 	// heard is when the view was known to hold all that the stream did, by [bootclock.Now].
@@ -121,7 +123,7 @@ type marker struct {
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
-		markers: map[snapshot]marker{}, epochs: map[string]string{}, beats: map[string]progress{},
+		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{}, beats: map[string]progress{},
 	}
 }
 

@@ -81,22 +81,31 @@ func TestIndexesFollowTheObjects(t *testing.T) {
 func TestWhatIsAlikeIsNoChange(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
-	table.Alike(func(was, is *object) bool { return slices.Equal(was.Tags, is.Tags) })
+	edits := 0
+	table.Alike(func(was, is *object) bool { return slices.Equal(was.Tags, is.Tags) }, func(k event.Key, was, is *view.Object[object]) {
+		if edits++; k != key("a") || was.ResourceVersion >= is.ResourceVersion {
+			t.Errorf("told of %s: %+v in the place of %+v", k, is, was)
+		}
+	})
 	number := table.Changes()
 	for _, step := range []struct {
 		what    string
 		change  event.Change
 		changes bool
+		edits   int
 	}{
-		{"a new object", change("a", 1), true},
-		{"the same in other words", change("a", 2), false},
-		{"something else", change("a", 3, tags(`{"tags":["x"]}`)), true},
-		{"an older state", change("a", 2), false},
-		{"another of the name", change("a", 4, tags(`{"tags":["x"]}`), func(c *event.Change) { c.UID = "another" }), true},
-		{"a deletion", change("a", 5, deleted, func(c *event.Change) { c.UID = "another" }), true},
-		{"the deletion of the one before", change("a", 3, deleted), false},
+		{"a new object", change("a", 1), true, 0},
+		{"the same in other words", change("a", 2), false, 0},
+		{"something else", change("a", 3, tags(`{"tags":["x"]}`)), true, 1},
+		{"an older state", change("a", 2), false, 1},
+		{"another of the name", change("a", 4, tags(`{"tags":["x"]}`), func(c *event.Change) { c.UID = "another" }), true, 2},
+		{"a deletion", change("a", 5, deleted, func(c *event.Change) { c.UID = "another" }), true, 2},
+		{"the deletion of the one before", change("a", 3, deleted), false, 2},
 	} {
 		apply(t, v, step.change)
+		if edits != step.edits {
+			t.Errorf("%s: told of %d, want %d", step.what, edits, step.edits)
+		}
 		if now := table.Changes(); now > number != step.changes || now < number {
 			t.Errorf("%s: %d after %d", step.what, now, number)
 		}

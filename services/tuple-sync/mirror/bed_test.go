@@ -88,7 +88,7 @@ func newBed(t testing.TB) *bed {
 	b.openFGA.fail = func() error { return b.fail() }
 	b.open()
 	protected := map[string]*iamv1alpha1.ProtectedResource{
-		"docs": protect(docType, "docs"), "projects": protect(projectType, "projects", orgType), "orgs": protect(orgType, "organizations"),
+		"docs": protect(docType, "docs", projectType), "projects": protect(projectType, "projects", orgType), "orgs": protect(orgType, "organizations"),
 	}
 	m := &openfgav1.AuthorizationModel{
 		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.Register(slices.Collect(maps.Values(protected))).Types(),

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -24,10 +25,22 @@ func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 		"a role gives nothing more":  func(b *bed) { b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{}) },
 		"somebody opened a door":     func(b *bed) { b.openFGA.change(door("bob"), true); b.ask(Key{sort: tail}) },
 		"one is taken from the many": func(b *bed) { b.drop(kinds.PolicyBindings(), "zz-300") },
+		"an owner is taken out":      func(b *bed) { b.doc("mine", "") },
+		"an owner is another":        func(b *bed) { b.doc("mine", "api") },
+		"a record is taken out": func(b *bed) {
+			c := b.api[b.keyOf(kinds.Projects(), "web")]
+			p := &resourcemanagerv1alpha1.Project{}
+			if err := c.Decode(p); err != nil {
+				b.t.Fatal(err)
+			}
+			p.Status.Organization = nil
+			b.take(b.written(c, p))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			b.peopled()
+			b.owned()
 			b.put(kinds.IAMRoles(), "helper", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getProject}}})
 			b.work()
 			give := func(from, to int) { // Elsewhere: who looks at what is given finds nothing that is taken away.

@@ -118,6 +118,9 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 		return []Key{{sort: tail}}
 	case k.Cluster != r.State.store.Cluster || r.State.kind(k.GroupResource) == nil:
 		return nil
+	case k.Target && r.idle(k):
+		r.State.spreading(k) // There is nothing to spread.
+		return nil
 	case k.GroupResource == kinds.ProtectedResources().GroupResource:
 		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
 	}

@@ -98,7 +98,8 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 	s := &State{
 		judged: map[event.Key]string{}, trust: trust, stores: stores, store: store,
 	}
-	s.resources = register(v, config[iamv1alpha1.ProtectedResource]{
+	s.taken.keys = map[event.Key]bool{}
+	s.resources = register(v, s, config[iamv1alpha1.ProtectedResource]{
 		kind: kinds.ProtectedResources(), cluster: cluster, matters: func(p *iamv1alpha1.ProtectedResource) (_, _ any) { return p.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.ProtectedResource) []string{
 			byType: func(p *iamv1alpha1.ProtectedResource) []string {
@@ -106,13 +107,13 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 			},
 		},
 	})
-	s.roles = register(v, config[iamv1alpha1.Role]{
+	s.roles = register(v, s, config[iamv1alpha1.Role]{
 		kind: kinds.IAMRoles(), cluster: cluster, matters: func(r *iamv1alpha1.Role) (_, _ any) { return r.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.Role) []string{
 			itself: func(r *iamv1alpha1.Role) []string { return []string{iam.RoleObject(r)} },
 		},
 	})
-	s.bindings = register(v, config[iamv1alpha1.PolicyBinding]{
+	s.bindings = register(v, s, config[iamv1alpha1.PolicyBinding]{
 		kind: kinds.PolicyBindings(), cluster: cluster, matters: func(b *iamv1alpha1.PolicyBinding) (_, _ any) { return b.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.PolicyBinding) []string{
 			byTarget: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.TargetOf(b)} },
@@ -129,10 +130,10 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 		},
 	})
 	s.registerSubjects(v, cluster)
-	s.organizations = register(v, config[resourcemanagerv1alpha1.Organization]{
+	s.organizations = register(v, s, config[resourcemanagerv1alpha1.Organization]{
 		kind: kinds.Organizations(), cluster: cluster, matters: func(*resourcemanagerv1alpha1.Organization) (_, _ any) { return nil, nil },
 	})
-	s.projects = register(v, config[resourcemanagerv1alpha1.Project]{
+	s.projects = register(v, s, config[resourcemanagerv1alpha1.Project]{
 		kind: kinds.Projects(), cluster: cluster, target: iam.TargetOfProject,
 		matters: func(p *resourcemanagerv1alpha1.Project) (_, _ any) { return p.Spec, p.Status.Organization },
 	})
@@ -148,10 +149,9 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 		s.types[iam.Type(kind.Group, kind.Kind)] = s.kinds[kind.GroupResource]
 	}
 	s.followTargets(v, cluster)
-	s.taken.keys = map[event.Key]bool{}
 	v.OnLoad(s.loaded)
 	v.OnChange(func(k event.Key) {
-		if s.kind(k.GroupResource) != nil && k.Cluster == cluster && !s.isNew(k) {
+		if s.kind(k.GroupResource) != nil && k.Cluster == cluster && s.isGone(k) {
 			s.mark(k)
 		}
 		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.rejudged(k) {
@@ -192,13 +192,13 @@ func (s *State) rejudged(k event.Key) bool {
 
 // registerSubjects declares who can be granted something.
 func (s *State) registerSubjects(v *view.View, cluster string) {
-	s.groups = register(v, config[iamv1alpha1.Group]{
+	s.groups = register(v, s, config[iamv1alpha1.Group]{
 		kind: kinds.Groups(), cluster: cluster, matters: func(*iamv1alpha1.Group) (_, _ any) { return nil, nil },
 		indexes: map[string]func(*iamv1alpha1.Group) []string{
 			itself: func(g *iamv1alpha1.Group) []string { return []string{iam.GroupObject(g)} },
 		},
 	})
-	s.memberships = register(v, config[iamv1alpha1.GroupMembership]{
+	s.memberships = register(v, s, config[iamv1alpha1.GroupMembership]{
 		kind: kinds.GroupMemberships(), cluster: cluster,
 		matters: func(m *iamv1alpha1.GroupMembership) (_, _ any) { return m.Spec, m.Status.User },
 		indexes: map[string]func(*iamv1alpha1.GroupMembership) []string{
@@ -208,10 +208,10 @@ func (s *State) registerSubjects(v *view.View, cluster string) {
 			byUser: func(m *iamv1alpha1.GroupMembership) []string { return []string{m.Spec.UserRef.Name} },
 		},
 	})
-	s.users = register(v, config[iamv1alpha1.User]{
+	s.users = register(v, s, config[iamv1alpha1.User]{
 		kind: kinds.Users(), cluster: cluster, matters: func(u *iamv1alpha1.User) (_, _ any) { return u.Status.State, nil },
 	})
-	s.accounts = register(v, config[iamv1alpha1.ServiceAccount]{
+	s.accounts = register(v, s, config[iamv1alpha1.ServiceAccount]{
 		kind: kinds.IAMServiceAccounts(), cluster: cluster, matters: func(a *iamv1alpha1.ServiceAccount) (_, _ any) { return a.Spec, nil },
 	})
 }

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -40,6 +41,8 @@ type followed interface {
 	at(object string) (found, bool)
 	target(object string) (t iam.Target, alive bool)
 	ownedBy(owner string) []found
+	// owns says whether there are such.
+	owns(owner string) bool
 	keys() []event.Key
 	changes() uint64
 }
@@ -74,8 +77,8 @@ func metaOf[T any, P object[T]](value *T) *metav1.ObjectMeta {
 	return m
 }
 
-// register declares a table.
-func register[T any, P object[T]](v *view.View, c config[T]) *table[T, P] {
+// register declares a table. What changes in it may take something away.
+func register[T any, P object[T]](v *view.View, s *State, c config[T]) *table[T, P] {
 	if c.target == nil {
 		c.target = func(value *T) (iam.Target, bool) { return iam.TargetOfObject(metaOf[T, P](value)) }
 	}
@@ -96,7 +99,11 @@ func register[T any, P object[T]](v *view.View, c config[T]) *table[T, P] {
 	}
 	maps.Copy(indexes, c.indexes)
 	t.rows = view.Register(v, c.kind, indexes)
-	t.rows.Alike(t.alike)
+	t.rows.Alike(t.alike, func(k event.Key, was, is *view.Object[T]) {
+		if k.Cluster == c.cluster && (was.UID != is.UID || was.Value == nil || is.Value == nil || t.takes(was.Value, is.Value)) {
+			s.mark(k)
+		}
+	})
 	return t
 }
 
@@ -167,6 +174,15 @@ func (t *table[T, P]) alike(was, is *T) bool {
 	return equality.Semantic.DeepEqual([]any{declaredWas, recordedWas}, []any{declared, recorded})
 }
 
+// takes says whether a change may take something away. What is recorded first does not: nothing counts before.
+func (t *table[T, P]) takes(was, is *T) bool {
+	declaredWas, recordedWas := t.essence(was)
+	declared, recorded := t.essence(is)
+	before := reflect.ValueOf(recordedWas)
+	return !equality.Semantic.DeepEqual(declaredWas, declared) ||
+		before.IsValid() && !before.IsZero() && !equality.Semantic.DeepEqual(recordedWas, recorded)
+}
+
 func (t *table[T, P]) changes() uint64 { return t.rows.Changes() }
 
 // stated says of a living one what is decided from it.
@@ -206,6 +222,8 @@ func (t *table[T, P]) ownedBy(owner string) (all []found) {
 	}
 	return all
 }
+
+func (t *table[T, P]) owns(owner string) bool { return t.rows.Count(byOwner, owner) > 0 }
 
 // keys are those of all that live.
 func (t *table[T, P]) keys() []event.Key {

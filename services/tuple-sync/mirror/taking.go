@@ -1,22 +1,14 @@
 package mirror
 
-import (
-	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kinds"
-)
+import "github.com/entail-dev/entail/services/internal/event"
 
-// isNew says that a declared object is as it was made: it gives something, and takes nothing away. Of users and accounts that is not
-// known, for they may be Inactive by their status; nor of kinds.
-func (s *State) isNew(k event.Key) bool {
-	switch k.GroupResource {
-	case kinds.Users().GroupResource, kinds.IAMServiceAccounts().GroupResource, kinds.ProtectedResources().GroupResource:
-		return false
-	}
+// isGone says that a declared object was there, and takes away what it gave.
+func (s *State) isGone(k event.Key) bool {
 	f, live := s.kind(k.GroupResource).last(k)
-	return live && f.alive && f.meta.DeletionTimestamp == nil && f.meta.Generation <= 1
+	return f.meta != nil && !live
 }
 
-// mark says that an object may take something away.
+// mark says that an object may take something away: it is gone, or says something else than before. One that is new gives.
 func (s *State) mark(k event.Key) {
 	s.taken.mu.Lock()
 	defer s.taken.mu.Unlock()

@@ -34,7 +34,7 @@ func (s *State) followTargets(v *view.View, cluster string) {
 		types: map[string]bool{}, names: map[event.GroupResource]string{}, problems: map[event.GroupResource]string{},
 		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
-	s.targets = register(v, config[metav1.PartialObjectMetadata]{
+	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
 		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
 		typ: func(m *metav1.PartialObjectMetadata) string {
 			gv, _ := schema.ParseGroupVersion(m.APIVersion) // Of what the watcher wrote.
@@ -102,6 +102,19 @@ func (s *State) owned() (objects []string) {
 		}
 	}
 	return objects
+}
+
+// isMeant says whether there is a binding on a target, or whatever belongs to it or to which it belongs: most are nobody's.
+func (s *State) isMeant(f found) bool {
+	owner := ownerIndex(iam.TypeOf(f.object), f.meta.Name)
+	return len(f.target.Owners) > 0 || s.bindings.rows.Count(byTarget, f.object) > 0 ||
+		slices.ContainsFunc(s.all(), func(k followed) bool { return k.owns(owner) })
+}
+
+// idle says that nothing follows from a target, nor followed from what it was.
+func (r *Reconciler) idle(k event.Key) bool {
+	f, _ := r.State.targets.last(k)
+	return f.meta == nil || r.copy.size(f.object) == 0 && !r.State.isMeant(f)
 }
 
 // observation is what is to be said of whether the objects of a registered kind are looked for.

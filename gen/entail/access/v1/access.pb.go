@@ -246,8 +246,8 @@ type AtLeast struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// That another answer named.
 	Revision string `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// An object as it is at the API server now, also if it is there no more. Who names one needs the right
-	// to ask about others.
+	// An object as it is at the API server now, also if it is there no more: of the kinds of IAM, organizations and projects. Of
+	// others only which there are is followed. Who names one needs the right to ask about others.
 	Object        *v1.ObjectRef `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

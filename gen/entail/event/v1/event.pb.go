@@ -376,7 +376,7 @@ type SnapshotMarker struct {
 	Epoch    string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// resourceVersion of the list that was swept.
 	ResourceVersion string `protobuf:"bytes,5,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
-	// Objects alive in that list.
+	// Objects alive by then: what came since the list was made is counted, too.
 	Count int64 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
 	// Identifies the incarnation of ENTAIL_CHANGES that was swept (its creation
 	// time in RFC 3339 with nanoseconds). A marker of another incarnation says nothing.
@@ -395,7 +395,9 @@ type SnapshotMarker struct {
 	// Of targets: why they are not followed, and what to do; empty if they are.
 	Problem string `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`
 	// Of targets: nobody registers the kind any more. What was told of its objects is void.
-	Withdrawn     bool `protobuf:"varint,15,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	Withdrawn bool `protobuf:"varint,15,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	// Of targets: in which version of their group they are followed. Empty while nobody knows.
+	Version       string `protobuf:"bytes,16,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -533,6 +535,13 @@ func (x *SnapshotMarker) GetWithdrawn() bool {
 		return x.Withdrawn
 	}
 	return false
+}
+
+func (x *SnapshotMarker) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
 }
 
 // Heartbeat says how far ENTAIL_CHANGES follows the API server. The watcher writes one every second,
@@ -837,7 +846,7 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	" \x01(\tR\x05epoch\x12;\n" +
 	"\vobserved_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"observedAt\x12 \n" +
-	"\vtraceparent\x18\f \x01(\tR\vtraceparent\"\xc7\x03\n" +
+	"\vtraceparent\x18\f \x01(\tR\vtraceparent\"\xe1\x03\n" +
 	"\x0eSnapshotMarker\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\tR\x05group\x12\x1a\n" +
@@ -857,7 +866,8 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"namespaced\x18\r \x01(\bR\n" +
 	"namespaced\x12\x18\n" +
 	"\aproblem\x18\x0e \x01(\tR\aproblem\x12\x1c\n" +
-	"\twithdrawn\x18\x0f \x01(\bR\twithdrawn\"\xcd\x02\n" +
+	"\twithdrawn\x18\x0f \x01(\bR\twithdrawn\x12\x18\n" +
+	"\aversion\x18\x10 \x01(\tR\aversion\"\xcd\x02\n" +
 	"\tHeartbeat\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12]\n" +

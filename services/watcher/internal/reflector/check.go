@@ -26,13 +26,13 @@ func (r *reflector) checkOnce(ctx context.Context) error {
 	if err := r.restore(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	look, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	incarnation, err := r.incarnation(ctx)
+	incarnation, err := r.incarnation(look)
 	if err != nil {
 		return err
 	}
-	for _, k := range r.all() {
+	for _, k := range r.kinds {
 		if err := k.check(ctx, incarnation); err != nil {
 			return err
 		}
@@ -43,6 +43,8 @@ func (r *reflector) checkOnce(ctx context.Context) error {
 // check makes sure of the marker, and of one message: of a stream that was purged each is missing, of one that was restored from a
 // backup, or lost what its server had not written down, the last.
 func (k *kindReflector) check(ctx context.Context, incarnation string) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "", k.stream, k.restart, time.Now().After(k.due)
 	probe := k.probe()

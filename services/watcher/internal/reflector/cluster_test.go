@@ -23,7 +23,9 @@ var errDown = errors.New("connection refused")
 
 // cluster is an API server with one kind, that fails when it is told to.
 type cluster struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+	// of is the kind, if that is not Store.
+	of      *kinds.Kind
 	seed    maphash.Seed
 	epoch   string
 	version int
@@ -50,7 +52,14 @@ func newCluster() *cluster {
 }
 
 func (c *cluster) key(name string) event.Key {
-	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
+	return event.Key{Cluster: "local", GroupResource: c.kind().GroupResource, Name: name}
+}
+
+func (c *cluster) kind() kinds.Kind {
+	if c.of != nil {
+		return *c.of
+	}
+	return kinds.Stores()
 }
 
 func (c *cluster) record(o source.Object) {
@@ -61,15 +70,19 @@ func (c *cluster) record(o source.Object) {
 
 // apply creates or updates an object; note is what no consumer reads, like another's status.
 func (c *cluster) apply(name, spec, note string) {
+	c.put(name, spec, fmt.Appendf(nil, `{"spec":"%s","note":"%s"}`, spec, note))
+}
+
+func (c *cluster) put(name, spec string, object []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version++
 	o, exists := c.objects[name]
 	if !exists {
-		o.Change = event.Change{Key: c.key(name), Version: "v1alpha1", Kind: "Store", UID: fmt.Sprint("uid-", c.version), Epoch: c.epoch}
+		o.Change = event.Change{Key: c.key(name), Version: c.kind().Version, Kind: c.kind().Kind, UID: fmt.Sprint("uid-", c.version), Epoch: c.epoch}
 	}
 	o.ResourceVersion, o.ObservedAt = strconv.Itoa(c.version), time.Now()
-	o.Object = fmt.Appendf(nil, `{"spec":"%s","note":"%s"}`, spec, note)
+	o.Object = object
 	o.Meaning = fmt.Sprint(o.UID, maphash.String(c.seed, spec))
 	c.objects[name] = o
 	c.record(o)

@@ -31,7 +31,8 @@ func (r *reflector) beat(ctx context.Context) {
 	}
 }
 
-// heartbeat is that of a time; there is none before every kind has a snapshot.
+// heartbeat is that of a time; there is none before every kind has a snapshot, nor while the bus has yet to be told of a kind of
+// targets that it is not observed any more.
 func (r *reflector) heartbeat(now time.Time) (h *eventv1.Heartbeat, ok bool) {
 	oldest, versions := now, map[string]string{}
 	for _, k := range r.kinds {
@@ -46,6 +47,9 @@ func (r *reflector) heartbeat(now time.Time) (h *eventv1.Heartbeat, ok bool) {
 			oldest = current
 		}
 		versions[k.label()] = version
+	}
+	if !r.targets.settled(now) {
+		return nil, false
 	}
 	return &eventv1.Heartbeat{
 		Cluster: r.cfg.Cluster, Epoch: r.epoch.current(), ResourceVersions: versions,
@@ -65,12 +69,17 @@ func (k *kindReflector) current(now time.Time) (version string, at time.Time) {
 	if k.opened.IsZero() || now.Sub(k.opened) < opening {
 		at = k.closed
 	}
+	return k.seen, k.unpublished(at)
+}
+
+// unpublished is a time, or that of the oldest change before it that is not published yet.
+func (k *kindReflector) unpublished(at time.Time) time.Time {
 	for _, s := range k.waiting {
 		if s.ObservedAt.Before(at) {
 			at = s.ObservedAt
 		}
 	}
-	return k.seen, at
+	return at
 }
 
 // open notes that from now on the API server tells of every change. The function notes that it does

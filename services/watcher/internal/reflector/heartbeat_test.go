@@ -28,7 +28,7 @@ func behind(r *reflector) time.Duration {
 
 func TestAHeartbeatSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{}
+		r := &reflector{targets: &targets{}}
 		k := newKindReflector(r, kinds.Stores(), nil)
 		r.kinds = []*kindReflector{k}
 		wait := func(d time.Duration) { <-time.After(d) }

@@ -168,7 +168,11 @@ func (k *kindReflector) enqueue(s state) {
 	k.arrived++
 	s.order = k.arrived
 	k.waiting[nameOf(s.Key)] = s
-	k.lane.queue.Add(task{on: k, name: nameOf(s.Key)})
+	queue := k.lane.fresh
+	if _, told := k.heads[nameOf(s.Key)]; told {
+		queue = k.lane.changed
+	}
+	queue.Add(task{on: k, name: nameOf(s.Key)})
 	k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
 }
 
@@ -193,7 +197,7 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if round != k.round {
-		k.lane.queue.Add(task{on: k, name: name})
+		k.lane.fresh.Add(task{on: k, name: name})
 		return nil
 	}
 	k.record(ack)
@@ -231,7 +235,7 @@ func (k *kindReflector) dequeue(name types.NamespacedName, s state) {
 		k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
 	}
 	if k.sweep != nil && k.sweep.published(name, s.order) {
-		k.lane.queue.Add(task{on: k})
+		k.lane.fresh.Add(task{on: k})
 	}
 }
 

@@ -88,6 +88,13 @@ func (m *Metrics) publication(kind string, c event.Change, ack publish.Ack, err 
 	m.published.WithLabelValues(kind, operation, result).Inc()
 }
 
+// forgetKind drops what is known of a kind that is followed no more.
+func (m *Metrics) forgetKind(kind string) {
+	m.waiting.DeleteLabelValues(kind)
+	m.objects.DeleteLabelValues(kind)
+	m.rewound.DeleteLabelValues(kind)
+}
+
 // forget drops what only a leader knows.
 func (m *Metrics) forget() {
 	m.waiting.Reset()

@@ -43,6 +43,8 @@ const (
 	// minRetry and maxRetry bound the wait before something is tried again.
 	minRetry = 50 * time.Millisecond
 	maxRetry = 2 * time.Second
+	// changeWorkers publish what the stream tells otherwise.
+	changeWorkers = 4
 	// publishTimeout bounds one attempt to publish.
 	publishTimeout = 3 * time.Second
 )
@@ -104,17 +106,23 @@ type reflector struct {
 	copies map[string]bool
 }
 
-// lane is where what is to be published waits for those who publish it.
+// lane is where what is to be published waits for those who publish it: what the stream tells otherwise, and may take something
+// away, not behind what is new. Of that anybody may make very much.
 type lane struct {
-	queue   workqueue.TypedRateLimitingInterface[task]
-	backlog *semaphore.Weighted
+	fresh, changed workqueue.TypedRateLimitingInterface[task]
+	backlog        *semaphore.Weighted
 }
 
 func newLane() *lane {
-	return &lane{
-		workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry)),
-		semaphore.NewWeighted(backlogBytes),
+	queue := func() workqueue.TypedRateLimitingInterface[task] {
+		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry))
 	}
+	return &lane{queue(), queue(), semaphore.NewWeighted(backlogBytes)}
+}
+
+func (l *lane) shutDown() {
+	l.fresh.ShutDown()
+	l.changed.ShutDown()
 }
 
 // task is what a worker does: publish one object, or, without a name, the marker.
@@ -137,8 +145,8 @@ func Run(ctx context.Context, cfg Config) error {
 	defer r.cfg.Rewinds.forget()
 	defer r.cfg.Health.begin(r.kinds)()
 	group, ctx := errgroup.WithContext(ctx)
-	context.AfterFunc(ctx, r.lane.queue.ShutDown)
-	context.AfterFunc(ctx, r.targets.lane.queue.ShutDown)
+	context.AfterFunc(ctx, r.lane.shutDown)
+	context.AfterFunc(ctx, r.targets.lane.shutDown)
 	group.Go(func() error { return r.run(ctx, group) })
 	return group.Wait()
 }
@@ -160,11 +168,13 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 			return nil
 		}
 	}
-	for range r.cfg.Workers {
-		group.Go(func() error { r.work(ctx, r.lane); return nil })
-	}
-	for range targetWorkers {
-		group.Go(func() error { r.work(ctx, r.targets.lane); return nil })
+	for on, workers := range map[*lane]int{r.lane: r.cfg.Workers, r.targets.lane: targetWorkers} {
+		for range workers {
+			group.Go(func() error { r.work(ctx, on.fresh); return nil })
+		}
+		for range changeWorkers {
+			group.Go(func() error { r.work(ctx, on.changed); return nil })
+		}
 	}
 	for _, k := range r.kinds {
 		group.Go(func() error { return k.run(ctx) })
@@ -185,7 +195,7 @@ func (r *reflector) all() []*kindReflector {
 func (r *reflector) mark(kind kinds.Kind) {
 	for _, k := range r.kinds {
 		if k.kind == kind {
-			k.lane.queue.Add(task{on: k})
+			k.lane.fresh.Add(task{on: k})
 		}
 	}
 }
@@ -253,9 +263,9 @@ func (r *reflector) checkEpoch(head publish.Head) error {
 }
 
 // work publishes what is in the queue until the queue is shut down. Nothing is ever given up.
-func (r *reflector) work(ctx context.Context, on *lane) {
+func (r *reflector) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[task]) {
 	for {
-		t, end := on.queue.Get()
+		t, end := queue.Get()
 		if end {
 			return
 		}
@@ -263,16 +273,16 @@ func (r *reflector) work(ctx context.Context, on *lane) {
 		err := t.on.do(ctx, t.name)
 		r.cfg.Health.published(began, err)
 		if err == nil {
-			on.queue.Forget(t)
+			queue.Forget(t)
 		} else if ctx.Err() == nil {
 			r.cfg.Metrics.retries.Inc()
 			r.warnings.Do(func() {
 				r.cfg.Log.WarnContext(ctx, "publication failed; trying again", "kind", t.on.kind.GroupResource.String(),
-					"namespace", t.name.Namespace, "name", t.name.Name, "attempt", on.queue.NumRequeues(t)+1, "error", err)
+					"namespace", t.name.Namespace, "name", t.name.Name, "attempt", queue.NumRequeues(t)+1, "error", err)
 			})
-			on.queue.AddRateLimited(t)
+			queue.AddRateLimited(t)
 		}
-		on.queue.Done(t)
+		queue.Done(t)
 	}
 }
 

@@ -1,12 +1,16 @@
 package reflector
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -20,26 +24,49 @@ type registrations struct {
 	Source
 
 	mu sync.Mutex
-	// all are the kinds by the names of their ProtectedResources; nil before these were listed once. listing are those of a
+	// all are what ProtectedResources register, by their names; nil before these were listed once. listing are those of a
 	// list that is not complete yet.
-	all, listing map[string]event.GroupResource
+	all, listing map[string]registration
 	// changed is told that there may be others than before.
 	changed chan struct{}
+}
+
+// registration is what a ProtectedResource registers: a kind that has this name, in its words.
+type registration struct {
+	of   event.GroupResource
+	kind string
+	made time.Time
 }
 
 func newRegistrations(s Source) *registrations {
 	return &registrations{Source: s, changed: make(chan struct{}, 1)}
 }
 
-// kinds are those that are registered; false before that is known.
-func (g *registrations) kinds() (of map[event.GroupResource]bool, known bool) {
+// kinds are those that are registered, in the order of their first ProtectedResources; false before that is known.
+func (g *registrations) kinds() (of []event.GroupResource, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	of = map[event.GroupResource]bool{}
-	for kind := range maps.Values(g.all) {
-		of[kind] = true
+	first := map[event.GroupResource]time.Time{}
+	for r := range maps.Values(g.all) {
+		if made, known := first[r.of]; !known || r.made.Before(made) {
+			first[r.of] = r.made
+		}
 	}
-	return of, g.all != nil
+	return slices.SortedFunc(maps.Keys(first), func(a, b event.GroupResource) int {
+		return cmp.Or(first[a].Compare(first[b]), strings.Compare(a.String(), b.String()))
+	}), g.all != nil
+}
+
+// calls says whether a ProtectedResource calls a kind by this name.
+func (g *registrations) calls(of event.GroupResource, kind string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for r := range maps.Values(g.all) {
+		if r.of == of && r.kind == kind {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *registrations) List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error) {
@@ -51,11 +78,11 @@ func (g *registrations) List(ctx context.Context, kind kinds.Kind, token string)
 	defer g.mu.Unlock()
 	switch {
 	case errors.Is(err, source.ErrNotServed):
-		g.listing, page.Next = map[string]event.GroupResource{}, ""
+		g.listing, page.Next = map[string]registration{}, ""
 	case err != nil:
 		return page, err
 	case token == "":
-		g.listing = map[string]event.GroupResource{}
+		g.listing = map[string]registration{}
 	}
 	for _, o := range page.Objects {
 		note(g.listing, o)
@@ -88,13 +115,13 @@ func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version stri
 }
 
 // note enters what a ProtectedResource registers, or takes it out.
-func note(all map[string]event.GroupResource, o source.Object) {
+func note(all map[string]registration, o source.Object) {
 	var p iamv1alpha1.ProtectedResource
 	if o.Deleted || json.Unmarshal(o.Change.Object, &p) != nil || p.DeletionTimestamp != nil || p.Spec.Plural == "" {
 		delete(all, o.Key.Name)
 		return
 	}
-	all[o.Key.Name] = iam.TargetsOf(p.Spec)
+	all[o.Key.Name] = registration{iam.TargetsOf(p.Spec), p.Spec.Kind, p.CreationTimestamp.Time}
 }
 
 func (g *registrations) tell() {

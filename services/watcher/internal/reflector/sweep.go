@@ -185,13 +185,13 @@ func (k *kindReflector) finish(s *sweep, version string, count int64, served boo
 		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
 	}
 	if k.kind.Target {
-		s.marker.Target, s.marker.Kind, s.marker.Namespaced = true, k.kind.Kind, !k.kind.Global
+		s.marker.Target, s.marker.Kind, s.marker.Version, s.marker.Namespaced = true, k.kind.Kind, k.kind.Version, !k.kind.Global
 	}
 	if k.kind.Target && !served {
 		s.marker.Problem = describe(source.ErrNotServed)
 	}
 	s.seen = nil
-	k.lane.queue.Add(task{on: k})
+	k.lane.fresh.Add(task{on: k})
 }
 
 // vanished enqueues the deletion of an object that was not seen to go.
@@ -225,7 +225,7 @@ func (k *kindReflector) mark(ctx context.Context) error {
 		return nil // Who knows which kinds are registered is to know of each whether it is observed.
 	}
 	m := s.marker
-	m.LastSequence, m.WrittenAt = k.highest, timestamppb.Now()
+	m.LastSequence, m.Count, m.WrittenAt = k.highest, int64(len(k.heads)), timestamppb.Now()
 	k.mu.Unlock()
 	if err := k.tell(ctx, m); err != nil {
 		return err

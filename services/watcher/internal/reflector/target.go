@@ -7,25 +7,22 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
 const (
-	// patience is for how many looks at the stream the API server may tell nothing of a kind before that counts as not observed.
-	patience = 10
 	// minRefused and maxRefused bound the wait before a kind is looked for again that could not be followed.
 	minRefused = 500 * time.Millisecond
 	maxRefused = 10 * time.Second
 )
 
-var errTooMany = fmt.Errorf("%d kinds are followed already, and no more than that are", maxTargets)
+var (
+	errTooMany  = fmt.Errorf("%d kinds are followed already that were registered before, and no more than that are", maxTargets)
+	errMisnamed = errors.New("the API server calls the kind")
+	// errJudged ends what is under way, to find out whether it may go on.
+	errJudged = errors.New("what is registered has changed")
+)
 
 // target is a kind that is followed because its objects are targets. That it cannot be followed harms nobody else: then the bus
 // tells so, and its objects count as not observed.
@@ -38,10 +35,10 @@ type target struct {
 
 	mu sync.Mutex
 	k  *kindReflector
-	// has says that it is among those for whom there is room.
-	has bool
-	// failure is why it could not be followed when that was tried last; empty while it is.
-	failure string
+	// sure is up to when the bus told all of it, before k could say.
+	sure time.Time
+	// failure is why it could not be followed when that was tried last; nil while it is.
+	failure error
 	// told is as of when the bus tells whether it is observed, problem why not; empty if it is.
 	told    asOf
 	problem string
@@ -56,18 +53,17 @@ func (t *target) run(ctx context.Context) {
 	for attempt := 1; t.following.Err() == nil; attempt++ {
 		began := time.Now()
 		err := t.follow()
-		if time.Since(began) > 2*maxRefused || err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) || errors.Is(err, errAgain) {
+		if time.Since(began) > 2*maxRefused || err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) ||
+			errors.Is(err, errAgain) || errors.Is(err, errJudged) {
 			attempt = 0
 			continue
 		}
-		if t.fail(describe(err)) && t.following.Err() == nil {
+		if t.fail(err) && t.following.Err() == nil {
 			t.targets.reflector.cfg.Log.WarnContext(ctx, "a kind of targets is not followed; trying again", "kind", t.kind.String(), "error", err)
 		}
 		backoff.Backoff{Min: minRefused, Max: maxRefused}.Wait(t.following, attempt)
 	}
-	if t.has {
-		t.targets.room.Release(1)
-	}
+	t.reflectBy(nil)
 	for attempt := 1; ctx.Err() == nil; attempt++ {
 		if err := t.withdraw(ctx); err == nil {
 			return
@@ -77,147 +73,86 @@ func (t *target) run(ctx context.Context) {
 }
 
 // fail notes why it is not followed, and says whether that is news.
-func (t *target) fail(why string) bool {
+func (t *target) fail(why error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.failure
 	t.failure = why
-	return before != why
+	return before == nil || describe(before) != describe(why)
 }
 
-// resume finds out what the bus tells already: as long as that stands, nobody waits for more.
+// resume finds out what the bus tells already, and up to when that was so: as long as that stands, nobody waits for more.
 func (t *target) resume(ctx context.Context) {
-	m, err := t.targets.reflector.cfg.Publisher.LastMarker(ctx, t.targets.reflector.cfg.Cluster, t.kind)
-	if err == nil && !m.GetWithdrawn() {
-		t.marked(m)
+	cfg := t.targets.reflector.cfg
+	m, err := cfg.Publisher.LastMarker(ctx, cfg.Cluster, t.kind)
+	if err != nil || m.GetWithdrawn() {
+		return
 	}
+	if incarnation, err := cfg.Publisher.Incarnation(ctx); m.GetProblem() == "" && (err != nil || m.GetStream() == incarnation) {
+		var sure time.Time
+		if beat, err := cfg.Publisher.LastHeartbeat(ctx, cfg.Cluster); err == nil {
+			sure = beat.GetWrittenAt().AsTime().Add(-beat.GetBehind().AsDuration())
+		}
+		t.mu.Lock()
+		t.sure = sure
+		t.mu.Unlock()
+	}
+	t.marked(m)
 }
 
 // follow follows the kind as the API server serves it now, until that fails.
 func (t *target) follow() error {
-	if !t.has {
-		if t.has = t.targets.room.TryAcquire(1); !t.has {
-			return errTooMany
-		}
-	}
 	kind, err := t.targets.registered.Find(t.following, t.kind)
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	if t.k == nil || t.k.kind != kind {
-		t.k = newKindReflector(t.targets.reflector, kind, t.targets.lane)
-		t.k.marked, t.k.right = t.marked, t.isRight
+	if err := t.targets.admits(t.kind, kind.Kind); err != nil {
+		return err
 	}
-	k := t.k
-	t.failure = ""
+	k := t.reflector()
+	if k == nil || k.kind != kind {
+		k = newKindReflector(t.targets.reflector, kind, t.targets.lane)
+		k.marked, k.right = t.marked, t.isRight
+		t.reflectBy(k)
+	}
+	t.mu.Lock()
+	t.failure = nil
 	t.mu.Unlock()
 	return k.follow(t.following)
+}
+
+// reflectBy has another reflector, or none, go on with the kind. What waits in the one before is of no use to anybody.
+func (t *target) reflectBy(k *kindReflector) {
+	t.mu.Lock()
+	before := t.k
+	t.k = k
+	t.mu.Unlock()
+	if before == nil {
+		return
+	}
+	_, sure := before.current(time.Now())
+	before.retire()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if sure.After(t.sure) {
+		t.sure = sure
+	}
+}
+
+// judge has it found out whether the kind may be followed, if it might not.
+func (t *target) judge() {
+	if k := t.reflector(); k != nil && t.targets.admits(t.kind, k.kind.Kind) != nil {
+		k.mu.Lock()
+		restart := k.restart
+		k.mu.Unlock()
+		restart(errJudged)
+	}
 }
 
 func (t *target) reflector() *kindReflector {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.k
-}
-
-// marked notes a marker of the kind.
-func (t *target) marked(m *eventv1.SnapshotMarker) {
-	t.tell(asOf{m.GetStream(), m.GetEpoch()}, m.GetProblem())
-}
-
-// tell notes what the bus tells of the kind from now on.
-func (t *target) tell(as asOf, problem string) {
-	t.mu.Lock()
-	t.told, t.problem = as, problem
-	t.mu.Unlock()
-	t.targets.reflector.mark(kinds.ProtectedResources())
-}
-
-// isRight says whether a marker tells what is the case: another watcher, whose time is over, may have told something else.
-func (t *target) isRight(m *eventv1.SnapshotMarker) bool {
-	return !m.GetWithdrawn() && m.GetProblem() == t.refused()
-}
-
-func (t *target) isTold(as asOf) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.told == as
-}
-
-func (t *target) refused() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.problem
-}
-
-// check has the bus tell that the kind cannot be followed, as long as it cannot, and has it compared again once it can.
-func (t *target) check(ctx context.Context, incarnation string) error {
-	if t.following.Err() != nil {
-		return nil //nolint:nilerr // It is being withdrawn.
-	}
-	t.mu.Lock()
-	k, failure, isTold, problem := t.k, t.failure, t.told == asOf{incarnation, t.targets.reflector.epoch.current()}, t.problem
-	t.mu.Unlock()
-	most := patience * t.targets.reflector.cfg.CheckInterval
-	silent, compared := most, false
-	if k != nil {
-		silent, compared = k.silent(time.Now())
-	}
-	switch {
-	case failure != "" && (!isTold || problem != "" || silent >= most):
-		return t.refuse(ctx, incarnation, failure)
-	case failure != "" || k == nil:
-	case silent >= most:
-		return t.refuse(ctx, incarnation, fmt.Sprintf("the API server has told nothing of it for %s: the log of the watcher says why", most))
-	case problem != "" && compared:
-		k.sweepAgain() // What is on the bus may be old.
-	}
-	return nil
-}
-
-// describe says what is wrong, and what to do.
-func describe(err error) string {
-	switch {
-	case apierrors.IsForbidden(err):
-		return "the watcher may not read it: apply the ClusterRole that `entail iam observe` prints"
-	case errors.Is(err, source.ErrNotServed):
-		return "the API server does not serve it: is its CustomResourceDefinition there, and serviceRef.name and plural right?"
-	}
-	return fmt.Sprintf("%.500s", err)
-}
-
-// refuse has the bus tell that the kind is not observed, and why, unless it does.
-func (t *target) refuse(ctx context.Context, incarnation, problem string) error {
-	r := t.targets.reflector
-	m := t.marker(incarnation)
-	written, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, t.kind)
-	switch {
-	case err == nil && written.GetStream() == m.GetStream() && written.GetEpoch() == m.GetEpoch() && written.GetProblem() == problem:
-		if !t.isTold(asOf{m.GetStream(), m.GetEpoch()}) {
-			t.marked(written)
-		}
-		return nil
-	case err != nil && !nothing(err):
-		return err
-	}
-	m.Problem = problem
-	if k := t.reflector(); k != nil {
-		m.Kind, m.Namespaced = k.kind.Kind, !k.kind.Global
-	}
-	if err := r.cfg.Publisher.Marker(ctx, m); err != nil {
-		return err
-	}
-	t.marked(m)
-	return nil
-}
-
-func (t *target) marker(incarnation string) *eventv1.SnapshotMarker {
-	r := t.targets.reflector
-	return &eventv1.SnapshotMarker{
-		Cluster: r.cfg.Cluster, Group: t.kind.Group, Resource: t.kind.Resource, Target: true,
-		Epoch: r.epoch.current(), Stream: incarnation, WrittenAt: timestamppb.Now(),
-	}
 }
 
 // withdraw takes the objects of the kind off the bus: they need not be gone.
@@ -236,20 +171,16 @@ func (t *target) withdraw(ctx context.Context) error {
 	return r.cfg.Publisher.Marker(ctx, m)
 }
 
-// silent is for how long the API server has told nothing of the kind, which it may tell of at any time while a watch is open, or
-// what it told has not been on the bus, and whether all that it had was compared.
-func (k *kindReflector) silent(now time.Time) (silent time.Duration, compared bool) {
+// retire drops what waits: it is of a kind that is served otherwise now, or registered no more.
+func (k *kindReflector) retire() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.opened.IsZero() {
-		silent = now.Sub(k.heard)
-	}
 	for _, s := range k.waiting {
-		if k.sweep == nil {
-			silent = max(silent, now.Sub(s.ObservedAt))
-		}
+		k.lane.backlog.Release(s.weight())
 	}
-	return silent, k.sweep == nil && k.stream != ""
+	clear(k.waiting)
+	k.sweep = nil
+	k.cfg.Metrics.forgetKind(k.label())
 }
 
 // hear notes that the API server told something of the kind.

@@ -2,12 +2,12 @@ package reflector
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-
-	"golang.org/x/sync/semaphore"
+	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -26,17 +26,16 @@ type targets struct {
 	registered *registrations
 	reflector  *reflector
 	lane       *lane
-	room       *semaphore.Weighted
 
 	mu sync.Mutex
+	// admitted are those for whom there is room.
+	admitted map[event.GroupResource]bool
 	// all are the kinds that are followed, and those that are being withdrawn.
 	all map[event.GroupResource]*target
 }
 
 func newTargets(r *reflector, of *registrations) *targets {
-	return &targets{
-		registered: of, reflector: r, lane: newLane(), room: semaphore.NewWeighted(maxTargets), all: map[event.GroupResource]*target{},
-	}
+	return &targets{registered: of, reflector: r, lane: newLane(), all: map[event.GroupResource]*target{}}
 }
 
 // run follows whatever is registered until ctx ends. What the bus has of other kinds is withdrawn.
@@ -54,15 +53,15 @@ func (t *targets) run(ctx context.Context) {
 		if !known {
 			continue
 		}
-		for kind := range wanted {
-			t.start(ctx, kind, &running)
-		}
-		for _, kind := range before {
+		t.admit(wanted)
+		for _, kind := range append(wanted, before...) {
 			t.start(ctx, kind, &running)
 		}
 		before = nil
 		for kind, one := range t.followed() {
-			if !wanted[kind] {
+			if slices.Contains(wanted, kind) {
+				one.judge()
+			} else {
 				one.end()
 			}
 		}
@@ -70,11 +69,33 @@ func (t *targets) run(ctx context.Context) {
 	}
 }
 
-// wanted are the kinds that are to be followed; false before that is known.
-func (t *targets) wanted() (wanted map[event.GroupResource]bool, known bool) {
+// wanted are the kinds that are to be followed, those first that were registered first; false before that is known.
+func (t *targets) wanted() (wanted []event.GroupResource, known bool) {
 	wanted, known = t.registered.kinds()
-	maps.DeleteFunc(wanted, func(kind event.GroupResource, _ bool) bool { return iam.Follows(kind) })
-	return wanted, known
+	return slices.DeleteFunc(wanted, iam.Follows), known
+}
+
+// admit gives room to as many as there is for: whoever registers more harms none that was there before.
+func (t *targets) admit(wanted []event.GroupResource) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.admitted = map[event.GroupResource]bool{}
+	for _, kind := range wanted[:min(maxTargets, len(wanted))] {
+		t.admitted[kind] = true
+	}
+}
+
+// admits says why a kind cannot be followed that the API server calls so.
+func (t *targets) admits(of event.GroupResource, kind string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case !t.admitted[of]:
+		return errTooMany
+	case !t.registered.calls(of, kind):
+		return fmt.Errorf("%w %s: is spec.kind right?", errMisnamed, kind)
+	}
+	return nil
 }
 
 // resume lists the kinds that the bus tells of.
@@ -98,7 +119,7 @@ func (t *targets) start(ctx context.Context, kind event.GroupResource, running *
 	if t.all[kind] != nil {
 		return
 	}
-	one := &target{targets: t, kind: kind}
+	one := &target{targets: t, kind: kind, sure: time.Now()}
 	one.following, one.end = context.WithCancel(ctx)
 	t.all[kind] = one
 	running.Go(func() {
@@ -132,7 +153,7 @@ func (t *targets) reflectors() []*kindReflector {
 func (t *targets) told(as asOf) bool {
 	wanted, known := t.wanted()
 	all := t.followed()
-	for kind := range wanted {
+	for _, kind := range wanted {
 		if one := all[kind]; one == nil || !one.isTold(as) {
 			return false
 		}
@@ -140,14 +161,29 @@ func (t *targets) told(as asOf) bool {
 	return known
 }
 
-// check looks after all of them.
+// check looks after all of them: first whether they are followed, which as a rule takes no question to the bus.
 func (t *targets) check(ctx context.Context, incarnation string) error {
 	for _, one := range t.followed() {
 		if err := one.check(ctx, incarnation); err != nil {
 			return err
 		}
 	}
+	for _, k := range t.reflectors() {
+		if err := k.check(ctx, incarnation); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// settled says that the bus tells nothing of any that is too old.
+func (t *targets) settled(now time.Time) bool {
+	for _, one := range t.followed() {
+		if one.isLate(now) {
+			return false
+		}
+	}
+	return true
 }
 
 // unmark says that what was told of any may not be on the bus any more.

@@ -115,7 +115,7 @@ func (s *Source) Find(ctx context.Context, of event.GroupResource) (kinds.Kind, 
 		}
 		for _, verb := range []string{"list", "watch"} {
 			if !slices.Contains(resource.Verbs, verb) {
-				return kinds.Kind{}, fmt.Errorf("%s cannot be followed: the API server has no %s of it", of, verb)
+				return kinds.Kind{}, fmt.Errorf("%w: the API server has no %s of %s", ErrCannotBeFollowed, verb, of)
 			}
 		}
 		kind.Kind, kind.Global = resource.Kind, !resource.Namespaced

@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	// pageSize bounds the memory of a list: objects may have more than a megabyte.
-	pageSize = 100
+	// pageSize bounds the memory of a list: objects may have more than a megabyte, but not their metadata.
+	pageSize         = 100
+	metadataPageSize = 500
 	// requestTimeout bounds every request but a watch.
 	requestTimeout = 30 * time.Second
 )
@@ -37,6 +38,8 @@ const (
 var (
 	// ErrNotServed is returned when the API server surely does not have the kind.
 	ErrNotServed = errors.New("the API server does not serve the kind")
+	// ErrCannotBeFollowed is returned when the kind is served, but not such that it could be listed and watched.
+	ErrCannotBeFollowed = errors.New("it cannot be followed")
 	// ErrNotFound is returned when there is no such object.
 	ErrNotFound = errors.New("no such object")
 	// ErrExpired is returned when a list or watch cannot go on from where it was: list again.
@@ -99,7 +102,11 @@ type Page struct {
 // List reads one page of what the cluster holds now, not of what some cache does. An
 // empty token asks for the first page.
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page, error) {
-	params := map[string]string{"limit": strconv.Itoa(pageSize)}
+	size := pageSize
+	if kind.MetadataOnly {
+		size = metadataPageSize
+	}
+	params := map[string]string{"limit": strconv.Itoa(size)}
 	if token != "" {
 		params["continue"] = token
 	}

@@ -10,12 +10,11 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // judgeOwner judges who gives an object that is there to others: what is held on these is held on it from then on. One that
 // is made new was nobody's before.
-func judgeOwner[T any](g *Guard, kind kinds.Kind, target func(*T) iam.Target) admission.Judge {
+func judgeOwner[T any](g *Guard, target func(*T) iam.Target) admission.Judge {
 	return func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 		object, was, err := decode[T](request)
 		if err != nil || was == nil {
@@ -30,7 +29,8 @@ func judgeOwner[T any](g *Guard, kind kinds.Kind, target func(*T) iam.Target) ad
 		if err != nil {
 			return err
 		}
-		at := decide.Place{Type: iam.Type(kind.Group, kind.Kind), Ref: decide.Ref{Namespace: request.Namespace, Name: request.Name}}
+		of := request.Kind
+		at := decide.Place{Type: iam.Type(of.Group, of.Kind), Ref: decide.Ref{Namespace: is.Namespace, Name: request.Name}}
 		if m, lacks := x.MissingToOwn(who, at, is.UID, owners); lacks {
 			return refuse(request, "who has rights on the new owner gets", m, "organizations.resourcemanager.miloapis.com and projects, all of them")
 		}

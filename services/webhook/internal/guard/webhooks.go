@@ -19,6 +19,11 @@ const (
 	specIsNew    = `has(object.spec) && (oldObject == null || object.?spec != oldObject.?spec)`
 	ownersAreNew = `object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]) ||
 object.?spec.?ownerRef != oldObject.?spec.?ownerRef`
+	// Of other kinds any may be registered. What owns them is otherwise no business of ours, and need not wait for us.
+	othersGetAnOwner = `!(request.resource.group in ['iam.miloapis.com', 'resourcemanager.miloapis.com']) &&
+object != null && oldObject != null && object.?metadata.?ownerReferences.orValue([]).exists(o,
+o.apiVersion.startsWith('resourcemanager.miloapis.com/') && !oldObject.?metadata.?ownerReferences.orValue([]).exists(b,
+b.apiVersion == o.apiVersion && b.kind == o.kind && b.name == o.name && b.uid == o.uid))`
 )
 
 // Who may escalate gives what they do not have. The API server knows that, and asks us of nobody else: so whoever sets a
@@ -42,16 +47,34 @@ func (g *Guard) Webhooks() []admission.Webhook {
 			escalates("groups", "object.spec.groupRef.namespace", "object.spec.groupRef.name")),
 	}
 	for _, kind := range kinds.IAM() {
-		judge := judgeOwner(g, kind, objectTarget)
+		judge := judgeOwner(g, objectTarget)
 		if kind.GroupResource == kinds.Projects().GroupResource {
-			judge = judgeOwner(g, kind, projectTarget)
+			judge = judgeOwner(g, projectTarget)
 		}
 		w := webhook(kind, judge, ownersAreNew, notWhoOwnsAll)
 		w.Name = "owners." + w.Name
 		w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
 		all = append(all, w)
 	}
-	return all
+	return append(all, g.ofOthers())
+}
+
+// ofOthers is about every update there is. The API server evaluates all conditions of a webhook: in one, its authorizer is asked
+// only about those that give an object to somebody.
+func (g *Guard) ofOthers() admission.Webhook {
+	everywhere := admissionregistrationv1.AllScopes
+	return admission.Webhook{Judge: judgeOwner(g, objectTarget), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+		Name: "owners.iam.miloapis.com",
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: &everywhere,
+			},
+		}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "it-may-give-something", Expression: othersGetAnOwner + " &&\n" + notWhoOwnsAll},
+		},
+	}}
 }
 
 func webhook(kind kinds.Kind, judge admission.Judge, about, who string) admission.Webhook {

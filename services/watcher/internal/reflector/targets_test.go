@@ -1,0 +1,347 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// realm is an API server with ProtectedResources, and kinds that they register.
+type realm struct {
+	*cluster
+
+	mu     sync.Mutex
+	served map[event.GroupResource]*cluster
+	// held is closed once lists of these kinds may go on; nil if they may.
+	held chan struct{}
+}
+
+func newRealm() *realm {
+	r := &realm{cluster: newCluster(), served: map[event.GroupResource]*cluster{}}
+	resources := kinds.ProtectedResources()
+	r.of = &resources
+	return r
+}
+
+func trees(plural string) event.GroupResource {
+	return event.GroupResource{Group: "a.example", Resource: plural, Target: true}
+}
+
+// serve serves a kind under a name.
+func (r *realm) serve(plural, kind string) *cluster {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, of := newCluster(), kinds.Target(trees(plural), "v1", kind)
+	c.of = &of
+	r.served[trees(plural)] = c
+	return c
+}
+
+// register has a ProtectedResource register a kind, made so many hours after others.
+func (r *realm) register(plural, kind string, made int) {
+	r.put(plural, plural+kind, fmt.Appendf(nil, `{"metadata":{"name":%q,"creationTimestamp":%q},"spec":{"serviceRef":{"name":"a.example"},"kind":%q,"plural":%q}}`,
+		plural, time.Unix(0, 0).UTC().Add(time.Duration(made)*time.Hour).Format(time.RFC3339), kind, plural))
+}
+
+func (r *realm) at(of kinds.Kind) *cluster {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of.Target {
+		return r.served[of.GroupResource]
+	}
+	return r.cluster
+}
+
+func (r *realm) Find(_ context.Context, of event.GroupResource) (kinds.Kind, error) {
+	if c := r.at(kinds.Kind{GroupResource: of}); c != nil {
+		return c.kind(), nil
+	}
+	return kinds.Kind{}, source.ErrNotServed
+}
+
+func (r *realm) Version(ctx context.Context, of kinds.Kind) (string, error) {
+	return r.at(of).Version(ctx, of)
+}
+
+func (r *realm) List(ctx context.Context, of kinds.Kind, token string) (source.Page, error) {
+	r.mu.Lock()
+	held := r.held
+	r.mu.Unlock()
+	if of.Target && held != nil {
+		select {
+		case <-held:
+		case <-ctx.Done():
+		}
+	}
+	return r.at(of).List(ctx, of, token)
+}
+
+func (r *realm) Watch(ctx context.Context, of kinds.Kind, version string) iter.Seq2[source.Event, error] {
+	return r.at(of).Watch(ctx, of, version)
+}
+
+// hold has lists wait until the function is called.
+func (r *realm) hold() (release func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = make(chan struct{})
+	return sync.OnceFunc(func() { close(r.held) })
+}
+
+func laneOf(t *testing.T) *lane {
+	t.Helper()
+	on := newLane()
+	t.Cleanup(on.shutDown)
+	return on
+}
+
+// follow runs a reflector of a realm.
+func (b *bus) follow(r *realm) (stop func()) {
+	b.t.Helper()
+	cfg := b.config(r)
+	cfg.Kinds = []kinds.Kind{kinds.ProtectedResources()}
+	return b.run(cfg)
+}
+
+// tells waits until the bus tells of a kind that it is observed, or why not.
+func (b *bus) tells(plural, problem string) {
+	b.t.Helper()
+	eventually(b.t, func() error {
+		m, err := b.p.LastMarker(b.t.Context(), "local", trees(plural))
+		if err == nil && (m.GetServed() != (problem == "") || !strings.Contains(m.GetProblem(), problem) || problem == "" && m.GetProblem() != "") {
+			err = fmt.Errorf("it tells %v, want %q", m, problem)
+		}
+		return err
+	})
+}
+
+// beat waits for a heartbeat that was written after a time.
+func (b *bus) beat(after time.Time) {
+	b.t.Helper()
+	eventually(b.t, func() error {
+		h, err := b.p.LastHeartbeat(b.t.Context(), "local")
+		if err == nil && !h.GetWrittenAt().AsTime().After(after) {
+			err = fmt.Errorf("the last is %v", h)
+		}
+		return err
+	})
+}
+
+// Who hears that the stream follows the API server must not be told of objects by what was before nobody followed it.
+func TestNoHeartbeatComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *testing.T) {
+	b, r := newBus(t), newRealm()
+	oaks := r.serve("oaks", "Oak")
+	oaks.apply("one", "v1", "")
+	r.register("oaks", "Oak", 0)
+	stop := b.follow(r)
+	b.tells("oaks", "")
+	b.beat(time.Time{})
+	stop()
+	oaks.remove("one")
+	release := r.hold()
+	defer release()
+	h, err := b.p.LastHeartbeat(t.Context(), "local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if age := time.Since(h.GetWrittenAt().AsTime()); age < 2*patience*b.config(r).CheckInterval {
+			return fmt.Errorf("nobody has followed it for %s only", age)
+		}
+		return nil
+	})
+	again := time.Now()
+	b.follow(r)
+	b.beat(again)
+	if m, err := b.p.LastMarker(t.Context(), "local", trees("oaks")); err != nil || m.GetProblem() == "" {
+		t.Errorf("there is a heartbeat, and it tells %v, %v", m, err)
+	}
+	release()
+	b.tells("oaks", "")
+	if last, err := b.p.Last(t.Context(), oaks.key("one")); err != nil || !last.Change.Deleted {
+		t.Errorf("what is gone is %+v, %v", last, err)
+	}
+}
+
+// Nor one before the bus has been told that they are not observed.
+func TestAHeartbeatWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
+	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry())}
+	r := &reflector{cfg: cfg}
+	k := newKindReflector(r, kinds.Stores(), nil)
+	k.stream = "one"
+	defer k.open()()
+	one := &target{kind: trees("oaks"), sure: time.Now().Add(-patience * time.Second), following: t.Context()}
+	r.kinds, r.targets = []*kindReflector{k}, &targets{reflector: r, all: map[event.GroupResource]*target{one.kind: one}}
+	one.targets = r.targets
+	for name, c := range map[string]struct {
+		told    asOf
+		problem string
+		beats   bool
+	}{
+		"it is observed, by what is old": {told: asOf{"one", "epoch"}},
+		"it is not":                      {told: asOf{"one", "epoch"}, problem: "no right", beats: true},
+		"nothing was told of it yet":     {beats: true},
+	} {
+		one.told, one.problem = c.told, c.problem
+		if _, beats := r.heartbeat(time.Now()); beats != c.beats {
+			t.Errorf("%s: there is a heartbeat: %v", name, beats)
+		}
+	}
+	one.told, one.problem, one.sure = asOf{"one", "epoch"}, "", time.Now()
+	if _, beats := r.heartbeat(time.Now()); !beats {
+		t.Error("there is none though the bus is up to date")
+	}
+}
+
+// A kind whose objects take long to read does not hold up who needs others: it is not observed until then.
+func TestAKindThatTakesLongToReadIsNotObservedUntilThen(t *testing.T) {
+	b, r := newBus(t), newRealm()
+	r.serve("oaks", "Oak")
+	release := r.hold()
+	defer release()
+	r.register("oaks", "Oak", 0)
+	b.follow(r)
+	b.tells("oaks", "being read")
+	b.beat(time.Time{})
+	release()
+	b.tells("oaks", "")
+}
+
+// Roles on a kind would count on objects of another.
+func TestAKindIsFollowedUnderItsOwnNameAlone(t *testing.T) {
+	b, r := newBus(t), newRealm()
+	r.serve("oaks", "Oak")
+	elms := r.serve("elms", "Elm")
+	r.register("oaks", "Elm", 0)
+	r.register("elms", "Oak", 0)
+	b.follow(r)
+	b.tells("oaks", "calls the kind Oak: is spec.kind right?")
+	b.tells("elms", "calls the kind Elm")
+	r.register("elms", "Elm", 0)
+	b.tells("elms", "")
+	elms.apply("one", "v1", "")
+	eventually(t, func() error { _, err := b.p.Last(t.Context(), elms.key("one")); return err })
+	r.register("elms", "Oak", 0)
+	b.tells("elms", "calls the kind Elm")
+}
+
+// Who registers very many kinds takes none from those who were first.
+func TestTheKindsThatWereRegisteredFirstAreFollowed(t *testing.T) {
+	b, r := newBus(t), newRealm()
+	r.serve("oaks", "Oak")
+	r.serve("elms", "Elm")
+	for i := range maxTargets - 1 {
+		r.register(fmt.Sprint("nothings-", i), "Nothing", 1)
+	}
+	r.register("oaks", "Oak", 2)
+	r.register("elms", "Elm", 0)
+	stop := b.follow(r)
+	b.tells("oaks", "followed already")
+	b.tells("elms", "")
+	r.remove("nothings-7")
+	b.tells("oaks", "")
+	r.register("nothings-7", "Nothing", 3)
+	stop()
+	b.follow(r)
+	b.tells("oaks", "")
+	r.register("nothings-7", "Nothing", 1) // It was made before.
+	b.tells("oaks", "followed already")
+}
+
+// What waited to be published of a kind in a version says nothing of it in another.
+func TestNothingIsPublishedOfAKindAsItWasServedBefore(t *testing.T) {
+	b, r := newBus(t), newRealm()
+	of := &targets{reflector: &reflector{cfg: b.config(r)}, lane: laneOf(t)}
+	one := &target{targets: of, kind: trees("oaks")}
+	k := newKindReflector(of.reflector, kinds.Target(one.kind, "v1", "Oak"), of.lane)
+	one.reflectBy(k)
+	oaks := r.serve("oaks", "Oak")
+	oaks.put("one", "v1", []byte(`{}`))
+	o := oaks.objects["one"]
+	if err := k.observe(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	one.reflectBy(newKindReflector(of.reflector, kinds.Target(one.kind, "v2", "Oak"), of.lane))
+	if err := k.do(t.Context(), nameOf(o.Key)); err != nil {
+		t.Error(err)
+	}
+	if last, err := b.p.Last(t.Context(), o.Key); !errors.Is(err, publish.ErrNone) {
+		t.Errorf("it is %+v, %v", last, err)
+	}
+	if !of.lane.backlog.TryAcquire(backlogBytes) {
+		t.Error("room is kept for it")
+	}
+}
+
+// What is taken away does not wait for what somebody makes, however much that is.
+func TestWhatTheStreamTellsOtherwiseDoesNotWaitBehindWhatIsNew(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
+	c.apply("old", "v1", "")
+	k.record(publish.Head{Key: c.key("old"), Sequence: 1, UID: c.uid("old"), Version: "1"})
+	for i := range 100 {
+		c.apply(fmt.Sprint("new-", i), "v1", "")
+	}
+	c.remove("old")
+	for _, e := range c.history[1:] {
+		if err := k.observe(t.Context(), e.Object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fresh, changed := k.lane.fresh.Len(), k.lane.changed.Len(); fresh != 100 || changed != 1 {
+		t.Errorf("%d are new, %d are told otherwise", fresh, changed)
+	}
+}
+
+// Each change of the words has all that depends on the kind looked at again.
+func TestWhatIsSaidOfAKindDoesNotChangeWithEveryAttempt(t *testing.T) {
+	oaks := schema.GroupResource{Group: "a.example", Resource: "oaks"}
+	dial := func(port string) error {
+		return &url.Error{Op: "Get", URL: "https://127.0.0.1:6443/apis", Err: &net.OpError{Op: "read", Err: errors.New("read 127.0.0.1:" + port + ": connection reset")}}
+	}
+	for name, errs := range map[string][2]error{
+		"it cannot be reached":  {dial("4001"), dial("4002")},
+		"it has much to do":     {apierrors.NewTooManyRequests("try in 1 s", 1), apierrors.NewTooManyRequests("try in 7 s", 7)},
+		"its versions go back":  {fmt.Errorf("it is at 7, known is 8: %w", errRewound), fmt.Errorf("it is at 8, known is 9: %w", errRewound)},
+		"the watcher may not":   {apierrors.NewForbidden(oaks, "a", errors.New("one")), apierrors.NewForbidden(oaks, "b", errors.New("two"))},
+		"it is not served":      {fmt.Errorf("looking: %w", source.ErrNotServed), source.ErrNotServed},
+		"it cannot be followed": {source.ErrCannotBeFollowed, source.ErrCannotBeFollowed},
+	} {
+		if a, b := describe(errs[0]), describe(errs[1]); a != b || a == "" {
+			t.Errorf("%s: %q, %q", name, a, b)
+		}
+	}
+}
+
+// The number that a marker tells is that of what the stream holds up to there, whatever came since the list was made.
+func TestAMarkerCountsWhatCameSinceTheList(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
+	k.sweep = &sweep{marker: &eventv1.SnapshotMarker{Cluster: "local", Group: k.kind.Group, Resource: k.kind.Resource, Count: 1}}
+	for i, name := range []string{"listed", "later"} {
+		k.record(publish.Head{Key: c.key(name), Sequence: uint64(i + 1), UID: name})
+	}
+	if err := k.mark(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := b.marker(); err != nil || m.GetCount() != 2 || m.GetLastSequence() != 2 {
+		t.Errorf("it tells %v, %v", m, err)
+	}
+}

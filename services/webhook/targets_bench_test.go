@@ -1,0 +1,50 @@
+package webhook
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// What objects of a registered kind cost the webhook: to be told of one after the other, and of all at once when their kind is observed.
+func BenchmarkTargets(b *testing.B) {
+	const targets = 50_000
+	kind := event.GroupResource{Group: "a", Resource: "trees", Target: true}
+	for b.Loop() {
+		s := newState(view.New(view.Config{Cluster: "local", Blank: true, Log: slog.New(slog.DiscardHandler)}), "local", false)
+		s.begun()
+		s.loaded()
+		before, begun := inUse(), time.Now()
+		for i := range targets {
+			name := fmt.Sprintf("tree-%d", i)
+			c := event.Change{
+				Key: event.Key{Cluster: "local", GroupResource: kind, Namespace: "default", Name: name}, UID: name, ResourceVersion: "1", Epoch: "e",
+				Object: fmt.Appendf(nil, `{"apiVersion":"a/v1","kind":"Tree","metadata":{"name":%q,"namespace":"default","uid":"00000000-0000-0000-0000-%012d"}}`, name, i),
+			}
+			if err := s.view.Apply(b.Context(), c); err != nil {
+				b.Fatal(err)
+			}
+		}
+		telling := time.Since(begun)
+		begun = time.Now()
+		s.observe(kind, view.Observation{Kind: "Tree", Namespaced: true, Observed: true})
+		observing := time.Since(begun)
+		b.ReportMetric(float64(telling.Nanoseconds())/targets, "ns-told/target")
+		b.ReportMetric(float64(observing.Nanoseconds())/targets, "ns-observed/target")
+		b.ReportMetric(float64(int64(inUse())-int64(before))/targets, "B/target")
+		runtime.KeepAlive(s)
+	}
+}
+
+// inUse is what is in use.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
