@@ -37,7 +37,9 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	}
 	v := view.New(view.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Blank: true, Log: rt.Log})
 	rt.Metrics.MustRegister(
-		gauge(prometheus.GaugeOpts{Name: "entail_view_age_seconds", Help: "How old what the service decides from may be."}, func() float64 { return v.Age().Seconds() }),
+		gauge(prometheus.GaugeOpts{
+			Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.",
+		}, func() float64 { return v.Age().Seconds() }),
 		gauge(prometheus.GaugeOpts{
 			Name: "entail_view_position", Help: "Up to where in the stream of changes the replica holds everything.",
 		}, func() float64 { return position(v.Revision()) }),

@@ -127,11 +127,11 @@ func (v *View) verify(ctx context.Context) error {
 		v.readClock(ctx)
 		now, brought, before := bootclock.Now(), v.brought.Load(), v.place()
 		stream, err := v.stream(ctx)
-		if err == nil && before.isBeyond(stream, stream.State.LastSeq) {
-			return errCutShort
-		}
-		if err == nil && !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now) {
+		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now)) {
 			err = v.CatchUp(ctx)
+		}
+		if errors.Is(err, errCutShort) { // A server that lost the others only tells what it knows: it takes no mark.
+			return err
 		}
 		if err != nil {
 			v.cfg.Log.DebugContext(ctx, "the view may be old", slog.Any("error", err))

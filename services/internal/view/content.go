@@ -43,7 +43,7 @@ func (t *Table[T]) decode(c event.Change, blank bool) (func() bool, error) {
 		if err := json.Unmarshal(c.Object, value); err == nil {
 			o.Value = fitted(value)
 		} else if !c.Deleted && blank {
-			return func() bool { return t.putBlank(o) }, err
+			return func() bool { return t.putAsIs(o) }, err
 		} else if !c.Deleted { // That an object is gone needs no body.
 			return nil, err
 		}
@@ -51,8 +51,8 @@ func (t *Table[T]) decode(c event.Change, blank bool) (func() bool, error) {
 	return func() bool { return t.put(o) }, nil
 }
 
-// putBlank takes in an object without a value.
-func (t *Table[T]) putBlank(o *Object[T]) (taken bool) {
+// putAsIs takes in an object with the value that it has, if any.
+func (t *Table[T]) putAsIs(o *Object[T]) (taken bool) {
 	if taken = t.newer(o.Change); taken {
 		t.writing.replace(t.writing.live.objects[o.Key], o)
 	}
@@ -84,7 +84,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	}
 	c := t.writing
 	was := c.live.objects[o.Key]
-	if o.Deleted && was != nil && was.UID == o.UID && o.Value == nil {
+	if was != nil && was.UID == o.UID && o.Value == nil {
 		o.Value = was.Value
 	}
 	switch {

@@ -83,6 +83,8 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 		return nil
 	})
 	gate.Lock()
+	release := sync.OnceFunc(gate.Unlock)
+	t.Cleanup(release)
 	const told = time.Hour
 	beat(told)
 	written := time.Now()
@@ -93,7 +95,7 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 		return nil
 	})
 	late := time.Since(written)
-	gate.Unlock()
+	release()
 	f.eventually(t, func() error {
 		switch over := f.Age() - told; {
 		case over < 0:
@@ -113,6 +115,8 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"}))
 	markers := make(chan struct{}, 1)
 	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, func() { <-markers }} })
+	release := sync.OnceFunc(func() { close(markers) })
+	t.Cleanup(release)
 	markers <- struct{}{}
 	f.incomplete(t, "a")
 	for range 200 {
@@ -121,7 +125,7 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	close(markers)
+	release()
 	f.eventually(t, func() error {
 		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
 			return err

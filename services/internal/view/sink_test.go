@@ -171,3 +171,27 @@ func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
 		t.Errorf("told is %v", p.told)
 	}
 }
+
+// A deletion is remembered when the stream is read anew, and what an earlier epoch says of the object changes nothing.
+func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
+	t.Parallel()
+	p := newPair()
+	load := func() { p.both((*View).begin); p.both(func(v *View) { v.show() }) }
+	apply := func(version, epoch string, deleted bool) {
+		t.Helper()
+		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: epoch, Deleted: deleted, ObservedAt: time.Now(), Object: []byte(`{"says":"yes"}`)}
+		p.both(func(v *View) {
+			if err := v.Apply(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	load()
+	apply("1", "x/1", false)
+	apply("3", "x/1", true)
+	load()
+	apply("2", "x/0", false)
+	if err := p.differ(someKeys()[:1], stream{}); err != nil || len(p.told) > 0 {
+		t.Errorf("told is %v, %v", p.told, err)
+	}
+}

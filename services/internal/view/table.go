@@ -184,7 +184,7 @@ func (t *Table[T]) finish() {
 		switch {
 		case was == nil:
 		case was.Epoch == is.Epoch && was.NewerThan(is.Change):
-			t.put(was)
+			t.putAsIs(was)
 		case was.UID != is.UID || was.Epoch != is.Epoch:
 			loaded.gone.displace(was, is.Change)
 		}
