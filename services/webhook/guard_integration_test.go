@@ -4,9 +4,11 @@ package webhook_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -59,25 +61,30 @@ func newGuardedBed(t *testing.T) *bed {
 	return b
 }
 
-// tries has mallory write an object for trial only. It is a change if the object is there. It says why that was refused, if
-// it was; what there was no time for is tried again.
-func (b *bed) tries(kind kinds.Kind, name string, spec any) (refused string) {
+// try has mallory write an object for trial only. It is a change if the object is there.
+func (b *bed) try(kind kinds.Kind, name string, spec any) error {
 	b.T.Helper()
 	cfg := b.Kube.Admin()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
-	objects := dynamic.NewForConfigOrDie(cfg).Resource(kind.Served().GroupVersion().WithResource(kind.Resource))
 	u := b.object(kind, name, spec)
+	in := dynamic.NewForConfigOrDie(cfg).Resource(kind.Served().GroupVersion().WithResource(kind.Resource)).Namespace(u.GetNamespace())
+	dry := []string{metav1.DryRunAll}
+	is, err := in.Get(b.T.Context(), name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		is.Object["spec"] = u.Object["spec"]
+		_, err = in.Update(b.T.Context(), is, metav1.UpdateOptions{DryRun: dry})
+	case apierrors.IsNotFound(err):
+		_, err = in.Create(b.T.Context(), u, metav1.CreateOptions{DryRun: dry})
+	}
+	return err
+}
+
+// tries says why what mallory tries is refused, if it is; what there was no time for is tried again.
+func (b *bed) tries(kind kinds.Kind, name string, spec any) (refused string) {
+	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		dry := []string{metav1.DryRunAll}
-		in := objects.Namespace(u.GetNamespace())
-		is, err := in.Get(b.T.Context(), name, metav1.GetOptions{})
-		switch {
-		case err == nil:
-			is.Object["spec"] = u.Object["spec"]
-			_, err = in.Update(b.T.Context(), is, metav1.UpdateOptions{DryRun: dry})
-		case apierrors.IsNotFound(err):
-			_, err = in.Create(b.T.Context(), u, metav1.CreateOptions{DryRun: dry})
-		}
+		err := b.try(kind, name, spec)
 		refused = ""
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "admission webhook") {
 			refused, err = err.Error(), nil
@@ -167,6 +174,44 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	b.awaitReady()
 	b.mayTry(t, attempts(acme, web), "join who have nothing", "make a project", "bind on an organization", "bind on a project",
 		"join a subject to a binding", "join a group", "take a project over", "bind on a kind", "bind on the next of a name", "inherit")
+}
+
+// Whoever has lost what they had gives it to nobody on the word of a replica that cannot know: nobody does, once it has heard for
+// two seconds that what it holds is what there is.
+func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
+	b := newGuardedBed(t)
+	reflector := b.Reflector()
+	b.protect()
+	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
+	uid := b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"})
+	b.bind("mallory-acme", "Organization", "acme", acme, subject("User", mallory, uid))
+	b.awaitReady()
+	bind := func() error {
+		a := attempts(acme, "")["bind on an organization"]
+		return b.try(a.kind, a.name, a.spec)
+	}
+	testbed.Eventually(t, soon, bind)
+	release := sync.OnceFunc(reflector.Hold())
+	defer release()
+	b.remove(kinds.PolicyBindings(), "mallory-acme")
+	testbed.Eventually(t, soon, func() error {
+		if bind() == nil {
+			return errors.New("the guard goes by what was")
+		}
+		return nil
+	})
+	for range 20 {
+		if bind() == nil {
+			t.Fatal("it was not known whether mallory has the role, and now it is")
+		}
+	}
+	release()
+	testbed.Eventually(t, soon, func() error {
+		if err := bind(); err == nil || !strings.Contains(err.Error(), "has the verb escalate") {
+			return fmt.Errorf("mallory gives what they have lost: %w", err)
+		}
+		return nil
+	})
 }
 
 // mayTry wants all attempts to be refused but these.
