@@ -293,7 +293,7 @@ func (w *want) tried(words string) {
 	testbed.Eventually(w.T, soon, func() error {
 		_, err := w.hands(mallory).typed.RbacV1().RoleBindings(w.namespace).Create(w.T.Context(), binding("probe", "lead", mallory), metav1.CreateOptions{DryRun: dry()})
 		if !strings.Contains(fmt.Sprint(err), words) {
-			return fmt.Errorf("the answer is %v, want %s", err, words) //nolint:errorlint // It may be none.
+			return fmt.Errorf("the answer is %v, want %s", err, words)
 		}
 		return nil
 	})
