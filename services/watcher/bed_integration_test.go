@@ -70,11 +70,18 @@ func (b *bed) runOn(kube *rest.Config, bus ...nats.Option) (stop func(), url str
 
 func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
 	b.t.Helper()
+	cfg.RPC.Auth = rpc.None
+	return b.runAsking(cfg, kube, bus...)
+}
+
+// runAsking runs a watcher that asks who calls it as its configuration says.
+func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
+	b.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	cfg.NATS.URL, cfg.RPC.Auth = b.nats.URLOf(topology.Watcher), rpc.None
+	cfg.NATS.URL = b.nats.URLOf(topology.Watcher)
 	if len(cfg.Kinds) == 0 {
 		cfg.Kinds = followed()
 	}

@@ -425,6 +425,9 @@ func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
 	_, url := b.follow("team-a", "team-b", "team-c")
 	b.gone("team-b", "passwords")
 	b.told("team-a", "passwords", b.change("passwords", "-2"))
+	if n := (&testbed.Running{URL: url}).Metric(t, `entail_watcher_objects{kind="secrets/team-a"}`); n != 1 {
+		t.Errorf("%g Secrets are followed", n)
+	}
 	b.apply("a", "")
 	b.becomes()
 	ready(t, url, "")
