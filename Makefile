@@ -202,8 +202,9 @@ mutants: $(PROCESSES) kube-local ## Put bugs into compilers, into what IAM means
 	cd services/policy/conformance && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/internal/iam && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/internal/decide && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/internal/view && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
 	cd services/tuple-sync/mirror && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/webhook && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/webhook && GOWORK=off ENTAIL_BIN=$(CURDIR)/bin go test -tags mutants -run 'TestEveryMutant.*Dies' -timeout 2h -v .
 	cd deploy/chaos && GOWORK=off ENTAIL_BIN=$(CURDIR)/bin go test -tags "e2e mutants" -run TestABugPutInOnPurposeIsFound -timeout 1h -v .
 
 .PHONY: bench

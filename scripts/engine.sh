@@ -73,6 +73,11 @@ up() {
 
 down() {
 	if [[ -e $state/docker.pid ]]; then
+		if mine; then # What earlier builds made, and nothing names any more.
+			environment
+			docker image prune --force >/dev/null 2>&1 || true
+			docker builder prune --force --keep-storage 2gb >/dev/null 2>&1 || true
+		fi
 		local pid
 		pid=$(<"$state/docker.pid")
 		kill "$pid" 2>/dev/null || true

@@ -24,6 +24,8 @@ OUT=$dir scripts/build.sh deploy ./docker/sbom sbom
 for program in "${programs[@]}"; do
 	root=$dir/$program
 	mkdir -p "$root/bin" "$root/etc/ssl/certs"
+	# Of what was made before, Go leaves the program alone if it is still that.
+	find "$root" -type f ! -path "$root/bin/$program" -delete
 	case $program in
 	entail) OUT=$root/bin SYMBOLS=none scripts/build.sh services/entail . ;;
 	kube-local)

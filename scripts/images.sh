@@ -26,7 +26,6 @@ if [[ ${COMPILE:-} != in-docker ]]; then
 	done
 	contexts=(--build-arg GO_IMAGE=scratch) # Nothing is compiled there.
 	mkdir -p .tmp/images
-	rm -rf .tmp/images/build .tmp/images/build-kube-local
 	if ((${#programs[@]})); then
 		scripts/image-files.sh .tmp/images/build/out "${programs[@]}"
 		contexts+=(--build-context build=.tmp/images/build)

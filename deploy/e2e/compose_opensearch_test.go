@@ -5,9 +5,13 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +24,7 @@ import (
 // TestOpenSearchIsKeptInStepInContainers runs profile opensearch, and does with kubectl's means what docs/compose.md says.
 func TestOpenSearchIsKeptInStepInContainers(t *testing.T) {
 	t.Setenv("COMPOSE_PROFILES", "opensearch")
+	t.Setenv("ENTAIL_SECRET_NAMESPACES", "default")
 	removeAtEnd(t)
 	m := composed(t)
 	client, err := kubernetes.NewForConfig(m.config(t))
@@ -38,13 +43,15 @@ func TestOpenSearchIsKeptInStepInContainers(t *testing.T) {
 	if _, err := client.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	may := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "entail-opensearch-secrets"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "entail-opensearch-secrets"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "entail-system", Name: "opensearch-sync"}},
-	}
-	if _, err := client.RbacV1().RoleBindings("default").Create(t.Context(), may, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	for service, role := range map[string]string{"opensearch-sync": "entail-opensearch-secrets", "watcher": "entail-watcher-secrets"} {
+		may := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "entail-system", Name: service}},
+		}
+		if _, err := client.RbacV1().RoleBindings("default").Create(t.Context(), may, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for i, isReady := range applySamples(t, m, "opensearch.yaml") {
 		if i > 1 { // The cluster and the Secret, which come first, are nobody's.
@@ -62,9 +69,30 @@ func TestOpenSearchIsKeptInStepInContainers(t *testing.T) {
 	if said != "401" {
 		t.Errorf("who has a password that everybody knows is answered %s", said)
 	}
+	eventually(t, soon, "watcher follows the two Secrets that are named", func(ctx context.Context) error {
+		return measures(ctx, m.SyncService, `entail_watcher_objects{kind="secrets/default"} 2`)
+	})
 	bindings := m.objects(t).Resource(schema.GroupVersionResource{Group: "opensearch.org", Version: "v1", Resource: "opensearchuserrolebindings"}).Namespace("default")
 	if err := bindings.Delete(t.Context(), "operators", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, soon, "the binding is gone", func(ctx context.Context) error { return gone(ctx, bindings, "operators") })
+}
+
+// measures is nil if a service has this line among its metrics.
+func measures(ctx context.Context, service, line string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, service+"/metrics", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && !slices.Contains(strings.Split(string(text), "\n"), line) {
+		err = fmt.Errorf("%s does not say %s", service, line)
+	}
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,14 +52,37 @@ func TestAnArchiveOfAReleaseNeedsNoCheckout(t *testing.T) {
 	}
 }
 
+// TestAnImageIsOfTheSameFilesWhereverTheyAreMade makes what is in an image, once here and once elsewhere without Git.
+func TestAnImageIsOfTheSameFilesWhereverTheyAreMade(t *testing.T) {
+	committed(t)
+	t.Setenv("VERSION", released)
+	files := func(checkout string) string {
+		dir := t.TempDir()
+		command(t, checkout, "scripts/image-files.sh", dir, "watcher")
+		return command(t, dir, "find", ".", "-printf", "%M %T@ %s %p\n", "-type", "f", "-exec", "sha256sum", "{}", ";")
+	}
+	here := strings.Split(files(root), "\n")
+	slices.Sort(here)
+	there := strings.Split(files(exported(t)), "\n")
+	slices.Sort(there)
+	if !slices.Equal(here, there) || len(here) < 10 {
+		t.Errorf("the same sources give other files elsewhere:\n%s\n\n%s", strings.Join(here, "\n"), strings.Join(there, "\n"))
+	}
+}
+
+// committed is for what is built as of a commit that has what is in the tree.
+func committed(t *testing.T) {
+	t.Helper()
+	t.Setenv("COMMIT", strings.Repeat("c", 40))
+	t.Setenv("MODIFIED", "")
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+}
+
 // release makes one of a checkout in a folder, OUT from now on, and returns its sums.
 func release(t *testing.T, checkout string) []byte {
 	t.Helper()
 	t.Setenv("OUT", t.TempDir())
-	// As a commit would be that has what is in the tree.
-	t.Setenv("COMMIT", strings.Repeat("c", 40))
-	t.Setenv("MODIFIED", "")
-	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	committed(t)
 	command(t, checkout, "scripts/release.sh", released, runtime.GOOS+"/"+runtime.GOARCH)
 	sums, err := os.ReadFile(filepath.Join(os.Getenv("OUT"), "SHA256SUMS"))
 	if err != nil {

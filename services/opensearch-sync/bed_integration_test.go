@@ -4,6 +4,8 @@ package opensearchsync_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -241,4 +243,38 @@ func (b *bed) attribute(user, name, want string) {
 		}
 		return nil
 	})
+}
+
+// authinfo is where everybody who has logged in may ask who they are.
+const authinfo = "/_plugins/_security/authinfo"
+
+// person is somebody who comes with a password, through one connection.
+type person struct {
+	name, server string
+	http         *http.Client
+}
+
+func (b *bed) person(name string) person {
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(b.search.CA())
+	return person{name, b.search.URL(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}}
+}
+
+// gets is an error unless the answer has a status.
+func (p person) gets(ctx context.Context, status int, password, path string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.SetBasicAuth(p.name, password)
+	answer, err := p.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body) // So that the connection is used again.
+	if answer.StatusCode != status {
+		return fmt.Errorf("%s gets %d, want %d", p.name, answer.StatusCode, status)
+	}
+	return nil
 }

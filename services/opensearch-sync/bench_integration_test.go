@@ -4,7 +4,6 @@ package opensearchsync_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -297,22 +296,7 @@ func BenchmarkChangeToEffective(b *testing.B) {
 	bed.bind("one", "watchers", "ben")
 	bed.login("anna", first, http.StatusOK)
 	bed.login("ben", first, http.StatusOK)
-	c := bed.client()
-	c.http.Transport.(*http.Transport).TLSClientConfig.Certificates = nil
-	asAnna := func(ctx context.Context) int {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, bed.search.URL()+"/_cluster/health", http.NoBody)
-		if err != nil {
-			b.Fatal(err)
-		}
-		request.SetBasicAuth("anna", first)
-		answer, err := c.http.Do(request)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer answer.Body.Close()
-		_, _ = io.Copy(io.Discard, answer.Body) // So that the connection is used again.
-		return answer.StatusCode
-	}
+	anna := bed.person("anna")
 	for b.Loop() {
 		var given, taken []time.Duration
 		for range changes / 2 {
@@ -324,10 +308,7 @@ func BenchmarkChangeToEffective(b *testing.B) {
 				began := time.Now()
 				bed.bind("one", "watchers", to.users...)
 				testbed.Eventually(b, soon, func() error {
-					if got := asAnna(b.Context()); got != to.status {
-						return fmt.Errorf("%d, want %d", got, to.status)
-					}
-					return nil
+					return anna.gets(b.Context(), to.status, first, "/_cluster/health")
 				})
 				*to.took = append(*to.took, time.Since(began))
 				bed.Settled()

@@ -8,11 +8,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+
+	corev1 "k8s.io/api/core/v1"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
@@ -24,6 +27,7 @@ type connections struct {
 	local     bool
 	forbidden []string
 	guard     func(http.RoundTripper) http.RoundTripper
+	log       *slog.Logger
 
 	mu   sync.Mutex
 	open map[string]*connection
@@ -32,14 +36,22 @@ type connections struct {
 // connection is a client, with what is known of the server.
 type connection struct {
 	client *search.Client
+	logins *logins
 	digest [sha256.Size]byte
 	// key stands for passwords; it takes a moment the first time.
 	key func() ([]byte, error)
+	// tags are those of passwords, by the UIDs of users, of the last pass over users: only the next one asks for them.
+	tags map[string]tag
 
 	mu sync.Mutex
 	// asking is how many passes wait for the server; silent is why it gave no answer the last time.
 	asking int
 	silent error
+}
+
+func (c *connection) close() {
+	c.logins.close()
+	c.client.Close()
 }
 
 // enter lets a pass ask the server. One that gave no answer is asked by one pass at a time: the others would only keep workers from
@@ -87,7 +99,7 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 		if has.digest == digest {
 			return has, nil
 		}
-		has.client.Close()
+		has.close()
 		delete(c.open, uid)
 	}
 	settings.Local, settings.Forbidden, settings.Guard = c.local, c.forbidden, c.guard
@@ -95,7 +107,10 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 	if err != nil {
 		return nil, &notReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
 	}
-	c.open[uid] = &connection{client: client, digest: digest, key: sync.OnceValues(func() ([]byte, error) { return tagKey(uid, settings) })}
+	c.open[uid] = &connection{
+		client: client, logins: newLogins(client, c.log), digest: digest,
+		key: sync.OnceValues(func() ([]byte, error) { return tagKey(uid, settings) }),
+	}
 	return c.open[uid], nil
 }
 
@@ -126,7 +141,7 @@ func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, has := range c.open {
-		has.client.Close()
+		has.close()
 	}
 }
 
@@ -170,9 +185,9 @@ func (r *reader) read(name string) map[string][]byte {
 	if r.err != nil || name == "" {
 		return nil
 	}
-	var data map[string][]byte
-	data, r.err = r.secrets.data(r.ctx, r.namespace, name)
-	return data
+	var secret corev1.Secret
+	secret, r.err = r.secrets.get(r.ctx, r.namespace, name)
+	return secret.Data
 }
 
 // all is a connection of which everything is in one Secret.

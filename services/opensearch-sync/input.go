@@ -2,10 +2,7 @@ package opensearchsync
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -16,71 +13,6 @@ import (
 
 // parallel bounds how many Secrets are read, and statuses written, at a time in one pass.
 const parallel = 16
-
-// passwords are those of users, by the UIDs of their objects: for one pass.
-type passwords struct {
-	mu      sync.Mutex
-	values  map[string]string
-	trimmed map[string]bool
-	missing map[string]plan.Verdict
-	// refused says that one of them may not be read.
-	refused bool
-}
-
-// read reads the password of every user that stays.
-func (s secrets) read(ctx context.Context, users []object) (*passwords, error) {
-	p := &passwords{values: map[string]string{}, trimmed: map[string]bool{}, missing: map[string]plan.Verdict{}}
-	bySecret := map[string][]*opensearchv1.OpensearchUser{}
-	for _, o := range users {
-		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && !o.leaving() && o.obstacle == nil {
-			name := user.Spec.PasswordFrom.Name
-			bySecret[name] = append(bySecret[name], user)
-		}
-	}
-	var names []string
-	for name := range bySecret {
-		names = append(names, name)
-	}
-	err := each(ctx, names, func(name string) error {
-		of := bySecret[name]
-		data, err := s.data(ctx, of[0].Namespace, name)
-		if err != nil && !errors.Is(err, errNoSecret) && !errors.Is(err, errSecretForbidden) {
-			return err
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, user := range of {
-			p.take(user, data, err)
-		}
-		return nil
-	})
-	return p, err
-}
-
-func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]byte, err error) {
-	uid, key := string(user.UID), user.Spec.PasswordFrom.Key
-	verdict := plan.Verdict{State: opensearchv1.Pending}
-	value, there := data[key]
-	password := strings.TrimRight(string(value), "\r\n")
-	switch {
-	case errors.Is(err, errSecretForbidden):
-		verdict.Reason, verdict.Message = "SecretForbidden", err.Error()
-		p.refused = true
-	case err != nil:
-		verdict.Reason, verdict.Message = "SecretMissing", err.Error()
-	case !there:
-		verdict.Reason, verdict.Message = "KeyMissing", "key "+key+" does not exist in Secret "+user.Spec.PasswordFrom.Name
-	case password == "":
-		verdict.Reason, verdict.Message = "PasswordEmpty", "key "+key+" of Secret "+user.Spec.PasswordFrom.Name+" holds no password"
-	case !utf8.ValidString(password): // JSON has no such bytes: each would become the same character, which anybody can guess.
-		verdict.Reason = "PasswordNotText"
-		verdict.Message = "key " + key + " of Secret " + user.Spec.PasswordFrom.Name + " holds bytes that are no text in UTF-8: write them in base64 or hex"
-	default:
-		p.values[uid], p.trimmed[uid] = password, len(password) != len(value)
-		return
-	}
-	p.missing[uid] = verdict
-}
 
 // each does something with every item, several at a time, and returns what went wrong. It ends early when ctx does.
 func each[T any](ctx context.Context, items []T, do func(T) error) error {
@@ -101,7 +33,7 @@ func each[T any](ctx context.Context, items []T, do func(T) error) error {
 }
 
 // planned makes of objects what the plan for a server is made from.
-func planned(objects []object, server string, p *passwords, key []byte) []plan.Object {
+func planned(objects []object, server string, p *passwords) []plan.Object {
 	var all []plan.Object
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
@@ -112,7 +44,7 @@ func planned(objects []object, server string, p *passwords, key []byte) []plan.O
 			Synced: meta.IsStatusConditionTrue(o.value.State().Conditions, opensearchv1.Ready), Body: plan.BodyOf(o.value),
 		}
 		if p != nil {
-			in.Tag = plan.Tag(key, uid, p.values[uid])
+			in.Tag = p.tags[uid].text
 			if verdict, missing := p.missing[uid]; missing {
 				in.Obstacle = &verdict
 			}

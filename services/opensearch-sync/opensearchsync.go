@@ -39,7 +39,8 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 	r := &reconciler{
 		state: state, secrets: secrets, confirmer: confirmer, rivals: rivals, poll: cfg.SecretInterval, log: rt.Log,
 		connections: &connections{
-			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard, open: map[string]*connection{},
+			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard, log: rt.Log,
+			open: map[string]*connection{},
 		},
 		applier: &applier{metrics: newMetrics(rt.Metrics), log: rt.Log},
 		statuses: &statuses{

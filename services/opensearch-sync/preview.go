@@ -284,7 +284,7 @@ func (p *preview) decide(objects []object, roles map[string]bool) (actions []pla
 		}
 		return made.Actions, verdicts
 	}
-	all := planned(objects, p.server, nil, nil)
+	all := planned(objects, p.server, nil)
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
 			all[i] = all[i].Keeps(p.actual[all[i].Name])

@@ -139,10 +139,10 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 
 // sync makes OpenSearch what the objects ask for.
 func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) error {
-	known := &passwords{}
+	known := newPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error
-		if known, err = r.passwords(ctx, p, w.objects); err != nil {
+		if known, err = r.passwords(ctx, p, w); err != nil {
 			return err
 		}
 	}
@@ -159,11 +159,18 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 			return err
 		}
 	}
+	if known.lack(decided.actions) {
+		w.to.tags = nil
+		return reconcile.ErrStale
+	}
 	if err := r.confirmer.Confirm(ctx, r.state.stated(p.Key.Kind, w, decided, recorded)...); err != nil {
 		return err
 	}
 	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
-	if len(decided.actions) > 0 && p.Key.Kind == plan.Roles {
+	switch changed := len(decided.actions) > 0; {
+	case p.Key.Kind == plan.Users:
+		w.to.logins.forget(changed)
+	case changed && p.Key.Kind == plan.Roles:
 		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
 	}
 	if err != nil { // What was refused before is known all the same.
@@ -184,16 +191,6 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 		return reconcile.ErrStale
 	}
 	return nil
-}
-
-// passwords reads those of users, and has them read again where the bus does not tell that they have changed, or that they may be read.
-func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], users []object) (*passwords, error) {
-	told := r.state.told(users)
-	known, err := r.secrets.read(ctx, users)
-	if err == nil && (!told || known.refused) {
-		p.Again(r.poll)
-	}
-	return known, err
 }
 
 // look asks the server what it is and has, and plans.
@@ -261,17 +258,9 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		d.actions = made.Actions
 		return d, nil
 	}
-	var secret *passwords
-	var key []byte
-	if kind == plan.Users {
-		secret = known
-		if key, err = w.to.key(); err != nil {
-			return d, err
-		}
-	}
-	made := plan.Objects(kind, planned(w.objects, w.server, secret, key), actual)
+	made := plan.Objects(kind, planned(w.objects, w.server, known), actual)
 	for uid, o := range made.Outcomes {
-		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.trimmed[uid]}
+		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed}
 	}
 	d.actions, d.again = made.Actions, made.Again
 	return d, nil

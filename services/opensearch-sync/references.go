@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
@@ -47,16 +46,8 @@ func (s *state) reading(secret event.Key) (all []Key) {
 	return all
 }
 
-// told reports whether the bus tells of every change of the Secrets that some objects name.
-func (s *state) told(objects []object) bool {
-	return !slices.ContainsFunc(objects, func(o object) bool {
-		user, ok := o.value.(*opensearchv1.OpensearchUser)
-		if !ok || o.leaving() || o.obstacle != nil {
-			return false
-		}
-		_, live := s.secrets.Get(event.Key{
-			Cluster: o.Key.Cluster, GroupResource: kinds.Secrets().GroupResource, Namespace: o.Key.Namespace, Name: user.Spec.PasswordFrom.Name,
-		})
-		return !live
-	})
+// secret is what the bus tells of a Secret beside a cluster, if it tells of every change of it.
+func (s *state) secret(cluster event.Key, name string) (event.Change, bool) {
+	o, live := s.secrets.Get(event.Key{Cluster: cluster.Cluster, GroupResource: kinds.Secrets().GroupResource, Namespace: cluster.Namespace, Name: name})
+	return o.Change, live
 }

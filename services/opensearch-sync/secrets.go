@@ -28,24 +28,23 @@ var (
 	errSecretForbidden = errors.New("opensearch-sync may not read it")
 )
 
-// data reads the values of one Secret.
-func (s secrets) data(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+// get reads one Secret.
+func (s secrets) get(ctx context.Context, namespace, name string) (secret corev1.Secret, err error) {
 	kind := kinds.Secrets()
 	kind.MetadataOnly, kind.Named = false, false
 	change, err := s.api.Get(ctx, kind, namespace, name)
 	switch {
 	case errors.Is(err, kube.ErrNotFound):
-		return nil, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
+		return secret, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
 	case errors.Is(err, kube.ErrForbidden):
-		return nil, fmt.Errorf("Secret %s/%s: %w: %s", namespace, name, errSecretForbidden, remedy(namespace)) //nolint:staticcheck // As above.
+		return secret, fmt.Errorf("Secret %s/%s: %w: %s", namespace, name, errSecretForbidden, remedy(namespace)) //nolint:staticcheck // As above.
 	case err != nil:
-		return nil, err
+		return secret, err
 	}
-	var secret corev1.Secret
 	if err := change.Decode(&secret); err != nil {
-		return nil, fmt.Errorf("Secret %s/%s cannot be read", namespace, name) //nolint:staticcheck // An error of decoding may quote values.
+		return secret, fmt.Errorf("Secret %s/%s cannot be read", namespace, name) //nolint:staticcheck // An error of decoding may quote values.
 	}
-	return secret.Data, nil
+	return secret, nil
 }
 
 // remedy is what gives the right to read Secrets of a namespace.

@@ -3,8 +3,11 @@
 package opensearchsync_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,6 +73,52 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
+// One Secret of many changes: the others are not read again, unless a password of them must be written once more.
+func TestSecretsOfOthersAreReadWhenTheirPasswordIsNeeded(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.secret("others", map[string]string{"ben": first})
+	b.serve()
+	b.user("anna")
+	b.put(kinds.OpenSearchUsers(), "ben", spec(map[string]any{"passwordFrom": map[string]any{"name": "others", "key": "ben"}}))
+	reads := func(secret string) int {
+		return b.Kube.CallsByOp()["GET /api/v1/namespaces/"+namespace+"/secrets/"+secret]
+	}
+	b.login("anna", first, http.StatusOK)
+	b.login("ben", first, http.StatusOK)
+	b.CaughtUp(topology.OpensearchSync)
+	b.Settled()
+	changed, other := reads("passwords"), reads("others")
+	b.secret("passwords", map[string]string{"anna": second})
+	b.login("anna", second, http.StatusOK)
+	b.Settled()
+	// The look some seconds after a start may come in between: it reads both.
+	if changed, other = reads("passwords")-changed, reads("others")-other; other >= changed {
+		t.Errorf("the Secret that has changed was read %d times, the other %d times", changed, other)
+	}
+
+	b.search.Do(t, http.MethodDelete, path("internalusers", "ben"), nil) // Nobody tells of that.
+	written := b.search.CallsByOp()["PUT internalusers/ben"]
+	b.secret("passwords", map[string]string{"anna": first})
+	b.login("anna", first, http.StatusOK)
+	b.login("ben", first, http.StatusOK)
+	if n := b.search.CallsByOp()["PUT internalusers/ben"] - written; n != 1 {
+		t.Errorf("ben was written %d times", n)
+	}
+	b.Settled()
+	before := reads("others")
+	b.Resync(topology.OpensearchSync)
+	testbed.Eventually(t, soon, func() error {
+		if reads("others") == before {
+			return errors.New("a resync believes what was read before")
+		}
+		return nil
+	})
+	b.remove(kinds.OpenSearchUsers(), "ben")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
 func TestASecretThatIsNotFollowedIsReadAgainAndAgain(t *testing.T) {
 	b := newBed(t)
 	b.Bed.Reflector() // As of a watcher without --secret-namespaces.
@@ -101,5 +150,34 @@ func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
 	b.awaitCalls(before, map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1})
 	b.remove(kinds.OpenSearchBindings(), "one")
 	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
+// A login that OpenSearch is about while a password changes gets into its cache after that was emptied.
+func TestALoginUnderWayDoesNotOutliveItsPassword(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.login("anna", first, http.StatusOK)
+	anna, old, now := b.person("anna"), first, second
+	for range 6 { // In each second round or so one of them gets there.
+		ctx, end := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		for range 8 {
+			asking.Go(func() {
+				for ctx.Err() == nil {
+					_ = anna.gets(ctx, http.StatusOK, old, authinfo)
+				}
+			})
+		}
+		b.secret("passwords", map[string]string{"anna": now})
+		testbed.Eventually(t, soon, func() error { return anna.gets(ctx, http.StatusOK, now, authinfo) })
+		b.login("anna", old, http.StatusUnauthorized)
+		end()
+		asking.Wait()
+		old, now = now, old
+	}
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }

@@ -119,7 +119,7 @@ func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind 
 	for name, entity := range l.actual {
 		all[name] = &opensearchv1.Thing{Name: name, Exists: true, Reserved: entity.Guarded}
 	}
-	asking := planned(l.objects, l.server, nil, nil)
+	asking := planned(l.objects, l.server, nil)
 	for i, o := range l.objects {
 		thing, name, state := all[o.value.Entity()], o.value.Entity(), o.value.State()
 		if thing == nil {

@@ -22,6 +22,8 @@ type lease struct {
 	heard  time.Time
 	holder string
 	err    error
+	// refused is why this replica may not write the Lease; nil if it may, as far as is known.
+	refused error
 }
 
 // Get reads the Lease.
@@ -54,6 +56,11 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 
 // wrote notes what became of a write. Somebody else was faster: a read will tell who.
 func (l *lease) wrote(record resourcelock.LeaderElectionRecord, err error) {
+	l.mu.Lock()
+	if l.refused = nil; apierrors.IsForbidden(err) {
+		l.refused = err
+	}
+	l.mu.Unlock()
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 		l.note(record.HolderIdentity, err)
 	}
@@ -67,11 +74,13 @@ func (l *lease) note(holder string, err error) {
 	}
 }
 
-// Err is nil while it is known who leads.
+// Err is nil while it is known who leads, and this replica could.
 func (l *lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch silent := time.Since(l.heard); {
+	case l.refused != nil:
+		return fmt.Errorf("the Lease cannot be written: %w", l.refused)
 	case l.heard.IsZero() && l.err != nil:
 		return fmt.Errorf("the Lease cannot be read: %w", l.err)
 	case l.heard.IsZero():

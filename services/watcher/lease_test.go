@@ -65,5 +65,14 @@ func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
 		wants(fmt.Sprintf("nothing heard of the Lease for %s: timeout", leaseUnheard+time.Second))
 		get("other", nil)
 		wants("")
+		server.err = apierrors.NewForbidden(resource, "entail-watcher", errors.New("no right"))
+		_ = l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"})
+		get("other", nil) // It leads no more; nobody who may not write takes over.
+		wants("the Lease cannot be written")
+		wants("no right")
+		if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		wants("")
 	})
 }

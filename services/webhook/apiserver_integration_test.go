@@ -166,3 +166,29 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 	b.awaitReady() // It is known by now that there is a project of that name again.
 	answers(alice, list, http.StatusForbidden)
 }
+
+// Who tries Entail lets nobody in by it, and is told whom it would let in.
+func TestInShadowTheAPIServerLetsNobodyInByABinding(t *testing.T) {
+	address, set := authorizerOf(t)
+	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject, c.Authorizer.Shadow = webhook.ByUIDOrName, true })
+	b.Reflector()
+	b.protect()
+	b.configMaps()
+	server := apiServer(t, "http://"+address+"/core/v1alpha/webhook", nil, "alice")
+	alice := caller(t, server, "alice")
+	aliceIs := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.create(kinds.PolicyBindings(), "all", map[string]any{
+		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subject("User", "alice", aliceIs)},
+		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
+	})
+	testbed.Eventually(t, soon, func() error {
+		code, err := alice("/api/v1/namespaces/default/configmaps")
+		if err != nil || code != http.StatusForbidden {
+			t.Errorf("alice is answered %d, %v", code, err)
+		}
+		if n := b.running.Metric(t, `authz_decisions_total{decision="allowed",scope="cluster"}`); n < 1 {
+			return fmt.Errorf("%v decisions would let her in", n)
+		}
+		return nil
+	})
+}

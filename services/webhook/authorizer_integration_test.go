@@ -40,6 +40,20 @@ func asks(t *testing.T, address string) (code int, answer string) {
 	return response.StatusCode, string(body)
 }
 
+// readiness is what a service answers to whoever wants to know whether it may be asked.
+func readiness(t *testing.T, url string) (code int, err error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
 // The API server keeps every 200: what is not known is none, and what was taken away is never allowed by one.
 func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,6 +66,9 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 		testbed.Eventually(t, soon, func() error {
 			if got, answer := asks(t, listener.Addr().String()); got != code || !strings.Contains(answer, want) {
 				return fmt.Errorf("answered is %d %s, want %d %s", got, answer, code, want)
+			}
+			if is, err := readiness(t, b.running.URL); err != nil || is != code {
+				return fmt.Errorf("it is ready: %d, want %d as answers are, %w", is, code, err)
 			}
 			return nil
 		})

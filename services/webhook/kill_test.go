@@ -9,3 +9,10 @@ import (
 )
 
 func TestEveryMutantDies(t *testing.T) { mutant.Kill(t, ".", mutants(), []string{"."}) }
+
+// What a bus feeds is tested with one: the shortest tests first.
+func TestEveryMutantOfTheSinkDies(t *testing.T) {
+	const onServers = "TestABindingOnAnObject|TestObjectsOfIAM|TestNobodyIsTold|TestTheAPIServerIsToldNothing|TestWhatWasJustWritten|" +
+		"TestWhatIsSaidAgain|TestEverybodyMayAsk|TestWhoHasLost|TestNobodyGives|TestWhateverHappens"
+	mutant.Kill(t, ".", sinkMutants(), []string{"."}, []string{"-tags", "integration", "-run", onServers, "."})
+}

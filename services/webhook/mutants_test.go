@@ -19,7 +19,7 @@ func mutants() map[string]mutant.Mutant {
 		"the index may be as old as it likes":         {"cache.go", " && c.age() <= maxAge", ""},
 		"answers are kept that the index contradicts": {"cache.go", "case allowed == declared:", "case true:"},
 		"answers are kept for ever":                   {"cache.go", "allowed, keptFor)", "allowed, 1000*keptFor)"},
-		"what OpenFGA says is what is declared":       {"openfga.go", "_, declared := now.Decide(q)\n		o.cache.keep(key, allowed, declared)", "o.cache.keep(key, allowed, allowed)"},
+		"what OpenFGA says is what is declared":       {"openfga.go", "_, declared := now.Decide(q)\n		o.cache.keep(key, allowed, declared)", "now.Decide(q)\n		o.cache.keep(key, allowed, allowed)"},
 		"a yes with an error is one":                  {"openfga.go", "return err == nil && answer.GetAllowed(), err", "return answer.GetAllowed(), nil"},
 		"old answers do":                              {"openfga.go", "ConsistencyPreference_HIGHER_CONSISTENCY", "ConsistencyPreference_MINIMIZE_LATENCY"},
 		"any model does":                              {"openfga.go", "AuthorizationModelId: store.Status.AuthorizationModelID, ", ""},

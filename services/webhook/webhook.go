@@ -36,17 +36,18 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 		return service.App{}, err
 	}
 	v := view.New(view.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Blank: true, Log: rt.Log})
-	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.", ConstLabels: prometheus.Labels{"service": rt.Name},
-	}, func() float64 { return v.Age().Seconds() }))
-	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "entail_view_position", Help: "Up to where in the stream of changes the replica holds everything.",
-		ConstLabels: prometheus.Labels{"service": rt.Name},
-	}, func() float64 { return position(v.Revision()) }))
-	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "entail_view_digest", Help: "What stands for all that the replica holds: of two at one position it is the same.",
-		ConstLabels: prometheus.Labels{"service": rt.Name},
-	}, func() float64 { return float64(v.Digest() >> 12) })) // As many bits as it holds exactly.
+	rt.Metrics.MustRegister(
+		gauge(prometheus.GaugeOpts{Name: "entail_view_age_seconds", Help: "How old what the service decides from may be."}, func() float64 { return v.Age().Seconds() }),
+		gauge(prometheus.GaugeOpts{
+			Name: "entail_view_position", Help: "Up to where in the stream of changes the replica holds everything.",
+		}, func() float64 { return position(v.Revision()) }),
+		gauge(prometheus.GaugeOpts{
+			Name: "entail_view_last_change", Help: "Where in the stream of changes the last one is that the replica holds: what comes after it are marks.",
+		}, func() float64 { return float64(v.Changed()) }),
+		gauge(prometheus.GaugeOpts{
+			Name: "entail_view_digest", Help: "What stands for all that the replica holds: of two with the same last change it is the same.",
+		}, func() float64 { return float64(v.Digest() >> 12) }), // As many bits as it holds exactly.
+	)
 	state := newState(v, cfg.Cluster, cfg.UnobservedTargets == trust)
 	s := &server{
 		state: state, decider: state, view: v,
@@ -79,6 +80,12 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 		app.Tasks = append(app.Tasks, a.Run)
 	}
 	return app, nil
+}
+
+// gauge tells something of this replica.
+func gauge(opts prometheus.GaugeOpts, value func() float64) prometheus.Collector {
+	opts.ConstLabels = prometheus.Labels{"service": topology.Webhook}
+	return prometheus.NewGaugeFunc(opts, value)
 }
 
 // position is 0 of what is no revision yet.

@@ -20,7 +20,7 @@ func (e *engine[K]) settleLater(ctx context.Context, key K, asked *request, why 
 	delete(e.running, key)
 	delay := e.delayed(key, false).delay
 	e.mu.Unlock()
-	e.cfg.Log.InfoContext(ctx, "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
+	e.cfg.Log.WarnContext(ctx, "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
 	e.requeue(key, asked.resync)
 	e.queue.keys.AddAfter(key, delay)
 	for _, d := range asked.deliveries {

@@ -103,9 +103,10 @@ func TestWhatIsTrustedNoMoreGivesNothingUnlessItIsThere(t *testing.T) {
 	if x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") {
 		t.Error("what is there gives nothing, or what is not there does")
 	}
+	x.SetBinding("one", "fir", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "fir", UID: "3"}))
 	trusted = true
 	x.Retrust("a/Tree")
-	if !x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") {
+	if !x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") || !x.gets("alice", "one", "fir") {
 		t.Error("it is not trusted again")
 	}
 }

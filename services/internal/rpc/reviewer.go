@@ -89,8 +89,11 @@ func remember[T any](ctx context.Context, r *reviewer, key any, ask func(context
 
 // reviewFault tells our own lack of rights, which no waiting cures, from an API server in trouble.
 func reviewFault(what string, err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		return fmt.Errorf("reviewing a %s: bind the ClusterRole system:auth-delegator to this service: %w", what, err)
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("reviewing a %s: a ClusterRole of this service must allow it, as its own in deploy/base does: %w", what, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("reviewing a %s: the API server does not know this service by the credentials of its kubeconfig or pod: %w", what, err)
 	}
 	return fault.Unavailable(fmt.Errorf("reviewing a %s: %w", what, err))
 }

@@ -117,8 +117,10 @@ func (f frontTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 		next = f.admin
 	}
 	op := request.Method + " " + strings.TrimPrefix(request.URL.EscapedPath(), securityAPI)
+	// What the server only remembers is not what it keeps.
+	writes := request.Method != http.MethodGet && request.Method != http.MethodHead && op != "DELETE cache"
 	var response *http.Response
-	err := f.traffic.pass(request.Context(), op, request.Method != http.MethodGet && request.Method != http.MethodHead, func() (err error) {
+	err := f.traffic.pass(request.Context(), op, writes, func() (err error) {
 		response, err = next.RoundTrip(request) //nolint:bodyclose // It is the caller's to close.
 		return err
 	})

@@ -40,6 +40,16 @@ func NATS(t testing.TB) *NATSServer {
 // Files are those that the server keeps.
 func (n *NATSServer) Files() fs.FS { return os.DirFS(n.cfg.Dir) }
 
+// Backup copies what the server keeps, which must be stopped. From the function that it returns on, the server keeps that.
+func (n *NATSServer) Backup(t testing.TB) (restore func()) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, n.Files()); err != nil {
+		t.Fatal(err)
+	}
+	return func() { n.cfg.Dir = dir }
+}
+
 // URL is that of the test's own hands, who may do everything. It is the same over restarts.
 func (n *NATSServer) URL() string { return n.URLOf(permission.Admin) }
 

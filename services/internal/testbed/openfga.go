@@ -15,17 +15,26 @@ import (
 // OpenFGAServer is an OpenFGA server on disk that can go away and come back.
 type OpenFGAServer struct {
 	Traffic
+	t      testing.TB
 	cfg    devserver.OpenFGAConfig
 	server *devserver.OpenFGA
 }
 
-// OpenFGA starts a server of the test's own.
+// OpenFGA is a server of the test's own, which starts when it is first asked for: not every test of a [Bed] needs one.
 func OpenFGA(t testing.TB) *OpenFGAServer {
 	t.Helper()
-	o := &OpenFGAServer{cfg: devserver.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}}
-	o.Start(t)
+	o := &OpenFGAServer{t: t, cfg: devserver.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}}
 	t.Cleanup(o.Stop)
 	return o
+}
+
+// address is where the server is, or will be again.
+func (o *OpenFGAServer) address() string {
+	o.t.Helper()
+	if o.cfg.GRPCPort == 0 {
+		o.Start(o.t)
+	}
+	return devserver.Address(o.cfg.GRPCPort)
 }
 
 // Start starts the server again, with the same stores on the same port.
@@ -71,7 +80,7 @@ func (o *OpenFGAServer) copied(t testing.TB, from, to string) {
 // Config leads a client to this server and through its [Traffic]. It is good over restarts.
 func (o *OpenFGAServer) Config() fga.Config {
 	return fga.Config{
-		Target:      devserver.Address(o.cfg.GRPCPort),
+		Target:      o.address(),
 		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.unary)},
 	}
 }
@@ -79,7 +88,7 @@ func (o *OpenFGAServer) Config() fga.Config {
 // Client is a client of the test's own, outside of [Traffic]: what a test does is not counted.
 func (o *OpenFGAServer) Client(t testing.TB) *fga.Client {
 	t.Helper()
-	client, err := fga.Dial(fga.Config{Target: devserver.Address(o.cfg.GRPCPort)})
+	client, err := fga.Dial(fga.Config{Target: o.address()})
 	if err != nil {
 		t.Fatal(err)
 	}

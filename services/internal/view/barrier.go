@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -27,8 +29,13 @@ const (
 	maxStuck = 2
 )
 
-// errBehind means that the stream holds what the feed has not brought.
-var errBehind = errors.New("the view has not read all of the stream")
+var (
+	// errBehind means that the stream holds what the feed has not brought.
+	errBehind = errors.New("the view has not read all of the stream")
+	// errCutShort ends a feed that has read what the stream no longer holds: its server was restored from a backup, or lost what it
+	// had not written down. What comes next has numbers that the feed has passed.
+	errCutShort = errors.New("the stream of changes has lost its end")
+)
 
 // barrier makes a mark in the stream, behind all that it holds by now. What a consumer has read
 // tells nothing of what there is: it may read from a server that lags behind. But a mark that it has
@@ -46,7 +53,7 @@ func (v *View) barrier(ctx context.Context) (sequence uint64, err error) {
 // CatchUp waits until the view holds all that the stream holds now. Its error is
 // [fault.Unavailable] when that takes too long.
 func (v *View) CatchUp(ctx context.Context) error {
-	now := bootclock.Now()
+	now, before := bootclock.Now(), v.place()
 	sequence, err := v.barrier(ctx)
 	if err != nil {
 		return err
@@ -54,6 +61,9 @@ func (v *View) CatchUp(ctx context.Context) error {
 	stream, err := v.stream(ctx)
 	if err != nil {
 		return fault.Unavailable(err)
+	}
+	if before.isBeyond(stream, sequence) {
+		return fault.Unavailable(errCutShort)
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
@@ -80,6 +90,24 @@ func (v *View) Current(ctx context.Context) error {
 	return nil
 }
 
+// place is one in a life of the stream.
+type place struct {
+	incarnation string
+	position    uint64
+}
+
+// place is up to where the view holds everything.
+func (v *View) place() place {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return place{v.incarnation, v.position}
+}
+
+// isBeyond says whether a stream ends before a place that was in it.
+func (p place) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
+	return p.incarnation == topology.Incarnation(stream) && p.position > last
+}
+
 // reached notes that the view holds all up to a sequence of a life of the stream, as it was at a time.
 func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bool {
 	v.mu.Lock()
@@ -93,11 +121,15 @@ func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bo
 
 // verify makes sure again and again that nothing is missing. While something comes, it costs a look at
 // the stream: every replica makes marks there (see package service), which the feed brings, too. It ends
-// a feed that brings nothing although there is something: another may come from another server.
+// a feed that brings nothing although there is something: another may come from another server; and one of a stream that has lost its end.
 func (v *View) verify(ctx context.Context) error {
 	for stuck := 0; backoff.Sleep(ctx, verifyInterval); {
-		now, brought := bootclock.Now(), v.brought.Load()
+		v.readClock(ctx)
+		now, brought, before := bootclock.Now(), v.brought.Load(), v.place()
 		stream, err := v.stream(ctx)
+		if err == nil && before.isBeyond(stream, stream.State.LastSeq) {
+			return errCutShort
+		}
 		if err == nil && !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now) {
 			err = v.CatchUp(ctx)
 		}

@@ -23,8 +23,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// soon bounds how long tests wait for what has to come.
-const soon = 60 * time.Second
+const (
+	// soon bounds how long tests wait for what has to come.
+	soon = 60 * time.Second
+	// reconnectWait keeps tests of restarts short.
+	reconnectWait = 20 * time.Millisecond
+)
 
 // bus is a NATS server of the test's own, with all streams, and what a watcher publishes.
 type bus struct {
@@ -35,7 +39,13 @@ type bus struct {
 
 func newBus(t *testing.T) *bus {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
+	return newBusOf(t, serve(t, t.TempDir()))
+}
+
+// serve starts a server that keeps its streams in a folder.
+func serve(t *testing.T, dir string) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +54,12 @@ func newBus(t *testing.T) *bus {
 	if !s.ReadyForConnections(soon) {
 		t.Fatal("NATS did not start")
 	}
-	conn, err := nats.Connect("", nats.InProcessServer(s))
+	return s
+}
+
+func newBusOf(t *testing.T, s nats.InProcessConnProvider) *bus {
+	t.Helper()
+	conn, err := nats.Connect("", nats.InProcessServer(s), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	}
 	c := t.writing
 	was := c.live.objects[o.Key]
-	if was != nil && was.UID == o.UID && o.Value == nil {
+	if o.Deleted && was != nil && was.UID == o.UID && o.Value == nil {
 		o.Value = was.Value
 	}
 	switch {

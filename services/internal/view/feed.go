@@ -177,12 +177,13 @@ func (v *View) feedMarkers(ctx context.Context, life string) error {
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
+	v.readClock(ctx)
 	v.readMarkers(consumer.CachedInfo().NumPending)
 	beating := map[string]bool{}
 	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		defer v.readMarkers(meta.NumPending)
 		if topology.IsHeartbeat(msg.Subject()) {
-			v.readHeartbeat(msg, !beating[msg.Subject()])
+			v.readHeartbeat(msg, meta.Timestamp, !beating[msg.Subject()])
 			beating[msg.Subject()] = true
 			return nil
 		}

@@ -323,8 +323,12 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	b.must(feeding.Err())
 	b.mark(kinds.Stores(), 2, b.put(change("b", 2)))
 	f.eventually(t, func() error {
+		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c"})) // Which it hears.
 		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "nothing was heard of the stream of changes") {
 			return fmt.Errorf("the view is old, and says %w", err)
+		}
+		if age := f.Age(); age < 6*time.Second {
+			t.Errorf("nothing was heard for six seconds, and the age is %s", age)
 		}
 		return nil
 	})
@@ -355,6 +359,23 @@ func TestTheAgeOfAViewIsThatOfTheLastHeartbeat(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+func TestAViewThatLacksASnapshotIsNotCurrent(t *testing.T) {
+	b := newBus(t)
+	b.put(change("a", 1))
+	f := b.feed()
+	f.incomplete(t, "a")
+	f.eventually(t, func() error {
+		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c"}))
+		if f.Age() > time.Second {
+			return errors.New("no heartbeat was read")
+		}
+		return nil
+	})
+	if err := f.Current(t.Context()); !errors.Is(err, view.ErrIncomplete) {
+		t.Errorf("it lacks what it was told of, and says %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // progress is how far the stream followed a cluster at a time, by [bootclock.Now].
@@ -30,8 +32,32 @@ func (v *View) Age() time.Duration {
 	return age
 }
 
-// readHeartbeat takes a heartbeat. The first that a feed brings may have been written at any time.
-func (v *View) readHeartbeat(msg jetstream.Msg, first bool) {
+// clock is what the server that dates heartbeats said when it was asked what time it is. So it is known of a heartbeat how old it is at
+// most, however late it is read: who was held still has many before them that were written long ago.
+type clock struct {
+	asked time.Duration
+	told  time.Time
+}
+
+// date is when something was written, at the earliest, by [bootclock.Now].
+func (c clock) date(written time.Time) time.Duration {
+	return min(bootclock.Now(), c.asked+written.Sub(c.told))
+}
+
+// readClock asks for the time; while there is no answer, what is known goes on.
+func (v *View) readClock(ctx context.Context) {
+	asked := bootclock.Now()
+	stream, err := v.cfg.JS.Stream(ctx, topology.Sync)
+	if err != nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock = clock{asked, stream.CachedInfo().TimeStamp}
+}
+
+// readHeartbeat takes a heartbeat that was written at a time. The first that a feed brings may have been at any time.
+func (v *View) readHeartbeat(msg jetstream.Msg, written time.Time, first bool) {
 	var h eventv1.Heartbeat
 	if err := proto.Unmarshal(msg.Data(), &h); err != nil {
 		v.cfg.Log.Warn("unusable heartbeat skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
@@ -42,5 +68,5 @@ func (v *View) readHeartbeat(msg jetstream.Msg, first bool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.beats[h.GetCluster()] = progress{at: bootclock.Now(), behind: h.GetBehind().AsDuration()}
+	v.beats[h.GetCluster()] = progress{at: v.clock.date(written), behind: h.GetBehind().AsDuration()}
 }

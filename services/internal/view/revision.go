@@ -17,6 +17,14 @@ func (v *View) Revision() string {
 	return topology.Revision(v.position, v.incarnation)
 }
 
+// Changed is where in the stream the last change is that the view holds. While nothing changes it is the same for all replicas; what they
+// have read goes on, by the marks that they make.
+func (v *View) Changed() uint64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.changed
+}
+
 // Digest stands for the states of all live objects that the view holds: replicas at one place in the stream have the same one.
 func (v *View) Digest() (digest uint64) {
 	v.mu.RLock()

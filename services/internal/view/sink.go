@@ -103,10 +103,10 @@ func (s *Sink[T]) newer(c event.Change) bool {
 	if c.Deleted {
 		i := s.grave(c.Key, c.UID)
 		return (i < 0 || c.NewerThan(s.gone[c.Key][i].Change)) &&
-			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || c.NewerThan(held.change(c.Key)))
+			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.NewerThan(held.change(c.Key)))
 	}
-	if live && s.outlives(held, c) {
-		return true // That it was found again is news.
+	if live && s.outlives(held, c) { // That it was found again is news, unless that is older than a deletion that was.
+		return !slices.ContainsFunc(s.gone[c.Key], func(m memory) bool { return m.load == s.loads && !c.NewerThan(m.Change) })
 	}
 	another := live && s.forget(held.load, held.epoch.Value(), c)
 	for _, gone := range s.gone[c.Key] {
@@ -154,6 +154,10 @@ func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
 	case live && s.outlives(was, c):
 		was.load, was.blank = s.loads, true
 		s.hold(c.Key, was)
+		if was.uid != c.UID { // It went before what outlives it came.
+			c.Deleted = true
+			s.remember(c)
+		}
 		return false
 	default:
 		s.replace(c, was, live)
@@ -197,6 +201,11 @@ func (s *Sink[T]) drop(k event.Key, was state) {
 func (s *Sink[T]) displace(was state, by event.Change) {
 	gone := was.change(by.Key)
 	gone.Deleted, gone.ObservedAt, gone.PublishedAt = true, by.ObservedAt, by.PublishedAt
+	s.remember(gone)
+}
+
+// remember keeps that an object is gone, unless a newer state of it is known to be.
+func (s *Sink[T]) remember(gone event.Change) {
 	if i := s.grave(gone.Key, gone.UID); i < 0 || gone.NewerThan(s.gone[gone.Key][i].Change) {
 		s.bury(gone)
 	}

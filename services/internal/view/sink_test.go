@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -79,11 +80,15 @@ func someKeys() (keys []event.Key) {
 	return keys
 }
 
-func anyChange(r *rand.Rand, keys []event.Key) event.Change {
+// anyChange is one in some epochs. Where there are several, every deletion is too old to be remembered when the stream is read anew.
+func anyChange(r *rand.Rand, keys []event.Key, epochs int) event.Change {
 	uid := r.IntN(2)
 	c := event.Change{ // No two objects have one version.
 		Key: keys[r.IntN(len(keys))], UID: fmt.Sprint("uid", uid), ResourceVersion: fmt.Sprint(2*r.IntN(9) + uid + 1),
-		Epoch: fmt.Sprint("x/", r.IntN(2)), Deleted: r.IntN(3) == 0,
+		Epoch: fmt.Sprint("x/", r.IntN(epochs)), Deleted: r.IntN(3) == 0,
+	}
+	if epochs == 1 {
+		c.ObservedAt = time.Now()
 	}
 	c.Object = fmt.Appendf(nil, `{"says":"%s %s %s"}`, c.UID, c.ResourceVersion, c.Epoch)
 	if c.ResourceVersion == "7" || c.ResourceVersion == "12" {
@@ -97,8 +102,8 @@ func anyChange(r *rand.Rand, keys []event.Key) event.Change {
 func TestASinkDecidesAsATableDoes(t *testing.T) {
 	t.Parallel()
 	keys, objects, blank := someKeys(), 0, 0
-	for seed := range uint64(3000) {
-		r, p, bus := rand.New(rand.NewPCG(seed, 0)), newPair(), stream{}
+	for seed := range uint64(6000) {
+		r, p, bus, epochs := rand.New(rand.NewPCG(seed, 0)), newPair(), stream{}, 1+int(seed%2)
 		apply := func(c event.Change) {
 			p.both(func(v *View) {
 				if err := v.Apply(t.Context(), c); err != nil && !fault.IsTerminal(err) {
@@ -124,12 +129,12 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 		load()
 		for range 12 {
 			if r.IntN(6) > 0 {
-				c := anyChange(r, keys)
+				c := anyChange(r, keys, epochs)
 				bus[c.Key] = c
 				apply(c)
 			} else {
 				if r.IntN(2) == 0 { // Restored from some time ago.
-					c := anyChange(r, keys)
+					c := anyChange(r, keys, epochs)
 					bus[c.Key] = c
 				}
 				delete(bus, keys[r.IntN(len(keys)*2)%len(keys)])
@@ -144,5 +149,25 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 	}
 	if blank == 0 || objects < 10*blank {
 		t.Errorf("of %d objects %d were nothing", objects, blank)
+	}
+}
+
+// What was older when it came, and is decoded by the time that something newer was taken in, is not handed on.
+func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
+	t.Parallel()
+	p := newPair()
+	p.sunk.begin()
+	state := func(version string) func() bool {
+		t.Helper()
+		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: "x/0", Object: fmt.Appendf(nil, `{"says":%q}`, version)}
+		commit, err := p.sink.decode(c, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commit
+	}
+	older, newer := state("1"), state("2")
+	if !newer() || older() || p.told[someKeys()[0]] != "2" {
+		t.Errorf("told is %v", p.told)
 	}
 }

@@ -92,6 +92,10 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 	f.says(t, true, observed)
 	b.mark(trees(), 0, 0, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Problem = false, "no right" })
 	f.says(t, true, view.Observation{Kind: "Tree", Namespaced: true, Problem: "no right"})
+	b.mark(trees(), 3, at, target, func(m *eventv1.SnapshotMarker) { m.Problem = "silent" })
+	f.says(t, true, view.Observation{Kind: "Tree", Namespaced: true, Problem: "silent"})
+	b.mark(trees(), 3, at, target, func(m *eventv1.SnapshotMarker) { m.Served = false })
+	f.says(t, true, view.Observation{Kind: "Tree", Namespaced: true})
 	if len(f.trees.Keys()) != 3 {
 		t.Error("what is not observed for a while is forgotten")
 	}

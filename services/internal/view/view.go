@@ -71,8 +71,9 @@ type View struct {
 	brought atomic.Uint64
 	// heard is when the view was known to hold all that the stream did, by [bootclock.Now].
 	heard time.Duration
-	// beats are the last heartbeats, by cluster.
+	// beats are the last heartbeats, by cluster, and clock is that of who dates them.
 	beats   map[string]progress
+	clock   clock
 	markers map[snapshot]marker
 	// marked is true once a feed has read all markers that there were when it began.
 	marked bool

@@ -236,6 +236,16 @@ func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, passw
 	return c.change(ctx, change{http.MethodPut, string(plan.Users) + "/" + url.PathEscape(name), with, password})
 }
 
+// ForgetLogins has the cluster ask everybody for the password again.
+func (c *Client) ForgetLogins(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if _, err := c.call(ctx, http.MethodDelete, base+"cache", nil); err != nil {
+		return fmt.Errorf("emptying the cache of logins: %w", err)
+	}
+	return nil
+}
+
 // change is a request that changes something. Nobody is told the secret, whatever the server answers.
 type change struct {
 	method, path string

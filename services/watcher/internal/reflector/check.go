@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/publish"
 )
@@ -42,14 +40,14 @@ func (r *reflector) checkOnce(ctx context.Context) error {
 	return r.targets.check(ctx, incarnation)
 }
 
-// check makes sure of the marker, and of one object taken at random: of a stream that
-// was purged each is missing.
+// check makes sure of the marker, and of one message: of a stream that was purged each is missing, of one that was restored from a
+// backup, or lost what its server had not written down, the last.
 func (k *kindReflector) check(ctx context.Context, incarnation string) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "", k.stream, k.restart, time.Now().After(k.due)
-	name, probe := k.probe()
+	probe := k.probe()
 	k.mu.Unlock()
 	if !synced {
 		return nil
@@ -66,10 +64,10 @@ func (k *kindReflector) check(ctx context.Context, incarnation string) error {
 	if err == nil && !marked {
 		restart(errAgain)
 	}
-	if err != nil || !marked || name.Name == "" {
+	if err != nil || !marked || probe.name.Name == "" {
 		return err
 	}
-	return k.verify(ctx, name, probe)
+	return k.verify(ctx, probe)
 }
 
 // hasMarker reports whether the marker of a life of the stream is there, if there is to be one.
@@ -84,13 +82,22 @@ func (k *kindReflector) hasMarker(ctx context.Context, incarnation string) (bool
 	return written.GetStream() == incarnation && k.right(written), err
 }
 
-// probe picks an object: the one under suspicion, or any.
-func (k *kindReflector) probe() (types.NamespacedName, head) {
-	if h, ok := k.heads[k.suspect]; ok {
-		return k.suspect, h
+// probe picks a message: the one under suspicion; or in turns that which came last, be it of a deletion, and that of any object.
+func (k *kindReflector) probe() message {
+	k.turn++
+	switch {
+	case k.stands(k.suspect):
+		return k.suspect
+	case k.turn%2 == 0 && k.newest.sequence > 0:
+		return k.newest
 	}
 	name, _ := publish.AnyKey(k.heads)
-	return name, k.heads[name]
+	return message{name, k.heads[name].sequence}
+}
+
+// stands says whether a message should still be there.
+func (k *kindReflector) stands(m message) bool {
+	return m.sequence > 0 && (m == k.newest || m.sequence == k.heads[m.name].sequence)
 }
 
 // overtaken notes what somebody else published; the caller holds the lock.
@@ -100,10 +107,10 @@ func (k *kindReflector) overtaken(by publish.Head) {
 	}
 }
 
-// verify sweeps again when the message of an object is missing twice: once may be a
-// replica of the stream that lags, or a deletion that just expired.
-func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, probe head) error {
-	last, err := k.cfg.Publisher.Last(ctx, k.key(name))
+// verify sweeps again when a message is missing twice: once may be a replica of the stream that lags.
+// A deletion that came last and has expired is missing, too: then there is nothing to find.
+func (k *kindReflector) verify(ctx context.Context, probe message) error {
+	last, err := k.cfg.Publisher.Last(ctx, k.key(probe.name))
 	missing := errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence
 	if err != nil && !missing {
 		return err
@@ -113,10 +120,10 @@ func (k *kindReflector) verify(ctx context.Context, name types.NamespacedName, p
 		k.overtaken(last.Head)
 	}
 	before := k.suspect
-	k.suspect = types.NamespacedName{}
-	missing = missing && k.heads[name] == probe
-	if missing && before != name {
-		k.suspect, missing = name, false
+	k.suspect = message{}
+	missing = missing && k.stands(probe)
+	if missing && before != probe {
+		k.suspect, missing = probe, false
 	}
 	k.mu.Unlock()
 	if !missing {

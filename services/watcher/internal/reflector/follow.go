@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
@@ -103,12 +105,12 @@ func (k *kindReflector) await(ctx context.Context, cause error) error {
 	return ctx.Err()
 }
 
-// watch goes on from version until that is no longer possible.
+// watch goes on from version until that is no longer possible. Who may not watch sweeps again and again, and says why.
 func (k *kindReflector) watch(ctx context.Context, version string) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		next, err := k.watchOnce(ctx, version)
-		if err != nil && (ctx.Err() != nil || errors.Is(err, source.ErrExpired) || errors.Is(err, errRewound)) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, source.ErrExpired) || errors.Is(err, errRewound) || apierrors.IsForbidden(err)) {
 			return err
 		}
 		if next != version || time.Since(began) > 2*maxRetry {

@@ -55,8 +55,9 @@ type kindReflector struct {
 	due time.Time
 	// restart ends what is under way, to sweep again.
 	restart context.CancelCauseFunc
-	// suspect is an object whose message was not found.
-	suspect types.NamespacedName
+	// newest is the message that came last, suspect one that was not found; turn counts the looks.
+	newest, suspect message
+	turn            int
 	// opened is when the watch under way began, closed when the last one that was open ended.
 	opened, closed time.Time
 	// heard is when the API server told something last.
@@ -67,6 +68,12 @@ type kindReflector struct {
 type head struct {
 	sequence                     uint64
 	uid, epoch, version, meaning string
+}
+
+// message is one on the stream, about an object, living or not.
+type message struct {
+	name     types.NamespacedName
+	sequence uint64
 }
 
 // holds reports whether h has the meaning of o. Of an earlier epoch only the very same state will
@@ -203,6 +210,9 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 func (k *kindReflector) record(h publish.Head) {
 	k.highest = max(k.highest, h.Sequence)
 	name := nameOf(h.Key)
+	if h.Sequence > k.newest.sequence {
+		k.newest = message{types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}, h.Sequence}
+	}
 	switch {
 	case h.Sequence < k.heads[name].sequence && h.Sequence != 0:
 	case h.Deleted || h.Sequence == 0:

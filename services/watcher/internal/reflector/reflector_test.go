@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +243,38 @@ func TestWhatHappensToTheStreamHeals(t *testing.T) {
 			c.apply("later", "v1", "")
 			b.becomes(c)
 		})
+	}
+}
+
+// A bus that is restored from a backup says again what was, and of what went since then that it is there.
+func TestWhatABackupOfTheBusLacksIsPublishedAgain(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	const many = 200 // Of which chance would find the one that changed in half a minute, as often as it is looked for here.
+	for i := range many {
+		c.apply(fmt.Sprint(i), "v1", "")
+	}
+	cfg := b.config(c)
+	cfg.CheckInterval = 200 * time.Millisecond
+	b.run(cfg)
+	b.becomes(c)
+	for what, change := range map[string]func(){
+		"a deletion":   func() { c.remove("7") },
+		"a change":     func() { c.apply("8", "v2", "") },
+		"a new object": func() { c.apply("new", "v1", "") },
+	} {
+		t.Log(what)
+		b.stop()
+		backup := t.TempDir()
+		if err := os.CopyFS(backup, os.DirFS(b.dir)); err != nil {
+			t.Fatal(err)
+		}
+		b.start()
+		change()
+		b.becomes(c)
+		b.stop()
+		b.dir = backup
+		b.start()
+		b.becomes(c)
 	}
 }
 

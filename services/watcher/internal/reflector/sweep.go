@@ -87,7 +87,7 @@ func (k *kindReflector) enter(ctx context.Context, s *sweep) (epoch string, err 
 	defer k.mu.Unlock()
 	k.sweep, k.epoch = s, epoch
 	k.round++
-	k.highest = 0
+	k.highest, k.newest = 0, message{}
 	clear(k.heads)
 	return epoch, nil
 }

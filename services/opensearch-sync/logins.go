@@ -1,0 +1,58 @@
+package opensearchsync
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
+)
+
+// logins has a cluster forget whom it has let in, once more after its users have changed. It forgets them with each change; but a
+// login that it is about meanwhile, which takes as long as a hash does, is remembered afterwards with what the user was before, for
+// an hour.
+type logins struct {
+	client *search.Client
+	log    *slog.Logger
+	ctx    context.Context //nolint:containedctx // It lives as long as the connection.
+	end    context.CancelFunc
+	// waiting are those that have not been forgotten yet.
+	waiting sync.WaitGroup
+	// begun is set once anything was asked for: what changed before may be of a process that ended too early.
+	begun bool
+}
+
+func newLogins(client *search.Client, log *slog.Logger) *logins {
+	ctx, end := context.WithCancel(context.Background())
+	return &logins{client: client, log: log, ctx: ctx, end: end}
+}
+
+// underWay is how long logins take that are under way: most of them, then those of a server that has too much to do.
+func underWay() [2]time.Duration { return [...]time.Duration{time.Second, 9 * time.Second} }
+
+// forget is called by one pass at a time, which has changed users or not. It does not wait.
+func (l *logins) forget(changed bool) {
+	if l.begun && !changed {
+		return
+	}
+	l.begun = true
+	l.waiting.Go(func() {
+		for _, wait := range underWay() {
+			if !backoff.Sleep(l.ctx, wait) {
+				return
+			}
+			if err := l.client.ForgetLogins(l.ctx); err != nil && l.ctx.Err() == nil {
+				l.log.WarnContext(l.ctx, "OpenSearch does not forget who has logged in: a password from before a change may be taken for an hour",
+					slog.Any("error", err))
+			}
+		}
+	})
+}
+
+// close forgets nothing any more.
+func (l *logins) close() {
+	l.end()
+	l.waiting.Wait()
+}

@@ -1,0 +1,147 @@
+package opensearchsync
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// passwords are those of users, by the UIDs of their objects: for one pass.
+type passwords struct {
+	mu sync.Mutex
+	// values are those that were read in this pass; tags stand for all.
+	values map[string]string
+	tags   map[string]tag
+	// missing are what is wrong with those that there are not.
+	missing map[string]plan.Verdict
+	// refused says that one of them may not be read.
+	refused bool
+}
+
+// tag stands for a password, as long as its Secret is as it was read.
+type tag struct {
+	from source
+	text string
+	// trimmed says that the Secret has a newline more.
+	trimmed bool
+}
+
+// source is a key of a Secret in one of its states.
+type source struct{ epoch, version, secret, key string }
+
+func newPasswords() *passwords {
+	return &passwords{values: map[string]string{}, tags: map[string]tag{}, missing: map[string]plan.Verdict{}}
+}
+
+// passwords finds out those of users that stay. It reads Secrets that have changed, and in a resync all. Where the bus does not tell
+// that one has changed, or that it may be read, it has all of that done again.
+func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], w work) (*passwords, error) {
+	key, err := w.to.key()
+	if err != nil {
+		return nil, err
+	}
+	before, known, bySecret := w.to.tags, newPasswords(), staying(w.objects)
+	if p.Resync {
+		before = nil
+	}
+	var unread []string
+	told, allTold := map[string]event.Change{}, true
+	for name, users := range bySecret {
+		secret, live := r.state.secret(p.Key.Cluster, name)
+		if told[name] = secret; !live || !known.recall(users, before, secret) {
+			unread = append(unread, name)
+		}
+		allTold = allTold && live
+	}
+	err = each(ctx, unread, func(name string) error {
+		secret, err := r.secrets.get(ctx, p.Key.Cluster.Namespace, name)
+		if err != nil && !errors.Is(err, errNoSecret) && !errors.Is(err, errSecretForbidden) {
+			return err
+		}
+		known.mu.Lock()
+		defer known.mu.Unlock()
+		for _, user := range bySecret[name] {
+			if trimmed, ok := known.take(user, secret.Data, err); ok {
+				from := source{told[name].Epoch, secret.ResourceVersion, name, user.Spec.PasswordFrom.Key}
+				known.tags[string(user.UID)] = tag{from, plan.Tag(key, string(user.UID), known.values[string(user.UID)]), trimmed}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.to.tags = known.tags; !allTold || known.refused {
+		p.Again(r.poll)
+	}
+	return known, nil
+}
+
+// staying are users that stay, by the Secrets that they name.
+func staying(objects []object) map[string][]*opensearchv1.OpensearchUser {
+	all := map[string][]*opensearchv1.OpensearchUser{}
+	for _, o := range objects {
+		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && !o.leaving() && o.obstacle == nil {
+			name := user.Spec.PasswordFrom.Name
+			all[name] = append(all[name], user)
+		}
+	}
+	return all
+}
+
+// recall takes over what stands for the passwords of users of one Secret, if that is as it was.
+func (p *passwords) recall(users []*opensearchv1.OpensearchUser, before map[string]tag, secret event.Change) bool {
+	for _, user := range users {
+		is := source{secret.Epoch, secret.ResourceVersion, user.Spec.PasswordFrom.Name, user.Spec.PasswordFrom.Key}
+		if has, ok := before[string(user.UID)]; !ok || has.from != is {
+			return false
+		}
+	}
+	for _, user := range users {
+		p.tags[string(user.UID)] = before[string(user.UID)]
+	}
+	return true
+}
+
+// take takes the password of a user from the data of a Secret, or keeps what is wrong. It reports whether there was a newline more.
+func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]byte, err error) (trimmed, ok bool) {
+	uid, key := string(user.UID), user.Spec.PasswordFrom.Key
+	verdict := plan.Verdict{State: opensearchv1.Pending}
+	value, there := data[key]
+	password := strings.TrimRight(string(value), "\r\n")
+	switch {
+	case errors.Is(err, errSecretForbidden):
+		verdict.Reason, verdict.Message = "SecretForbidden", err.Error()
+		p.refused = true
+	case err != nil:
+		verdict.Reason, verdict.Message = "SecretMissing", err.Error()
+	case !there:
+		verdict.Reason, verdict.Message = "KeyMissing", "key "+key+" does not exist in Secret "+user.Spec.PasswordFrom.Name
+	case password == "":
+		verdict.Reason, verdict.Message = "PasswordEmpty", "key "+key+" of Secret "+user.Spec.PasswordFrom.Name+" holds no password"
+	case !utf8.ValidString(password): // JSON has no such bytes: each would become the same character, which anybody can guess.
+		verdict.Reason = "PasswordNotText"
+		verdict.Message = "key " + key + " of Secret " + user.Spec.PasswordFrom.Name + " holds bytes that are no text in UTF-8: write them in base64 or hex"
+	default:
+		p.values[uid] = password
+		return len(password) != len(value), true
+	}
+	p.missing[uid] = verdict
+	return false, false
+}
+
+// lack reports whether an action needs a password that was not read.
+func (p *passwords) lack(actions []plan.Action) bool {
+	return slices.ContainsFunc(actions, func(a plan.Action) bool {
+		_, read := p.values[a.For[0]]
+		return a.Password && !read
+	})
+}

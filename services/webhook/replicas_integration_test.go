@@ -1,0 +1,364 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// staleness is how old the state may be that replicas of these tests answer from.
+const staleness = 5 * time.Second
+
+// replica is one of several webhooks, in a process of its own.
+type replica struct {
+	testbed.Process
+
+	// reviews is where the API server asks, url where people do.
+	reviews, url string
+	// path leads to the bus.
+	path   *path
+	client accessv1connect.AccessServiceClient
+}
+
+// replicated is a bed of two replicas, in which alice and bob each have a role on the project web.
+type replicated struct {
+	*bed
+
+	reflector *testbed.Reflector
+	// first is left alone, and second is struck.
+	first, second *replica
+	web           string
+}
+
+func newReplicated(t *testing.T) *replicated {
+	t.Helper()
+	r := &replicated{bed: &bed{Bed: testbed.NewBed(t)}}
+	r.reflector = r.Reflector()
+	r.protect()
+	r.web = r.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	for _, user := range []string{"alice", "bob"} {
+		uid := r.create(kinds.Users(), user, map[string]any{"email": user + "@example.com"})
+		r.bind(user, "Project", "web", r.web, subject("User", user, uid))
+	}
+	r.first, r.second = r.replica(), r.replica()
+	for _, one := range []*replica{r.first, r.second} {
+		one.says(t, "alice", true)
+		one.says(t, "bob", true)
+	}
+	return r
+}
+
+func (r *replicated) replica() *replica {
+	r.T.Helper()
+	bus, err := url.Parse(r.NATS.URLOf(topology.Webhook))
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	listen := freeAddress(r.T)
+	one := &replica{reviews: freeAddress(r.T), url: "http://" + listen, path: newPath(r.T, bus.Host)}
+	bus.Host = one.path.Addr().String()
+	one.Process = testbed.Spawn(r.T, topology.Webhook, r.NATS, r.Kube, "--nats-url", bus.String(), "--listen", listen, "--authorizer-listen", one.reviews,
+		"--max-staleness", staleness.String(), "--log-level", "warn")
+	one.client = accessv1connect.NewAccessServiceClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, one.url)
+	return one
+}
+
+// ask gives what a replica says of a user: nothing if it cannot tell.
+func (r *replica) ask(ctx context.Context, user string) (allowed bool, err error) {
+	err = ask(ctx, http.DefaultClient, "http://"+r.reviews+"/core/v1alpha/webhook", reviewOf(user), `"allowed":true`)
+	if err != nil && strings.Contains(err.Error(), "missing permission") {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// says waits until a replica says of a user that they may, or may not.
+func (r *replica) says(t *testing.T, user string, want bool) {
+	t.Helper()
+	testbed.Eventually(t, soon, func() error {
+		if is, err := r.ask(t.Context(), user); err != nil || is != want {
+			return fmt.Errorf("%s may: %v, want %v, %w", user, is, want, err)
+		}
+		return nil
+	})
+}
+
+// silent waits until a replica says that it cannot tell.
+func (r *replica) silent(t *testing.T) {
+	t.Helper()
+	testbed.Eventually(t, soon, func() error {
+		if is, err := r.ask(t.Context(), "alice"); err == nil {
+			return fmt.Errorf("alice may: %v", is)
+		}
+		return nil
+	})
+}
+
+// never wants a replica to let a user in by no answer until the function that it returns is called, which wants it to have refused them.
+func (r *replica) never(t *testing.T, user string) (until func()) {
+	t.Helper()
+	a := &asker{address: r.reviews, user: user, always: "missing permission"}
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() { a.run(ctx, t) })
+	t.Cleanup(func() { stop(); asking.Wait() })
+	return func() {
+		t.Helper()
+		a.more(t)
+		stop()
+		asking.Wait()
+	}
+}
+
+// metric reads a gauge of the view.
+func (r *replica) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(body), "\n"+name+`{service="webhook"} `)
+	line, _, _ := strings.Cut(after, "\n")
+	value, err := strconv.ParseFloat(line, 64)
+	if !found || err != nil {
+		t.Fatalf("%s is %q, %v", name, line, err)
+	}
+	return value
+}
+
+// A replica that is held still, and goes on, has heartbeats before it from before the watcher fell silent: they are as old as they are.
+func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testing.T) {
+	r := newReplicated(t)
+	r.second.Signal(syscall.SIGSTOP)
+	r.beats(3)
+	release := sync.OnceFunc(r.reflector.Hold())
+	defer release()
+	r.remove(kinds.PolicyBindings(), "alice")
+	r.first.silent(t) // So long is it that the watcher says nothing.
+	until := r.second.never(t, "alice")
+	r.second.Signal(syscall.SIGCONT)
+	testbed.Eventually(t, soon, func() error { // It goes on, and has heard what there is.
+		if age := r.second.metric(t, "entail_view_age_seconds"); age < staleness.Seconds() {
+			return fmt.Errorf("its view is %v s old", age)
+		}
+		return r.second.reads(t, r.first)
+	})
+	release()
+	until()
+	r.first.says(t, "alice", false)
+	r.second.says(t, "bob", true)
+}
+
+// beats waits for as many heartbeats.
+func (r *replicated) beats(n uint64) {
+	r.T.Helper()
+	first := uint64(0)
+	testbed.Eventually(r.T, soon, func() error {
+		stream, err := r.JS.Stream(r.T.Context(), topology.Sync)
+		if err != nil {
+			return err
+		}
+		last, err := stream.GetLastMsgForSubject(r.T.Context(), topology.HeartbeatSubject("local"))
+		if err != nil {
+			return err
+		}
+		if first == 0 {
+			first = last.Sequence
+		}
+		if more := last.Sequence - first; more < n {
+			return fmt.Errorf("%d heartbeats", more)
+		}
+		return nil
+	})
+}
+
+// reads is nil once a replica has read as far as another had.
+func (r *replica) reads(t *testing.T, other *replica) error {
+	t.Helper()
+	want := other.metric(t, "entail_view_position")
+	if is := r.metric(t, "entail_view_position"); is < want {
+		return fmt.Errorf("it has read up to %v, the other up to %v", is, want)
+	}
+	return nil
+}
+
+// Of who is cut off from the bus the other replicas know more. It answers by what it has for as long as it is told that it may, says
+// in its metrics that it lags, and nobody who has heard more than it has is answered by it.
+func TestAReplicaThatIsCutOffIsNotAskedByWhoKnowsMore(t *testing.T) {
+	r := newReplicated(t)
+	mend := r.second.path.cut()
+	r.remove(kinds.PolicyBindings(), "alice")
+	r.first.says(t, "alice", false)
+	heard, err := r.first.client.CheckAccess(t.Context(), question("alice", nil))
+	if err != nil || heard.GetAllowed() {
+		t.Fatalf("%v, %v", heard, err)
+	}
+	known := &accessv1.AtLeast{Revision: heard.GetRevision()}
+	if answer, err := r.second.client.CheckAccess(t.Context(), question("alice", known)); err == nil {
+		t.Errorf("who was told %s hears %v from who is at %s", heard.GetRevision(), answer.GetAllowed(), answer.GetRevision())
+	}
+	if behind := r.first.metric(t, "entail_view_last_change") - r.second.metric(t, "entail_view_last_change"); behind < 1 {
+		t.Errorf("by its metrics it is %v changes behind", behind)
+	}
+	r.second.silent(t)
+	if age := r.second.metric(t, "entail_view_age_seconds"); age < staleness.Seconds() {
+		t.Errorf("it cannot tell, and says that its view is %v s old", age)
+	}
+	until := r.second.never(t, "alice")
+	mend()
+	until()
+	r.second.says(t, "bob", true)
+	testbed.Eventually(t, soon, func() error { return r.alike(t) })
+}
+
+// alike is nil if both replicas say that they hold the same; which marks each has read depends on the moment.
+func (r *replicated) alike(t *testing.T) error {
+	t.Helper()
+	for _, name := range []string{"entail_view_last_change", "entail_view_digest"} {
+		if one, other := r.first.metric(t, name), r.second.metric(t, name); one != other {
+			return fmt.Errorf("%s is %v and %v", name, one, other)
+		}
+	}
+	return nil
+}
+
+// A bus that is restored from a backup lacks what the replicas have heard since, and goes on with numbers that they have passed: what
+// was taken away before is not given back by it, and what is taken away afterwards is heard of.
+func TestABusThatIsRestoredFromABackupGivesNothingBack(t *testing.T) {
+	r := newReplicated(t)
+	r.NATS.Stop()
+	restore := r.NATS.Backup(t)
+	r.NATS.Start(t)
+	r.remove(kinds.PolicyBindings(), "alice")
+	for version := range 300 { // More than replicas make marks in the time of this test.
+		r.create(kinds.Users(), fmt.Sprint("later-", version), map[string]any{"email": "later@example.com"})
+	}
+	var asking []func()
+	for _, one := range []*replica{r.first, r.second} {
+		one.says(t, "alice", false)
+		asking = append(asking, one.never(t, "alice"))
+	}
+	r.NATS.Stop()
+	restore()
+	r.NATS.Start(t)
+	r.remove(kinds.PolicyBindings(), "bob")
+	for _, one := range []*replica{r.first, r.second} {
+		one.says(t, "bob", false)
+	}
+	for _, until := range asking {
+		until()
+	}
+	testbed.Eventually(t, soon, func() error { return r.alike(t) })
+}
+
+// question asks whether a user may get the project web.
+func question(user string, least *accessv1.AtLeast) *accessv1.CheckAccessRequest {
+	return &accessv1.CheckAccessRequest{Subject: &accessv1.Subject{User: user}, Verb: "get", Resource: projectNamed("web"), AtLeast: least}
+}
+
+// path carries connections to a server, until it is cut: then nothing comes through any more, and nobody is told.
+type path struct {
+	net.Listener
+
+	t       testing.TB
+	to      string
+	mu      sync.Mutex
+	carried []net.Conn
+	// open is locked while nothing comes through.
+	open sync.RWMutex
+}
+
+func newPath(t testing.TB, to string) *path {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &path{t: t, Listener: listener, to: to}
+	var carrying sync.WaitGroup
+	carrying.Go(func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			carrying.Go(func() { p.carry(t.Context(), from) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.mu.Lock()
+		for _, c := range p.carried {
+			_ = c.Close()
+		}
+		p.mu.Unlock()
+		carrying.Wait()
+	})
+	return p
+}
+
+func (p *path) carry(ctx context.Context, from net.Conn) {
+	defer from.Close()
+	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.to)
+	if err != nil {
+		return // The server is away.
+	}
+	defer to.Close()
+	p.mu.Lock()
+	p.carried = append(p.carried, from, to)
+	p.mu.Unlock()
+	ended := make(chan error, 2)
+	go func() { ended <- p.copy(to, from) }()
+	go func() { ended <- p.copy(from, to) }()
+	<-ended
+	_, _ = from.Close(), to.Close()
+	<-ended
+}
+
+func (p *path) copy(to io.Writer, from io.Reader) error {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.open.RLock()
+		_, failed := to.Write(buffer[:n])
+		p.open.RUnlock()
+		if err := errors.Join(err, failed); err != nil {
+			return err
+		}
+	}
+}
+
+// cut has nothing come through until the path is mended: then what waited does.
+func (p *path) cut() (mend func()) {
+	p.open.Lock()
+	mend = sync.OnceFunc(p.open.Unlock)
+	p.t.Cleanup(mend)
+	return mend
+}

@@ -1,0 +1,51 @@
+package webhook
+
+import (
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/mutant"
+)
+
+// sinkMutants are ways in which the index could lack what the bus says, or have what it no longer says, or answer although nobody
+// knows whether it does.
+func sinkMutants() map[string]mutant.Mutant {
+	return map[string]mutant.Mutant{
+		"the index of before answers while the bus is read":     {"state.go", "	s.shown.Store(nil)\n", ""},
+		"what was is kept when the bus is read":                 {"state.go", "	s.made = decide.New(s.trusts)\n", "	if s.made == nil {\n		s.made = decide.New(s.trusts)\n	}\n"},
+		"what is read is shown before all of it is":             {"state.go", "	s.shown.Store(nil)\n	s.made = decide.New(s.trusts)\n", "	s.made = decide.New(s.trusts)\n	s.shown.Store(s.made)\n"},
+		"nobody is told of what tables hold":                    {"state.go", "				kind.tellAll(s.made)\n", "				_ = kind.tellAll\n"},
+		"nobody is told of targets when all is read":            {"state.go", "			s.tellTarget(s.made, key)\n", "			_ = key\n"},
+		"changes of targets are not told":                       {"state.go", "		s.tellTarget(x, key)\n", "		_ = key\n"},
+		"changes are not told":                                  {"state.go", "		kind.tell(x, key)\n", "		_ = kind.tell\n"},
+		"what is gone from tables stays":                        {"state.go", "			o, _ := table.Get(key)\n			tell(", "			o, there := table.Get(key)\n			if !there {\n				return\n			}\n			tell("},
+		"what sinks were told is gone stays":                    {"state.go", "		set(s.made, c.Key, o)\n", "		if o != nil {\n			set(s.made, c.Key, o)\n		}\n"},
+		"what sinks are told is no target":                      {"state.go", "		s.made.SetTarget(typeOf(kind), c.Key.Namespace, c.Key.Name, targetOf[T, P](o))\n", ""},
+		"the index of before is told by sinks":                  {"state.go", "		set(s.made, c.Key, o)\n", "		if x := s.shown.Load(); x != nil {\n			set(x, c.Key, o)\n		}\n"},
+		"what is in deletion is a target":                       {"state.go", "	if !alive {\n", "	if !alive && o == nil {\n"},
+		"objects of IAM are trusted":                            {"state.go", "s.trust && !observed && !ofIAM(typ)", "s.trust && !observed"},
+		"what is observed is trusted":                           {"state.go", "s.trust && !observed &&", "s.trust && (!observed || true) &&"},
+		"nothing needs to be trusted":                           {"state.go", "return s.trust && !observed", "return !observed"},
+		"what is not observed is there":                         {"targets.go", "	if _, observed := s.targets.namespaced(typ); !observed {\n", "	if _, observed := s.targets.namespaced(typ); !observed && target == nil {\n"},
+		"what is not observed is":                               {"targets.go", "	if is.Observed {\n", "	if is.Kind != \"\" {\n"},
+		"what was observed is":                                  {"targets.go", "	delete(now, s.targets.names[kind])\n", ""},
+		"objects of a kind that is observed now are not told":   {"targets.go", "		if key.GroupResource == kind {\n", "		if key.GroupResource != kind {\n"},
+		"what is trusted is not asked anew":                     {"targets.go", "	x.Retrust(typ)\n", ""},
+		"what is told of a kind of IAM counts":                  {"targets.go", `typ == "" || ofIAM(typ)`, `typ == ""`},
+		"what is incomplete answers":                            {"server.go", "	if err := s.view.Complete(); err != nil {\n		return err\n	}\n", ""},
+		"what is old answers":                                   {"server.go", "age > s.staleness", "age < 0"},
+		"people are answered by what is old":                    {"server.go", "	if err := s.fresh(); err != nil { // Asked", "	if err := s.fresh(); err != nil && false { // Asked"},
+		"the API server is answered by what is old":             {"server.go", "	if err := s.fresh(); err != nil {\n		return nil, err\n	}\n	x, err := s.state.index()", "	x, err := s.state.index()"},
+		"a revision need not be reached":                        {"server.go", "s.view.Await(ctx, sequence, began); err != nil", "s.view.Await(ctx, sequence, began); err != nil && false"},
+		"an object need not be known":                           {"server.go", "s.awaitObject(ctx, event.KeyOf(least.GetObject())); err != nil", "s.awaitObject(ctx, event.KeyOf(least.GetObject())); err != nil && false"},
+		"any object of the name is the one that is waited for":  {"expectation.go", "held.UID != e.uid || ", ""},
+		"an older state of an object is the one to wait for":    {"expectation.go", "	if same() {\n", "	if same() || true {\n"},
+		"who gives rights is judged by what was":                {"webhooks.go", "s.view.Current(ctx)", "s.view.Complete()"},
+		"what cannot be read says what was there":               {"webhook.go", "Blank: true, ", ""},
+		"who may not answer is ready":                           {"webhook.go", `{Name: "view", Err: s.fresh}, `, ""},
+		"others' matters are one's own":                         {"caller.go", "(asked.User == \"\" || asked.User == own.User)", "true"},
+		"groups of others are one's own":                        {"caller.go", "!slices.Contains(own.Groups, g)", "false && !slices.Contains(own.Groups, g)"},
+		"what is asked about nobody is about whoever asks last": {"caller.go", "	if !known {\n", "	if !known && false {\n"},
+	}
+}
+
+func TestEveryMutantOfTheSinkIsOneOfTheCodeAsItIs(t *testing.T) { mutant.Apply(t, ".", sinkMutants()) }
