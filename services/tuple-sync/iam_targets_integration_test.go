@@ -90,6 +90,8 @@ func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 	b.ready(kinds.PolicyBindings(), "one", bound)
 	b.observed("configmap", iamv1alpha1.Followed)
 	b.grants(true, iamObject(one))
+	b.register("rival", mapType, "things") // What it names nobody follows, though somebody else's ConfigMaps are.
+	b.observed("rival", iamv1alpha1.NotFollowed, "not followed yet")
 
 	if err := b.maps().Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

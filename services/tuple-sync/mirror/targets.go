@@ -121,8 +121,9 @@ func (r *Reconciler) idle(k event.Key) bool {
 func (s *State) observation(p *iamv1alpha1.ProtectedResource) condition.Condition {
 	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
 	is := s.observed.of(of)
-	if is.Observed && iam.Type(of.Group, is.Kind) != typ {
+	followed := s.types[typ] != nil || is.Observed && iam.Type(of.Group, is.Kind) == typ
+	if is.Observed && !followed {
 		is.Problem = "the API server calls the kind of " + of.Resource + " " + is.Kind + ": is spec.kind right?"
 	}
-	return plan.Observed(s.ofType(typ) != nil, s.trust, is.Problem)
+	return plan.Observed(followed, s.trust, is.Problem)
 }

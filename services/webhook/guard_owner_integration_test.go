@@ -1,0 +1,81 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// Who may write an object of a kind that is registered below projects does not get more on it by giving it to a project of theirs.
+func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
+	b := newGuardedBed(t)
+	reflector := b.Reflector()
+	b.protect()
+	b.create(kinds.ProtectedResources(), "configmap", map[string]any{
+		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": "ConfigMap", "singular": "configmap", "plural": "configmaps",
+		"permissions": []any{"delete"}, "parentResources": []any{map[string]any{"apiGroup": projects, "kind": "Project"}},
+	})
+	b.create(kinds.IAMRoles(), "remover", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.delete"}})
+	b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
+	mine := b.create(kinds.Projects(), "mine", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	uid := b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"})
+	remover := func(name string, on map[string]any) {
+		b.create(kinds.PolicyBindings(), name, map[string]any{
+			"roleRef": map[string]any{"name": "remover"}, "subjects": []any{subject("User", mallory, uid)}, "resourceSelector": on,
+		})
+	}
+	remover("on-mine", map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}})
+	maps := kubernetes.NewForConfigOrDie(b.Kube.Admin()).CoreV1().ConfigMaps(namespace)
+	one, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = maps.Delete(context.WithoutCancel(t.Context()), "one", metav1.DeleteOptions{}) })
+	reflector.Observe(kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
+	b.awaitReady()
+	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Project", Name: "mine", UID: types.UID(mine)}}
+	cfg := b.Kube.Admin()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
+	taken := func(refused bool) func() error {
+		return func() error {
+			_, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			if is := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "core.miloapis.com/configmaps.delete"); is != refused || !is && err != nil {
+				return fmt.Errorf("refused: %v, want %v: %w", is, refused, err)
+			}
+			return nil
+		}
+	}
+	testbed.Eventually(t, soon, taken(true))
+	remover("on-all", map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}})
+	testbed.Eventually(t, soon, taken(false))
+	testbed.Eventually(t, soon, func() error { // By RBAC, mallory may give to projects no more.
+		roles := kubernetes.NewForConfigOrDie(b.Kube.Admin()).RbacV1().ClusterRoles()
+		role, err := roles.Get(t.Context(), mallory, metav1.GetOptions{})
+		if err == nil {
+			role.Rules[0].Verbs = []string{"get"}
+			_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
+		}
+		return err
+	})
+	testbed.Eventually(t, soon, func() error {
+		_, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "takes the verb bind on that") {
+			return fmt.Errorf("without bind on the project: %w", err)
+		}
+		return nil
+	})
+}
