@@ -183,3 +183,27 @@ func (b *bed) mappedTo(role string, users ...string) {
 		return nil
 	})
 }
+
+// A cluster that is being deleted, and held by others, can still be reached.
+func TestWhileAClusterGoesWhatLeavesIsTakenOut(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.user("anna")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	clusters := b.Resource(kinds.OpenSearchClusters()).Namespace(namespace)
+	held := func(patch string) {
+		if _, err := clusters.Patch(t.Context(), cluster, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held(`{"metadata":{"finalizers":["example.com/held"]}}`)
+	if err := clusters.Delete(t.Context(), cluster, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.CaughtUp(topology.OpensearchSync)
+	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.absent("internalusers/anna")
+	held(`{"metadata":{"finalizers":null}}`)
+}

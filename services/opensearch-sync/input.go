@@ -46,7 +46,7 @@ func planned(objects []object, server string, p *passwords) []plan.Object {
 		if p != nil {
 			in.Tag = p.tags[uid].text
 			if verdict, missing := p.missing[uid]; missing {
-				in.Obstacle = &verdict
+				in.PasswordMissing = &verdict
 			}
 		}
 		all = append(all, in)

@@ -94,3 +94,17 @@ func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *te
 	b.remove(users, "kim")
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
+
+// Of two clusters of a name the other one decides from when it is there: what was made for the first is told so, and may go.
+func TestWhatWasMadeForTheClusterOfTheLegacyGroupIsToldOfAnother(t *testing.T) {
+	b := newBed(t)
+	b.Kube.ServeLegacyOpenSearch(t)
+	b.Reflector()
+	b.serveWith(func(c *opensearchsync.Config) { c.Legacy = true })
+	b.connectAs(kinds.Legacy(kinds.OpenSearchClusters()))
+	b.user("anna")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.connect()
+	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "is another than this object was made for")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}

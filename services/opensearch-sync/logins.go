@@ -20,8 +20,12 @@ type logins struct {
 	end    context.CancelFunc
 	// waiting are those that have not been forgotten yet.
 	waiting sync.WaitGroup
-	// begun is set once anything was asked for: what changed before may be of a process that ended too early.
-	begun bool
+
+	mu sync.Mutex
+	// turn is the last in which that was asked for, if begun: what was changed before may be of a replica that ended too early.
+	turn   uint64
+	begun  bool
+	closed bool
 }
 
 func newLogins(client *search.Client, log *slog.Logger) *logins {
@@ -32,12 +36,14 @@ func newLogins(client *search.Client, log *slog.Logger) *logins {
 // underWay is how long logins take that are under way: most of them, then those of a server that has too much to do.
 func underWay() [2]time.Duration { return [...]time.Duration{time.Second, 9 * time.Second} }
 
-// forget is called by one pass at a time, which has changed users or not. It does not wait.
-func (l *logins) forget(changed bool) {
-	if l.begun && !changed {
+// forget is told of each pass over users, and whether it has changed any. It does not wait.
+func (l *logins) forget(turn uint64, changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.begun && l.turn == turn && !changed {
 		return
 	}
-	l.begun = true
+	l.turn, l.begun = turn, true
 	l.waiting.Go(func() {
 		for _, wait := range underWay() {
 			if !backoff.Sleep(l.ctx, wait) {
@@ -46,6 +52,9 @@ func (l *logins) forget(changed bool) {
 			if err := l.client.ForgetLogins(l.ctx); err != nil && l.ctx.Err() == nil {
 				l.log.WarnContext(l.ctx, "OpenSearch does not forget who has logged in: a password from before a change may be taken for an hour",
 					slog.Any("error", err))
+				l.mu.Lock()
+				l.begun = false // The next pass asks again.
+				l.mu.Unlock()
 			}
 		}
 	})
@@ -53,6 +62,9 @@ func (l *logins) forget(changed bool) {
 
 // close forgets nothing any more.
 func (l *logins) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
 	l.end()
 	l.waiting.Wait()
 }

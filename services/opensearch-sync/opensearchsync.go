@@ -44,7 +44,7 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 		},
 		applier: &applier{metrics: newMetrics(rt.Metrics), log: rt.Log},
 		statuses: &statuses{
-			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, elsewhere: func(uid string) bool { return len(state.named(uid)) > 0 },
+			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, elsewhere: func(uid string) bool { return state.decides(uid, false) },
 		},
 	}
 	answers := &server{state: r.state, connections: r.connections, confirmer: confirmer, cluster: cfg.Cluster, complete: parts.View.Complete}

@@ -220,6 +220,7 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.secret("passwords", map[string]string{"anna": "short", "ben": first})
 	b.user("anna")
 	b.user("ben")
+	b.put(kinds.OpenSearchUsers(), "odd", spec(map[string]any{"passwordFrom": map[string]any{"name": "../passwords", "key": "odd"}}))
 	b.connect()
 	b.serve()
 	b.state(kinds.OpenSearchActionGroups(), "good", "CREATED", "")
@@ -228,6 +229,8 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "OpenSearch answers 400")
 	b.warned("anna", "Refused")
+	b.state(kinds.OpenSearchUsers(), "odd", "PENDING", "there is no such Secret")
+	b.remove(kinds.OpenSearchUsers(), "odd")
 	b.remove(kinds.OpenSearchActionGroups(), "bad")
 	b.remove(kinds.OpenSearchClusters(), cluster) // With the cluster nothing holds anything.
 	b.remove(kinds.OpenSearchActionGroups(), "good")

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
+
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -20,6 +22,8 @@ type passwords struct {
 	// values are those that were read in this pass; tags stand for all.
 	values map[string]string
 	tags   map[string]tag
+	// of are the references of those users.
+	of map[string]corev1.SecretKeySelector
 	// missing are what is wrong with those that there are not.
 	missing map[string]plan.Verdict
 	// refused says that one of them may not be read.
@@ -37,6 +41,10 @@ type tag struct {
 // source is a key of a Secret in one of its states.
 type source struct{ epoch, version, secret, key string }
 
+func sourceOf(user *opensearchv1.OpensearchUser, secret event.Change) source {
+	return source{secret.Epoch, secret.ResourceVersion, user.Spec.PasswordFrom.Name, user.Spec.PasswordFrom.Key}
+}
+
 func newPasswords() *passwords {
 	return &passwords{values: map[string]string{}, tags: map[string]tag{}, missing: map[string]plan.Verdict{}}
 }
@@ -49,6 +57,7 @@ func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], w work
 		return nil, err
 	}
 	before, known, bySecret := w.to.tags, newPasswords(), staying(w.objects)
+	known.of = references(bySecret)
 	if p.Resync {
 		before = nil
 	}
@@ -70,7 +79,7 @@ func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], w work
 		defer known.mu.Unlock()
 		for _, user := range bySecret[name] {
 			if trimmed, ok := known.take(user, secret.Data, err); ok {
-				from := source{told[name].Epoch, secret.ResourceVersion, name, user.Spec.PasswordFrom.Key}
+				from := sourceOf(user, told[name]) // A state after that is told of, and is another.
 				known.tags[string(user.UID)] = tag{from, plan.Tag(key, string(user.UID), known.values[string(user.UID)]), trimmed}
 			}
 		}
@@ -97,11 +106,31 @@ func staying(objects []object) map[string][]*opensearchv1.OpensearchUser {
 	return all
 }
 
+// references are where users have their passwords, by UID.
+func references(bySecret map[string][]*opensearchv1.OpensearchUser) map[string]corev1.SecretKeySelector {
+	all := map[string]corev1.SecretKeySelector{}
+	for _, users := range bySecret {
+		for _, user := range users {
+			all[string(user.UID)] = user.Spec.PasswordFrom
+		}
+	}
+	return all
+}
+
+// areOf reports whether passwords are those of objects, as these are.
+func (p *passwords) areOf(objects []object) bool {
+	for uid, reference := range references(staying(objects)) {
+		if p.of[uid] != reference {
+			return false
+		}
+	}
+	return true
+}
+
 // recall takes over what stands for the passwords of users of one Secret, if that is as it was.
 func (p *passwords) recall(users []*opensearchv1.OpensearchUser, before map[string]tag, secret event.Change) bool {
 	for _, user := range users {
-		is := source{secret.Epoch, secret.ResourceVersion, user.Spec.PasswordFrom.Name, user.Spec.PasswordFrom.Key}
-		if has, ok := before[string(user.UID)]; !ok || has.from != is {
+		if has, ok := before[string(user.UID)]; !ok || has.from != sourceOf(user, secret) {
 			return false
 		}
 	}

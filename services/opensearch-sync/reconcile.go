@@ -113,7 +113,7 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 	for _, uid := range slices.Sorted(maps.Keys(byCluster)) {
 		objects := byCluster[uid]
 		to := r.connections.last(uid)
-		if to == nil || len(r.state.named(uid)) > 0 || !slices.ContainsFunc(objects, object.leaving) {
+		if to == nil || r.state.decides(uid, true) || !slices.ContainsFunc(objects, object.leaving) {
 			continue
 		}
 		for i := range objects {
@@ -169,7 +169,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
 	switch changed := len(decided.actions) > 0; {
 	case p.Key.Kind == plan.Users:
-		w.to.logins.forget(changed)
+		w.to.logins.forget(p.Turn(), changed)
 	case changed && p.Key.Kind == plan.Roles:
 		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
 	}
@@ -225,6 +225,9 @@ func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, kn
 		return w, decision{}, err
 	}
 	r.hinder(p, w.objects, w.unrecorded)
+	if p.Key.Kind == plan.Users && !known.areOf(w.objects) {
+		return w, decision{}, reconcile.ErrStale
+	}
 	decided, err := r.decide(ctx, p.Key.Kind, w, known)
 	if err == nil && r.statuses.unrecorded(w, decided) {
 		err = reconcile.ErrStale
@@ -255,7 +258,7 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = outcome{Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After)}
 		}
-		d.actions = made.Actions
+		d.actions, d.again = made.Actions, made.Again
 		return d, nil
 	}
 	made := plan.Objects(kind, planned(w.objects, w.server, known), actual)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -30,6 +31,9 @@ var (
 
 // get reads one Secret.
 func (s secrets) get(ctx context.Context, namespace, name string) (secret corev1.Secret, err error) {
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 { // Nobody can ask for it, and so there is none.
+		return secret, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
+	}
 	kind := kinds.Secrets()
 	kind.MetadataOnly, kind.Named = false, false
 	change, err := s.api.Get(ctx, kind, namespace, name)

@@ -303,6 +303,14 @@ func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchClus
 	return all
 }
 
+// decides reports whether a cluster is declared, and none before it has its name; if it must be staying, also that it does not go.
+func (s *state) decides(uid string, staying bool) bool {
+	return slices.ContainsFunc(s.named(uid), func(c view.Object[opensearchv1.OpenSearchCluster]) bool {
+		first, _ := s.cluster(clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name))
+		return first.UID == c.UID && (!staying || c.Value.DeletionTimestamp == nil)
+	})
+}
+
 // snapshot is what a pass decides from: the cluster, if it is there, and the objects of one kind in it.
 func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchCluster], objects []object) {
 	uid := ""

@@ -103,11 +103,13 @@ func (p *Pass[K]) Count(cause event.Change) {
 	p.writes[cause.Key]++
 }
 
-// Again asks for another pass of this key after a while, if this one succeeds.
+// Again asks for another pass of this key after a while, if this one succeeds: the shortest that is asked for.
 func (p *Pass[K]) Again(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.again = after
+	if p.again == 0 || after < p.again {
+		p.again = after
+	}
 }
 
 // Outranked reports whether all workers are busy, and keys of a higher priority than that of this

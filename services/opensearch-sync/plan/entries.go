@@ -14,6 +14,14 @@ func (e Entries) with(other Entries) Entries {
 	return all
 }
 
+// and is e with its And only if that is what there is: one that is not there any more is not what may be there.
+func (e Entries) and(there Entries) Entries {
+	if !sameSet(e.And, there.And) {
+		e.And = nil
+	}
+	return e
+}
+
 // without is e but for what is in other. And is one thing.
 func (e Entries) without(other Entries) Entries {
 	left := e.each(other, func(a, b []string) []string {

@@ -44,6 +44,8 @@ type BindingOutcome struct {
 type MappingDecision struct {
 	Outcomes map[string]BindingOutcome
 	Actions  []Action
+	// Again means that something can only be done once the actions are.
+	Again bool
 }
 
 // MappingsOf decides about the mappings of all roles that bindings speak of, from all bindings together: an entry goes with the
@@ -88,10 +90,18 @@ func (m mapping) wants(b Binding) bool {
 	return !b.Leaving && b.Obstacle == nil && slices.Contains(b.Roles, m.role)
 }
 
+// keeps reports whether a binding keeps what it has: something stands in its way.
+func (m mapping) keeps(b Binding) bool { return !b.Leaving && b.Obstacle != nil }
+
 func (m mapping) decide(d *MappingDecision) {
 	has := m.has()
 	foreign := m.foreign(has)
 	want, conflict := m.wanted(foreign)
+	// A list of ours goes before the next one comes: a record has room for one, and must have it before it is there.
+	changing := len(has.And) > 0 && len(foreign.And) == 0 && len(want.And) > 0 && !sameSet(want.And, has.And)
+	if changing {
+		want.And = nil
+	}
 	var owners []string
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
@@ -99,17 +109,22 @@ func (m mapping) decide(d *MappingDecision) {
 		switch {
 		case m.wants(b):
 			mine := b.Entries.without(foreign)
-			if conflict[b.UID] {
+			switch {
+			case conflict[b.UID]:
 				mine.And = nil
 				outcome.Verdict = failed(AndConflict, fmt.Sprintf(
 					"role %q has another list of backend roles that are asked for together: a role has one", m.role))
+			case changing && len(mine.And) > 0:
+				mine.And = nil
+				outcome.Verdict = pending(AndConflict, fmt.Sprintf(
+					"role %q has another list of backend roles that are asked for together: it goes first", m.role))
 			}
 			if !m.exists {
 				outcome.Verdict = pending(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role))
 				mine = mine.within(has) // What is left over from a role before.
 			}
 			put(outcome.After, m.role, mine)
-			put(outcome.Before, m.role, record.with(mine))
+			put(outcome.Before, m.role, record.and(has).with(mine))
 		case b.Obstacle != nil:
 			put(outcome.After, m.role, record)
 			put(outcome.Before, m.role, record)
@@ -122,7 +137,9 @@ func (m mapping) decide(d *MappingDecision) {
 		d.Outcomes[b.UID] = outcome
 		owners = append(owners, b.UID)
 	}
+	acts := len(d.Actions)
 	m.act(d, want, owners)
+	d.Again = d.Again || changing && len(d.Actions) > acts
 }
 
 func put(record map[string]Entries, role string, e Entries) {
@@ -200,16 +217,16 @@ func (m mapping) wanted(foreign Entries) (want Entries, conflict map[string]bool
 	want, conflict = foreign, map[string]bool{}
 	keep := m.has()
 	var gives Entries
-	for _, b := range m.bindings { // A role has one such list: the one that is there, if somebody still wants it.
-		if m.wants(b) && len(foreign.And) == 0 && sameSet(b.Entries.And, keep.And) {
+	for _, b := range m.bindings { // A role has one such list: the one that is there, if somebody still wants it, or keeps what they have.
+		holds := m.wants(b) && sameSet(b.Entries.And, keep.And) || m.keeps(b) && sameSet(b.Record[m.role].And, keep.And)
+		if holds && len(foreign.And) == 0 {
 			want.And = keep.And
 		}
 	}
 	for _, b := range m.bindings {
 		switch {
 		case !m.wants(b):
-			// A binding in the way of which something stands keeps what it has.
-			if !b.Leaving && b.Obstacle != nil {
+			if m.keeps(b) {
 				gives = gives.with(b.Record[m.role].within(keep))
 			}
 			continue

@@ -60,6 +60,8 @@ type Object struct {
 	Body   Body
 	// Tag stands for the password of a user.
 	Tag string
+	// PasswordMissing is why there is no tag: the user keeps the password that is there.
+	PasswordMissing *Verdict
 	// Obstacle is why nothing can be written for the object.
 	Obstacle *Verdict
 }
@@ -98,7 +100,7 @@ func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		entity, there := actual[name]
 		n := named{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o Object) bool {
-			return !o.Leaving && o.Obstacle == nil
+			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil
 		})}
 		n.decide(&d)
 	}
@@ -190,12 +192,18 @@ func (n named) live(d *Decision, o Object) {
 	case o.Obstacle != nil:
 		d.Outcomes[o.UID] = Outcome{Verdict: *o.Obstacle, Existing: o.Existing, Owns: owns}
 		return
+	case o.PasswordMissing != nil && (!n.there || !owns):
+		d.Outcomes[o.UID] = Outcome{Verdict: *o.PasswordMissing, Existing: o.Existing, Owns: owns}
+		return
 	case n.there && owns && n.overwritten(o):
 		d.Outcomes[o.UID] = Outcome{Owns: true, Verdict: failed(OtherWriter,
 			"another controller has written the user since: stop one of the two, or annotate the object with "+opensearchv1.AdoptAnnotation+"=true")}
 		return
 	}
 	outcome := Outcome{Verdict: InStep(), Owns: true}
+	if o.PasswordMissing != nil { // Rights that are taken away go all the same.
+		outcome.Verdict, o = *o.PasswordMissing, o.Keeps(n.Entity)
+	}
 	if n.kind != Users {
 		outcome.Existing = new(false)
 	}

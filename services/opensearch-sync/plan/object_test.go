@@ -26,6 +26,8 @@ func owned(uid, tag string) map[string]any {
 	return map[string]any{"k8s-uid": uid, "entail-password": tag}
 }
 
+func secretless(o *Object) { o.Tag, o.PasswordMissing = "", &Verdict{Reason: "SecretMissing"} }
+
 func TestWhatIsDoneAboutUsers(t *testing.T) {
 	operated := map[string]any{"k8s-uid": "u", "secret-version": "7"}
 	reserved := thing(nil)
@@ -47,7 +49,10 @@ func TestWhatIsDoneAboutUsers(t *testing.T) {
 		"is reserved":                {objects: []Object{user("u", func(o *Object) { o.Adopt = true })}, has: reserved, reason: Reserved},
 		"was migrated":               {objects: []Object{user("u", func(o *Object) { o.Source = "old" })}, has: thing(owned("old", "x"), "a", "b"), want: "put", reason: Synced},
 		"claims a living one's":      {objects: []Object{user("u", func(o *Object) { o.Source = "v" }), user("v", func(o *Object) { o.Name = "ben" })}, has: thing(owned("v", "x"), "a", "b"), reason: Foreign},
-		"lacks its Secret":           {objects: []Object{user("u", func(o *Object) { o.Obstacle = &Verdict{Reason: "SecretMissing"} })}, none: true, reason: "SecretMissing"},
+		"lacks its Secret":           {objects: []Object{user("u", secretless)}, none: true, reason: "SecretMissing"},
+		"lost its Secret":            {objects: []Object{user("u", secretless)}, has: thing(owned("u", "tag"), "a", "b"), reason: "SecretMissing"},
+		"loses a role after it":      {objects: []Object{user("u", secretless)}, has: thing(owned("u", "tag"), "a", "b", "power"), want: "add", reason: "SecretMissing"},
+		"is of others, and lacks it": {objects: []Object{user("u", func(o *Object) { secretless(o); o.Adopt = true })}, has: thing(nil, "power"), reason: "SecretMissing"},
 		"comes from the operator":    {objects: []Object{user("u", nil)}, has: thing(operated, "a", "b"), want: "put", reason: Synced},
 		"is written by the operator": {objects: []Object{user("u", func(o *Object) { o.Synced = true })}, has: thing(operated, "a", "b"), reason: OtherWriter},
 		"leaves":                     {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
@@ -56,7 +61,7 @@ func TestWhatIsDoneAboutUsers(t *testing.T) {
 		"was deleted by force":       {objects: []Object{user("u", gone)}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
 		"took another's name":        {objects: []Object{user("u", gone)}, has: thing(owned("v", "tag")), reason: Synced},
 		"follows one deleted so":     {objects: []Object{user("v", gone), user("u", nil)}, has: thing(owned("v", "x"), "a", "b"), want: "put", reason: Synced},
-		"follows, without a Secret":  {objects: []Object{user("v", gone), user("u", func(o *Object) { o.Obstacle = &Verdict{Reason: "SecretMissing"} })}, has: thing(owned("v", "x")), want: "remove", reason: NameTaken},
+		"follows, without a Secret":  {objects: []Object{user("v", gone), user("u", secretless)}, has: thing(owned("v", "x")), want: "remove", reason: NameTaken},
 		"leaves to a reserved one":   {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, has: reserved, reason: Synced},
 	} {
 		t.Run(name, func(t *testing.T) {
