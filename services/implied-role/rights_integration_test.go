@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -15,16 +14,13 @@ import (
 	"connectrpc.com/connect"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/internal/guard"
 	"github.com/entail-dev/entail/services/internal/admission"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -37,8 +33,9 @@ const large = "entail-test-large"
 // lacks, and once it has that again, all is done that was to be done.
 func TestEachMissingRightIsToldAndWaitedFor(whole *testing.T) {
 	b := &without{bed: newBed(whole)}
+	b.webhooks = b.Kube.Webhooks(whole, guard.Name)
 	b.Reflector()
-	whole.Cleanup(func() { _ = b.unkeep(context.WithoutCancel(whole.Context())) })
+	whole.Cleanup(func() { _ = b.webhooks.Delete(context.WithoutCancel(whole.Context())) })
 	b.start(func(c *admission.Config) { c.Service = "default/nowhere" })
 	for _, right := range testbed.Rights(topology.ImpliedRole) {
 		if keeps(right) {
@@ -46,7 +43,7 @@ func TestEachMissingRightIsToldAndWaitedFor(whole *testing.T) {
 		}
 	}
 	b.running.Stop()
-	if err := b.unkeep(whole.Context()); err != nil {
+	if err := b.webhooks.Delete(whole.Context()); err != nil {
 		whole.Fatal(err)
 	}
 	b.start(byURL) // Where it is found, it judges.
@@ -69,9 +66,10 @@ func keeps(right testbed.Right) bool {
 // without is a service that lacks one right after the other.
 type without struct {
 	*bed
-	running *testbed.Running
-	log     testbed.Log
-	n       int
+	running  *testbed.Running
+	log      testbed.Log
+	webhooks testbed.Webhooks
+	n        int
 }
 
 func (b *without) start(find func(*admission.Config)) {
@@ -84,7 +82,7 @@ func (b *without) start(find func(*admission.Config)) {
 		c.Policy.Prohibited = append(c.Policy.Prohibited, "never-*")
 		c.RPC.Auth, c.WithoutGuard, c.Admission.Listener = rpc.Kubernetes, false, listener
 		find(&c.Admission)
-		c.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&b.log, b.T.Output()), nil))
+		c.Embed.Log = b.log.Logger(b.T, slog.LevelInfo)
 	})
 }
 
@@ -95,7 +93,7 @@ func (b *without) lacks(t *testing.T, right testbed.Right) {
 	b.T = t
 	defer func() { b.T = whole }()
 	b.n++
-	w := &want{bed: b.bed, right: right, name: fmt.Sprintf("part%d", b.n), user: "before", child: "b", url: b.running.URL}
+	w := &want{bed: b.bed, right: right, name: fmt.Sprintf("part%d", b.n), user: "before", child: "b", url: b.running.URL, webhooks: b.webhooks}
 	w.registered()
 	w.prepare()
 	w.Settled()
@@ -142,18 +140,12 @@ func (b *bed) everyKind() {
 	b.becomes("B:b{u}")
 }
 
-// unkeep deletes what the service keeps of its webhooks.
-func (b *bed) unkeep(ctx context.Context) error {
-	return errors.Join(
-		b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Name, metav1.DeleteOptions{}),
-		b.typed.CoreV1().Secrets(rbac.Namespace).Delete(ctx, guard.Name+"-admission", metav1.DeleteOptions{}))
-}
-
 // want is something that the service needs a right for.
 type want struct {
 	*bed
 	right     testbed.Right
 	name, url string
+	webhooks  testbed.Webhooks
 	// user is whom the source binds, child the role that follows.
 	user, child string
 }
@@ -166,16 +158,14 @@ func (w *want) denial() string {
 	return w.right.Denial()
 }
 
-// registered waits until the webhooks are there.
+// registered waits until the service has its webhooks; where they are found by URL, it keeps no key of theirs.
 func (w *want) registered() {
 	w.T.Helper()
-	testbed.Eventually(w.T, soon, func() error {
-		_, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(w.T.Context(), guard.Name, metav1.GetOptions{})
-		if err == nil && keeps(w.right) {
-			_, err = w.typed.CoreV1().Secrets(rbac.Namespace).Get(w.T.Context(), guard.Name+"-admission", metav1.GetOptions{})
-		}
-		return err
-	})
+	there := w.webhooks.Configured
+	if keeps(w.right) {
+		there = w.webhooks.Kept
+	}
+	testbed.Eventually(w.T, soon, func() error { return there(w.T.Context()) })
 }
 
 // source is a binding from which one more follows, by a rule of its own.
@@ -304,30 +294,22 @@ func (w *want) call() (done func()) {
 	w.T.Helper()
 	_, caller := w.Kube.Caller(w.T, w.name)
 	client := inferencev1connect.NewInferenceServiceClient(caller, w.url)
-	answers := func(want connect.Code) {
-		w.T.Helper()
-		testbed.Eventually(w.T, soon, func() error {
-			_, err := client.ListInferences(w.T.Context(), &inferencev1.ListInferencesRequest{Namespace: w.namespace})
-			if connect.CodeOf(err) != want {
-				return fmt.Errorf("the answer is %w, want %s", err, want)
-			}
-			return nil
-		})
+	ask := func(ctx context.Context) error {
+		_, err := client.ListInferences(ctx, &inferencev1.ListInferencesRequest{Namespace: w.namespace})
+		return err
 	}
-	answers(connect.CodeInternal)
-	return func() { answers(connect.CodePermissionDenied) }
+	testbed.Answers(w.T, soon, connect.CodeInternal, ask)
+	return func() { testbed.Answers(w.T, soon, connect.CodePermissionDenied, ask) }
 }
 
 // unregister takes from the service what it keeps of its webhooks.
 func (w *want) unregister() {
 	w.T.Helper()
-	err := w.unkeep(w.T.Context())
+	take := w.webhooks.Delete
 	if w.right.Verb == "update" {
-		w.registered()
-		api := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-		_, err = api.Patch(w.T.Context(), guard.Name, types.MergePatchType, []byte(`{"webhooks":null}`), metav1.PatchOptions{})
+		take = w.webhooks.Empty
 	}
-	if err != nil {
+	if err := take(w.T.Context()); err != nil {
 		w.T.Fatal(err)
 	}
 }
@@ -339,7 +321,7 @@ func (w *want) large(kind kinds.Kind, name string) {
 	if kind == kinds.ClusterRoles() || kind == kinds.ClusterRoleBindings() {
 		namespace = ""
 	}
-	w.Forge(testbed.Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
+	w.Oversize(kind, namespace, name)
 }
 
 // drifts has an administrator ask what is otherwise than it must be.

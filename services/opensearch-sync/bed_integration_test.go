@@ -76,7 +76,7 @@ func (b *bed) serveWith(change func(*opensearchsync.Config)) *testbed.Running {
 	cfg := opensearchsync.Defaults()
 	cfg.Local, cfg.SecretInterval = true, time.Hour // Whoever waits for a Secret is told of it.
 	listener := b.Lead(topology.OpensearchSync, &cfg.Config.Config)
-	cfg.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&b.log, b.T.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cfg.Embed.Log = b.log.Logger(b.T, slog.LevelDebug)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return opensearchsync.Run(ctx, cfg) })
 }

@@ -3,6 +3,7 @@
 package opensearchsync_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -102,8 +103,12 @@ func (w *want) ask(url string) (done func()) {
 	case w.right.Resource == "tokenreviews" || w.right.Resource == "subjectaccessreviews":
 		_, caller := w.Kube.Caller(w.T, w.name) // Who may not ask, which can only be found out with the right.
 		client := opensearchv1connect.NewOpenSearchServiceClient(caller, url)
-		w.answers(client, connect.CodeInternal)
-		return func() { w.answers(client, connect.CodePermissionDenied) }
+		ask := func(ctx context.Context) error {
+			_, err := client.GetSyncStatus(ctx, &opensearchv1.GetSyncStatusRequest{Cluster: &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}})
+			return err
+		}
+		testbed.Answers(w.T, soon, connect.CodeInternal, ask)
+		return func() { testbed.Answers(w.T, soon, connect.CodePermissionDenied, ask) }
 	case w.right.Resource == "events":
 		w.role("readall") // It is OpenSearch's own, of which people are told.
 		return func() {
@@ -112,7 +117,7 @@ func (w *want) ask(url string) (done func()) {
 			w.noted("logstash")
 		}
 	case w.reads():
-		w.Forge(testbed.Forgery{Kind: kind, Namespace: namespace, Name: w.name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
+		w.Oversize(kind, namespace, w.name)
 		return func() {}
 	}
 	w.declare(kind)
@@ -129,18 +134,6 @@ func (w *want) declare(kind kinds.Kind) {
 		"OpensearchTenant":          {"description": w.name},
 		"OpensearchActionGroup":     {"allowedActions": []any{"indices:data/read*"}, "type": "index"},
 	}[kind.Kind]))
-}
-
-// answers waits until the answer to a question is this.
-func (w *want) answers(client opensearchv1connect.OpenSearchServiceClient, want connect.Code) {
-	w.T.Helper()
-	testbed.Eventually(w.T, soon, func() error {
-		_, err := client.GetSyncStatus(w.T.Context(), &opensearchv1.GetSyncStatusRequest{Cluster: &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}})
-		if connect.CodeOf(err) != want {
-			return fmt.Errorf("the answer is %w, want %s", err, want)
-		}
-		return nil
-	})
 }
 
 // noted waits until people were told of an object.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -15,15 +14,12 @@ import (
 	"connectrpc.com/connect"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -46,17 +42,18 @@ func TestEachMissingRightIsToldAndWaitedFor(whole *testing.T) {
 	start := func() *testbed.Running {
 		return b.serve(ordinary(), unprivileged, func(c *storesync.Config) {
 			c.RPC.Auth, c.Admission.Listener, c.Admission.Service = rpc.Kubernetes, listener, "default/nowhere"
-			c.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&log, whole.Output()), nil))
+			c.Embed.Log = log.Logger(whole, slog.LevelInfo)
 		})
 	}
-	whole.Cleanup(func() { _ = b.forget(context.WithoutCancel(whole.Context())) })
+	webhooks := b.Kube.Webhooks(whole, guard.Name)
+	whole.Cleanup(func() { _ = webhooks.Delete(context.WithoutCancel(whole.Context())) })
 	running := start()
 	b.everyKind()
 	for i, right := range testbed.Rights(topology.StoreSync) {
 		whole.Run(right.String(), func(t *testing.T) {
 			b.T = t
 			defer func() { b.T = whole }()
-			w := &want{bed: b, right: right, name: fmt.Sprintf("part%d", i), url: running.URL}
+			w := &want{bed: b, right: right, name: fmt.Sprintf("part%d", i), url: running.URL, webhooks: webhooks}
 			w.registered()
 			w.prepare()
 			w.Settled()
@@ -103,19 +100,12 @@ func (b *bed) everyKind() {
 	b.awaitHeld("widgets", true)
 }
 
-// forget deletes what the service keeps of its webhooks.
-func (b *bed) forget(ctx context.Context) error {
-	api := kubernetes.NewForConfigOrDie(b.Kube.Admin())
-	return errors.Join(
-		api.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Name, metav1.DeleteOptions{}),
-		api.CoreV1().Secrets(rbac.Namespace).Delete(ctx, guard.Name+"-admission", metav1.DeleteOptions{}))
-}
-
 // want is something that the service needs a right for.
 type want struct {
 	*bed
 	right     testbed.Right
 	name, url string
+	webhooks  testbed.Webhooks
 }
 
 // denial is what the service says without the right, among other words. Of some verbs admission asks.
@@ -127,17 +117,10 @@ func (w *want) denial() string {
 	return w.right.Denial()
 }
 
-// registered waits until the webhooks are there.
+// registered waits until the service has its webhooks.
 func (w *want) registered() {
 	w.T.Helper()
-	api := kubernetes.NewForConfigOrDie(w.Kube.Admin())
-	testbed.Eventually(w.T, soon, func() error {
-		_, err := api.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(w.T.Context(), guard.Name, metav1.GetOptions{})
-		if err == nil {
-			_, err = api.CoreV1().Secrets(rbac.Namespace).Get(w.T.Context(), guard.Name+"-admission", metav1.GetOptions{})
-		}
-		return err
-	})
+	testbed.Eventually(w.T, soon, func() error { return w.webhooks.Kept(w.T.Context()) })
 }
 
 // prepare makes what is there while the service has all rights.
@@ -208,30 +191,22 @@ func (w *want) call() (done func()) {
 	w.T.Helper()
 	_, caller := w.Kube.Caller(w.T, w.name)
 	client := storev1connect.NewStoreServiceClient(caller, w.url)
-	answers := func(want connect.Code) {
-		w.T.Helper()
-		testbed.Eventually(w.T, soon, func() error {
-			_, err := client.GetStore(w.T.Context(), &storev1.GetStoreRequest{Name: "demo"})
-			if connect.CodeOf(err) != want {
-				return fmt.Errorf("the answer is %w, want %s", err, want)
-			}
-			return nil
-		})
+	ask := func(ctx context.Context) error {
+		_, err := client.GetStore(ctx, &storev1.GetStoreRequest{Name: "demo"})
+		return err
 	}
-	answers(connect.CodeInternal)
-	return func() { answers(connect.CodePermissionDenied) }
+	testbed.Answers(w.T, soon, connect.CodeInternal, ask)
+	return func() { testbed.Answers(w.T, soon, connect.CodePermissionDenied, ask) }
 }
 
 // unregister takes from the service what it keeps of its webhooks.
 func (w *want) unregister() {
 	w.T.Helper()
-	err := w.forget(w.T.Context())
+	take := w.webhooks.Delete
 	if w.right.Verb == "update" {
-		w.registered()
-		api := kubernetes.NewForConfigOrDie(w.Kube.Admin()).AdmissionregistrationV1().ValidatingWebhookConfigurations()
-		_, err = api.Patch(w.T.Context(), guard.Name, types.MergePatchType, []byte(`{"webhooks":null}`), metav1.PatchOptions{})
+		take = w.webhooks.Empty
 	}
-	if err != nil {
+	if err := take(w.T.Context()); err != nil {
 		w.T.Fatal(err)
 	}
 }
@@ -247,7 +222,7 @@ func (w *want) large(kind kinds.Kind) {
 	if kind == kinds.PolicyDocuments() {
 		namespace = "default"
 	}
-	w.Forge(testbed.Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
+	w.Oversize(kind, namespace, name)
 }
 
 // unmake takes a Store away by force, with what OpenFGA has of it.

@@ -3,9 +3,9 @@
 package tuplesync_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -34,7 +34,7 @@ func guarded(t *testing.T, log *testbed.Log) func(*tuplesync.Config) {
 	t.Helper()
 	return func(c *tuplesync.Config) {
 		c.RPC.Auth = rpc.Kubernetes
-		c.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(log, t.Output()), nil))
+		c.Embed.Log = log.Logger(t, slog.LevelInfo)
 	}
 }
 
@@ -163,18 +163,12 @@ func (w *want) call() (done func()) {
 	w.T.Helper()
 	_, caller := w.Kube.Caller(w.T, w.name)
 	client := tuplev1connect.NewTupleServiceClient(caller, w.running.URL)
-	answers := func(want connect.Code) {
-		w.T.Helper()
-		testbed.Eventually(w.T, soon, func() error {
-			_, err := client.ListTuples(w.T.Context(), &tuplev1.ListTuplesRequest{Store: "demo"})
-			if connect.CodeOf(err) != want {
-				return fmt.Errorf("the answer is %w, want %s", err, want)
-			}
-			return nil
-		})
+	ask := func(ctx context.Context) error {
+		_, err := client.ListTuples(ctx, &tuplev1.ListTuplesRequest{Store: "demo"})
+		return err
 	}
-	answers(connect.CodeInternal)
-	return func() { answers(connect.CodePermissionDenied) }
+	testbed.Answers(w.T, soon, connect.CodeInternal, ask)
+	return func() { testbed.Answers(w.T, soon, connect.CodePermissionDenied, ask) }
 }
 
 // large has the bus say of an object that it is too large for it.
@@ -189,7 +183,7 @@ func (w *want) large(kind kinds.Kind) {
 	if kind == stores || kind == models || kind == kinds.AccountInfos() {
 		namespace = ""
 	}
-	w.Forge(testbed.Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
+	w.Oversize(kind, namespace, name)
 }
 
 // held has software that is gone hold an object.

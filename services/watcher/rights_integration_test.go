@@ -3,8 +3,8 @@
 package watcher_test
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -69,7 +69,7 @@ func (b *lacking) start(auth rpc.Auth) (url string) {
 		cfg.Kinds = append(cfg.Kinds, kind.GroupResource.String())
 	}
 	cfg.RPC.Auth = auth
-	cfg.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&b.log, b.t.Output()), nil))
+	cfg.Embed.Log = b.log.Logger(b.t, slog.LevelInfo)
 	_, url = b.runAsking(cfg, b.kube.Config(b.t, topology.Watcher))
 	return url
 }
@@ -125,22 +125,15 @@ func (b *lacking) one(give func(), rights ...testbed.Right) {
 		ready(b.t, url, "")
 		_, caller := b.kube.Caller(b.t, "caller")
 		client := syncv1connect.NewSyncServiceClient(caller, url)
-		b.answers(client, connect.CodeInternal)
+		ask := func(ctx context.Context) error {
+			_, err := client.GetStatus(ctx, &syncv1.GetStatusRequest{})
+			return err
+		}
+		testbed.Answers(b.t, within, connect.CodeInternal, ask)
 		b.told(said, on)
 		give()
-		b.answers(client, connect.CodePermissionDenied)
+		testbed.Answers(b.t, within, connect.CodePermissionDenied, ask)
 	}
-}
-
-func (b *lacking) answers(client syncv1connect.SyncServiceClient, want connect.Code) {
-	b.t.Helper()
-	testbed.Eventually(b.t, within, func() error {
-		_, err := client.GetStatus(b.t.Context(), &syncv1.GetStatusRequest{})
-		if connect.CodeOf(err) != want {
-			return fmt.Errorf("the answer is %w, want %s", err, want)
-		}
-		return nil
-	})
 }
 
 // follows tries to follow kinds.

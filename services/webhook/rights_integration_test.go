@@ -14,15 +14,9 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
-	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -30,10 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/guard"
 )
 
-const (
-	secret = guard.Name + "-admission"
-	object = "large"
-)
+const object = "large"
 
 // TestEachMissingRightIsToldAndWaitedFor takes the rights of the table from the service, one at a time: it says which one it
 // lacks, answers nothing by what it may not know, and goes on once it has that again.
@@ -45,14 +36,15 @@ func TestEachMissingRightIsToldAndWaitedFor(whole *testing.T) {
 	}
 	b := &bed{Bed: testbed.NewBed(whole), set: func(c *webhook.Config) {
 		c.RPC.Auth, c.Admission.Service, c.Admission.Listener = rpc.Kubernetes, "default/nowhere", listener
-		c.Embed.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(&log, whole.Output()), nil))
+		c.Embed.Log = log.Logger(whole, slog.LevelInfo)
 	}}
+	webhooks := b.Kube.Webhooks(whole, guard.Name)
 	b.Reflector()
 	b.declare() // Before the API server is to ask webhooks that it does not find.
 	b.serve()
 	whole.Cleanup(func() {
 		b.running.Stop()
-		_ = b.forget(context.WithoutCancel(whole.Context()))
+		_ = webhooks.Delete(context.WithoutCancel(whole.Context()))
 	})
 	_, b.client = b.account("reviewer")
 	b.mayReview("reviewer")
@@ -60,7 +52,7 @@ func TestEachMissingRightIsToldAndWaitedFor(whole *testing.T) {
 		whole.Run(right.String(), func(t *testing.T) {
 			b.T = t
 			defer func() { b.T = whole }()
-			w := &want{b, right}
+			w := &want{bed: b, right: right, webhooks: webhooks}
 			w.registered()
 			w.Settled()
 			said := len(log.Bytes())
@@ -106,15 +98,9 @@ func (b *bed) declare() {
 }
 
 // registered waits until all is as it must be.
-func (b *bed) registered() {
-	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		_, err := b.api().AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(b.T.Context(), guard.Name, metav1.GetOptions{})
-		if err == nil {
-			_, err = b.api().CoreV1().Secrets(rbac.Namespace).Get(b.T.Context(), secret, metav1.GetOptions{})
-		}
-		return errors.Join(err, b.ready())
-	})
+func (w *want) registered() {
+	w.T.Helper()
+	testbed.Eventually(w.T, soon, func() error { return errors.Join(w.webhooks.Kept(w.T.Context()), w.ready()) })
 }
 
 // ready is why the service is not.
@@ -135,24 +121,16 @@ func (b *bed) ready() error {
 	return err
 }
 
-// forget deletes what the service keeps of its webhooks.
-func (b *bed) forget(ctx context.Context) error {
-	api := kubernetes.NewForConfigOrDie(b.Kube.Admin())
-	return errors.Join(
-		api.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Name, metav1.DeleteOptions{}),
-		api.CoreV1().Secrets(rbac.Namespace).Delete(ctx, secret, metav1.DeleteOptions{}))
-}
-
 // want is something that the service needs a right for.
 type want struct {
 	*bed
-	right testbed.Right
+	right    testbed.Right
+	webhooks testbed.Webhooks
 }
 
 // ask has the service need the right. The function waits until it has done what it needed it for.
 func (w *want) ask() (done func()) {
 	w.T.Helper()
-	api := w.api().AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	kind, read := kinds.Of(w.right.GroupResource)
 	switch {
 	case w.right.Resource == "namespaces": // The identity of the cluster is read with the first object that is too large.
@@ -163,16 +141,19 @@ func (w *want) ask() (done func()) {
 		return w.large(kind, object)
 	case w.right.Resource == "tokenreviews" || w.right.Resource == "subjectaccessreviews":
 		_, caller := w.account("caller") // Of whom nothing is known yet.
-		w.answers(caller, connect.CodeInternal)
-		return func() { w.answers(caller, connect.CodePermissionDenied) }
-	case w.right.Verb == "update":
-		if _, err := api.Patch(w.T.Context(), guard.Name, types.MergePatchType, []byte(`{"webhooks":null}`), metav1.PatchOptions{}); err != nil {
-			w.T.Fatal(err)
+		ask := func(ctx context.Context) error {
+			_, err := caller.CheckAccess(ctx, &accessv1.CheckAccessRequest{Subject: &accessv1.Subject{User: "nobody"}, Verb: "get", Resource: projectNamed("none")})
+			return err
 		}
-	default:
-		if err := w.forget(w.T.Context()); err != nil {
-			w.T.Fatal(err)
-		}
+		testbed.Answers(w.T, soon, connect.CodeInternal, ask)
+		return func() { testbed.Answers(w.T, soon, connect.CodePermissionDenied, ask) }
+	}
+	take := w.webhooks.Delete
+	if w.right.Verb == "update" {
+		take = w.webhooks.Empty
+	}
+	if err := take(w.T.Context()); err != nil {
+		w.T.Fatal(err)
 	}
 	return func() {}
 }
@@ -181,7 +162,7 @@ func (w *want) ask() (done func()) {
 func (w *want) large(kind kinds.Kind, name string) (done func()) {
 	w.T.Helper()
 	in := w.object(kind, name, nil).GetNamespace()
-	w.Forge(testbed.Forgery{Kind: kind, Namespace: in, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
+	w.Oversize(kind, in, name)
 	stream, err := w.JS.Stream(w.T.Context(), topology.Changes)
 	if err != nil {
 		w.T.Fatal(err)
@@ -209,16 +190,4 @@ func (w *want) answersNothing() {
 	if _, err := w.get("nobody", "none", nil); connect.CodeOf(err) != connect.CodeUnavailable {
 		w.T.Errorf("it is answered by what may be old: %v", err)
 	}
-}
-
-// answers waits until the answer to a question about somebody else is this.
-func (w *want) answers(caller accessv1connect.AccessServiceClient, want connect.Code) {
-	w.T.Helper()
-	testbed.Eventually(w.T, soon, func() error {
-		_, err := caller.CheckAccess(w.T.Context(), &accessv1.CheckAccessRequest{Subject: &accessv1.Subject{User: "nobody"}, Verb: "get", Resource: projectNamed("none")})
-		if connect.CodeOf(err) != want {
-			return fmt.Errorf("the answer is %w, want %s", err, want)
-		}
-		return nil
-	})
 }

@@ -363,7 +363,7 @@ func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
 func TestADependencyThatIsDownHoldsUpNothingElse(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
-	s := b.start(b.js, func(c *consume.Config) { c.MinDelay, c.MaxDelay, c.Workers = time.Second, 2*time.Second, 64 })
+	s := b.start(b.js, func(c *consume.Config) { c.MinDelay, c.MaxDelay, c.Workers = 5*time.Second, 5*time.Second, 64 })
 	b.awake()
 	var up atomic.Bool
 	s.set(func(_ context.Context, p *consume.Pass[string]) error {

@@ -2,9 +2,12 @@ package testbed
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
+	"connectrpc.com/connect"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,4 +46,15 @@ func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http
 		t.Fatal(err)
 	}
 	return string(account.UID), &http.Client{Transport: bearer(token.Status.Token)}
+}
+
+// Answers asks until the error has this code.
+func Answers(t testing.TB, deadline time.Duration, want connect.Code, ask func(context.Context) error) {
+	t.Helper()
+	Eventually(t, deadline, func() error {
+		if err := ask(t.Context()); connect.CodeOf(err) != want {
+			return fmt.Errorf("the answer is %w, want %s", err, want)
+		}
+		return nil
+	})
 }

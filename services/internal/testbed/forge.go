@@ -55,6 +55,12 @@ func (b *Bed) Forge(f Forgery, later int) {
 	}
 }
 
+// Oversize publishes of an object what the watcher says where it is too large for the bus.
+func (b *Bed) Oversize(kind kinds.Kind, namespace, name string) {
+	b.T.Helper()
+	b.Forge(Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
+}
+
 // Told is what the bus told last of an object.
 func (b *Bed) Told(kind kinds.Kind, namespace, name string) event.Change {
 	b.T.Helper()

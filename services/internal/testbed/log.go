@@ -3,8 +3,11 @@ package testbed
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"sync"
+	"testing"
 )
 
 // Log keeps what a service logs as JSON.
@@ -18,6 +21,11 @@ func (l *Log) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(line)
+}
+
+// Logger logs to it, and to the output of the test, from this level on.
+func (l *Log) Logger(t testing.TB, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(io.MultiWriter(l, t.Output()), &slog.HandlerOptions{Level: level}))
 }
 
 // Bytes are all that was logged.
