@@ -2,6 +2,7 @@
 # images.sh [TARGET...] builds the images of deploy/docker/Dockerfile as entail/TARGET:TAG,
 # all of them or those that are named, from what the Go of this machine compiles; with
 # COMPILE=in-docker, from what Docker does, which takes minutes and gives the same images.
+# CACHE=none has each layer made anew.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +19,8 @@ if ((${#targets[@]} == 0)); then
 	mapfile -t targets < <(awk '/^FROM/ { name = $4 } /^ENTRYPOINT/ { print name }' deploy/docker/Dockerfile)
 fi
 
-contexts=(--build-arg GO_IMAGE)
+contexts=(--build-arg GO_IMAGE) cache=()
+[[ ${CACHE:-} != none ]] || cache=(--no-cache)
 if [[ ${COMPILE:-} != in-docker ]]; then
 	programs=() local=()
 	for target in "${targets[@]}"; do
@@ -39,7 +41,7 @@ fi
 
 for target in "${targets[@]}"; do
 	scripts/engine.sh run docker buildx build --quiet --file deploy/docker/Dockerfile --target "$target" \
-		--tag "entail/$target:$tag" "${contexts[@]}" \
+		--tag "entail/$target:$tag" "${contexts[@]}" "${cache[@]}" \
 		--build-arg GOPROXY --build-arg GOFLAGS --build-arg VERSION --build-arg COMMIT --build-arg SOURCE_DATE_EPOCH \
 		--label org.opencontainers.image.version="$VERSION" --label org.opencontainers.image.revision="$COMMIT" \
 		--label org.opencontainers.image.title="entail $target" . >/dev/null

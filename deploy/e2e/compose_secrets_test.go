@@ -95,6 +95,21 @@ func imagesHoldNothingElse(t *testing.T) {
 	}
 }
 
+// anImageThatIsBuiltAgainIsTheSame also where no layer is taken from before.
+func anImageThatIsBuiltAgainIsTheSame(t *testing.T) {
+	t.Helper()
+	id := func(tag string) string {
+		return docker(t, "image", "inspect", "--format", "{{.Id}}", "entail/watcher:"+tag)
+	}
+	t.Setenv("TAG", "again")
+	t.Setenv("CACHE", "none")
+	command(t, root, "scripts/images.sh", "watcher")
+	if first, again := id(os.Getenv("ENTAIL_VERSION")), id("again"); first != again {
+		t.Errorf("the image is %s, and %s when it is built again", first, again)
+	}
+	docker(t, "image", "rm", "entail/watcher:again")
+}
+
 // filesOf lists what is in the layers of an image.
 func filesOf(t *testing.T, image string) (names []string) {
 	t.Helper()

@@ -131,6 +131,7 @@ func TestEverythingRunsInContainers(t *testing.T) {
 	theDashboardShows(t, m)
 	nothingIsTold(t)
 	imagesHoldNothingElse(t)
+	anImageThatIsBuiltAgainIsTheSame(t)
 	theBusIsGuarded(t)
 	alertsFire(t, m)
 	nothingIsLeft(t, m)

@@ -42,10 +42,8 @@ func one(t *testing.T) {
 	kubectl(t, "-n", namespace, "rollout", "status", "statefulset/nats", "--timeout=120s")
 	l.follow(t, client, "changes are applied after the bus was lost")
 	answeredMeanwhile(t, m, func() {
-		for _, service := range []string{"watcher", "store-sync", "tuple-sync"} {
-			kubectl(t, "-n", namespace, "rollout", "restart", "deployment/"+service)
-			kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+service, "--timeout=120s")
-		}
+		kubectl(t, "-n", namespace, "rollout", "restart", "deployment/watcher", "deployment/store-sync", "deployment/tuple-sync")
+		rolledOut(t)
 	})
 	l.follow(t, client, "changes are applied after deployments were rolled")
 	l.stop(t, client)
