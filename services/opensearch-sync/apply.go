@@ -3,7 +3,6 @@ package opensearchsync
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -28,7 +27,8 @@ const (
 // applier carries plans out. Nothing else changes OpenSearch.
 type applier struct {
 	metrics *metrics
-	log     *slog.Logger
+	// contests are told of changes that get no answer.
+	contests *contests
 }
 
 // applied is what became of actions.
@@ -48,7 +48,7 @@ func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actio
 		changes[string(o.value.GetUID())] = o.Change
 	}
 	one := func(actions []plan.Action, do func() error) error {
-		err := a.write(ctx, p.Key.Kind, do)
+		err := a.write(ctx, p.Key, do)
 		if err == nil {
 			for _, action := range actions {
 				p.Count(changes[action.For[0]])
@@ -98,16 +98,20 @@ func (a *applier) batch(actions []plan.Action, done *applied, write func([]plan.
 }
 
 // write makes one change, again while others write at the same time.
-func (a *applier) write(ctx context.Context, kind plan.Kind, do func() error) error {
+func (a *applier) write(ctx context.Context, key Key, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
-		a.metrics.wrote(kind, err)
-		if !errors.Is(err, search.ErrConflict) || attempt == maxConflicts {
+		a.metrics.wrote(key.Kind, err)
+		if errors.Is(err, search.ErrConflict) {
+			if attempt < maxConflicts && backoff.Sleep(ctx, time.Duration(rand.Int64N(int64(conflictDelay)))) {
+				continue
+			}
 			return err
 		}
-		if !backoff.Sleep(ctx, time.Duration(rand.Int64N(int64(conflictDelay)))) {
-			return err
+		if _, refused := errors.AsType[*search.RefusedError](err); err != nil && !refused {
+			a.contests.open(key)
 		}
+		return err
 	}
 }
 

@@ -27,7 +27,9 @@ type connections struct {
 	local     bool
 	forbidden []string
 	guard     func(http.RoundTripper) http.RoundTripper
-	log       *slog.Logger
+	// needed reports whether anybody may still want to reach the cluster of a UID.
+	needed func(uid string) bool
+	log    *slog.Logger
 
 	mu   sync.Mutex
 	open map[string]*connection
@@ -107,8 +109,9 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 	if err != nil {
 		return nil, &notReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
 	}
+	c.drop()
 	c.open[uid] = &connection{
-		client: client, logins: newLogins(client, c.log), digest: digest,
+		client: client, logins: newLogins(client.ForgetLogins, c.log), digest: digest,
 		key: sync.OnceValues(func() ([]byte, error) { return tagKey(uid, settings) }),
 	}
 	return c.open[uid], nil
@@ -134,6 +137,28 @@ func (c *connections) last(uid string) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open[uid]
+}
+
+// dropUnneeded lets connections go that nobody needs any more. It reports whether one has something to do first.
+func (c *connections) dropUnneeded() (busy bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.drop()
+}
+
+// drop is dropUnneeded for who has the lock.
+func (c *connections) drop() (busy bool) {
+	for uid, has := range c.open {
+		switch {
+		case c.needed(uid):
+		case has.logins.busy():
+			busy = true
+		default:
+			has.close()
+			delete(c.open, uid)
+		}
+	}
+	return busy
 }
 
 // close lets all connections go.

@@ -2,10 +2,158 @@ package opensearchsync
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
+
+// vault is Secrets, by name, of which it counts the reads.
+type vault struct {
+	secrets map[string]corev1.Secret
+
+	mu    sync.Mutex
+	reads map[string]int
+}
+
+func (v *vault) Get(_ context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
+	v.mu.Lock()
+	v.reads[name]++
+	v.mu.Unlock()
+	secret, there := v.secrets[name]
+	if !there {
+		return event.Change{}, kube.ErrNotFound
+	}
+	data, err := json.Marshal(secret)
+	key := event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: namespace, Name: name}
+	return event.Change{Key: key, ResourceVersion: secret.ResourceVersion, Object: data}, err
+}
+
+// put makes a Secret, or gives it other values.
+func (v *vault) put(name string, values map[string]string) {
+	v.secrets[name] = corev1.Secret{Data: map[string][]byte{}}
+	for key, value := range values {
+		v.secrets[name].Data[key] = []byte(value)
+	}
+}
+
+func newVault() *vault { return &vault{secrets: map[string]corev1.Secret{}, reads: map[string]int{}} }
+
+func (v *vault) connections(needed func(uid string) bool) *connections {
+	return &connections{
+		secrets: secrets{v}, local: true, needed: needed, log: slog.New(slog.DiscardHandler), open: map[string]*connection{},
+	}
+}
+
+func clusterOf(uid string) *opensearchv1.OpenSearchCluster {
+	return &opensearchv1.OpenSearchCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "search", Namespace: "default", UID: types.UID(uid), Annotations: map[string]string{opensearchv1.ConnectionAnnotation: "connection"},
+	}}
+}
+
+// A cluster that goes, is made anew, or is reached otherwise, leaves no connection behind.
+func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
+	var open atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"cluster_uuid":"it"}`) }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		case http.StateActive, http.StateIdle:
+		}
+	}
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	defer server.Close()
+	v, needed := newVault(), map[string]bool{}
+	is := v.connections(func(uid string) bool { return needed[uid] })
+	reach := func(uid, password string) *connection {
+		t.Helper()
+		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		v.put("connection", map[string]string{"url": server.URL, "ca.crt": string(authority), "username": "admin", "password": password})
+		needed[uid] = true
+		to, err := is.to(t.Context(), clusterOf(uid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.client.Server(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	left := func(what string, connections int64) {
+		t.Helper()
+		for until := time.Now().Add(10 * time.Second); open.Load() != connections && time.Now().Before(until); {
+			<-time.After(time.Millisecond)
+		}
+		if n := open.Load(); n != connections || len(is.open) != int(connections) {
+			t.Fatalf("%s: %d connections to the server, for %d clusters, want %d", what, n, len(is.open), connections)
+		}
+	}
+	first := reach("a", "one")
+	if again := reach("a", "one"); again != first {
+		t.Error("what leads to the same is another")
+	}
+	first.logins.forget(1, true)
+	if reach("a", "two"); first.logins.busy() {
+		t.Error("what was there before still forgets logins")
+	}
+	left("with another password", 1)
+	reach("b", "two")
+	needed["a"] = false
+	if is.dropUnneeded() {
+		t.Error("one that has nothing to do is busy")
+	}
+	left("without the first cluster", 1)
+	for i := range 20 {
+		needed = map[string]bool{}
+		reach(fmt.Sprint("c-", i), "two")
+		left("of one that is made anew", 1)
+	}
+	is.close()
+}
+
+// Whoever has been removed last may still be let in by a login that was under way.
+func TestAConnectionIsClosedAfterItHasForgottenLogins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forgotten := 0
+		is := newVault().connections(func(string) bool { return false })
+		client, err := search.New(search.Settings{URL: "https://x:9200", Insecure: true, User: "a", Password: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		is.open["a"] = &connection{client: client, logins: newLogins(func(context.Context) error { forgotten++; return nil }, is.log)}
+		is.open["a"].logins.forget(1, true)
+		for is.dropUnneeded() {
+			<-time.After(untilForgotten)
+			synctest.Wait()
+		}
+		if forgotten != 2 || len(is.open) > 0 {
+			t.Errorf("logins were forgotten %d times, %d are open", forgotten, len(is.open))
+		}
+	})
+}
 
 func TestWhatStandsForPasswordsIsKeyedByCredentialsAndCluster(t *testing.T) {
 	certificate := search.Settings{Certificate: []byte("c"), Key: []byte("k")}

@@ -1,6 +1,9 @@
 package opensearchsync
 
 import (
+	"slices"
+	"time"
+
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -16,6 +19,10 @@ type work struct {
 	server string
 	// unrecorded are the obstacles of objects of which nothing can be recorded.
 	unrecorded obstacles
+	// contest is for how long changes that got no answer may still come to pass.
+	contest time.Duration
+	// young means that those of the replica before may.
+	young bool
 	// cleanup means that the cluster is no longer declared: only what leaves is seen to.
 	cleanup bool
 }
@@ -35,6 +42,13 @@ type outcome struct {
 	holds         bool
 	before, after []opensearchv1.Provisioned
 	trimmed       bool
+	// unseen means that nobody has seen whether something came that was written for it, or was to be.
+	unseen bool
+}
+
+// unseen reports whether there is who stays, or is held, of whom something may come unseen.
+func (d decision) unseen(w work) bool {
+	return slices.ContainsFunc(w.objects, func(o object) bool { return !o.gone() && d.outcomes[string(o.value.GetUID())].unseen })
 }
 
 // stated is what a decision takes objects for on whose behalf something is to be written, but for the states in confirmed.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -38,13 +39,12 @@ type rivals struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// ours are the objects of which a status of ours has been seen, struck is when one of them was without last.
-	ours   map[string]bool
-	struck map[string]time.Time
+	// struck is when objects were without a status of ours last of which one has been seen: zero if they never were.
+	struck memory[time.Time]
 }
 
-func newRivals(now func() time.Time) *rivals {
-	return &rivals{now: now, ours: map[string]bool{}, struck: map[string]time.Time{}}
+func newRivals(now func() time.Time, lives func(k event.Key, uid string) bool) *rivals {
+	return &rivals{now: now, struck: newMemory[time.Time](lives)}
 }
 
 // on puts an obstacle before objects that another controller has written of late, and reports whether there are any.
@@ -54,18 +54,18 @@ func (r *rivals) on(objects []object) bool {
 	found := obstacles{}
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
-		switch {
-		case isOurs(*o.value.State()):
-			r.ours[uid] = true
-		case r.ours[uid]:
-			r.struck[uid] = r.now()
+		at, known := r.struck.get(uid)
+		ours := isOurs(*o.value.State())
+		if !known && !ours {
+			continue
 		}
-		at, struck := r.struck[uid]
-		switch {
-		case !struck:
-		case o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true" || r.now().Sub(at) >= quiet:
-			delete(r.struck, uid)
-		default:
+		if !ours {
+			at = r.now()
+		}
+		if o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true" || r.now().Sub(at) >= quiet {
+			at = time.Time{}
+		}
+		if r.struck.put(o.Key, uid, at); !at.IsZero() {
 			found[uid] = otherWriter()
 		}
 	}
@@ -75,11 +75,11 @@ func (r *rivals) on(objects []object) bool {
 
 // wrote is told what became of a status that we have written: the event of it may wake nobody. Where a CustomResourceDefinition
 // is another's, nothing that only we say is kept.
-func (r *rivals) wrote(uid string, kept opensearchv1.Common) {
+func (r *rivals) wrote(now event.Change, kept opensearchv1.Common) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if isOurs(kept) {
-		r.ours[uid] = true
+	if _, known := r.struck.get(now.UID); !known && isOurs(kept) {
+		r.struck.put(now.Key, now.UID, time.Time{})
 	}
 }
 
@@ -92,8 +92,7 @@ func isOurs(status opensearchv1.Common) bool {
 func (r *rivals) forget(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.ours, uid)
-	delete(r.struck, uid)
+	r.struck.forget(uid)
 }
 
 func otherWriter() *plan.Verdict {

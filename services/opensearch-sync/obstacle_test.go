@@ -10,6 +10,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -20,12 +21,12 @@ func role(uid string, ours bool) object {
 		c := condition.New(opensearchv1.Ready, true, plan.Synced, "")
 		value.Status.Conditions = condition.Apply(nil, []string{c.Type}, 1, metav1.Now(), c)
 	}
-	return object{value: value}
+	return object{Change: event.Change{UID: uid}, value: value}
 }
 
 func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	now := time.Unix(1, 0)
-	r := newRivals(func() time.Time { return now })
+	r := newRivals(func() time.Time { return now }, func(event.Key, string) bool { return true })
 	stands := func(o object) bool {
 		all := []object{o}
 		found := r.on(all)
@@ -73,10 +74,10 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	if !stands(role("a", false)) {
 		t.Error("it is struck once more")
 	}
-	if r.wrote("c", *role("c", true).value.State()); !stands(role("c", false)) {
+	if r.wrote(event.Change{UID: "c"}, *role("c", true).value.State()); !stands(role("c", false)) {
 		t.Error("one that we wrote is struck")
 	}
-	if r.wrote("d", *role("d", false).value.State()); stands(role("d", false)) {
+	if r.wrote(event.Change{UID: "d"}, *role("d", false).value.State()); stands(role("d", false)) {
 		t.Error("where nothing of ours is kept, nothing of it is struck")
 	}
 	if r.forget("a"); stands(role("a", false)) {

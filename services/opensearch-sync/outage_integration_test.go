@@ -189,6 +189,74 @@ func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
 	}
 }
 
+// A change that got no answer may come to pass when nobody asks for it any more: it is ours all the same.
+func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
+	for name, restarts := range map[string]bool{"of the same replica": false, "of the one before": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.Reflector()
+			b.connect()
+			running := b.serve()
+			b.role("watchers")
+			b.bind("edited", "watchers", "anna")
+			b.state(kinds.OpenSearchBindings(), "edited", "CREATED", "")
+			var lost [3]atomic.Bool
+			b.search.FailBefore(func(_ context.Context, op string) error {
+				for i, prefix := range []string{"PATCH rolesmapping", "PUT internalusers/", "PATCH roles"} {
+					if strings.HasPrefix(op, prefix) {
+						lost[i].Store(true)
+						return errors.New("the answer is lost")
+					}
+				}
+				return nil
+			})
+			b.bind("edited", "watchers", "anna", "ben")
+			b.bind("deleted", "watchers", "kim")
+			b.user("anna")
+			b.role("later")
+			held := map[string]kinds.Kind{"anna": kinds.OpenSearchUsers(), "deleted": kinds.OpenSearchBindings(), "later": kinds.OpenSearchRoles()}
+			testbed.Eventually(t, soon, func() error {
+				for i := range lost {
+					if !lost[i].Load() {
+						return fmt.Errorf("%d is not sent yet", i)
+					}
+				}
+				for name, kind := range held {
+					if len(b.get(kind, name).GetFinalizers()) == 0 {
+						return fmt.Errorf("%s is not held yet", name)
+					}
+				}
+				return nil
+			})
+			uid := string(b.get(kinds.OpenSearchUsers(), "anna").GetUID())
+			if restarts {
+				running.Stop()
+			}
+			b.bind("edited", "watchers", "anna")
+			for name, kind := range held {
+				b.going(kind, name)
+			}
+			if restarts { // Whoever comes then has nothing to send, and so nothing that gets no answer.
+				b.serve()
+			}
+			b.state(kinds.OpenSearchBindings(), "edited", "CREATED", "")
+			b.Settled()
+			b.search.FailBefore(nil)
+			b.write("rolesmapping/watchers", map[string]any{"users": []string{"anna", "ben", "kim"}})
+			b.write("internalusers/anna", map[string]any{"password": first, "attributes": map[string]any{"k8s-uid": uid}})
+			b.write("roles/later", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+			for name, kind := range held {
+				b.gone(kind, name)
+			}
+			b.mappedTo("watchers", "anna")
+			b.absent("internalusers/anna")
+			b.absent("roles/later")
+			b.remove(kinds.OpenSearchBindings(), "edited")
+			b.remove(kinds.OpenSearchRoles(), "watchers")
+		})
+	}
+}
+
 // While many users wait until a slow server has written them, those who were written are told so, and who is to go goes.
 func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 	const users, slow = 25, time.Second

@@ -278,7 +278,7 @@ func (p *preview) edited() []object {
 func (p *preview) decide(objects []object, roles map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.MappingsOf(bindings(objects, p.server), p.actual, roles)
+		made := plan.MappingsOf(bindings(objects, p.server), p.actual, roles, false)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}

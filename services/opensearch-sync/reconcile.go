@@ -27,6 +27,8 @@ const (
 	untilReady = 5 * time.Second
 	// untilRole is how soon again it is looked whether others have made a role that is waited for.
 	untilRole = 30 * time.Second
+	// untilForgotten is how soon again it is looked whether a connection can go that nobody needs.
+	untilForgotten = 15 * time.Second
 )
 
 // reconciler keeps one document of one OpenSearch cluster in step with all objects that ask for something in it.
@@ -38,6 +40,7 @@ type reconciler struct {
 	statuses    *statuses
 	confirmer   *confirm.Confirmer
 	rivals      *rivals
+	contests    *contests
 	// poll is how often Secrets are read again of which the bus does not tell.
 	poll time.Duration
 	log  *slog.Logger
@@ -56,10 +59,14 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded 
 	declared, all := r.state.snapshot(p.Key)
 	cluster := declared.Value
 	switch {
+	case cluster == nil:
+		err := r.cleanUp(ctx, p, all)
+		if r.connections.dropUnneeded() {
+			p.Again(untilForgotten)
+		}
+		return err
 	case len(all) == 0:
 		return nil
-	case cluster == nil:
-		return r.cleanUp(ctx, p, all)
 	}
 	objects, err := r.statuses.strangers(ctx, p, cluster, all)
 	if err != nil || len(objects) == 0 {
@@ -139,6 +146,7 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 
 // sync makes OpenSearch what the objects ask for.
 func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) error {
+	w.contest, w.young = r.contests.left(p.Key), r.contests.young(p.Turn()) // Before anything is listed: what comes later is not in it.
 	known := newPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error
@@ -149,6 +157,10 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	decided, err := r.look(ctx, p, &w, known)
 	if err != nil {
 		return err
+	}
+	if w.young && w.contest == 0 && decided.unseen(w) {
+		r.contests.open(p.Key)
+		return reconcile.ErrStale
 	}
 	recorded, err := r.statuses.record(ctx, p, w, decided)
 	if err != nil {
@@ -176,21 +188,29 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	if err != nil { // What was refused before is known all the same.
 		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, done))
 	}
-	for _, o := range decided.outcomes {
-		if o.Reason == plan.RoleMissing {
-			p.Again(untilRole)
-		}
-	}
 	if err := r.statuses.conclude(ctx, p, w, decided, done); err != nil {
 		return err
 	}
-	if done.left {
-		p.Enqueue(0, p.Key)
-	}
+	comeAgain(p, w, decided, done)
 	if decided.again {
 		return reconcile.ErrStale
 	}
 	return nil
+}
+
+// comeAgain asks for the passes that must follow one that has come to its end.
+func comeAgain(p *consume.Pass[Key], w work, d decision, done applied) {
+	for _, o := range d.outcomes {
+		if o.Reason == plan.RoleMissing {
+			p.Again(untilRole)
+		}
+	}
+	if done.left {
+		p.Enqueue(0, p.Key)
+	}
+	if w.contest > 0 {
+		p.Again(w.contest)
+	}
 }
 
 // look asks the server what it is and has, and plans.
@@ -254,16 +274,18 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		for name := range roles {
 			exist[name] = true
 		}
-		made := plan.MappingsOf(bindings(w.objects, w.server), actual, exist)
+		made := plan.MappingsOf(bindings(w.objects, w.server), actual, exist, w.contest > 0)
 		for uid, o := range made.Outcomes {
-			d.outcomes[uid] = outcome{Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After)}
+			d.outcomes[uid] = outcome{
+				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After), unseen: o.Unseen,
+			}
 		}
 		d.actions, d.again = made.Actions, made.Again
 		return d, nil
 	}
 	made := plan.Objects(kind, planned(w.objects, w.server, known), actual)
 	for uid, o := range made.Outcomes {
-		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed}
+		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
 	}
 	d.actions, d.again = made.Actions, made.Again
 	return d, nil

@@ -35,8 +35,8 @@ type state struct {
 	secrets *view.Table[struct{}]
 
 	mu sync.Mutex
-	// cleared are the UIDs of objects that are gone of which nothing is left.
-	cleared map[string]bool
+	// cleared are objects that are gone of which nothing is left, with the epoch in which they went.
+	cleared memory[string]
 }
 
 // clusters are those of one group.
@@ -104,11 +104,16 @@ type table interface {
 	cluster(k event.Key) (cluster event.Key, managed string, ok bool)
 	// naming are the clusters of objects that name a Secret.
 	naming(secret event.Key) []event.Key
+	// knows reports whether there is an object of a name and UID; if it must be gone, whether it is known that there was.
+	knows(k event.Key, uid string, gone bool) bool
+	// manages reports whether objects are in the cluster of a UID by their record.
+	manages(uid string) bool
 }
 
 // newState declares the tables in v. Those of the legacy group are of no consequence unless they are asked for.
 func newState(v *view.View, legacy bool) *state {
-	s := &state{tables: map[plan.Kind]tables{}, kinds: map[event.GroupResource]plan.Kind{}, cleared: map[string]bool{}}
+	s := &state{tables: map[plan.Kind]tables{}, kinds: map[event.GroupResource]plan.Kind{}}
+	s.cleared = newMemory[string](func(k event.Key, uid string) bool { return s.table(k).knows(k, uid, true) })
 	s.secrets = view.Register[struct{}](v, kinds.Secrets(), nil)
 	index := map[string]func(*opensearchv1.OpenSearchCluster) []string{
 		byUID:    func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
@@ -213,6 +218,16 @@ func (t tableOf[T, P]) live(k event.Key) (object, bool) {
 
 func (t tableOf[T, P]) is() kinds.Kind { return t.kind }
 
+func (t tableOf[T, P]) knows(k event.Key, uid string, gone bool) bool {
+	if !gone {
+		o, live := t.rows.Get(k)
+		return live && o.UID == uid
+	}
+	return slices.ContainsFunc(t.rows.Gone(k), func(o view.Object[T]) bool { return o.UID == uid })
+}
+
+func (t tableOf[T, P]) manages(uid string) bool { return t.rows.Count(byUID, uid) > 0 }
+
 // declares is what matters of an object.
 func declares(o opensearchv1.Declared) any {
 	all := []any{
@@ -260,7 +275,7 @@ func (s *state) keys(k event.Key) []Key {
 	if !ok {
 		return nil
 	}
-	cluster, managed, ok := s.tables[kind].in(k.GroupResource).cluster(k)
+	cluster, managed, ok := s.table(k).cluster(k)
 	if !ok || cluster.Name == "" {
 		return nil
 	}
@@ -271,6 +286,11 @@ func (s *state) keys(k event.Key) []Key {
 		}
 	}
 	return all
+}
+
+// table is that of an object that asks for something.
+func (s *state) table(k event.Key) table {
+	return s.tables[s.kinds[k.GroupResource]].in(k.GroupResource)
 }
 
 // everythingIn are all keys of a cluster.
@@ -319,7 +339,7 @@ func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchClus
 	}
 	objects = s.tables[k.Kind].of(k.Cluster, uid)
 	for _, o := range s.tables[k.Kind].gone(k.Cluster) {
-		if uid != "" && !s.isCleared(o.UID) && o.leaves(uid) {
+		if uid != "" && !s.isCleared(o) && o.leaves(uid) {
 			objects = append(objects, o)
 		}
 	}
@@ -327,14 +347,29 @@ func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchClus
 }
 
 // clear remembers that nothing is left of an object that is gone: what is there later under its name is of somebody else.
-func (s *state) clear(uid string) {
+// After the cluster went back in time, though, it may have been there once more.
+func (s *state) clear(o object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cleared[uid] = true
+	s.cleared.put(o.Key, o.UID, o.Epoch)
 }
 
-func (s *state) isCleared(uid string) bool {
+func (s *state) isCleared(o object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cleared[uid]
+	epoch, is := s.cleared.get(o.UID)
+	return is && epoch == o.Epoch
+}
+
+// lives reports whether an object is there.
+func (s *state) lives(k event.Key, uid string) bool { return s.table(k).knows(k, uid, false) }
+
+// needed reports whether anybody may still want to reach the cluster of a UID: one that is declared, or was when objects came to it
+// that are still there.
+func (s *state) needed(uid string) bool {
+	needed := len(s.named(uid)) > 0
+	for _, all := range s.tables {
+		needed = needed || slices.ContainsFunc(all, func(t table) bool { return t.manages(uid) })
+	}
+	return needed
 }

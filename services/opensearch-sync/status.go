@@ -11,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -35,7 +36,7 @@ type statuses struct {
 	// elsewhere reports whether there is a cluster of a UID, in whose passes its objects are seen to.
 	elsewhere func(uid string) bool
 	// clear is told of objects that are gone of which nothing is left.
-	clear func(uid string)
+	clear func(object)
 	// rivals are told whose status is ours, and who goes.
 	rivals *rivals
 }
@@ -44,7 +45,7 @@ type statuses struct {
 func (s *statuses) withoutCluster(ctx context.Context, p *consume.Pass[Key], objects []object) error {
 	return each(ctx, objects, func(o object) error {
 		if o.leaving() {
-			return s.release(ctx, p, o, nil)
+			return s.release(ctx, p, o, nil, true)
 		}
 		return s.tell(ctx, p, o, *clusterMissing(o))
 	})
@@ -81,7 +82,7 @@ func (s *statuses) strangers(ctx context.Context, p *consume.Pass[Key], c *opens
 	}
 	return ours, each(ctx, strange, func(o object) error {
 		if o.leaving() {
-			return s.release(ctx, p, o, nil)
+			return s.release(ctx, p, o, nil, true)
 		}
 		return s.tell(ctx, p, o, *clusterChanged(o))
 	})
@@ -120,7 +121,7 @@ func (s *statuses) write(ctx context.Context, p *consume.Pass[Key], o object, f 
 		Status opensearchv1.Common `json:"status"`
 	}
 	if err == nil && now.Decode(&kept) == nil {
-		s.rivals.wrote(now.UID, kept.Status)
+		s.rivals.wrote(now, kept.Status)
 	}
 	return err
 }
@@ -169,7 +170,7 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 			f.Provisioned = is.after
 		}
 		if o.gone() || o.leaving() && verdict.State == opensearchv1.Created {
-			return s.release(ctx, p, o, f.Provisioned)
+			return s.leave(ctx, p, o, w, is)
 		}
 		var further []condition.Condition
 		if is.trimmed {
@@ -193,13 +194,26 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 	return each(ctx, leave, say)
 }
 
+// leave lets an object go that may. While changes are contested, which could still bring what it asked for, it is held.
+func (s *statuses) leave(ctx context.Context, p *consume.Pass[Key], o object, w work, is outcome) error {
+	if w.contest > 0 && !o.gone() {
+		p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until what OpenSearch has given no answer to has come to pass, or cannot any more")
+		return nil
+	}
+	return s.release(ctx, p, o, is.after, w.contest == 0 && (!w.young || !is.unseen))
+}
+
 // release lets an object go, with nothing in its record but what is left: who reads its last state must not think that
-// something else is still there.
-func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, left []opensearchv1.Provisioned) error {
+// something else is still there. Of one that is gone it must be sure that nothing more comes before it is forgotten.
+func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, left []opensearchv1.Provisioned, sure bool) error {
 	defer s.rivals.forget(string(o.value.GetUID()))
 	if o.gone() {
-		if len(left) == 0 {
-			s.clear(o.UID)
+		switch {
+		case len(left) > 0:
+		case sure:
+			s.clear(o)
+		default:
+			p.Again(topology.Settling)
 		}
 		p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 		return nil

@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -159,6 +160,7 @@ func TestWhateverHappensOpenSearchHasWhatIsDeclared(t *testing.T) {
 			for _, role := range roles {
 				b.mappedTo(role, d.mapping(role)...)
 			}
+			b.recorded(d)
 			b.Settled()
 			writes := b.search.Writes()
 			b.Quiet("a replay", reflector.Replay)
@@ -182,6 +184,28 @@ func TestWhateverHappensOpenSearchHasWhatIsDeclared(t *testing.T) {
 			b.login("kim", second, http.StatusOK)
 		})
 	}
+}
+
+// recorded waits until records say what bindings give, and nothing else: what got no answer is kept in them for a while.
+func (b *bed) recorded(d *declared) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		for name, want := range d.bindings {
+			records, _, _ := unstructured.NestedSlice(b.get(kinds.OpenSearchBindings(), name).Object, "status", "provisioned")
+			if len(records) != len(want) {
+				return fmt.Errorf("of %s is recorded %v, want %v", name, records, want)
+			}
+			for _, r := range records {
+				record, _ := r.(map[string]any)
+				role, _ := record["role"].(string)
+				users, _, _ := unstructured.NestedStringSlice(record, "users")
+				if !slices.Equal(slices.Sorted(slices.Values(users)), slices.Sorted(slices.Values(want[role]))) {
+					return fmt.Errorf("of %s is recorded %v, want %v", name, records, want)
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // step does one thing that people do.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -32,18 +33,44 @@ func during(ctx context.Context, turn uint64) context.Context {
 	return context.WithValue(ctx, turnKey{}, turn)
 }
 
-// within gives a change no more time than the place is ours for. Its end must be called.
-func (p *Place) within(ctx context.Context) (_ context.Context, end func(), err error) {
+// leftOf is [Place.Left] for what is done with a context.
+func (p *Place) leftOf(ctx context.Context) (time.Duration, error) {
 	if turn, ok := ctx.Value(turnKey{}).(uint64); ok && !p.has(turn) {
-		return nil, nil, ErrNotActive
+		return 0, ErrNotActive
 	}
-	left, err := p.Left()
+	return p.Left()
+}
+
+// within gives a change no more time than the place is ours for, however often that is prolonged meanwhile: a change that is cut
+// may come to pass all the same. Its end must be called.
+func (p *Place) within(ctx context.Context) (_ context.Context, end func(), err error) {
+	left, err := p.leftOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(left, func() { cancel(ErrNotActive) })
-	return ctx, func() { timer.Stop() }, nil
+	var mu sync.Mutex
+	ended := false
+	mu.Lock()
+	defer mu.Unlock()
+	var timer *time.Timer
+	timer = time.AfterFunc(left, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		switch left, err := p.leftOf(ctx); {
+		case ended:
+		case err != nil:
+			cancel(ErrNotActive)
+		default:
+			timer.Reset(left)
+		}
+	})
+	return ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		timer.Stop()
+	}, nil
 }
 
 // Guard makes sure that changes by HTTP are made only while the place is ours.

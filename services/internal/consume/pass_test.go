@@ -443,6 +443,21 @@ func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 	}
 }
 
+// One of those that wait may be a password that nobody tells of.
+func TestOfSeveralWaitsTheShortestCounts(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	s := b.start(b.connect())
+	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+		for _, after := range []time.Duration{time.Hour, 50 * time.Millisecond, time.Hour} {
+			p.Again(after)
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	eventually(t, func() error { return s.ran("g", 20) }) // Whoever begins a turn looks some times, too.
+}
+
 func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)

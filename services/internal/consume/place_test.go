@@ -302,6 +302,31 @@ func TestACallEndsWhenThePlaceMayBeAnothers(t *testing.T) {
 	}
 }
 
+// What is cut may come to pass all the same: nobody knows then.
+func TestACallLastsAsLongAsThePlaceIsOurs(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	b.start(b.connect())
+	place := b.place
+	eventually(t, func() error { return held(place) })
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(topology.SurelyActive + time.Second): // Longer than any claim holds.
+		}
+	}))
+	defer api.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, api.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+}
+
 // hold makes the view stop at the next change until resume is closed.
 func (s *service) hold(resume chan struct{}) {
 	s.held.Store(&resume)

@@ -17,7 +17,7 @@ type Entries struct {
 // single are the lists in which each entry stands for itself.
 func (e *Entries) single() []*[]string { return []*[]string{&e.Users, &e.BackendRoles, &e.Hosts} }
 
-func (e *Entries) empty() bool {
+func (e Entries) empty() bool {
 	return len(e.Users)+len(e.BackendRoles)+len(e.Hosts)+len(e.And) == 0
 }
 
@@ -38,6 +38,8 @@ type BindingOutcome struct {
 	Verdict
 	// Before must be its record before anything is written, After is it once all is.
 	Before, After map[string]Entries
+	// Unseen means that its record has what is neither there nor wanted: nobody has seen whether it came.
+	Unseen bool
 }
 
 // MappingDecision is what is to be done about all bindings of a cluster.
@@ -49,8 +51,9 @@ type MappingDecision struct {
 }
 
 // MappingsOf decides about the mappings of all roles that bindings speak of, from all bindings together: an entry goes with the
-// last binding that gives it. What is on the server and in nobody's record is others', and stays.
-func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]bool) MappingDecision {
+// last binding that gives it. What is on the server and in nobody's record is others', and stays. While a change is contested, which
+// may still come to pass, records keep all that they have.
+func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
 	d := MappingDecision{Outcomes: map[string]BindingOutcome{}}
 	concerned := map[string][]Binding{}
 	for _, b := range bindings {
@@ -72,7 +75,7 @@ func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]b
 	}
 	for _, role := range slices.Sorted(maps.Keys(concerned)) {
 		entity, there := actual[role]
-		m := mapping{role: role, exists: roles[role], there: there, Entity: entity, bindings: concerned[role]}
+		m := mapping{role: role, exists: roles[role], there: there, Entity: entity, bindings: concerned[role], contested: contested}
 		m.decide(&d)
 	}
 	return d
@@ -84,6 +87,8 @@ type mapping struct {
 	exists, there bool
 	Entity
 	bindings []Binding
+	// contested means that what is recorded may still come.
+	contested bool
 }
 
 func (m mapping) wants(b Binding) bool {
@@ -98,7 +103,7 @@ func (m mapping) decide(d *MappingDecision) {
 	foreign := m.foreign(has)
 	want, conflict := m.wanted(foreign)
 	// A list of ours goes before the next one comes: a record has room for one, and must have it before it is there.
-	changing := len(has.And) > 0 && len(foreign.And) == 0 && len(want.And) > 0 && !sameSet(want.And, has.And)
+	changing := len(want.And) > 0 && !sameSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.mayCome(want.And))
 	if changing {
 		want.And = nil
 	}
@@ -106,33 +111,29 @@ func (m mapping) decide(d *MappingDecision) {
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
+		var stays Entries // Of what is recorded, what may still come.
+		if m.contested {
+			stays = record
+		}
 		switch {
 		case m.wants(b):
-			mine := b.Entries.without(foreign)
-			switch {
-			case conflict[b.UID]:
-				mine.And = nil
-				outcome.Verdict = failed(AndConflict, fmt.Sprintf(
-					"role %q has another list of backend roles that are asked for together: a role has one", m.role))
-			case changing && len(mine.And) > 0:
-				mine.And = nil
-				outcome.Verdict = pending(AndConflict, fmt.Sprintf(
-					"role %q has another list of backend roles that are asked for together: it goes first", m.role))
+			mine, wrong := m.gives(b, foreign, conflict[b.UID], changing)
+			if wrong != nil {
+				outcome.Verdict = *wrong
 			}
-			if !m.exists {
-				outcome.Verdict = pending(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role))
-				mine = mine.within(has) // What is left over from a role before.
-			}
-			put(outcome.After, m.role, mine)
-			put(outcome.Before, m.role, record.and(has).with(mine))
+			outcome.Unseen = outcome.Unseen || !record.without(has).without(mine).empty()
+			put(outcome.After, m.role, mine.with(stays))
+			put(outcome.Before, m.role, record.and(has).with(mine).with(stays))
 		case b.Obstacle != nil:
 			put(outcome.After, m.role, record)
 			put(outcome.Before, m.role, record)
 		default:
+			outcome.Unseen = outcome.Unseen || !record.without(has).empty()
 			put(outcome.Before, m.role, record)
 			if !m.exists && !want.empty() { // Nobody can take it away before the role is back.
-				put(outcome.After, m.role, record.within(has))
+				stays = record.within(has).with(stays)
 			}
+			put(outcome.After, m.role, stays)
 		}
 		d.Outcomes[b.UID] = outcome
 		owners = append(owners, b.UID)
@@ -140,6 +141,34 @@ func (m mapping) decide(d *MappingDecision) {
 	acts := len(d.Actions)
 	m.act(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
+}
+
+// gives is what a binding gives beside others, and what is wrong with the rest, if anything is.
+func (m mapping) gives(b Binding, foreign Entries, conflict, changing bool) (mine Entries, wrong *Verdict) {
+	mine = b.Entries.without(foreign)
+	switch {
+	case conflict:
+		mine.And = nil
+		wrong = new(failed(AndConflict, fmt.Sprintf(
+			"role %q has another list of backend roles that are asked for together: a role has one", m.role)))
+	case changing && len(mine.And) > 0:
+		mine.And = nil
+		wrong = new(pending(AndConflict, fmt.Sprintf(
+			"role %q has another list of backend roles that are asked for together: it goes first", m.role)))
+	}
+	if !m.exists {
+		wrong = new(pending(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
+		mine = mine.within(m.has()) // What is left over from a role before.
+	}
+	return mine, wrong
+}
+
+// mayCome reports whether another list of backend roles than this one may still come.
+func (m mapping) mayCome(than []string) bool {
+	return m.contested && slices.ContainsFunc(m.bindings, func(b Binding) bool {
+		and := b.Record[m.role].And
+		return len(and) > 0 && !sameSet(and, than)
+	})
 }
 
 func put(record map[string]Entries, role string, e Entries) {

@@ -16,6 +16,8 @@ type world struct {
 	bindings map[string]Binding
 	// foreign are entries of others, by role.
 	foreign map[string]Entries
+	// late are actions that got no answer, and may still come to pass.
+	late []Action
 }
 
 func mapped(e Entries) Entity {
@@ -56,9 +58,23 @@ func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
 	}
 }
 
-// pass is one of the service, killed at some point.
-func (w *world) pass(t *rapid.T, killed int) (again bool) {
-	d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles)
+// come makes what got no answer come to pass, or not any more.
+func (w *world) come(comes bool) {
+	for _, a := range w.late {
+		switch {
+		case !comes:
+		case a.Body == nil:
+			delete(w.actual, a.Name)
+		default:
+			w.actual[a.Name] = Entity{Body: a.Body}
+		}
+	}
+	w.late = nil
+}
+
+// pass is one of the service, killed at some point, or without an answer there.
+func (w *world) pass(t *rapid.T, killed int, lost bool) (again bool) {
+	d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
 	for uid, o := range d.Outcomes {
 		b := w.bindings[uid]
 		b.Record = o.Before
@@ -66,11 +82,14 @@ func (w *world) pass(t *rapid.T, killed int) (again bool) {
 	}
 	w.apply(t, d.Actions, killed)
 	if killed < len(d.Actions) {
+		if lost {
+			w.late = append(w.late, d.Actions[killed])
+		}
 		return true
 	}
 	for uid, o := range d.Outcomes {
 		b := w.bindings[uid]
-		if b.Record = o.After; b.Leaving {
+		if b.Record = o.After; b.Leaving && len(w.late) == 0 {
 			delete(w.bindings, uid)
 		} else {
 			w.bindings[uid] = b
@@ -92,7 +111,7 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			uid := fmt.Sprint("b", rapid.IntRange(0, 3).Draw(t, "binding"))
 			b, there := w.bindings[uid]
-			switch rapid.SampledFrom([]string{"write", "write", "delete", "obstacle", "outsider", "pass", "killed"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"write", "write", "delete", "obstacle", "outsider", "pass", "killed", "lost", "comes"}).Draw(t, "step") {
 			case "write":
 				if b.Leaving {
 					break
@@ -111,21 +130,29 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 					w.bindings[uid] = b
 				}
 			case "outsider":
+				if len(w.late) > 0 { // What they write meanwhile may be overwritten.
+					break
+				}
 				role := fmt.Sprint("r", rapid.IntRange(0, 2).Draw(t, "role"))
 				more := Entries{Users: []string{fmt.Sprint("x", rapid.IntRange(0, 2).Draw(t, "outsider"))}}
 				w.foreign[role] = w.foreign[role].with(more)
 				w.actual[role] = mapped(w.actual[role].Entries().with(more))
 			case "pass":
-				w.pass(t, 1000)
+				w.pass(t, 1000, false)
 			case "killed":
-				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"))
+				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"), false)
+			case "lost":
+				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"), true)
+			case "comes":
+				w.come(rapid.Bool().Draw(t, "comes"))
 			}
 		}
 		for uid, b := range w.bindings {
 			b.Obstacle = nil
 			w.bindings[uid] = b
 		}
-		for passes := 0; w.pass(t, 1000); passes++ {
+		w.come(rapid.Bool().Draw(t, "comes"))
+		for passes := 0; w.pass(t, 1000, false); passes++ {
 			if passes == 3 {
 				t.Fatal("one pass after the other has something to do")
 			}
@@ -141,10 +168,49 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 				t.Fatalf("role %s has %+v, want %+v", role, has, want)
 			}
 		}
-		if d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles); len(d.Actions) > 0 {
+		if d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, false); len(d.Actions) > 0 {
 			t.Fatalf("in step, there is still to do %+v", d.Actions)
 		}
 	})
+}
+
+// What is recorded, and got no answer, may come when nobody wants it any more, or something else.
+func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
+	was, is := Entries{Users: []string{"anna", "ben"}, And: []string{"a", "b"}}, Entries{Users: []string{"anna"}}
+	next := Entries{Users: is.Users, And: []string{"c"}}
+	for name, c := range map[string]struct {
+		b         Binding
+		has       Entries
+		contested bool
+		// want is the mapping then, record what is recorded after it.
+		want, record Entries
+		reason       string
+		unseen       bool
+	}{
+		"nothing is":                        {Binding{Entries: is, Record: map[string]Entries{"logs": was}}, is, false, is, is, Synced, true},
+		"some entries are":                  {Binding{Entries: is, Record: map[string]Entries{"logs": was}}, is, true, is, was, Synced, true},
+		"they are there, and go":            {Binding{Entries: is, Record: map[string]Entries{"logs": was}}, was, true, is, was, Synced, false},
+		"a list is that may come":           {Binding{Entries: next, Record: map[string]Entries{"logs": was}}, is, true, is, was, AndConflict, true},
+		"the list that may come is wanted":  {Binding{Entries: was, Record: map[string]Entries{"logs": was}}, is, true, was, was, Synced, false},
+		"whose binding leaves":              {Binding{Leaving: true, Record: map[string]Entries{"logs": is}}, is, true, Entries{}, is, Synced, false},
+		"whose binding leaves with nothing": {Binding{Leaving: true, Record: map[string]Entries{"logs": is}}, Entries{}, false, Entries{}, Entries{}, Synced, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.b.UID, c.b.Roles = "1", []string{"logs"}
+			actual := map[string]Entity{}
+			if !c.has.empty() {
+				actual["logs"] = mapped(c.has)
+			}
+			d := MappingsOf([]Binding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
+			for _, a := range d.Actions {
+				actual[a.Name] = Entity{Body: a.Body}
+			}
+			got, record := actual["logs"].Entries(), d.Outcomes["1"].After["logs"]
+			if !sameSets(got, c.want) || !sameSets(record, c.record) || d.Outcomes["1"].Reason != c.reason || d.Outcomes["1"].Unseen != c.unseen {
+				t.Errorf("it has %+v, recorded %+v, %s, unseen %t", got, record, d.Outcomes["1"].Reason, d.Outcomes["1"].Unseen)
+			}
+		})
+	}
 }
 
 func TestWhatIsDoneAboutAMapping(t *testing.T) {
@@ -187,7 +253,7 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 			if !c.has.empty() {
 				actual["logs"] = mapped(c.has)
 			}
-			d := MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole})
+			d := MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
 			for _, a := range d.Actions {
 				if actual[a.Name] = (Entity{Body: a.Body}); a.Body == nil {
 					delete(actual, a.Name)

@@ -73,6 +73,8 @@ type Outcome struct {
 	Existing *bool
 	// Owns means that something is, or is about to be, in OpenSearch for the object: it must not go before that.
 	Owns bool
+	// Unseen means that it leaves, and what it asked for is not there: nobody has seen whether it came.
+	Unseen bool
 }
 
 // Decision is what is to be done about all objects of a kind.
@@ -146,7 +148,7 @@ func (n named) decide(d *Decision) {
 		if !o.Leaving {
 			continue
 		}
-		d.Outcomes[o.UID] = Outcome{Verdict: InStep()}
+		d.Outcomes[o.UID] = Outcome{Verdict: InStep(), Unseen: !n.there && (n.kind == Users || n.owns(o))}
 		if n.there && n.owns(o) && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
 			leaving = true
 			d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})

@@ -143,6 +143,35 @@ func TestWhatIsDoneAboutRoles(t *testing.T) {
 	}
 }
 
+func TestWhoLeavesAndAskedForWhatIsNotThereWasPerhapsNotSeen(t *testing.T) {
+	leaving := Object{UID: "u", Name: "logs", Leaving: true}
+	recorded := leaving
+	recorded.Existing = new(false)
+	forced := leaving
+	gone(&forced)
+	there := Read(map[string]any{"cluster_permissions": []any{"x"}})
+	for name, c := range map[string]struct {
+		kind Kind
+		o    Object
+		has  map[string]Entity
+		want bool
+	}{
+		"a user":                        {Users, leaving, nil, true},
+		"a user who was there":          {Users, leaving, map[string]Entity{"logs": there}, false},
+		"a user who is gone":            {Users, forced, nil, true},
+		"a user who stays":              {Users, Object{UID: "u", Name: "logs", Body: Body{}}, nil, false},
+		"a role":                        {Roles, recorded, nil, true},
+		"a role that was there":         {Roles, recorded, map[string]Entity{"logs": there}, false},
+		"a role that was never written": {Roles, leaving, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := Objects(c.kind, []Object{c.o}, c.has); d.Outcomes["u"].Unseen != c.want {
+				t.Errorf("unseen is %t", d.Outcomes["u"].Unseen)
+			}
+		})
+	}
+}
+
 func gones(existing *bool) []Object {
 	return []Object{{UID: "v", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}, Leaving: true, Gone: true, Existing: existing}}
 }

@@ -1,0 +1,147 @@
+package opensearchsync
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// told is a state of what the bus tells.
+type told struct {
+	*state
+	t       *testing.T
+	view    *view.View
+	version int
+}
+
+func newTold(t *testing.T) *told {
+	t.Helper()
+	v := view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
+	return &told{newState(v, false), t, v, 0}
+}
+
+// of tells of an object as it is now, or that it is gone.
+func (w *told) of(kind kinds.Kind, o metav1.Object, gone bool) event.Change {
+	w.t.Helper()
+	w.version++
+	o.SetNamespace("default")
+	o.SetResourceVersion(fmt.Sprint(w.version))
+	data, err := json.Marshal(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := event.Change{
+		Key: event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: "default", Name: o.GetName()}, UID: string(o.GetUID()),
+		ResourceVersion: o.GetResourceVersion(), Deleted: gone, Object: data, ObservedAt: time.Now(), ExpiresAt: time.Now().Add(topology.TombstoneTTL),
+	}
+	w.tell(c)
+	return c
+}
+
+func (w *told) tell(c event.Change) {
+	w.t.Helper()
+	if err := w.view.Apply(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}
+}
+
+func userNamed(name string) *opensearchv1.OpensearchUser {
+	u := &opensearchv1.OpensearchUser{ObjectMeta: named(name)}
+	u.Spec.OpensearchCluster.Name = "search"
+	return u
+}
+
+// bound is how much may be remembered when nobody is left of whom something must be.
+const bound = 2 * minMemory
+
+func TestNobodyIsRememberedForEver(t *testing.T) {
+	w := newTold(t)
+	rivals := newRivals(time.Now, w.lives)
+	stays := userNamed("stays")
+	w.of(kinds.OpenSearchUsers(), stays, false)
+	rivals.wrote(event.Change{Key: w.key("stays"), UID: "uid-stays"}, *role("", true).value.State())
+	for i := range 5 * bound {
+		name := fmt.Sprint("u-", i)
+		w.clear(object{Change: event.Change{Key: w.key(name), UID: name}}) // The bus has forgotten it since.
+		rivals.wrote(event.Change{Key: w.key(name), UID: name}, *role("", true).value.State())
+	}
+	if n := len(w.cleared.of); n > bound {
+		t.Errorf("%d objects that are long gone are remembered as cleared", n)
+	}
+	if n := len(rivals.struck.of); n > bound {
+		t.Errorf("%d objects that are long gone are remembered as ours", n)
+	}
+	overwritten := object{Change: event.Change{Key: w.key("stays"), UID: "uid-stays"}, value: stays}
+	if !rivals.on([]object{overwritten}) {
+		t.Error("whose status was ours is forgotten while it is there")
+	}
+}
+
+// key is that of a user.
+func (w *told) key(name string) event.Key {
+	return event.Key{Cluster: "local", GroupResource: kinds.OpenSearchUsers().GroupResource, Namespace: "default", Name: name}
+}
+
+func TestWhatIsClearedIsNotLookedAtAgainUnlessItWasThereOnceMore(t *testing.T) {
+	w := newTold(t)
+	w.of(kinds.OpenSearchClusters(), &opensearchv1.OpenSearchCluster{ObjectMeta: named("search")}, false)
+	users := Key{clusterKey("local", "default", "search"), plan.Users}
+	gone := func() []object {
+		_, all := w.snapshot(users)
+		return all
+	}
+	for i := range bound {
+		w.of(kinds.OpenSearchUsers(), userNamed(fmt.Sprint("u-", i)), true)
+	}
+	for _, o := range gone() {
+		w.clear(o)
+	}
+	if left := gone(); len(left) > 0 {
+		t.Errorf("%d are looked at again, such as %s", len(left), left[0].Key)
+	}
+	again := w.of(kinds.OpenSearchUsers(), userNamed("u-0"), false)
+	again.Epoch = "2" // The cluster is one from before it went.
+	w.tell(again)
+	again.Deleted = true
+	w.tell(again)
+	if left := gone(); len(left) != 1 || left[0].Key.Name != "u-0" {
+		t.Errorf("of one that was there once more is left %v", left)
+	}
+}
+
+func TestAConnectionIsNeededByWhoeverWasInItsCluster(t *testing.T) {
+	w := newTold(t)
+	cluster := &opensearchv1.OpenSearchCluster{ObjectMeta: named("search")}
+	user := userNamed("anna")
+	user.Status.ManagedCluster = string(cluster.UID)
+	for name, step := range map[string]struct {
+		cluster, user, want bool
+	}{
+		"both are there":             {true, true, true},
+		"the cluster alone is there": {true, false, true},
+		"the user alone is there":    {false, true, true},
+		"neither is there":           {false, false, false},
+	} {
+		w.of(kinds.OpenSearchClusters(), cluster, !step.cluster)
+		w.of(kinds.OpenSearchUsers(), user, !step.user)
+		if w.needed(string(cluster.UID)) != step.want {
+			t.Errorf("%s: needed is %t", name, !step.want)
+		}
+	}
+}
