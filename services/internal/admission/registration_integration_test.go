@@ -260,6 +260,33 @@ func TestWhatSomebodyChangesInTheConfigurationIsPutBack(t *testing.T) {
 	}
 }
 
+// What a webhook is about follows what is known, and what was judged before counts as judged.
+func TestWhatAWebhookIsAboutFollows(t *testing.T) {
+	b := newBed(t)
+	s := b.replica()
+	var told []admissionregistrationv1.MatchCondition
+	for i, about := range []string{"true", "false"} {
+		s.options.Webhooks[0].About = func(
+			_ context.Context, rules []admissionregistrationv1.RuleWithOperations, is []admissionregistrationv1.MatchCondition,
+		) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
+			told = is
+			return s.options.Webhooks[0].Rules, []admissionregistrationv1.MatchCondition{{Name: "about", Expression: about}}
+		}
+		b.round(s)
+		since, err := s.Since()
+		switch is := b.registered().Webhooks[0].MatchConditions; {
+		case len(is) != 1 || is[0].Expression != about:
+			t.Errorf("it is about %+v, want %s", is, about)
+		case i == 0: // Else it could begin anew in the same second.
+			testbed.Eventually(t, time.Minute, func() error { _, err := s.Since(); return err })
+		case err != nil || since.After(time.Now()):
+			t.Errorf("it is in force since %s: %v", since, err)
+		case len(told) != 1 || told[0].Expression != "true":
+			t.Errorf("it was told of %+v", told)
+		}
+	}
+}
+
 func TestRunKeepsTheWebhooksInForce(t *testing.T) {
 	b := newBed(t)
 	s := newServer(t, Config{URL: "https://127.0.0.1:9"}, func(o *Options) {
