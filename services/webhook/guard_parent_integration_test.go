@@ -143,20 +143,20 @@ func (f *family) permit(rule rbacv1.PolicyRule) {
 	})
 }
 
-var secrets = map[string]any{"apiGroup": "core.miloapis.com", "kind": "Secret"}
+func secrets() any { return map[string]any{"apiGroup": "core.miloapis.com", "kind": "Secret"} }
 
 // Whoever may write an object gets no more on it by giving it to one of whatever kind is registered above it, as long as it is.
 func TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater(t *testing.T) {
 	f := newFamily(t)
 	f.passes(f.secret) // Nothing is had by that.
-	f.below(secrets)
+	f.below(secrets())
 	f.refused(f.secret)
 	f.refused(owner("core.miloapis.com/v1", "Secret", "mine", f.secret.UID))
 	f.refused(owner("/v1", "Secret", "mine", f.secret.UID))
 	f.refused(owner("v1", "Pod", "any", "p"), f.secret)
 	f.below()
 	f.passes(f.secret)
-	f.below(secrets)
+	f.below(secrets())
 	f.refused(f.secret)
 	f.create(kinds.PolicyBindings(), "on-all", map[string]any{
 		"roleRef":          map[string]any{"name": "remover"},
@@ -171,7 +171,7 @@ func TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater(t *testing.T) {
 func TestParentsAloneNeedTheGuard(t *testing.T) {
 	f := newFamily(t)
 	f.register("pod")
-	f.below(secrets, map[string]any{"apiGroup": "", "kind": "Pod"})
+	f.below(secrets(), map[string]any{"apiGroup": "", "kind": "Pod"})
 	f.refused(f.secret)
 	defer sync.OnceFunc(f.reflector.Hold())()
 	unknown := func(owners ...metav1.OwnerReference) {
@@ -201,7 +201,7 @@ func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 	many := func(from, to int) {
 		t.Helper()
 		for i := from; i < to; i++ { // Each is the parent of the next.
-			kind, parents := fmt.Sprint("Kind", i), []any{secrets}
+			kind, parents := fmt.Sprint("Kind", i), []any{secrets()}
 			if i > 0 {
 				parents = []any{map[string]any{"apiGroup": group, "kind": fmt.Sprint("Kind", i-1)}}
 			}
@@ -213,7 +213,7 @@ func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 		f.awaitReady()
 	}
 	many(0, 255)
-	f.below(secrets)
+	f.below(secrets())
 	var more []metav1.OwnerReference
 	for i := range 160 { // As many as count.
 		more = append(more, owner("v1", "Pod", fmt.Sprint("pod-", i), types.UID(fmt.Sprint("p", i))))
@@ -223,7 +223,7 @@ func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 	f.below()
 	f.passes(f.secret)
 	many(255, 257)
-	f.below(secrets)
+	f.below(secrets())
 	testbed.Eventually(t, soon, func() error {
 		is, err := kubernetes.NewForConfigOrDie(f.Kube.Admin()).AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), guard.Name, metav1.GetOptions{})
 		if err == nil && len(is.Webhooks[len(is.Webhooks)-1].Rules) != 1 {

@@ -93,7 +93,8 @@ func checkAnswers(ctx context.Context, w *World) error {
 				return fmt.Errorf("asking the webhook at %s: %w", url, err)
 			}
 			if want := a.may(q); allowed != want {
-				wrong = append(wrong, fmt.Sprintf("%s %v %s %s %s/%s: %t", q.Subject.User, q.Subject.Groups, q.Verb, q.Resource.Resource, q.Resource.Namespace, q.Resource.Name, allowed))
+				wrong = append(wrong, fmt.Sprintf("%s %v %s %s %s/%s: %t",
+					q.Subject.User, q.Subject.Groups, q.Verb, q.Resource.Resource, q.Resource.Namespace, q.Resource.Name, allowed))
 			}
 		}
 		if len(wrong) > 0 {

@@ -61,12 +61,11 @@ func Projects() schema.GroupVersionResource {
 // iam are projects in organizations, and who may do what to them.
 func iam() []Kind {
 	var kinds []Kind
-	for i, t := range Targets() {
-		k := Kind{Resource: ProtectedResources(), Weight: 1, Draw: t.protecting}
-		if i == 0 { // Without any the IAM store would go.
-			k.Keep, k.Once = true, []*unstructured.Unstructured{t.protected([]any{"get"})}
-		}
-		kinds = append(kinds, k)
+	for _, t := range Targets() {
+		kinds = append(kinds, Kind{
+			Resource: ProtectedResources(), Weight: 1, Draw: t.protecting, Once: []*unstructured.Unstructured{t.protected([]any{"get"})},
+			Keep: t.Kind == "Organization" || t.Kind == "gear", // Without any the IAM store would go, and little belong to anything.
+		})
 	}
 	return append(append(kinds, others()...), []Kind{
 		{Resource: Organizations(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
@@ -117,7 +116,7 @@ func Verbs() []string { return []string{"get", "list", "update"} }
 
 // verbs are some of them, as elements of a list.
 func verbs(r *rand.Rand) []any {
-	all := []any{"get"}
+	all := []any{Verbs()[0]}
 	for _, verb := range Verbs()[1:] {
 		if r.IntN(3) > 0 {
 			all = append(all, verb)

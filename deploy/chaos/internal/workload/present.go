@@ -46,7 +46,7 @@ func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*un
 func (d *Driver) presentOwners(ctx context.Context, o *unstructured.Unstructured) error {
 	var owners []metav1.OwnerReference
 	for _, owner := range o.GetOwnerReferences() {
-		uid, err := d.uid(ctx, map[string]any{"kind": owner.Kind, "name": owner.Name})
+		uid, err := d.uid(ctx, ofKind(owner.Kind, owner.Name))
 		if err != nil {
 			return err
 		}
