@@ -69,13 +69,12 @@ func iam() []Kind {
 	}
 	return append(append(kinds, others()...), []Kind{
 		{Resource: Organizations(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			return specified(Organizations(), "Organization", "", numbered(r, "org-", orgsOfIAM), map[string]any{"type": "Standard"}), ""
-		}},
+			return organization(numbered(r, "org-", orgsOfIAM)), ""
+		}, Once: []*unstructured.Unstructured{organization("org-0")}},
 		{Resource: Projects(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			org := numbered(r, "org-", orgsOfIAM)
-			spec := map[string]any{"ownerRef": ofKind("Organization", org)}
-			return specified(Projects(), "Project", "", numbered(r, "project-", projectsOfIAM), spec), "of " + org
-		}},
+			return project(numbered(r, "project-", projectsOfIAM), org), "of " + org
+		}, Once: []*unstructured.Unstructured{project("project-0", "org-0"), project("project-1", "org-0")}},
 		{Resource: IAMUsers(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			name := numbered(r, "user-", subjectsOfIAM)
 			return specified(IAMUsers(), "User", "", name, map[string]any{"email": name + "@example.com"}), ""
@@ -92,6 +91,14 @@ func iam() []Kind {
 		{Resource: IAMRoles(), Weight: 2, Draw: drawIAMRole},
 		{Resource: PolicyBindings(), Weight: 4, Draw: drawPolicyBinding, Fixed: otherReference},
 	}...)
+}
+
+func organization(name string) *unstructured.Unstructured {
+	return specified(Organizations(), "Organization", "", name, map[string]any{"type": "Standard"})
+}
+
+func project(name, of string) *unstructured.Unstructured {
+	return specified(Projects(), "Project", "", name, map[string]any{"ownerRef": ofKind("Organization", of)})
 }
 
 func specified(gvr schema.GroupVersionResource, kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {

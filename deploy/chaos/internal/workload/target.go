@@ -86,7 +86,7 @@ func others() []Kind {
 			continue
 		}
 		rules = append(rules, map[string]any{"apiGroups": []any{t.Resource.Group}, "resources": []any{t.Resource.Resource}, "verbs": []any{"get", "list", "watch"}})
-		kinds = append(kinds, Kind{Resource: t.Resource, Weight: 3, Draw: t.drawObject, Fixed: anotherEdition})
+		kinds = append(kinds, Kind{Resource: t.Resource, Weight: 6, Draw: t.drawObject, Fixed: anotherEdition})
 	}
 	rights.Object["rules"] = rules
 	return append(kinds, Kind{Resource: clusterRoles, Once: []*unstructured.Unstructured{rights}})
