@@ -29,6 +29,16 @@ func mutants() map[string]mutant {
 			before: []string{"range slices.Chunk(wanted.without(remove), c.maxTuples)"},
 			after:  []string{"range slices.Chunk(wanted.without(remove[min(1, len(remove)/2):]), c.maxTuples)"},
 		},
+		"a target whose owner nobody looks at": {
+			service: "tuple-sync", file: "tuple-sync/mirror/targets.go",
+			before: []string{"return len(f.target.Owners) > 0 || s.bindings"},
+			after:  []string{"return s.bindings"},
+		},
+		"a target that stays when it is gone": {
+			service: "webhook", file: "webhook/targets.go",
+			before: []string{"\ttarget := targetOf(o.Value)\n"},
+			after:  []string{"\tif o.Value == nil {\n\t\treturn\n\t}\n\ttarget := targetOf(o.Value)\n"},
+		},
 		// What was revoked long ago is there again for a moment; at rest nothing is to be seen of it.
 		"a grant after revocation": {
 			service: "tuple-sync", file: "internal/fga/write.go",

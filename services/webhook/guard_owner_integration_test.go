@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -75,6 +76,58 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 		_, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "takes the verb bind on that") {
 			return fmt.Errorf("without bind on the project: %w", err)
+		}
+		return nil
+	})
+}
+
+// A kind is no kind of IAM for being in its group.
+func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
+	b := newGuardedBed(t)
+	reflector := b.Reflector()
+	pond := kinds.Target(event.GroupResource{Group: "iam.miloapis.com", Resource: "ponds"}, "v1", "Pond")
+	pond.Global = true
+	definitions := b.Resource(kinds.Definitions())
+	_, err := definitions.Create(t.Context(), b.object(kinds.Definitions(), "ponds.iam.miloapis.com", map[string]any{
+		"group": "iam.miloapis.com", "scope": "Cluster", "names": map[string]any{"plural": "ponds", "singular": "pond", "kind": "Pond"},
+		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
+	}), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = definitions.Delete(context.WithoutCancel(t.Context()), "ponds.iam.miloapis.com", metav1.DeleteOptions{})
+	})
+	b.protect()
+	b.create(kinds.ProtectedResources(), "pond", map[string]any{
+		"serviceRef": map[string]any{"name": "iam.miloapis.com"}, "kind": "Pond", "singular": "pond", "plural": "ponds",
+		"permissions": []any{"delete"}, "parentResources": []any{map[string]any{"apiGroup": projects, "kind": "Project"}},
+	})
+	b.create(kinds.IAMRoles(), "remover", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"iam.miloapis.com/ponds.delete"}})
+	b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
+	mine := b.create(kinds.Projects(), "mine", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	b.create(kinds.PolicyBindings(), "on-mine", map[string]any{
+		"roleRef":          map[string]any{"name": "remover"},
+		"subjects":         []any{subject("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
+		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}},
+	})
+	testbed.Eventually(t, soon, func() error {
+		_, err := b.Resource(pond).Create(t.Context(), b.object(pond, "one", nil), metav1.CreateOptions{})
+		return err
+	})
+	reflector.Observe(pond, "")
+	b.awaitReady()
+	cfg := b.Kube.Admin()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
+	testbed.Eventually(t, soon, func() error {
+		one, err := b.Resource(pond).Get(t.Context(), "one", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		one.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Project", Name: "mine", UID: types.UID(mine)}})
+		_, err = dynamic.NewForConfigOrDie(cfg).Resource(pond.Served().GroupVersion().WithResource("ponds")).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "iam.miloapis.com/ponds.delete") {
+			return fmt.Errorf("taken over: %w", err)
 		}
 		return nil
 	})

@@ -62,7 +62,9 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 			s.tellTarget(x, key)
 		}
 	}
-	x.Retrust(typ)
+	if s.trust { // Else none is.
+		x.Retrust(typ)
+	}
 }
 
 // tellTarget tells the index of one object: of none, if its kind is not observed.

@@ -260,6 +260,42 @@ func TestWhatSomebodyChangesInTheConfigurationIsPutBack(t *testing.T) {
 	}
 }
 
+// What a webhook is about follows what is known, and what was judged before counts as judged.
+func TestWhatAWebhookIsAboutFollows(t *testing.T) {
+	b := newBed(t)
+	var told []admissionregistrationv1.MatchCondition
+	about := "true"
+	s := newServer(t, Config{URL: "https://127.0.0.1:9"}, func(o *Options) {
+		o.Name, o.Kube = configuration, b.kube.Config(t, topology.ImpliedRole)
+		o.Webhooks = []Webhook{{
+			ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{Name: "nothing.example.com"},
+			About: func(
+				_ context.Context, _ []admissionregistrationv1.RuleWithOperations, is []admissionregistrationv1.MatchCondition,
+			) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
+				told = is
+				return []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"*"}, Resources: []string{about}},
+				}}, []admissionregistrationv1.MatchCondition{{Name: "about", Expression: about}}
+			},
+		}}
+	})
+	for _, about = range []string{"true", "false"} {
+		b.round(s)
+		since, err := s.Since()
+		switch is := b.registered().Webhooks[0]; {
+		case len(is.MatchConditions) != 1 || is.MatchConditions[0].Expression != about || len(is.Rules) != 1 || is.Rules[0].Resources[0] != about:
+			t.Errorf("it is about %+v, want %s", is, about)
+		case about == "true": // Else it could begin anew in the same second.
+			testbed.Eventually(t, time.Minute, func() error { _, err := s.Since(); return err })
+		case err != nil || since.After(time.Now()):
+			t.Errorf("it is in force since %s: %v", since, err)
+		case len(told) != 1 || told[0].Expression != "true":
+			t.Errorf("it was told of %+v", told)
+		}
+	}
+}
+
 func TestRunKeepsTheWebhooksInForce(t *testing.T) {
 	b := newBed(t)
 	s := newServer(t, Config{URL: "https://127.0.0.1:9"}, func(o *Options) {

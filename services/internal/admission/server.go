@@ -44,7 +44,15 @@ type Webhook struct {
 	Judge Judge
 	// Scope is where the API server is to ask, unless NamespaceSelector says it once for all.
 	Scope Scope
+	// About is what the API server is to ask about, unless Rules and MatchConditions say it once for all.
+	About About
 }
+
+// About gives what is to be registered in place of what is; nothing is if there is none. Whoever is judged by it counts as judged,
+// whatever it was before.
+type About func(
+	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
+) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition)
 
 // Scope decides in which namespaces the API server asks.
 type Scope interface {

@@ -32,6 +32,9 @@ func (s *Server) since(
 		if s.options.Webhooks[i].Scope != nil {
 			was.NamespaceSelector = w.NamespaceSelector
 		}
+		if s.options.Webhooks[i].About != nil {
+			was.Rules, was.MatchConditions = w.Rules, w.MatchConditions
+		}
 		if !equality.Semantic.DeepEqual(was, w) {
 			return time.Time{}
 		}

@@ -24,16 +24,18 @@ func (s *Server) webhooks(
 	bundle := c.bundle(before, now)
 	all := make([]admissionregistrationv1.ValidatingWebhook, len(s.options.Webhooks))
 	for i, webhook := range s.options.Webhooks {
-		w := webhook.DeepCopy()
+		w, is := webhook.DeepCopy(), admissionregistrationv1.ValidatingWebhook{}
+		if at := slices.IndexFunc(registered, func(r admissionregistrationv1.ValidatingWebhook) bool { return r.Name == w.Name }); at >= 0 {
+			is = registered[at]
+		}
 		if webhook.Scope != nil {
-			var is *metav1.LabelSelector
-			if at := slices.IndexFunc(registered, func(r admissionregistrationv1.ValidatingWebhook) bool { return r.Name == w.Name }); at >= 0 {
-				is = registered[at].NamespaceSelector
-			}
 			var err error
-			if w.NamespaceSelector, err = webhook.Scope.Selector(ctx, is); err != nil {
+			if w.NamespaceSelector, err = webhook.Scope.Selector(ctx, is.NamespaceSelector); err != nil {
 				return nil, err
 			}
+		}
+		if webhook.About != nil {
+			w.Rules, w.MatchConditions = webhook.About(ctx, is.Rules, is.MatchConditions)
 		}
 		complete(w)
 		w.ClientConfig = s.cfg.client(c.path(w.Name, now), bundle)

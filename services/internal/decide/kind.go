@@ -31,12 +31,13 @@ func (k *kind) isBelow(typ string) bool {
 func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResource) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	was := x.resources[name]
 	if alive(p) {
 		x.resources[name] = p
 	} else {
 		delete(x.resources, name)
 	}
-	if !x.loading {
+	if same := was == nil && !alive(p) || was != nil && alive(p) && iam.JudgedAlike(was, p); !x.loading && !same {
 		x.register()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -102,4 +103,11 @@ func setOf(all []string) map[string]bool {
 		set[one] = true
 	}
 	return set
+}
+
+// JudgedAlike says whether [Register] makes the same of two states of a ProtectedResource that is there: most that its status says
+// matters to people alone.
+func JudgedAlike(a, b *iamv1alpha1.ProtectedResource) bool {
+	return a.UID == b.UID && a.Generation == b.Generation && a.CreationTimestamp.Equal(&b.CreationTimestamp) && hasNoRoom(a) == hasNoRoom(b) &&
+		equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status.Registered, b.Status.Registered)
 }

@@ -27,9 +27,11 @@ const (
 	byRole = "role"
 	// bySubject finds bindings by a subject.
 	bySubject = "subject"
-	// byTarget and byGrant find bindings by what they are on, and by role and target.
-	byTarget = "target"
-	byGrant  = "grant"
+	// byTarget and byGrant find bindings by what they are on, and by role and target; byTargetType those on single objects of a type
+	// that the watcher follows.
+	byTarget     = "target"
+	byTargetType = "target type"
+	byGrant      = "grant"
 	// byGroup and byUser find memberships.
 	byGroup = "group"
 	byUser  = "user"
@@ -117,7 +119,13 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 		kind: kinds.PolicyBindings(), cluster: cluster, matters: func(b *iamv1alpha1.PolicyBinding) (_, _ any) { return b.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.PolicyBinding) []string{
 			byTarget: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.TargetOf(b)} },
-			byGrant:  func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.GrantIndex(b)} },
+			byTargetType: func(b *iamv1alpha1.PolicyBinding) []string {
+				if typ := iam.TypeOf(iam.TargetOf(b)); b.Spec.ResourceSelector.ResourceRef != nil && s.types[typ] == nil {
+					return []string{typ}
+				}
+				return nil
+			},
+			byGrant: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.GrantIndex(b)} },
 			byRole: func(b *iamv1alpha1.PolicyBinding) []string {
 				return []string{path(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)}
 			},
@@ -243,7 +251,7 @@ func (s *State) changes() (n uint64) {
 	for _, kind := range s.all() {
 		n += kind.changes()
 	}
-	return n
+	return n + s.observed.revision.Load()
 }
 
 // ends says that the IAM store is to go, and no kind is registered any more. Whoever keeps its OpenFGA store is answered by

@@ -21,6 +21,8 @@ const (
 	byObject = "object"
 	// byOwner finds what belongs to an owner.
 	byOwner = "owner"
+	// byKin finds what has owners by its type, and by theirs. Of kinds of IAM nobody asks that.
+	byKin = "kin"
 )
 
 // found is a declared object of whatever kind.
@@ -43,6 +45,8 @@ type followed interface {
 	ownedBy(owner string) []found
 	// owns says whether there are such.
 	owns(owner string) bool
+	// kin are the keys of what has owners, and is of a type, or one of the owners is.
+	kin(typ string) []event.Key
 	keys() []event.Key
 	changes() uint64
 }
@@ -95,6 +99,16 @@ func register[T any, P object[T]](v *view.View, s *State, c config[T]) *table[T,
 				owners = append(owners, ownerIndex(o.Type, o.Name))
 			}
 			return owners
+		},
+		byKin: func(value *T) (types []string) {
+			target, _ := c.target(value)
+			for _, o := range target.Owners {
+				types = append(types, o.Type)
+			}
+			if len(types) > 0 {
+				types = append(types, c.typ(value))
+			}
+			return slices.DeleteFunc(types, func(typ string) bool { return s.types[typ] != nil })
 		},
 	}
 	maps.Copy(indexes, c.indexes)
@@ -221,6 +235,13 @@ func (t *table[T, P]) ownedBy(owner string) (all []found) {
 		all = append(all, t.found(o))
 	}
 	return all
+}
+
+func (t *table[T, P]) kin(typ string) (keys []event.Key) {
+	for _, o := range t.by(byKin, typ) {
+		keys = append(keys, o.Key)
+	}
+	return keys
 }
 
 func (t *table[T, P]) owns(owner string) bool { return t.rows.Count(byOwner, owner) > 0 }

@@ -30,10 +30,13 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	if p.Resync {
 		p.Enqueue(statuses, Key{sort: whole})
 	}
+	told := r.State.observed.news()
 	if missed, loaded := r.missed.Swap(false), r.copy.loaded(); missed || r.swept != n.of || r.loaded != loaded {
 		r.everything(n, p)
 		r.asked.Store(&n.moment)
 		r.swept, r.loaded = n.of, loaded
+	} else {
+		r.observe(n, p, told)
 	}
 	if r.copy.owes() {
 		p.Enqueue(mayTake, Key{sort: back})
@@ -85,24 +88,29 @@ func (r *Reconciler) everything(n *snapshot, p Pass) {
 		objects[object] = true
 	}
 	for of, kind := range r.State.kinds {
-		lacking := 0
-		for _, k := range kind.keys() {
-			lacks := false
-			for _, object := range r.State.holders(k) {
-				objects[object] = true
-				lacks = lacks || gives(of, object) && r.copy.size(object) == 0
-			}
-			if lacks {
-				lacking++
-			}
-			r.revisit(p, k)
-		}
-		r.Confirmer.Expect(of, lacking)
+		r.ask(p, of, kind.keys(), objects)
 	}
 	for _, object := range r.State.owned() {
 		objects[object] = true
 	}
 	r.enqueue(n, p, objects)
+}
+
+// ask adds the objects of OpenFGA that hold what declared ones of a kind say, and asks for what is said in these.
+func (r *Reconciler) ask(p Pass, of event.GroupResource, keys []event.Key, objects map[string]bool) {
+	lacking := 0
+	for _, k := range keys {
+		lacks := false
+		for _, object := range r.State.holders(k) {
+			objects[object] = true
+			lacks = lacks || gives(of, object) && r.copy.size(object) == 0
+		}
+		if lacks {
+			lacking++
+		}
+		r.revisit(p, k)
+	}
+	r.Confirmer.Expect(of, lacking)
 }
 
 // gives says whether an object of OpenFGA is where those of a kind give something to somebody: if it holds nothing, the API server

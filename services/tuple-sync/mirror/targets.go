@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,9 @@ type observed struct {
 	names map[event.GroupResource]string
 	// problems are why others are not.
 	problems map[event.GroupResource]string
+	// told is what has changed since it was asked for last, and revision counts that.
+	told     news
+	revision atomic.Uint64
 	of       func(event.GroupResource) view.Observation
 }
 
@@ -32,7 +36,8 @@ type observed struct {
 func (s *State) followTargets(v *view.View, cluster string) {
 	s.observed = &observed{
 		types: map[string]bool{}, names: map[event.GroupResource]string{}, problems: map[event.GroupResource]string{},
-		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
+		told: newNews(),
+		of:   func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
 	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
 		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
@@ -42,20 +47,20 @@ func (s *State) followTargets(v *view.View, cluster string) {
 		},
 		matters: func(*metav1.PartialObjectMetadata) (_, _ any) { return nil, nil },
 	})
-	v.OnTarget(func(kind event.GroupResource) {
-		if s.observed.take(kind) {
-			s.revision.Add(1) // Everything is asked for, and the ProtectedResources say so.
-		}
-	})
+	v.OnTarget(s.observed.take)
 }
 
-// take takes in what is told of a kind, and says whether that changes anything.
-func (o *observed) take(kind event.GroupResource) bool {
+// take takes in what is told of a kind. The tail asks for what depends on it.
+func (o *observed) take(kind event.GroupResource) {
 	is := o.of(kind)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	typ, before := iam.Type(kind.Group, is.Kind), o.names[kind]
-	changed := before != typ || o.types[typ] != is.Observed || o.problems[kind] != is.Problem
+	if before == typ && o.types[typ] == is.Observed && o.problems[kind] == is.Problem {
+		return
+	}
+	o.told.kinds[kind], o.told.types[before], o.told.types[typ] = true, true, true
+	o.revision.Add(1)
 	delete(o.types, before)
 	if delete(o.names, kind); is.Kind != "" {
 		o.names[kind], o.types[typ] = typ, is.Observed
@@ -63,7 +68,54 @@ func (o *observed) take(kind event.GroupResource) bool {
 	if delete(o.problems, kind); is.Problem != "" {
 		o.problems[kind] = is.Problem
 	}
-	return changed
+}
+
+// news are the kinds of which something else is told than before, and the types of their objects.
+type news struct {
+	kinds map[event.GroupResource]bool
+	types map[string]bool
+}
+
+func newNews() news { return news{map[event.GroupResource]bool{}, map[string]bool{}} }
+
+// news is what was told since this was asked last.
+func (o *observed) news() news {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	told := o.told
+	o.told = newNews()
+	return told
+}
+
+// observe asks for all that depends on whether the objects of kinds are known. Nobody else waits for that.
+func (r *Reconciler) observe(n *snapshot, p Pass, told news) {
+	if len(told.kinds) == 0 {
+		return
+	}
+	objects := map[string]bool{}
+	for _, object := range r.copy.known() {
+		if told.types[iam.TypeOf(object)] {
+			objects[object] = true
+		}
+	}
+	for typ := range told.types {
+		var bindings []event.Key
+		for _, b := range r.State.bindings.by(byTargetType, typ) {
+			bindings = append(bindings, b.Key)
+		}
+		r.ask(p, kinds.PolicyBindings().GroupResource, bindings, objects)
+		for _, kind := range r.State.all() {
+			for _, k := range kind.kin(typ) {
+				r.ask(p, k.GroupResource, []event.Key{k}, objects)
+			}
+		}
+	}
+	for _, k := range r.State.resources.keys() {
+		if o, ok := r.State.resources.rows.Get(k); ok && told.kinds[iam.TargetsOf(o.Value.Spec)] {
+			r.revisit(p, k)
+		}
+	}
+	r.enqueue(n, p, objects)
 }
 
 func (o *observed) has(typ string) bool {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/view"
 )
 
 // What objects of a registered kind cost the mirror, of which one in a hundred belongs to a project and nothing is bound on any.
@@ -38,5 +40,29 @@ func BenchmarkTargets(b *testing.B) {
 		b.ReportMetric(float64(passes)/targets, "passes/target")
 		b.ReportMetric(float64(int64(inUse())-int64(before))/targets, "B/target")
 		runtime.KeepAlive(bed)
+	}
+}
+
+// What it costs that the objects of kinds, on which nothing is bound, are known and are not, one kind a second, beside bindings
+// on others.
+func BenchmarkObservations(b *testing.B) {
+	const bindings, observations = 300, 16
+	bed := newBed(b)
+	bed.peopled()
+	for i := range bindings {
+		bed.bind(fmt.Sprintf("binding-%d", i), "viewer", bed.subject(kinds.Users(), "bob"))
+	}
+	bed.work()
+	var told view.Observation
+	bed.State.observed.of = func(event.GroupResource) view.Observation { return told }
+	for b.Loop() {
+		passes := 0
+		for i := range observations {
+			told = view.Observation{Kind: fmt.Sprintf("Kind%d", i), Observed: !told.Observed}
+			bed.State.observed.take(event.GroupResource{Group: "b.example", Resource: fmt.Sprintf("kinds%d", i), Target: true})
+			bed.follow()
+			passes += len(bed.done)
+		}
+		b.ReportMetric(float64(passes)/observations, "passes/observation")
 	}
 }

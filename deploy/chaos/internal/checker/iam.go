@@ -10,32 +10,35 @@ import (
 	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/deploy/chaos/internal/workload"
 )
 
 const (
-	organizationType = workload.ResourceGroup + "/Organization"
-	projectType      = workload.ResourceGroup + "/Project"
-	iamPrefix        = workload.IAMGroup + "/"
-	iamUser          = iamPrefix + "InternalUser:u/"
+	iamPrefix = workload.IAMGroup + "/"
+	iamUser   = iamPrefix + "InternalUser:u/"
 )
 
 // access is who may do what by the objects of IAM.
 type access struct {
-	// permissions are those that are registered, and kinds their types.
+	// permissions are those that are registered, kinds their types, and above their parents.
 	permissions, kinds map[string]bool
+	above              map[string]map[string]bool
 	// objects are the living ones of each kind by namespace/name.
 	objects map[schema.GroupVersionResource]map[string]unstructured.Unstructured
 	tuples  map[string]bool
-	wrong   []error
+	// held are the users of all tuples by object#relation.
+	held  map[string][]string
+	wrong []error
 }
 
 func newAccess(s *Snapshot) *access {
 	a := &access{
-		permissions: map[string]bool{}, kinds: map[string]bool{}, tuples: map[string]bool{},
+		permissions: map[string]bool{}, kinds: map[string]bool{}, above: map[string]map[string]bool{}, tuples: map[string]bool{}, held: map[string][]string{},
 		objects: map[schema.GroupVersionResource]map[string]unstructured.Unstructured{},
 	}
 	for gvr := range s.byKind {
@@ -46,7 +49,16 @@ func newAccess(s *Snapshot) *access {
 	}
 	for _, p := range a.objects[workload.ProtectedResources()] {
 		group := field(p, "spec", "serviceRef", "name")
-		a.kinds[group+"/"+field(p, "spec", "kind")] = true
+		typ := group + "/" + field(p, "spec", "kind")
+		a.kinds[typ] = true
+		parents, _, _ := unstructured.NestedSlice(p.Object, "spec", "parentResources")
+		for _, item := range parents {
+			ref, _ := item.(map[string]any)
+			set(a.above, typ, fmt.Sprintf("%v/%v", ref["apiGroup"], ref["kind"]))
+		}
+		if err := wantCondition(p, "Observed", true); err != nil {
+			a.wrong = append(a.wrong, fmt.Errorf("ProtectedResource %s: %w", p.GetName(), err))
+		}
 		verbs, _, _ := unstructured.NestedStringSlice(p.Object, "spec", "permissions")
 		for _, verb := range verbs {
 			a.permissions[group+"/"+field(p, "spec", "plural")+"."+verb] = true
@@ -60,7 +72,10 @@ func newAccess(s *Snapshot) *access {
 }
 
 func (a *access) want(object, relation, user string) {
-	a.tuples[Tuple{object, relation, user}.String()] = true
+	if t := (Tuple{object, relation, user}).String(); !a.tuples[t] {
+		a.tuples[t] = true
+		a.held[object+"#"+relation] = append(a.held[object+"#"+relation], user)
+	}
 }
 
 func (a *access) ready(o unstructured.Unstructured, want bool) {
@@ -135,11 +150,16 @@ func (a *access) memberships() {
 	}
 }
 
+// tokenGroup are those whose authenticator says that they are in a group.
+func tokenGroup(name string) string {
+	return iamPrefix + "InternalTokenGroup:" + strings.ReplaceAll(name, ":", "%3A") + "#member"
+}
+
 // subject is who is meant; empty if nobody is.
 func (a *access) subject(s map[string]any) string {
 	name := fmt.Sprint(s["name"])
 	if strings.Contains(name, ":") {
-		return iamPrefix + "InternalTokenGroup:" + strings.ReplaceAll(name, ":", "%3A") + "#member"
+		return tokenGroup(name)
 	}
 	if s["kind"] == "User" {
 		if u, there := a.objects[workload.IAMUsers()]["/"+name]; there && s["uid"] == string(u.GetUID()) {
@@ -160,10 +180,10 @@ func (a *access) target(b unstructured.Unstructured) string {
 		return iamPrefix + "Root:" + typ
 	}
 	ref := func(key string) string { return field(b, "spec", "resourceSelector", "resourceRef", key) }
-	typ := ref("apiGroup") + "/" + ref("kind")
-	of := map[string]schema.GroupVersionResource{organizationType: workload.Organizations(), projectType: workload.Projects()}[typ]
-	if o, there := a.objects[of]["/"+ref("name")]; there && a.kinds[typ] && ref("uid") == string(o.GetUID()) {
-		return typ + ":" + o.GetName()
+	t, _ := workload.TargetOf(ref("kind"))
+	o, there := a.objects[t.Resource][ref("namespace")+"/"+ref("name")]
+	if there && a.kinds[t.Type()] && ref("apiGroup") == t.Group && ref("uid") == string(o.GetUID()) {
+		return objectOf(t, o.GetNamespace()+"/"+o.GetName())
 	}
 	return ""
 }
@@ -189,14 +209,38 @@ func (a *access) bindings() {
 	}
 }
 
+// objectOf is one of a kind in OpenFGA, by namespace/name.
+func objectOf(t workload.Target, name string) string {
+	return t.Type() + ":" + strings.TrimPrefix(name, "/")
+}
+
+// parents are those to which objects belong: a project by what is recorded in it, others by their owner references.
 func (a *access) parents() {
-	for _, p := range a.objects[workload.Projects()] {
-		org := field(p, "spec", "ownerRef", "name")
-		first := func(key string) string { return field(p, "status", "organization", key) }
-		o, there := a.objects[workload.Organizations()]["/"+org]
-		if there && first("name") == org && first("uid") == string(o.GetUID()) && a.kinds[projectType] && a.kinds[organizationType] {
-			a.want(projectType+":"+p.GetName(), "p", organizationType+":"+org)
+	for _, t := range workload.Targets() {
+		for name, o := range a.objects[t.Resource] {
+			owners := o.GetOwnerReferences()
+			if t.Resource == workload.Projects() {
+				first := func(key string) string { return field(o, "status", "organization", key) }
+				owners = nil
+				if first("name") == field(o, "spec", "ownerRef", "name") {
+					owners = []metav1.OwnerReference{{Kind: "Organization", Name: first("name"), UID: types.UID(first("uid"))}}
+				}
+			}
+			for _, owner := range owners {
+				a.parent(t, name, owner)
+			}
 		}
+	}
+}
+
+func (a *access) parent(t workload.Target, name string, owner metav1.OwnerReference) {
+	of, _ := workload.TargetOf(owner.Kind)
+	parent, there := a.objects[of.Resource]["/"+owner.Name]
+	switch there = there && parent.GetUID() == owner.UID; {
+	case !there && t.Resource != workload.Projects():
+		a.wrong = append(a.wrong, fmt.Errorf("%s %s belongs to a %s that is gone, and is not gone with it", t.Kind, name, owner.Kind))
+	case there && a.kinds[t.Type()] && a.kinds[of.Type()] && a.above[t.Type()][of.Type()]:
+		a.want(objectOf(t, name), "p", objectOf(of, "/"+owner.Name))
 	}
 }
 

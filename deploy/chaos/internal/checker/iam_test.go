@@ -1,6 +1,9 @@
 package checker
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +101,106 @@ func TestOnlyWhoIsGivenSomethingMayHaveAnything(t *testing.T) {
 	for user, want := range map[string]bool{iamUser + "user-1": true, iamUser + "user-2": false, iamPrefix + "InternalUser:*": true} {
 		if got := p.declared(workload.IAMStore, Tuple{iamPrefix + "RoleBinding:x", "u", user}); got != want {
 			t.Errorf("%s may have something: %t", user, got)
+		}
+	}
+}
+
+// related are a gear of the project web, and a ConfigMap of the gear, of kinds that are registered below each other.
+func related() *Snapshot {
+	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+	for gvr, o := range declaredAccess() {
+		s.byKind[gvr] = append(s.byKind[gvr], o)
+	}
+	of := func(kind, name string) []any {
+		t, _ := workload.TargetOf(kind)
+		return []any{map[string]any{"apiVersion": t.Resource.GroupVersion().String(), "kind": kind, "name": name, "uid": name}}
+	}
+	for kind, o := range map[string]unstructured.Unstructured{
+		"gear":      object("gear", "", "gear-0", map[string]any{"metadata": map[string]any{"ownerReferences": of("Project", "web")}}),
+		"ConfigMap": object("ConfigMap", "team-0", "map-0", map[string]any{"metadata": map[string]any{"ownerReferences": of("gear", "gear-0")}}),
+	} {
+		t, _ := workload.TargetOf(kind)
+		o.SetUID(types.UID(o.GetName()))
+		s.byKind[t.Resource] = append(s.byKind[t.Resource], o)
+		var parents []any
+		for _, parent := range t.Parents {
+			above, _ := workload.TargetOf(parent)
+			parents = append(parents, map[string]any{"apiGroup": above.Group, "kind": parent})
+		}
+		protected := object("ProtectedResource", "", kind, map[string]any{"spec": map[string]any{
+			"serviceRef": map[string]any{"name": t.Group}, "kind": kind, "plural": t.Resource.Resource, "permissions": []any{"get"}, "parentResources": parents,
+		}})
+		s.byKind[workload.ProtectedResources()] = append(s.byKind[workload.ProtectedResources()], protected)
+	}
+	role := s.byKind[workload.IAMRoles()][0]
+	_ = unstructured.SetNestedStringSlice(role.Object, []string{"core.miloapis.com/configmaps.get"}, "spec", "includedPermissions")
+	return s
+}
+
+func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
+	configMap, _ := workload.TargetOf("ConfigMap")
+	gear, _ := workload.TargetOf("gear")
+	on := func(verb, name string, who asker) question {
+		return question{who, verb, asked{configMap.Group, configMap.Resource.Resource, "team-0", name}, configMap}
+	}
+	user, staff, other := asker{User: "user-1"}, asker{User: "nobody", Groups: []string{"oidc:all"}}, asker{User: "user-2", Groups: []string{"oidc:none"}}
+	whole := newAccess(related())
+	for q, want := range map[*question]bool{
+		new(on("get", "map-0", user)): true, new(on("get", "map-0", staff)): true, new(on("get", "map-0", other)): false,
+		new(on("list", "map-0", user)): false, new(on("get", "map-1", user)): false,
+	} {
+		if got := whole.may(*q); got != want {
+			t.Errorf("%+v is answered with %t", *q, got)
+		}
+	}
+	for name, change := range map[string]func(*Snapshot){
+		"the gear is gone":     func(s *Snapshot) { delete(s.byKind, gear.Resource) },
+		"the gear is another":  func(s *Snapshot) { s.byKind[gear.Resource][0].SetUID("another") },
+		"the gear is nobody's": func(s *Snapshot) { s.byKind[gear.Resource][0].SetOwnerReferences(nil) },
+		"gears are no parents": func(s *Snapshot) {
+			for _, p := range s.byKind[workload.ProtectedResources()] {
+				unstructured.RemoveNestedField(p.Object, "spec", "parentResources")
+			}
+		},
+	} {
+		s := related()
+		if change(s); newAccess(s).may(on("get", "map-0", user)) {
+			t.Errorf("%s, and what was had by it is had", name)
+		}
+	}
+}
+
+// A webhook that answers otherwise than is declared is accused, and one that does not answer.
+func TestAWrongAnswerOfAWebhookIsFound(t *testing.T) {
+	declares := newAccess(related())
+	for name, c := range map[string]struct {
+		answer func(q question) any
+		found  string
+	}{
+		"it is right":        {func(q question) any { return map[string]bool{"allowed": declares.may(q)} }, ""},
+		"it lets nobody in":  {func(question) any { return struct{}{} }, "wrong answers"},
+		"it lets in anybody": {func(question) any { return map[string]bool{"allowed": true} }, "wrong answers"},
+		"it does not know":   {func(question) any { return nil }, "503"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var q question
+			if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+				t.Error(err)
+			}
+			for _, of := range workload.Targets() {
+				if of.Resource.Resource == q.Resource.Resource {
+					q.target = of
+				}
+			}
+			if answer := c.answer(q); answer == nil {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			} else if err := json.NewEncoder(w).Encode(answer); err != nil {
+				t.Error(err)
+			}
+		}))
+		err := checkAnswers(t.Context(), &World{Snapshot: related(), Webhooks: func() []string { return []string{server.URL} }})
+		if server.Close(); (err == nil) != (c.found == "") || err != nil && !strings.Contains(err.Error(), c.found) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -14,6 +14,8 @@ type World struct {
 	Driver *workload.Driver
 	FGA    *OpenFGA
 	Bus    *Bus
+	// Webhooks are the URLs of those that run.
+	Webhooks func() []string
 	// Ready is nil when every service says that it is ready.
 	Ready func(context.Context) error
 	// Snapshot is of the check that is going on.
@@ -24,6 +26,7 @@ type World struct {
 func checks() []func(context.Context, *World) error {
 	return []func(context.Context, *World) error{
 		checkStores, checkAuthorizationModels, checkRecords, checkPolicyDocuments, checkDefinitions, checkImpliedRoles, checkRoleBindings, checkBus,
+		checkAnswers,
 		func(ctx context.Context, w *World) error { return w.Ready(ctx) },
 	}
 }

@@ -52,7 +52,7 @@ func (s *System) natsConfig(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server_name: nats-%d\nlisten: %q\njetstream {store_dir: %q, max_file_store: %d, max_memory_store: %d}\n",
 		i, address(s.ports.nats[i]), s.natsDir(i), Room, Room)
-	users := []string{admin, "sys", "webhook"} // The webhook has an account, and is not run here.
+	users := []string{admin, "sys"}
 	for _, service := range Services() {
 		users = append(users, service.Name)
 	}

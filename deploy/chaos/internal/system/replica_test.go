@@ -20,7 +20,7 @@ func TestAReplicaTellsHowMuchItHasHandledAndWhetherItIsReady(t *testing.T) {
 			`entail_messages_handled_total_other{outcome="ok"} 9`+"\n"+
 			`entail_reconciliations_total{outcome="changed"} 9`+"\n")
 	}))
-	r := &Replica{url: server.URL}
+	r := &Replica{URL: server.URL}
 	if n, err := r.Handled(t.Context()); n != 42 || err != nil {
 		t.Errorf("it has handled %v, %v", n, err)
 	}

@@ -18,6 +18,9 @@ type Service struct {
 	Durable string
 }
 
+// Webhook is the service that answers who may do what.
+const Webhook = "webhook"
+
 // Services lists all that are run. A new service joins here.
 func Services() []Service {
 	return []Service{
@@ -26,6 +29,7 @@ func Services() []Service {
 		{Name: "tuple-sync", OpenFGA: true, Durable: "tuple-sync"},
 		{Name: "implied-role", Durable: "implied-role"},
 		{Name: "opensearch-sync", Durable: "opensearch-sync"},
+		{Name: Webhook},
 	}
 }
 
@@ -40,7 +44,8 @@ type Replica struct {
 	// KubeLink and FGALink lead to the API server and to OpenFGA; the latter is nil for who needs none.
 	KubeLink, FGALink *Proxy
 
-	url string
+	// URL is where it is asked.
+	URL string
 }
 
 // Links lists all paths of a replica.
@@ -58,7 +63,7 @@ func (r *Replica) Links() []*Proxy {
 func (r *Replica) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, err := get(ctx, r.url+"/readyz")
+	_, err := get(ctx, r.URL+"/readyz")
 	return err
 }
 
@@ -66,7 +71,7 @@ func (r *Replica) Ready(ctx context.Context) error {
 func (r *Replica) Handled(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	text, err := get(ctx, r.url+"/metrics")
+	text, err := get(ctx, r.URL+"/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -119,15 +124,15 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.url = "http://" + listen
+	r.URL = "http://" + listen
 	args := []string{
 		"--nats-url", strings.Join(urls, ","), "--kubeconfig", kubeconfig, "--listen", listen, "--auth", "none",
 		"--resync", "24h",
 	}
-	if service.Durable == "" {
-		args = append(args, "--stream-replicas", strconv.Itoa(len(s.Nodes))) // The watcher, which makes the streams.
-	}
-	if service.Name == "implied-role" {
+	switch service.Name {
+	case "watcher":
+		args = append(args, "--stream-replicas", strconv.Itoa(len(s.Nodes))) // It makes the streams.
+	case "implied-role":
 		args = append(args, "--without-guard") // Only administrators write here.
 	}
 	if service.OpenFGA {

@@ -14,7 +14,7 @@ func TestAReplicaTellsHowMuchItHasHandled(t *testing.T) {
 			"entail_messages_handled_total{outcome=\"retried\",service=\"x\"} 2\n",
 			"entail_reconciliations_total{outcome=\"changed\",service=\"x\"} 7\n")
 	}))
-	r := &Replica{url: server.URL}
+	r := &Replica{URL: server.URL}
 	if n, err := r.Handled(t.Context()); n != 42 || err != nil {
 		t.Errorf("handled %v, error %v", n, err)
 	}

@@ -121,6 +121,16 @@ func (s *System) Ready(ctx context.Context) error {
 	return nil
 }
 
+// Webhooks are where those that run are asked.
+func (s *System) Webhooks() (urls []string) {
+	for _, r := range s.Services {
+		if r.Service.Name == Webhook && r.Process.Runs() {
+			urls = append(urls, r.URL)
+		}
+	}
+	return urls
+}
+
 // process is a program of this system.
 func (s *System) process(name, path string, args ...string) *Process {
 	return &Process{

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +16,7 @@ const (
 	iamVersion     = "v1alpha1"
 	subjectsOfIAM  = 8
 	groupsOfIAM    = 3
+	orgsOfIAM      = 2
 	projectsOfIAM  = 3
 	rolesOfIAM     = 4
 	bindingsOfIAM  = 8
@@ -60,19 +60,21 @@ func Projects() schema.GroupVersionResource {
 
 // iam are projects in organizations, and who may do what to them.
 func iam() []Kind {
-	return []Kind{
-		{Resource: ProtectedResources(), Weight: 1, Draw: protecting("Organization"), Keep: true, Once: []*unstructured.Unstructured{
-			protectedResource("Organization", []any{"get"}),
-		}},
-		{Resource: ProtectedResources(), Weight: 1, Draw: protecting("Project")},
+	var kinds []Kind
+	for _, t := range Targets() {
+		kinds = append(kinds, Kind{
+			Resource: ProtectedResources(), Weight: 1, Draw: t.protecting, Once: []*unstructured.Unstructured{t.protected([]any{"get"})},
+			Keep: t.Kind == "Organization" || t.Kind == "gear", // Without any the IAM store would go, and little belong to anything.
+		})
+	}
+	return append(append(kinds, others()...), []Kind{
 		{Resource: Organizations(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			return specified(Organizations(), "Organization", "", numbered(r, "org-", 2), map[string]any{"type": "Standard"}), ""
-		}},
+			return organization(numbered(r, "org-", orgsOfIAM)), ""
+		}, Once: []*unstructured.Unstructured{organization("org-0")}},
 		{Resource: Projects(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			org := numbered(r, "org-", 2)
-			spec := map[string]any{"ownerRef": ofKind("Organization", org)}
-			return specified(Projects(), "Project", "", numbered(r, "project-", projectsOfIAM), spec), "of " + org
-		}},
+			org := numbered(r, "org-", orgsOfIAM)
+			return project(numbered(r, "project-", projectsOfIAM), org), "of " + org
+		}, Once: []*unstructured.Unstructured{project("project-0", "org-0"), project("project-1", "org-0")}},
 		{Resource: IAMUsers(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			name := numbered(r, "user-", subjectsOfIAM)
 			return specified(IAMUsers(), "User", "", name, map[string]any{"email": name + "@example.com"}), ""
@@ -88,7 +90,15 @@ func iam() []Kind {
 		}},
 		{Resource: IAMRoles(), Weight: 2, Draw: drawIAMRole},
 		{Resource: PolicyBindings(), Weight: 4, Draw: drawPolicyBinding, Fixed: otherReference},
-	}
+	}...)
+}
+
+func organization(name string) *unstructured.Unstructured {
+	return specified(Organizations(), "Organization", "", name, map[string]any{"type": "Standard"})
+}
+
+func project(name, of string) *unstructured.Unstructured {
+	return specified(Projects(), "Project", "", name, map[string]any{"ownerRef": ofKind("Organization", of)})
 }
 
 func specified(gvr schema.GroupVersionResource, kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
@@ -97,10 +107,24 @@ func specified(gvr schema.GroupVersionResource, kind, namespace, name string, sp
 	return o
 }
 
-// verbs are some of a few, as elements of a list.
+// TokenGroup is a group that only the authenticator knows.
+const TokenGroup = "oidc:staff"
+
+// IAMUserNames are those of all Users that there ever are.
+func IAMUserNames() (all []string) {
+	for i := range subjectsOfIAM {
+		all = append(all, fmt.Sprint("user-", i))
+	}
+	return all
+}
+
+// Verbs are those of all permissions.
+func Verbs() []string { return []string{"get", "list", "update"} }
+
+// verbs are some of them, as elements of a list.
 func verbs(r *rand.Rand) []any {
-	all := []any{"get"}
-	for _, verb := range []string{"list", "update"} {
+	all := []any{Verbs()[0]}
+	for _, verb := range Verbs()[1:] {
 		if r.IntN(3) > 0 {
 			all = append(all, verb)
 		}
@@ -108,33 +132,13 @@ func verbs(r *rand.Rand) []any {
 	return all
 }
 
-// protecting registers a kind with some verbs.
-func protecting(kind string) func(*rand.Rand) (*unstructured.Unstructured, string) {
-	return func(r *rand.Rand) (*unstructured.Unstructured, string) {
-		has := verbs(r)
-		return protectedResource(kind, has), fmt.Sprint(has)
-	}
-}
-
-// protectedResource registers organizations, or projects below them.
-func protectedResource(kind string, verbs []any) *unstructured.Unstructured {
-	singular := strings.ToLower(kind)
-	spec := map[string]any{
-		"serviceRef": named(ResourceGroup), "kind": kind, "singular": singular, "plural": singular + "s", "permissions": verbs,
-	}
-	if kind == "Project" {
-		spec["parentResources"] = []any{map[string]any{"apiGroup": ResourceGroup, "kind": "Organization"}}
-	}
-	return specified(ProtectedResources(), "ProtectedResource", "", singular, spec)
-}
-
 // drawIAMRole has some permissions, and inherits others', in cycles, too.
 func drawIAMRole(r *rand.Rand) (*unstructured.Unstructured, string) {
 	permissions, inherited := []any{}, []any{}
-	for _, plural := range []string{"organizations", "projects"} {
+	for _, t := range Targets() {
 		for _, verb := range verbs(r) {
 			if r.IntN(2) == 0 {
-				permissions = append(permissions, fmt.Sprintf("%s/%s.%s", ResourceGroup, plural, verb))
+				permissions = append(permissions, fmt.Sprintf("%s/%s.%s", t.Group, t.Resource.Resource, verb))
 			}
 		}
 	}
@@ -157,18 +161,21 @@ func drawPolicyBinding(r *rand.Rand) (*unstructured.Unstructured, string) {
 		subjects = append(subjects, some(r,
 			with(ofKind("User", numbered(r, "user-", subjectsOfIAM)), "uid", ""),
 			with(with(ofKind("Group", numbered(r, "group-", groupsOfIAM)), "namespace", some(r, Namespaces()...)), "uid", ""),
-			ofKind("Group", "oidc:staff"),
+			ofKind("Group", TokenGroup),
 		))
 	}
-	kind := some(r, "Organization", "Project")
-	on, what := map[string]any{"resourceKind": map[string]any{"apiGroup": ResourceGroup, "kind": kind}}, "all"
+	t := some(r, Targets()...)
+	on, what := map[string]any{"resourceKind": map[string]any{"apiGroup": t.Group, "kind": t.Kind}}, "all"
 	if r.IntN(3) > 0 {
-		what = map[string]string{"Organization": numbered(r, "org-", 2), "Project": numbered(r, "project-", projectsOfIAM)}[kind]
-		on = map[string]any{"resourceRef": with(with(ofKind(kind, what), "apiGroup", ResourceGroup), "uid", "")}
+		namespace, name := t.drawName(r)
+		ref := with(with(ofKind(t.Kind, name), "apiGroup", t.Group), "uid", "")
+		if on, what = map[string]any{"resourceRef": ref}, name; t.Namespaced {
+			ref["namespace"], what = namespace, namespace+"/"+name
+		}
 	}
 	spec := map[string]any{"roleRef": role, "subjects": subjects, "resourceSelector": on}
 	o := specified(PolicyBindings(), "PolicyBinding", some(r, Namespaces()...), numbered(r, "grant-", bindingsOfIAM), spec)
-	return o, fmt.Sprintf("%s on %s %s for %v", role["name"], what, kind, subjects)
+	return o, fmt.Sprintf("%s on %s %s for %v", role["name"], what, t.Kind, subjects)
 }
 
 // otherReference says that a PolicyBinding is about something else, or perhaps about another object of the same name.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // absent is the UID of what is not there.
@@ -27,6 +28,9 @@ func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*un
 			return nil, err
 		}
 	}
+	if err := d.presentOwners(ctx, o); err != nil {
+		return nil, err
+	}
 	if len(refs) > 0 {
 		if err := unstructured.SetNestedSlice(o.Object, refs, "spec", "subjects"); err != nil {
 			return nil, err
@@ -38,11 +42,30 @@ func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*un
 	return o, nil
 }
 
+// presentOwners leaves out owners that are not there: what belongs to such goes by itself.
+func (d *Driver) presentOwners(ctx context.Context, o *unstructured.Unstructured) error {
+	var owners []metav1.OwnerReference
+	for _, owner := range o.GetOwnerReferences() {
+		uid, err := d.uid(ctx, ofKind(owner.Kind, owner.Name))
+		if err != nil {
+			return err
+		}
+		if owner.UID = types.UID(uid); uid != absent {
+			owners = append(owners, owner)
+		}
+	}
+	o.SetOwnerReferences(owners)
+	return nil
+}
+
 func (d *Driver) uid(ctx context.Context, ref map[string]any) (string, error) {
 	kind, _ := ref["kind"].(string)
 	name, _ := ref["name"].(string)
 	namespace, _ := ref["namespace"].(string)
-	of := map[string]schema.GroupVersionResource{"User": IAMUsers(), "Group": Groups(), "Organization": Organizations(), "Project": Projects()}
+	of := map[string]schema.GroupVersionResource{"User": IAMUsers(), "Group": Groups()}
+	for _, t := range Targets() {
+		of[t.Kind] = t.Resource
+	}
 	u, err := d.objects.Resource(of[kind]).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return absent, nil

@@ -49,6 +49,9 @@ func TestEveryKindIsCreatedChangedAndDeleted(t *testing.T) {
 	if seen["rolebindings"][Replace] == 0 {
 		t.Error("no RoleBinding ever changes its role")
 	}
+	if seen["configmaps"][Replace] == 0 || seen["gears"][Replace] == 0 {
+		t.Error("no target is ever made anew under its name")
+	}
 }
 
 func TestPeopleAreBusyWithOneKindForAWhile(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -117,6 +118,14 @@ func describe(err error) string {
 		return fmt.Sprintf("the API server does not let it be read (%s): the log of the watcher says more", status.Status().Reason)
 	}
 	return "it could not be read: the log of the watcher says why"
+}
+
+// level is how loudly that is told: a kind may well be registered before anybody serves it, and its ProtectedResource says so.
+func level(err error) slog.Level {
+	if errors.Is(err, source.ErrNotServed) && !apierrors.IsForbidden(err) {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
 }
 
 // refuse has the bus tell that the kind is not observed, and why, unless it does.

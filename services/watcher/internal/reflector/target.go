@@ -59,7 +59,7 @@ func (t *target) run(ctx context.Context) {
 			continue
 		}
 		if t.fail(err) && t.following.Err() == nil {
-			t.targets.reflector.cfg.Log.WarnContext(ctx, "a kind of targets is not followed; trying again", "kind", t.kind.String(), "error", err)
+			t.targets.reflector.cfg.Log.Log(ctx, level(err), "a kind of targets is not followed; trying again", "kind", t.kind.String(), "error", err)
 		}
 		backoff.Backoff{Min: minRefused, Max: maxRefused}.Wait(t.following, attempt)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net"
 	"net/url"
 	"strings"
@@ -327,6 +328,21 @@ func TestWhatIsSaidOfAKindDoesNotChangeWithEveryAttempt(t *testing.T) {
 		if a, b := describe(errs[0]), describe(errs[1]); a != b || a == "" {
 			t.Errorf("%s: %q, %q", name, a, b)
 		}
+	}
+}
+
+// Nobody is warned of a kind that is registered before it is served, but of every other that is not followed.
+func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "oaks"}, "a", errors.New("one"))
+	for _, err := range []error{
+		forbidden, fmt.Errorf("%w: %w", source.ErrNotServed, forbidden), source.ErrCannotBeFollowed, errTooMany, errMisnamed, errRewound, errors.New("another"),
+	} {
+		if level(err) != slog.LevelWarn {
+			t.Errorf("nobody is warned that %s", err)
+		}
+	}
+	if err := fmt.Errorf("looking: %w", source.ErrNotServed); level(err) != slog.LevelInfo {
+		t.Errorf("somebody is warned that %s", err)
 	}
 }
 

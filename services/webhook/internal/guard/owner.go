@@ -13,8 +13,8 @@ import (
 )
 
 // judgeOwner judges who gives an object that is there to others: what is held on these is held on it from then on. One that
-// is made new was nobody's before.
-func judgeOwner[T any](g *Guard, target func(*T) iam.Target) admission.Judge {
+// is made new was nobody's before. A refusal names on what somebody may escalate who is not asked.
+func judgeOwner[T any](g *Guard, target func(*T) iam.Target, escalate string) admission.Judge {
 	return func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 		object, was, err := decode[T](request)
 		if err != nil || was == nil {
@@ -32,7 +32,7 @@ func judgeOwner[T any](g *Guard, target func(*T) iam.Target) admission.Judge {
 		of := request.Kind
 		at := decide.Place{Type: iam.Type(of.Group, of.Kind), Ref: decide.Ref{Namespace: is.Namespace, Name: request.Name}}
 		if m, lacks := x.MissingToOwn(who, at, is.UID, owners); lacks {
-			return refuse(request, "who has rights on the new owner gets", m, "organizations.resourcemanager.miloapis.com and projects, all of them")
+			return refuse(request, "who has rights on the new owner gets", m, escalate)
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
@@ -20,7 +21,7 @@ const (
 	ownersAreNew = `object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]) ||
 object.?spec.?ownerRef != oldObject.?spec.?ownerRef`
 	// Of other kinds any may be registered. What owns them is otherwise no business of ours, and need not wait for us.
-	othersGetAnOwner = `!(request.resource.group in ['iam.miloapis.com', 'resourcemanager.miloapis.com']) &&
+	othersGetAnOwner = `!(request.resource.resource + '.' + request.resource.group in [%s]) &&
 object != null && oldObject != null && object.?metadata.?ownerReferences.orValue([]).exists(o,
 o.apiVersion.startsWith('resourcemanager.miloapis.com/') && !oldObject.?metadata.?ownerReferences.orValue([]).exists(b,
 b.apiVersion == o.apiVersion && b.kind == o.kind && b.name == o.name && b.uid == o.uid))`
@@ -47,34 +48,49 @@ func (g *Guard) Webhooks() []admission.Webhook {
 			escalates("groups", "object.spec.groupRef.namespace", "object.spec.groupRef.name")),
 	}
 	for _, kind := range kinds.IAM() {
-		judge := judgeOwner(g, objectTarget)
+		judge := judgeOwner(g, objectTarget, organizations)
 		if kind.GroupResource == kinds.Projects().GroupResource {
-			judge = judgeOwner(g, projectTarget)
+			judge = judgeOwner(g, projectTarget, organizations)
 		}
 		w := webhook(kind, judge, ownersAreNew, notWhoOwnsAll)
 		w.Name = "owners." + w.Name
 		w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
 		all = append(all, w)
 	}
-	return append(all, g.ofOthers())
+	return append(all, g.ofOthers(), g.ofParents())
 }
 
-// ofOthers is about every update there is. The API server evaluates all conditions of a webhook: in one, its authorizer is asked
-// only about those that give an object to somebody.
+// organizations are what somebody may escalate who gives what they like to an organization or a project.
+const organizations = "organizations.resourcemanager.miloapis.com and projects, all of them"
+
+// ofOthers is about every update there is that gives something of others to an organization or a project.
 func (g *Guard) ofOthers() admission.Webhook {
-	everywhere := admissionregistrationv1.AllScopes
-	return admission.Webhook{Judge: judgeOwner(g, objectTarget), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
-		Name: "owners.iam.miloapis.com",
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: &everywhere,
-			},
-		}},
-		MatchConditions: []admissionregistrationv1.MatchCondition{
-			{Name: "it-may-give-something", Expression: othersGetAnOwner + " &&\n" + notWhoOwnsAll},
-		},
+	var ours []string
+	for _, kind := range kinds.IAM() {
+		ours = append(ours, "'"+kind.Resource+"."+kind.Group+"'")
+	}
+	about := fmt.Sprintf(othersGetAnOwner, strings.Join(ours, ", "))
+	return admission.Webhook{Judge: judgeOwner(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+		Name: "owners.iam.miloapis.com", Rules: []admissionregistrationv1.RuleWithOperations{updates("*", "*/*")},
+		MatchConditions: []admissionregistrationv1.MatchCondition{inOne(about, notWhoOwnsAll)},
 	}}
+}
+
+// updates are all of resources, in namespaces or in none.
+func updates(group string, resources ...string) admissionregistrationv1.RuleWithOperations {
+	everywhere := admissionregistrationv1.AllScopes
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: &everywhere,
+		},
+	}
+}
+
+// inOne is a condition of several. The API server evaluates all conditions of a webhook: in one, its authorizer is asked only
+// about those that give an object to somebody.
+func inOne(about, who string) admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{Name: "it-may-give-something", Expression: about + " &&\n" + who}
 }
 
 func webhook(kind kinds.Kind, judge admission.Judge, about, who string) admission.Webhook {

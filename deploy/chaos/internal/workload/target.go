@@ -1,0 +1,139 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Target is a kind whose objects roles can be had on.
+type Target struct {
+	Resource schema.GroupVersionResource
+	// Group is that by which IAM knows it.
+	Group, Kind string
+	Namespaced  bool
+	// Parents are the kinds above it.
+	Parents []string
+
+	prefix string
+	many   int
+}
+
+// Type is that of its objects in OpenFGA.
+func (t Target) Type() string { return t.Group + "/" + t.Kind }
+
+// Names are those of all objects that there ever are, as namespace/name.
+func (t Target) Names() (names []string) {
+	in := []string{""}
+	if t.Namespaced {
+		in = Namespaces()
+	}
+	for _, namespace := range in {
+		for i := range t.many {
+			names = append(names, fmt.Sprintf("%s/%s%d", namespace, t.prefix, i))
+		}
+	}
+	return names
+}
+
+// Targets are kinds of IAM, and others that are followed because they are registered.
+func Targets() []Target {
+	return []Target{
+		{Resource: Organizations(), Group: ResourceGroup, Kind: "Organization", prefix: "org-", many: orgsOfIAM},
+		{Resource: Projects(), Group: ResourceGroup, Kind: "Project", Parents: []string{"Organization"}, prefix: "project-", many: projectsOfIAM},
+		{
+			Resource: schema.GroupVersionResource{Group: DefinitionGroup, Version: "v1", Resource: "gears"}, Group: DefinitionGroup, Kind: "gear",
+			Parents: []string{"Project"}, prefix: "gear-", many: 3,
+		},
+		{
+			Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Group: "core.miloapis.com", Kind: "ConfigMap", Namespaced: true,
+			Parents: []string{"Project", "gear"}, prefix: "map-", many: 2,
+		},
+	}
+}
+
+// TargetOf finds the one of a kind.
+func TargetOf(kind string) (Target, bool) {
+	for _, t := range Targets() {
+		if t.Kind == kind {
+			return t, true
+		}
+	}
+	return Target{}, false
+}
+
+// drawName is one of its objects.
+func (t Target) drawName(r *rand.Rand) (namespace, name string) {
+	if t.Namespaced {
+		namespace = some(r, Namespaces()...)
+	}
+	return namespace, numbered(r, t.prefix, t.many)
+}
+
+// others are the objects that only the watcher knows, with its right to know.
+func others() []Kind {
+	clusterRoles := rbacv1.SchemeGroupVersion.WithResource("clusterroles")
+	rights := object(clusterRoles, "ClusterRole", "", "entail-targets")
+	rights.SetLabels(map[string]string{"entail.dev/aggregate-to-targets": "true"})
+	var rules []any
+	var kinds []Kind
+	for _, t := range Targets() {
+		if t.Group == ResourceGroup {
+			continue
+		}
+		rules = append(rules, map[string]any{"apiGroups": []any{t.Resource.Group}, "resources": []any{t.Resource.Resource}, "verbs": []any{"get", "list", "watch"}})
+		kinds = append(kinds, Kind{Resource: t.Resource, Weight: 6, Draw: t.drawObject, Fixed: anotherEdition})
+	}
+	rights.Object["rules"] = rules
+	return append(kinds, Kind{Resource: clusterRoles, Once: []*unstructured.Unstructured{rights}})
+}
+
+// edition tells an object from the next of its name.
+const edition = "chaos.example/edition"
+
+// drawObject belongs to an object of a kind above, or to nobody.
+func (t Target) drawObject(r *rand.Rand) (*unstructured.Unstructured, string) {
+	namespace, name := t.drawName(r)
+	o, summary := object(t.Resource, t.Kind, namespace, name), "nobody's"
+	o.SetAnnotations(map[string]string{edition: numbered(r, "", 2)})
+	if r.IntN(4) > 0 {
+		parent, _ := TargetOf(some(r, t.Parents...))
+		_, owner := parent.drawName(r)
+		ref := with(with(ofKind(parent.Kind, owner), "apiVersion", parent.Resource.GroupVersion().String()), "uid", "")
+		_ = unstructured.SetNestedSlice(o.Object, []any{ref}, "metadata", "ownerReferences")
+		summary = "of " + owner
+	}
+	return o, summary
+}
+
+// anotherEdition says that people make an object anew under its name.
+func anotherEdition(before, after *unstructured.Unstructured) bool {
+	return before.GetAnnotations()[edition] != after.GetAnnotations()[edition]
+}
+
+// protecting registers a kind with some verbs.
+func (t Target) protecting(r *rand.Rand) (*unstructured.Unstructured, string) {
+	has := verbs(r)
+	return t.protected(has), fmt.Sprint(has)
+}
+
+// protected registers the kind below those above it.
+func (t Target) protected(verbs []any) *unstructured.Unstructured {
+	singular := strings.ToLower(t.Kind)
+	spec := map[string]any{
+		"serviceRef": named(t.Group), "kind": t.Kind, "singular": singular, "plural": t.Resource.Resource, "permissions": verbs,
+	}
+	var parents []any
+	for _, kind := range t.Parents {
+		parent, _ := TargetOf(kind)
+		parents = append(parents, map[string]any{"apiGroup": parent.Group, "kind": kind})
+	}
+	if len(parents) > 0 {
+		spec["parentResources"] = parents
+	}
+	return specified(ProtectedResources(), "ProtectedResource", "", singular, spec)
+}

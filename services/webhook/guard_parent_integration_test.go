@@ -1,0 +1,243 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/webhook/internal/guard"
+)
+
+// family is a bed with a ConfigMap that mallory may write, and a Secret by which they may delete ConfigMaps.
+type family struct {
+	*bed
+	reflector *testbed.Reflector
+	one       *corev1.ConfigMap
+	secret    metav1.OwnerReference
+}
+
+func newFamily(t *testing.T) *family {
+	t.Helper()
+	f := &family{bed: newGuardedBed(t)}
+	f.reflector = f.Reflector()
+	f.register("secret")
+	f.register("configmap")
+	admin := kubernetes.NewForConfigOrDie(f.Kube.Admin()).CoreV1()
+	one, err := admin.ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := admin.Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = admin.ConfigMaps(namespace).Delete(ctx, "one", metav1.DeleteOptions{})
+		_ = admin.Secrets(namespace).Delete(ctx, "mine", metav1.DeleteOptions{})
+	})
+	f.one, f.secret = one, owner("v1", "Secret", "mine", secret.UID)
+	f.reflector.Observe(kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
+	f.reflector.Observe(kinds.Target(event.GroupResource{Resource: "secrets"}, "v1", "Secret"), "")
+	f.create(kinds.IAMRoles(), "remover", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.delete"}})
+	f.create(kinds.PolicyBindings(), "on-mine", map[string]any{
+		"roleRef":  map[string]any{"name": "remover"},
+		"subjects": []any{subject("User", mallory, f.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
+		"resourceSelector": map[string]any{"resourceRef": map[string]any{
+			"apiGroup": "core.miloapis.com", "kind": "Secret", "namespace": namespace, "name": "mine", "uid": string(secret.UID),
+		}},
+	})
+	f.awaitReady()
+	return f
+}
+
+func owner(version, kind, name string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: uid}
+}
+
+// register protects a kind of the core group.
+func (f *family) register(singular string, parents ...any) {
+	f.T.Helper()
+	f.create(kinds.ProtectedResources(), singular, registration(singular, parents...))
+}
+
+func registration(singular string, parents ...any) map[string]any {
+	spec := map[string]any{
+		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": map[string]string{"secret": "Secret", "configmap": "ConfigMap", "pod": "Pod"}[singular],
+		"singular": singular, "plural": singular + "s", "permissions": []any{"get", "delete"},
+	}
+	if len(parents) > 0 {
+		spec["parentResources"] = parents
+	}
+	return spec
+}
+
+// below says of the ConfigMaps what is above them.
+func (f *family) below(parents ...any) {
+	f.T.Helper()
+	u, err := f.Resource(kinds.ProtectedResources()).Get(f.T.Context(), "configmap", metav1.GetOptions{})
+	if err == nil {
+		u.Object["spec"] = registration("configmap", parents...)
+		_, err = f.Resource(kinds.ProtectedResources()).Update(f.T.Context(), u, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		f.T.Fatal(err)
+	}
+}
+
+// give has mallory give the ConfigMap to owners, for trial only.
+func (f *family) give(owners ...metav1.OwnerReference) error {
+	cfg := f.Kube.Admin()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
+	one := f.one.DeepCopy()
+	one.OwnerReferences = owners
+	_, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ConfigMaps(namespace).Update(f.T.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// refused waits until these may not be given the ConfigMap, for what they would get by it.
+func (f *family) refused(owners ...metav1.OwnerReference) {
+	f.T.Helper()
+	testbed.Eventually(f.T, soon, func() error {
+		err := f.give(owners...)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "core.miloapis.com/configmaps.delete") {
+			return fmt.Errorf("given to %v: %w", owners, err)
+		}
+		return nil
+	})
+}
+
+// passes waits until these may.
+func (f *family) passes(owners ...metav1.OwnerReference) {
+	f.T.Helper()
+	testbed.Eventually(f.T, soon, func() error { return f.give(owners...) })
+}
+
+// permit adds to what mallory may do by RBAC.
+func (f *family) permit(rule rbacv1.PolicyRule) {
+	f.T.Helper()
+	testbed.Eventually(f.T, soon, func() error {
+		roles := kubernetes.NewForConfigOrDie(f.Kube.Admin()).RbacV1().ClusterRoles()
+		role, err := roles.Get(f.T.Context(), mallory, metav1.GetOptions{})
+		if err == nil {
+			role.Rules = append(role.Rules, rule)
+			_, err = roles.Update(f.T.Context(), role, metav1.UpdateOptions{})
+		}
+		return err
+	})
+}
+
+func secrets() any { return map[string]any{"apiGroup": "core.miloapis.com", "kind": "Secret"} }
+
+// Whoever may write an object gets no more on it by giving it to one of whatever kind is registered above it, as long as it is.
+func TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater(t *testing.T) {
+	f := newFamily(t)
+	f.passes(f.secret) // Nothing is had by that.
+	f.below(secrets())
+	f.refused(f.secret)
+	f.refused(owner("core.miloapis.com/v1", "Secret", "mine", f.secret.UID))
+	f.refused(owner("/v1", "Secret", "mine", f.secret.UID))
+	f.refused(owner("v1", "Pod", "any", "p"), f.secret)
+	f.below()
+	f.passes(f.secret)
+	f.below(secrets())
+	f.refused(f.secret)
+	f.create(kinds.PolicyBindings(), "on-all", map[string]any{
+		"roleRef":          map[string]any{"name": "remover"},
+		"subjects":         []any{map[string]any{"kind": "Group", "name": "system:authenticated"}},
+		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
+	})
+	f.passes(f.secret)
+}
+
+// Where nobody can tell what somebody would get, an object is given to no parent, but whoever may escalate there, and to whatever
+// is none.
+func TestParentsAloneNeedTheGuard(t *testing.T) {
+	f := newFamily(t)
+	f.register("pod")
+	f.below(secrets(), map[string]any{"apiGroup": "", "kind": "Pod"})
+	f.refused(f.secret)
+	defer sync.OnceFunc(f.reflector.Hold())()
+	unknown := func(owners ...metav1.OwnerReference) {
+		t.Helper()
+		testbed.Eventually(t, soon, func() error {
+			if err := f.give(owners...); err == nil || strings.Contains(err.Error(), "configmaps.delete") {
+				return fmt.Errorf("the guard can tell: %w", err)
+			}
+			return nil
+		})
+	}
+	pod, service := owner("v1", "Pod", "any", "p"), owner("v1", "Service", "any", "s")
+	unknown(f.secret)
+	unknown(pod, service)
+	f.passes(service)
+	f.permit(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"escalate"}})
+	f.passes(f.secret, service, owner("core.miloapis.com/v1", "Secret", "other", "o"))
+	unknown(f.secret, pod)
+	f.permit(rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"escalate"}})
+	f.passes(f.secret, pod)
+}
+
+// Of more kinds than the API server can be told, whatever owns an object may be a parent.
+func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
+	f := newFamily(t)
+	group := strings.Repeat("long-", 20) + "example.com"
+	many := func(from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ { // Each is the parent of the next.
+			kind, parents := fmt.Sprint("Kind", i), []any{secrets()}
+			if i > 0 {
+				parents = []any{map[string]any{"apiGroup": group, "kind": fmt.Sprint("Kind", i-1)}}
+			}
+			f.create(kinds.ProtectedResources(), fmt.Sprint("kind-", i), map[string]any{
+				"serviceRef": map[string]any{"name": group}, "kind": kind, "singular": strings.ToLower(kind), "plural": strings.ToLower(kind) + "s",
+				"permissions": []any{"get"}, "parentResources": parents,
+			})
+		}
+		f.awaitReady()
+	}
+	many(0, 255)
+	f.below(secrets())
+	var more []metav1.OwnerReference
+	for i := range 160 { // As many as count.
+		more = append(more, owner("v1", "Pod", fmt.Sprint("pod-", i), types.UID(fmt.Sprint("p", i))))
+	}
+	f.refused(append(more, f.secret)...)
+	f.passes(more...)
+	f.below()
+	f.passes(f.secret)
+	many(255, 257)
+	f.below(secrets())
+	testbed.Eventually(t, soon, func() error {
+		is, err := kubernetes.NewForConfigOrDie(f.Kube.Admin()).AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), guard.Name, metav1.GetOptions{})
+		if err == nil && len(is.Webhooks[len(is.Webhooks)-1].Rules) != 1 {
+			err = errors.New("kinds are named")
+		}
+		return err
+	})
+	f.refused(append(more, f.secret)...)
+	f.passes(more...)
+	defer sync.OnceFunc(f.reflector.Hold())()
+	testbed.Eventually(t, soon, func() error {
+		if f.give(more...) == nil {
+			return errors.New("a Pod is surely no parent")
+		}
+		return nil
+	})
+}
