@@ -29,11 +29,6 @@ func mutants() map[string]mutant {
 			before: []string{"range slices.Chunk(wanted.without(remove), c.maxTuples)"},
 			after:  []string{"range slices.Chunk(wanted.without(remove[min(1, len(remove)/2):]), c.maxTuples)"},
 		},
-		"a target whose owner nobody looks at": {
-			service: "tuple-sync", file: "tuple-sync/mirror/targets.go",
-			before: []string{"return len(f.target.Owners) > 0 || s.bindings"},
-			after:  []string{"return s.bindings"},
-		},
 		"a target that stays when it is gone": {
 			service: "webhook", file: "webhook/targets.go",
 			before: []string{"\ttarget := targetOf(o.Value)\n"},

@@ -85,7 +85,9 @@ func others() []Kind {
 		if t.Group == ResourceGroup {
 			continue
 		}
-		rules = append(rules, map[string]any{"apiGroups": []any{t.Resource.Group}, "resources": []any{t.Resource.Resource}, "verbs": []any{"get", "list", "watch"}})
+		rules = append(rules, map[string]any{
+			"apiGroups": []any{t.Resource.Group}, "resources": []any{t.Resource.Resource}, "verbs": []any{"get", "list", "watch"},
+		})
 		kinds = append(kinds, Kind{Resource: t.Resource, Weight: 6, Draw: t.drawObject, Fixed: anotherEdition})
 	}
 	rights.Object["rules"] = rules
