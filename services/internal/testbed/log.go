@@ -25,6 +25,7 @@ func (l *Log) Write(line []byte) (int, error) {
 
 // Logger logs to it, and to the output of the test, from this level on.
 func (l *Log) Logger(t testing.TB, level slog.Level) *slog.Logger {
+	t.Helper()
 	return slog.New(slog.NewJSONHandler(io.MultiWriter(l, t.Output()), &slog.HandlerOptions{Level: level}))
 }
 
