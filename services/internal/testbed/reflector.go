@@ -3,6 +3,7 @@ package testbed
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,8 +36,9 @@ type Reflector struct {
 	publisher *publish.Publisher
 	ctx       context.Context //nolint:containedctx // It is how long it runs.
 	following sync.WaitGroup
-	// gate is locked while nothing is to be published.
-	gate sync.Mutex
+	// gate is locked while nothing is to be published, and waiting are the changes that then are to be.
+	gate    sync.Mutex
+	waiting atomic.Int64
 }
 
 // Reflector starts one of all kinds that services follow, and of some besides, until the test ends.
@@ -94,11 +96,13 @@ func (r *Reflector) mark(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	}
 }
 
-// beat publishes heartbeats, unless it is held still.
+// beat publishes heartbeats, unless it is held still, or a change is to be published before.
 func (r *Reflector) beat(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.gate.Lock()
-		_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: r.origin.Cluster}) // The next comes soon.
+		if r.waiting.Load() == 0 {
+			_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: r.origin.Cluster}) // The next comes soon.
+		}
 		r.gate.Unlock()
 		select {
 		case <-ctx.Done():
@@ -152,8 +156,10 @@ func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string)
 				break
 			}
 			version = u.GetResourceVersion()
+			r.waiting.Add(1)
 			r.gate.Lock()
 			r.put(ctx, kind, u, publication{deleted: e.Type == watch.Deleted})
+			r.waiting.Add(-1)
 			r.gate.Unlock()
 		}
 		w.Stop()
