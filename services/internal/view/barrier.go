@@ -10,14 +10,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const (
-	// verifyInterval is how often the view makes sure that it holds what the stream does, catchUpTimeout how
-	// long it waits for what is missing.
+	// verifyInterval is how often the view makes sure that it holds what the stream does while nobody tells how far that follows the
+	// API server, catchUpTimeout how long it waits for what is missing.
 	verifyInterval = 2 * time.Second
 	catchUpTimeout = 3 * time.Second
 	// maxUnverified is after how long without that a view counts as incomplete.
@@ -53,7 +52,7 @@ func (v *View) barrier(ctx context.Context) (sequence uint64, err error) {
 // CatchUp waits until the view holds all that the stream holds now. Its error is
 // [fault.Unavailable] when that takes too long.
 func (v *View) CatchUp(ctx context.Context) error {
-	now, before := bootclock.Now(), v.place()
+	now, before := v.now(), v.place()
 	sequence, err := v.barrier(ctx)
 	if err != nil {
 		return err
@@ -108,24 +107,26 @@ func (p place) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
 	return p.incarnation == topology.Incarnation(stream) && p.position > last
 }
 
-// reached notes that the view holds all up to a sequence of a life of the stream, as it was at a time.
-func (v *View) reached(incarnation string, sequence uint64, at time.Duration) bool {
+// reached notes that the view holds all up to a sequence of a life of the stream, which is all that there was at a moment.
+func (v *View) reached(incarnation string, sequence uint64, then moment) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loading || v.incarnation != incarnation || v.position < sequence {
 		return false
 	}
-	v.heard = max(v.heard, at)
+	if then.at > v.heard.at {
+		v.heard = then
+	}
 	return true
 }
 
-// verify makes sure again and again that nothing is missing. While something comes, it costs a look at
+// verify makes sure again and again that nothing is missing, and so whenever there is a heartbeat. While something comes, it costs a look at
 // the stream: every replica makes marks there (see package service), which the feed brings, too. It ends
 // a feed that brings nothing although there is something: another may come from another server; and one of a stream that has lost its end.
 func (v *View) verify(ctx context.Context) error {
-	for stuck := 0; backoff.Sleep(ctx, verifyInterval); {
+	for stuck := 0; v.wait(ctx); {
 		v.readClock(ctx)
-		now, brought, before := bootclock.Now(), v.brought.Load(), v.place()
+		now, brought, before := v.now(), v.brought.Load(), v.place()
 		stream, err := v.stream(ctx)
 		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now)) {
 			err = v.CatchUp(ctx)
@@ -144,4 +145,14 @@ func (v *View) verify(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// wait waits for a heartbeat, but not for long. It is false once ctx has ended.
+func (v *View) wait(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+	case <-v.beaten:
+	case <-time.After(verifyInterval):
+	}
+	return ctx.Err() == nil
 }

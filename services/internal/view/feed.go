@@ -13,7 +13,6 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -50,7 +49,7 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
 	}
-	now := bootclock.Now()
+	now := v.now()
 	last, err := v.barrier(ctx)
 	if err != nil {
 		return err
@@ -139,12 +138,12 @@ func (v *View) begin() {
 	}
 }
 
-// finish makes what was loaded the view's content: all that the stream held at a time.
-func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, at time.Duration) {
+// finish makes what was loaded the view's content: all that the stream held at a moment.
+func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, then moment) {
 	again := v.show()
 	v.mu.Lock()
 	v.incarnation, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
-	v.heard = at
+	v.heard = then
 	v.mu.Unlock()
 	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))
 	if again {

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math"
 	"time"
 
@@ -17,17 +18,32 @@ import (
 // progress is how far the stream followed a cluster at a time, by [bootclock.Now].
 type progress struct{ at, behind time.Duration }
 
+// moment is a time, by [bootclock.Now], and the last heartbeats that had been read by then. Who holds all that the stream did at that
+// time holds what was published before them. Of what is read later that is not known: it comes by another stream, and may overtake
+// what the watcher published first.
+type moment struct {
+	at    time.Duration
+	beats map[string]progress
+}
+
+// now is the moment that it is.
+func (v *View) now() moment {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return moment{bootclock.Now(), maps.Clone(v.beats)}
+}
+
 // Age is how old what the view holds may be: the API server was so then, or later. It is the longest
 // duration there is while nothing is known of that, as before there are heartbeats of the watcher.
 func (v *View) Age() time.Duration {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.incarnation == "" || v.loading || len(v.beats) == 0 {
+	if v.incarnation == "" || v.loading || len(v.heard.beats) == 0 {
 		return math.MaxInt64
 	}
 	var age time.Duration
-	for _, beat := range v.beats {
-		age = max(age, bootclock.Since(min(beat.at, v.heard))+beat.behind)
+	for _, beat := range v.heard.beats {
+		age = max(age, bootclock.Since(beat.at)+beat.behind)
 	}
 	return age
 }
@@ -69,4 +85,8 @@ func (v *View) readHeartbeat(msg jetstream.Msg, written time.Time, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.beats[h.GetCluster()] = progress{at: v.clock.date(written), behind: h.GetBehind().AsDuration()}
+	select {
+	case v.beaten <- struct{}{}:
+	default:
+	}
 }

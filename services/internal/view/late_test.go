@@ -3,6 +3,7 @@ package view_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"os"
@@ -23,12 +24,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// stalled is a bus of which somebody reads what watchers say of themselves only as far as pass lets them, as a process that is
-// stopped: it comes all the same, and waits.
+// stalled is a bus of which somebody reads a stream only as far as pass lets them, as a process that is
+// stopped: what there is comes all the same, and waits.
 type stalled struct {
 	jetstream.JetStream
 
-	pass func()
+	stream string
+	pass   func()
 }
 
 type stalledConsumer struct {
@@ -45,7 +47,7 @@ type stalledMessages struct {
 
 func (s stalled) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
 	c, err := s.JetStream.OrderedConsumer(ctx, stream, cfg)
-	if stream != topology.Sync {
+	if stream != s.stream {
 		return c, err
 	}
 	return stalledConsumer{c, s.pass}, err
@@ -73,7 +75,7 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	}
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	var gate sync.Mutex
-	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, func() { gate.Lock(); defer gate.Unlock() }} })
+	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, topology.Sync, func() { gate.Lock(); defer gate.Unlock() }} })
 	f.await(t, "a ")
 	f.eventually(t, func() error {
 		beat(0)
@@ -107,6 +109,58 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	})
 }
 
+// What a heartbeat tells of comes by another stream, and may come later: a heartbeat that was read says nothing of it until it is there.
+func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
+	b := newBus(t)
+	beat := func(behind time.Duration) {
+		t.Helper()
+		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
+	}
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	var gate sync.Mutex
+	var read atomic.Int64
+	f := b.feed(func(c *view.Config) {
+		changes := stalled{b.js, topology.Changes, func() { gate.Lock(); defer gate.Unlock() }}
+		c.JS = stalled{changes, topology.Sync, func() { read.Add(1) }}
+	})
+	f.await(t, "a ")
+	const told = time.Hour // The watcher was held.
+	beat(told)
+	beat(told)
+	f.eventually(t, func() error {
+		if age := f.Age(); age < told || age == math.MaxInt64 {
+			return fmt.Errorf("the age is %s", age)
+		}
+		return nil
+	})
+	gate.Lock()
+	release := sync.OnceFunc(gate.Unlock)
+	t.Cleanup(release)
+	b.put(change("b", 2))
+	before := read.Load()
+	beat(0)
+	beat(0) // Once this is read, the one before it was taken.
+	f.eventually(t, func() error {
+		if n := read.Load() - before; n < 2 {
+			return fmt.Errorf("%d heartbeats were read", n)
+		}
+		return nil
+	})
+	if age := f.Age(); age < told {
+		t.Errorf("what was published before the heartbeat is not there, and the age is %s", age)
+	}
+	release()
+	f.eventually(t, func() error {
+		if age := f.Age(); age > told {
+			return fmt.Errorf("the age is %s", age)
+		}
+		if _, ok := f.stores.Get(key("b")); !ok {
+			t.Error("the view is young, and lacks what was published before")
+		}
+		return nil
+	})
+}
+
 // Of which clusters there are watchers the last marker may tell.
 func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	b := newBus(t)
@@ -114,7 +168,7 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	b.mark(kinds.Roles(), 1, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
 	b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"}))
 	markers := make(chan struct{}, 1)
-	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, func() { <-markers }} })
+	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, topology.Sync, func() { <-markers }} })
 	release := sync.OnceFunc(func() { close(markers) })
 	t.Cleanup(release)
 	markers <- struct{}{}

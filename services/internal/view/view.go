@@ -69,10 +69,11 @@ type View struct {
 	targeted map[snapshot]uint64
 	// brought counts what the feed has brought, or tried to take in once more.
 	brought atomic.Uint64
-	// heard is when the view was known to hold all that the stream did, by [bootclock.Now].
-	heard time.Duration
-	// beats are the last heartbeats, by cluster, and clock is that of who dates them.
+	// heard is the last moment of which the view is known to hold all that the stream did then.
+	heard moment
+	// beats are the last heartbeats, by cluster, and clock is that of who dates them. That there is a new one, beaten tells.
 	beats   map[string]progress
+	beaten  chan struct{}
 	clock   clock
 	markers map[snapshot]marker
 	// marked is true once a feed has read all markers that there were when it began.
@@ -123,7 +124,7 @@ type marker struct {
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
-		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{}, beats: map[string]progress{},
+		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{}, beats: map[string]progress{}, beaten: make(chan struct{}, 1),
 	}
 }
 
@@ -172,7 +173,7 @@ func (v *View) complete() error {
 	if v.incarnation == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
-	if old := bootclock.Since(v.heard); old > maxUnverified {
+	if old := bootclock.Since(v.heard.at); old > maxUnverified {
 		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
 	}
 	for _, cluster := range v.clusters() {
