@@ -46,6 +46,16 @@ type engine[K comparable] struct {
 type request struct {
 	deliveries []*delivery
 	resync     bool
+	// gone are objects that touched the key and that nobody holds any more: once it is reconciled they touch it no more, unless it
+	// watches them.
+	gone map[event.Key]bool
+}
+
+func (r *request) leaves(object event.Key) {
+	if r.gone == nil {
+		r.gone = map[event.Key]bool{}
+	}
+	r.gone[object] = true
 }
 
 // traceparents are those of the change that asked first, and of the others: what follows from a
@@ -100,8 +110,12 @@ func (e *engine[K]) everything(resync bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for object, keys := range e.routes {
-		if !known[object] {
-			touch(keys)
+		if known[object] {
+			continue
+		}
+		touch(keys)
+		for _, key := range keys {
+			e.request(key).leaves(object)
 		}
 	}
 	e.askAll(slices.Collect(maps.Keys(touched)), resync)
@@ -167,6 +181,21 @@ func (e *engine[K]) touch(object event.Key, key K) bool {
 	}
 	e.routes[object] = append(slices.Clip(e.routes[object]), key)
 	return true
+}
+
+// stay makes what a pass was to leave behind touch its key after all: it has to come again. The caller holds the lock.
+func (e *engine[K]) stay(key K, asked *request) {
+	for object := range asked.gone {
+		e.touch(object, key)
+	}
+}
+
+// leave makes an object touch key no more; the caller holds the lock.
+func (e *engine[K]) leave(object event.Key, key K) {
+	rest := slices.DeleteFunc(slices.Clone(e.routes[object]), func(k K) bool { return k == key })
+	if e.routes[object] = rest; len(rest) == 0 {
+		delete(e.routes, object)
+	}
 }
 
 // union is first, and what of second is not in it, each once.
@@ -258,6 +287,11 @@ const maxLinks = 16
 
 func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	turn, ours := e.await(ctx)
+	e.pass(ctx, key, turn, ours)
+}
+
+// pass makes what was requested of key, if the turn is ours.
+func (e *engine[K]) pass(ctx context.Context, key K, turn uint64, ours bool) {
 	e.mu.Lock()
 	r, ok := e.requests[key]
 	delete(e.requests, key)
@@ -266,6 +300,9 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 		return
 	}
 	e.running[key] = r
+	for object := range r.gone {
+		e.leave(object, key)
+	}
 	draining := e.draining
 	first, others := r.traceparents()
 	e.mu.Unlock()

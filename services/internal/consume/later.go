@@ -18,6 +18,7 @@ func (p *Pass[K]) Later(why error) {
 func (e *engine[K]) settleLater(ctx context.Context, key K, asked *request, why error) {
 	e.mu.Lock()
 	delete(e.running, key)
+	e.stay(key, asked)
 	delay := e.delayed(key, false).delay
 	e.mu.Unlock()
 	e.cfg.Log.WarnContext(ctx, "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))

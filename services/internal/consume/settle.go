@@ -59,10 +59,12 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.running, key)
-	switch {
-	case err == nil:
+	if err == nil {
 		delete(e.retries, key)
 		return disposition{verdict: done}
+	}
+	e.stay(key, asked)
+	switch {
 	case e.draining || !e.place.ours():
 		delete(e.retries, key)
 		return disposition{verdict: handBack, err: err}

@@ -1,0 +1,66 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/view"
+)
+
+// byName reconciles a key for each object, and watches what it is told to.
+type byName struct {
+	watches []event.Key
+	later   error
+	fails   error
+}
+
+func (*byName) Keys(object event.Key) []string { return []string{object.Name} }
+
+func (r *byName) Reconcile(_ context.Context, p *Pass[string]) error {
+	p.Watch(r.watches...)
+	if r.later != nil {
+		p.Later(r.later)
+	}
+	return r.fails
+}
+
+// What nobody holds any more, and nobody asks about, is not remembered for ever: but as long as what it touched is not in order.
+func TestObjectsThatNobodyHoldsAreForgottenOnceWhatTheyTouchedIsReconciled(t *testing.T) {
+	gone := event.Key{Cluster: "c", Name: "gone"}
+	failure := errors.New("the backend is away")
+	for name, c := range map[string]struct {
+		reconciler byName
+		active     bool
+		remembered int
+	}{
+		"reconciled":                  {byName{}, true, 0},
+		"the key watches it":          {byName{watches: []event.Key{gone}}, true, 1},
+		"the pass fails":              {byName{fails: failure}, true, 1},
+		"the key comes again later":   {byName{later: failure}, true, 1},
+		"the turn is that of another": {byName{}, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view.New(view.Config{})
+			e := newEngine(Config{View: v, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}.withDefaults(), Reconciler[string](&c.reconciler))
+			defer e.queue.keys.ShutDown()
+			e.route(gone)
+			for range 2 {
+				e.everything(false)
+			}
+			if e.queue.keys.Len() != 1 {
+				t.Fatalf("%d keys wait: what the object touched has to be looked at", e.queue.keys.Len())
+			}
+			e.pass(t.Context(), gone.Name, 1, c.active)
+			if got := slices.Collect(maps.Keys(e.routes)); len(got) != c.remembered {
+				t.Errorf("remembered are %v", got)
+			}
+		})
+	}
+}
