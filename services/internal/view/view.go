@@ -124,7 +124,8 @@ type marker struct {
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
-		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{}, beats: map[string]progress{}, beaten: make(chan struct{}, 1),
+		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{},
+		beats: map[string]progress{}, beaten: make(chan struct{}, 1),
 	}
 }
 
