@@ -131,7 +131,12 @@ func TestAKindThatComesBackAsItWasIsRegisteredAnew(t *testing.T) {
 	}
 	before := b.State.revision.Load()
 	b.State.judged[k] = "" // As one that is not to be seen while it is loaded.
+	gone := b.keyOf(kinds.ProtectedResources(), "oaks")
+	b.State.judged[gone] = "what it was"
 	b.State.loaded()
+	if was := b.State.judged[gone]; was != "" {
+		t.Error("what is loaded no more would be nothing new if it came back as it was")
+	}
 	if b.State.revision.Load() == before {
 		t.Error("what was loaded is taken to be what was known")
 	}
