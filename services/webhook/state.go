@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -134,7 +133,7 @@ func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Inde
 		want, now, err := &expectation{}, new(T), error(nil)
 		if object != nil {
 			if want, err = newExpectation[T](kind, object); err == nil {
-				err = json.Unmarshal(object, now)
+				err = event.Decode(object, now)
 			}
 		}
 		return func() (has bool, err error) {

@@ -9,7 +9,6 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/admission"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/event"
 )
 
 // Source is what the guard decides by.
@@ -55,14 +55,14 @@ func (g *Guard) index(ctx context.Context, request *admissionv1.AdmissionRequest
 // decode reads an object as it is to be, and as it was, nil if there was none.
 func decode[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
 	is = new(T)
-	if err := json.Unmarshal(request.Object.Raw, is); err != nil {
+	if err := event.Decode(request.Object.Raw, is); err != nil {
 		return nil, nil, fmt.Errorf("decoding what is written: %w", err)
 	}
 	if len(request.OldObject.Raw) == 0 {
 		return is, nil, nil
 	}
 	was = new(T)
-	if err := json.Unmarshal(request.OldObject.Raw, was); err != nil {
+	if err := event.Decode(request.OldObject.Raw, was); err != nil {
 		return nil, nil, fmt.Errorf("decoding what was there: %w", err)
 	}
 	return is, was, nil

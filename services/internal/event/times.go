@@ -1,0 +1,53 @@
+package event
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// noTime is in the place of a time that is none: the one that conditions have from the start.
+const noTime = `"1970-01-01T00:00:00Z"`
+
+// timed are the fields of statuses that hold times, by the lists that they are in.
+var timed = map[string]string{"conditions": "lastTransitionTime", "suspensions": "suspendedAt"}
+
+// Decode reads an object. The API server takes texts for times that are none to whoever reads them, such as
+// "2026-01-01t00:00:00z": who may write a status, and nothing else, must not keep from others what an object says.
+func Decode(object []byte, into any) error {
+	err := json.Unmarshal(object, into)
+	if err == nil {
+		return nil
+	}
+	mended, ok := mendTimes(object)
+	if !ok {
+		return err
+	}
+	return json.Unmarshal(mended, into)
+}
+
+// mendTimes puts times in the place of what is none in a status, if there is such.
+func mendTimes(object []byte) (mended []byte, ok bool) {
+	var top, status map[string]json.RawMessage
+	if json.Unmarshal(object, &top) != nil || json.Unmarshal(top["status"], &status) != nil {
+		return nil, false
+	}
+	for list, field := range timed {
+		var items []map[string]json.RawMessage
+		if json.Unmarshal(status[list], &items) != nil {
+			continue
+		}
+		for _, item := range items {
+			var is time.Time
+			if text, there := item[field]; there && json.Unmarshal(text, &is) != nil {
+				item[field], ok = json.RawMessage(noTime), true
+			}
+		}
+		status[list], _ = json.Marshal(items)
+	}
+	if !ok {
+		return nil, false
+	}
+	top["status"], _ = json.Marshal(status)
+	mended, err := json.Marshal(top)
+	return mended, err == nil
+}
