@@ -3,6 +3,8 @@ package event
 import (
 	"encoding/json"
 	"time"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // noTime is in the place of a time that is none: the one that conditions have from the start.
@@ -13,8 +15,14 @@ var timed = map[string]string{"conditions": "lastTransitionTime", "suspensions":
 
 // Decode reads an object. The API server takes texts for times that are none to whoever reads them, such as
 // "2026-01-01t00:00:00z": who may write a status, and nothing else, must not keep from others what an object says.
-func Decode(object []byte, into any) error {
-	err := json.Unmarshal(object, into)
+func Decode(object []byte, into any) error { return decode(json.Unmarshal, object, into) }
+
+// DecodeExactly does so, and takes no field for another whose name has other letters alone in capitals: objects of any kind
+// may have "Metadata" beside their metadata, if nobody has said what is in them.
+func DecodeExactly(object []byte, into any) error { return decode(utiljson.Unmarshal, object, into) }
+
+func decode(unmarshal func([]byte, any) error, object []byte, into any) error {
+	err := unmarshal(object, into)
 	if err == nil {
 		return nil
 	}
@@ -22,7 +30,7 @@ func Decode(object []byte, into any) error {
 	if !ok {
 		return err
 	}
-	return json.Unmarshal(mended, into)
+	return unmarshal(mended, into)
 }
 
 // mendTimes puts times in the place of what is none in a status, if there is such.

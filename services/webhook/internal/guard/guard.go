@@ -52,17 +52,17 @@ func (g *Guard) index(ctx context.Context, request *admissionv1.AdmissionRequest
 	return x, source.Identity(request.UserInfo), nil
 }
 
-// decode reads an object as it is to be, and as it was, nil if there was none.
+// decode reads an object as it is to be, and as it was, nil if there was none. It may be of any kind.
 func decode[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
 	is = new(T)
-	if err := event.Decode(request.Object.Raw, is); err != nil {
+	if err := event.DecodeExactly(request.Object.Raw, is); err != nil {
 		return nil, nil, fmt.Errorf("decoding what is written: %w", err)
 	}
 	if len(request.OldObject.Raw) == 0 {
 		return is, nil, nil
 	}
 	was = new(T)
-	if err := event.Decode(request.OldObject.Raw, was); err != nil {
+	if err := event.DecodeExactly(request.OldObject.Raw, was); err != nil {
 		return nil, nil, fmt.Errorf("decoding what was there: %w", err)
 	}
 	return is, was, nil
