@@ -179,6 +179,9 @@ func (s *state) index() (*decide.Index, error) {
 func (s *state) begun() {
 	s.shown.Store(nil)
 	s.made = decide.New(s.trusts)
+	for _, kind := range kinds.IAM() {
+		s.made.SetObserved(typeOf(kind), true)
+	}
 }
 
 // changed tells the index of one object.
@@ -203,6 +206,9 @@ func (s *state) loaded() {
 		}
 		for _, key := range s.targets.objects.Keys() {
 			s.tellTarget(s.made, key)
+		}
+		for typ := range *s.targets.observed.Load() {
+			s.made.SetObserved(typ, true)
 		}
 	})
 	s.shown.Store(s.made)

@@ -27,7 +27,8 @@ func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.Policy
 	return x.holdings(s).missing(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
 }
 
-// MissingToJoin is what somebody lacks of what a group has. What is bound to it on objects that are not there it never gets.
+// MissingToJoin is what somebody lacks of what a group has. What is bound to it on objects that are known not to be there it never
+// gets, but it may get what is on those of a kind that is not observed, or not registered.
 func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -37,7 +38,7 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	}
 	mine := x.holdings(s)
 	for g := range p.grants.all() {
-		if !g.at.counts(g.uid) {
+		if !g.at.counts(g.uid) && (g.at.target != nil || x.kinds[g.at.Type] != nil && x.observed[g.at.Type]) {
 			continue
 		}
 		if m, lacks = mine.missing(g.role.Ref, g.at.Place, g.uid); lacks {
@@ -90,6 +91,9 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 			return Missing{At: Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
 		}
 		for at := range above.all {
+			if above, hidden := x.hidden(at); hidden {
+				return Missing{At: above}, true
+			}
 			for _, g := range at.grants {
 				if name, lacks := x.first(g.role.effective, k.held, has); lacks {
 					return Missing{g.role.Ref, name, object}, true
@@ -98,6 +102,21 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 		}
 	}
 	return m, false
+}
+
+// hidden is what an object may belong to, without that anybody knows.
+func (x *Index) hidden(at *place) (above Place, hidden bool) {
+	k := x.kinds[at.Type]
+	if k == nil || at.target == nil {
+		return above, false
+	}
+	for _, owner := range at.target.Owners {
+		if k.parents[owner.Type] != nil && !x.observed[owner.Type] {
+			return Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}, true
+		}
+	}
+	within := Place{Type: namespaceType, Ref: Ref{Name: at.target.Namespace}}
+	return within, within.Name != "" && k.parents[namespaceType] != nil && !x.observed[namespaceType] && !x.trusts(within)
 }
 
 // reachOwner finds the places where a role counts for what an owner has, and says whether it is there. One whose UID is not
