@@ -5,6 +5,10 @@ package decide
 import (
 	"fmt"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
 // Whoever owns groups makes anybody a member of as many as he likes, and gives roles to as many: who asks is not gone through
@@ -27,5 +31,54 @@ func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
 		if why, ok := x.Decide(q); ok || len(x.belongings) > 0 {
 			t.Errorf("without memberships it is decided by %+v", why)
 		}
+	}
+}
+
+// What is said of a role in its status, and of all that inherit it, has nothing worked out anew: whoever owns a namespace makes as
+// many of them as he likes.
+func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
+	x := trees()
+	reader := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{
+		IncludedPermissions: []string{"a/trees.get"}, InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "other"}, {Namespace: "two", Name: "more"}},
+	}}
+	heir := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "reader"}}}}
+	x.SetRole("one", "reader", reader)
+	x.SetRole("one", "heir", heir)
+	anew := func(change func(r *iamv1alpha1.Role) *iamv1alpha1.Role) bool {
+		t.Helper()
+		at := &x.roles[Ref{"one", "heir"}].effective[0]
+		x.SetRole("one", "reader", change(reader.DeepCopy()))
+		return at != &x.roles[Ref{"one", "heir"}].effective[0]
+	}
+	for what, change := range map[string]func(*iamv1alpha1.Role) *iamv1alpha1.Role{
+		"itself":      func(r *iamv1alpha1.Role) *iamv1alpha1.Role { return r },
+		"a status":    func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Status.EffectivePermissions = []string{"x"}; return r },
+		"a namespace": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Namespace = "one"; return r },
+	} {
+		if anew(change) {
+			t.Errorf("by %s it is worked out again what roles give", what)
+		}
+	}
+	for what, change := range map[string]func(*iamv1alpha1.Role) *iamv1alpha1.Role{
+		"a permission less":  func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions = nil; return r },
+		"another permission": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions[0] = "a/trees.put"; return r },
+		"an inherited one less": func(r *iamv1alpha1.Role) *iamv1alpha1.Role {
+			r.Spec.InheritedRoles = r.Spec.InheritedRoles[:1]
+			return r
+		},
+		"one of another name": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Name = "more"; return r },
+		"one from elsewhere":  func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[1].Namespace = ""; return r },
+		"its deletion":        func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.DeletionTimestamp = new(metav1.Now()); return r },
+		"nothing":             func(*iamv1alpha1.Role) *iamv1alpha1.Role { return nil },
+	} {
+		x.SetRole("one", "reader", reader)
+		if !anew(change) {
+			t.Errorf("by %s nothing is worked out again", what)
+		}
+	}
+	x.SetBinding("one", "b", nil)
+	x.SetRole("one", "heir", nil)
+	if x.SetRole("one", "reader", nil); len(x.roles) > 0 {
+		t.Errorf("roles are %v", x.roles)
 	}
 }
