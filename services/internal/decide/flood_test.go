@@ -82,3 +82,39 @@ func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
 		t.Errorf("roles are %v", x.roles)
 	}
 }
+
+// However many bindings name one group, and however often a binding names somebody, nobody is gone through for each.
+func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
+	const many = 10_000
+	x, oak := trees(), &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}
+	for i := range 1000 {
+		m := &iamv1alpha1.GroupMembership{}
+		m.Spec.UserRef.Name, m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name = "alice", "one", "staff"
+		m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "1"}
+		x.SetMembership("one", fmt.Sprint("m", i), m)
+	}
+	x.SetGroup("one", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "3"}})
+	of := func(n int) (who, preview float64) {
+		staff := binds(oak)
+		staff.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
+		alice := binds(oak)
+		alice.Spec.Subjects = nil
+		for i := range n {
+			x.SetBinding("one", fmt.Sprint("staff", i), staff)
+			alice.Spec.Subjects = append(alice.Spec.Subjects, iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "1"})
+		}
+		q := Question{Permission: "a/trees.get", Type: "a/Tree", Namespace: "one", Name: "oak"}
+		if holders, more := x.WhoCan(q, many); len(holders) != 2 || more {
+			t.Errorf("who can is %+v (%v)", holders, more)
+		}
+		if p := x.Preview("one", alice, many); len(p.Gains) != n || p.More {
+			t.Errorf("a preview of %d says %+v", n, p)
+		}
+		return testing.AllocsPerRun(3, func() { x.WhoCan(q, many) }), testing.AllocsPerRun(3, func() { x.Preview("one", alice, many) })
+	}
+	who, preview := of(10)
+	whoOfMore, previewOfMore := of(1010)
+	if whoOfMore > who+10 || previewOfMore > preview+50 {
+		t.Errorf("who can takes %v and %v allocations, a preview %v and %v", who, whoOfMore, preview, previewOfMore)
+	}
+}

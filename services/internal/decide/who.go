@@ -62,8 +62,8 @@ func (x *Index) holders(g *grant, found map[Principal]Holder, most int) (all boo
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
 			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Place}
-			if !x.exists(p.Principal) {
-				continue
+			if _, known := found[p.Principal]; known || !x.exists(p.Principal) {
+				continue // Of a group its members are known, too: as many bindings may name it as somebody likes.
 			}
 			if !hold(found, Holder{p.Principal, Ref{}, why}, most) {
 				return false
