@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
 )
 
 // Whoever owns groups makes anybody a member of as many as he likes, and gives roles to as many: who asks is not gone through
@@ -116,5 +117,39 @@ func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 	whoOfMore, previewOfMore := of(1010)
 	if whoOfMore > who+10 || previewOfMore > preview+50 {
 		t.Errorf("who can takes %v and %v allocations, a preview %v and %v", who, whoOfMore, preview, previewOfMore)
+	}
+}
+
+// An object may get very many owners at once, and these may all have the same ones.
+func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
+	x, kinds := New(nil), []string{"Cabinet", "Folder", "File"}
+	for i, kind := range kinds {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, fmt.Sprint("kind", i), []string{"get"}
+		for _, parent := range kinds[:i] {
+			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: "a", Kind: parent})
+		}
+		x.SetProtectedResource(kind, p)
+		x.SetObserved("a/"+kind, true)
+	}
+	var cabinets, folders []iam.Owner
+	for i := range 200 {
+		name := fmt.Sprint("n", i)
+		x.SetTarget("a/Cabinet", "one", name, &iam.Target{Namespace: "one", UID: "2"})
+		cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: name, UID: "2"})
+		folders = append(folders, iam.Owner{Type: "a/Folder", Name: name, UID: "2"})
+	}
+	for _, folder := range folders {
+		x.SetTarget(folder.Type, "one", folder.Name, &iam.Target{Namespace: "one", UID: "2", Owners: cabinets})
+	}
+	of := func(n int) float64 {
+		return testing.AllocsPerRun(3, func() {
+			if m, lacks := x.MissingToOwn(Subject{User: "alice"}, Place{Type: "a/File", Ref: Ref{"one", "it"}}, "2", folders[:n]); lacks {
+				t.Errorf("alice lacks %+v", m)
+			}
+		})
+	}
+	if few, all := of(2), of(len(folders)); all > 2*few {
+		t.Errorf("two owners take %v allocations, two hundred %v", few, all)
 	}
 }

@@ -79,25 +79,20 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 	if k == nil {
 		return m, false
 	}
-	mine := x.holdings(s)
-	has := mine.on(k, object, uid)
+	var above reach // Of all: owners may have as many owners in common as somebody likes.
 	for _, owner := range owners {
-		parent := k.parents[owner.Type]
-		if parent == nil {
-			continue
-		}
-		var above reach
-		if !x.reachOwner(&above, parent, object, owner) {
+		if parent := k.parents[owner.Type]; parent != nil && !x.reachOwner(&above, parent, object, owner) {
 			return Missing{At: Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
 		}
-		for at := range above.all {
-			if above, hidden := x.hidden(at); hidden {
-				return Missing{At: above}, true
-			}
-			for _, g := range at.grants {
-				if name, lacks := x.first(g.role.effective, k.held, has); lacks {
-					return Missing{g.role.Ref, name, object}, true
-				}
+	}
+	has := x.holdings(s).on(k, object, uid)
+	for at := range above.all {
+		if owner, hidden := x.hidden(at); hidden {
+			return Missing{At: owner}, true
+		}
+		for _, g := range at.grants {
+			if name, lacks := x.first(g.role.effective, k.held, has); lacks {
+				return Missing{g.role.Ref, name, object}, true
 			}
 		}
 	}

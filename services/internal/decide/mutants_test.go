@@ -90,7 +90,7 @@ func mutants() map[string]mutant.Mutant {
 		"what somebody has anywhere is had everywhere":       {"holdings.go", "if owner == typ && all.has(n) {", "if owner != \"\" && all.has(n) {"},
 		"what anybody has somebody has":                      {"holdings.go", "if _, mine := h.grants[g]; mine {", "if _, mine := h.grants[g]; mine || true {"},
 		"what is had everywhere counts nowhere":              {"holdings.go", "	has.add(h.everywhere)\n", ""},
-		"owners bring nothing from above them":               {"missing.go", "		for at := range above.all {", "		for at := range (&reach{}).all {"},
+		"owners bring nothing from above them":               {"missing.go", "	for at := range above.all {", "	for at := range (&reach{}).all {"},
 		"what somebody has is gained":                        {"what.go", "for g := range p.among(grants) {\n			all.add", "for g := range p.among(nil) {\n			all.add"},
 		"who has no membership has no grant":                 {"asker.go", "p == nil && who.memberships == 0 || !g.gives(permission)", "who.memberships == 0 || !g.gives(permission)"},
 		"one of many bindings takes what all give":           {"grantset.go", "func(other *binding) bool { return other == b })", "func(*binding) bool { return true })"},
