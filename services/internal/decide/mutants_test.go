@@ -68,7 +68,7 @@ func mutants() map[string]mutant.Mutant {
 		"a binding's own namespace is not its role's":        {"binding.go", "Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace)", "Ref{cmp.Or(declared.Spec.RoleRef.Namespace, \"n1\")"},
 		"bindings are taken from others of their grant":      {"binding.go", "g.bindings[b.index], last.index = last, b.index", "_ = last"},
 		"any role has what one has":                          {"binding.go", "return g.role.effective.has(permission)", "return true"},
-		"groups are listed without their members":            {"who.go", "maps.Keys(x.membershipsIn[p.Ref])", "maps.Keys(x.membershipsIn[Ref{}])"},
+		"groups are listed without their members":            {"who.go", "maps.Keys(x.membershipsIn[group])", "maps.Keys(x.membershipsIn[Ref{}])"},
 		"absent subjects are listed":                         {"who.go", "known || !x.exists(p.Principal) {\n", "known {\n"},
 		"groups are listed for each binding":                 {"who.go", "known || !x.exists(p.Principal) {\n", "known && false || !x.exists(p.Principal) {\n"},
 		"who is named often is looked at for each":           {"what.go", "if had[id] == nil {", "if had[id] == nil || true {"},

@@ -10,9 +10,6 @@ import (
 // noTime is in the place of a time that is none: the one that conditions have from the start.
 const noTime = `"1970-01-01T00:00:00Z"`
 
-// timed are the fields of statuses that hold times, by the lists that they are in.
-var timed = map[string]string{"conditions": "lastTransitionTime", "suspensions": "suspendedAt"}
-
 // Decode reads an object. The API server takes texts for times that are none to whoever reads them, such as
 // "2026-01-01t00:00:00z": who may write a status, and nothing else, must not keep from others what an object says.
 func Decode(object []byte, into any) error { return decode(json.Unmarshal, object, into) }
@@ -39,23 +36,34 @@ func mendTimes(object []byte) (mended []byte, ok bool) {
 	if json.Unmarshal(object, &top) != nil || json.Unmarshal(top["status"], &status) != nil {
 		return nil, false
 	}
-	for list, field := range timed {
-		var items []map[string]json.RawMessage
-		if json.Unmarshal(status[list], &items) != nil {
-			continue
+	for list, field := range map[string]string{"conditions": "lastTransitionTime", "suspensions": "suspendedAt"} {
+		if items, odd := mendItems(status[list], field); odd {
+			status[list], ok = items, true
 		}
-		for _, item := range items {
-			var is time.Time
-			if text, there := item[field]; there && json.Unmarshal(text, &is) != nil {
-				item[field], ok = json.RawMessage(noTime), true
-			}
-		}
-		status[list], _ = json.Marshal(items)
 	}
 	if !ok {
 		return nil, false
 	}
-	top["status"], _ = json.Marshal(status)
-	mended, err := json.Marshal(top)
+	all, err := json.Marshal(status)
+	if err == nil {
+		top["status"] = all
+		mended, err = json.Marshal(top)
+	}
 	return mended, err == nil
+}
+
+// mendItems does so with a field of what is in a list.
+func mendItems(list []byte, field string) (mended []byte, odd bool) {
+	var items []map[string]json.RawMessage
+	if json.Unmarshal(list, &items) != nil {
+		return nil, false
+	}
+	for _, item := range items {
+		var is time.Time
+		if text, there := item[field]; there && json.Unmarshal(text, &is) != nil {
+			item[field], odd = json.RawMessage(noTime), true
+		}
+	}
+	mended, err := json.Marshal(items)
+	return mended, odd && err == nil
 }
