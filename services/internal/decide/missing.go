@@ -9,7 +9,7 @@ import (
 
 // Missing is what somebody does not have that something would give. What nobody can have yet counts, too: a role without
 // a permission here is not declared, where a place stands beside a role without one, nobody registers its kind, and a place alone is
-// an owner that is not there.
+// an owner that is not known to be there.
 type Missing struct {
 	Role       Ref
 	Permission string

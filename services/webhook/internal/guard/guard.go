@@ -158,7 +158,7 @@ func refuse(request *admissionv1.AdmissionRequest, gives string, m decide.Missin
 	case m.Permission != "":
 		what = fmt.Sprintf("%s, which %s does not have wherever it counts", m.Permission, request.UserInfo.Username)
 	case m.At.Type != "" && m.Role.Name == "":
-		what = words(m.At) + ", which is not there, so that nobody has what will be had there"
+		what = words(m.At) + ", which is not known to be there, so that nobody has what will be had there"
 	case m.At.Type != "":
 		what = fmt.Sprintf("a role on %s, a kind that nobody registers", words(m.At))
 	case m.Role.Name != "":
