@@ -62,7 +62,7 @@ func newExpectation[T any](kind kinds.Kind, object []byte) (*expectation, error)
 	now := new(T)
 	err := json.Unmarshal(object, &shown)
 	if err == nil {
-		err = json.Unmarshal(object, now)
+		err = event.Decode(object, now)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decode a %s: %w", kind.Kind, err)

@@ -36,6 +36,11 @@ func mutants() map[string]mutant.Mutant {
 		"OpenFGA that is down is a difference":        {"verify.go", "		case err != nil:\n			return unknown\n", "		case err != nil && false:\n			return unknown\n"},
 		"the index is asked while it lacks something": {"verify.go", "	if err := v.fresh(); err != nil {\n		return false, false, err\n	}\n", ""},
 		"what OpenFGA says late is what it said":      {"verify.go", "want == got && waited < settlingStep", "want == got"},
+		"any field is metadata":                       {"internal/guard/guard.go", "DecodeExactly(request.Object", "Decode(request.Object"},
+		"any field was metadata":                      {"internal/guard/guard.go", "DecodeExactly(request.OldObject", "Decode(request.OldObject"},
+		"what must be known may follow":               {"follow.go", "allowed == declared {", "allowed == declared || true {"},
+		"an object need not be known":                 {"follow.go", `least.GetRevision() == "" && least.GetObject() == nil`, `least.GetRevision() == ""`},
+		"a revision need not be":                      {"follow.go", `least.GetRevision() == "" && least.GetObject() == nil`, "least.GetObject() == nil"},
 		"groups are told":                             {"verify.go", `slog.Int("groups", len(q.Groups))`, `slog.Any("groups", q.Groups)`},
 	}
 }

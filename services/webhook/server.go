@@ -143,7 +143,7 @@ func (s *server) CheckAccess(ctx context.Context, r *accessv1.CheckAccessRequest
 	}
 	q := s.question(x, who, r.GetVerb(), r.GetResource())
 	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision}
-	why, allowed, err := s.decider.Decide(ctx, q)
+	why, allowed, err := decideAtLeast(ctx, s.decider, x, q, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -134,7 +133,7 @@ func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Inde
 		want, now, err := &expectation{}, new(T), error(nil)
 		if object != nil {
 			if want, err = newExpectation[T](kind, object); err == nil {
-				err = json.Unmarshal(object, now)
+				err = event.Decode(object, now)
 			}
 		}
 		return func() (has bool, err error) {
@@ -180,6 +179,9 @@ func (s *state) index() (*decide.Index, error) {
 func (s *state) begun() {
 	s.shown.Store(nil)
 	s.made = decide.New(s.trusts)
+	for _, kind := range kinds.IAM() {
+		s.made.SetObserved(typeOf(kind), true)
+	}
 }
 
 // changed tells the index of one object.
@@ -204,6 +206,9 @@ func (s *state) loaded() {
 		}
 		for _, key := range s.targets.objects.Keys() {
 			s.tellTarget(s.made, key)
+		}
+		for typ := range *s.targets.observed.Load() {
+			s.made.SetObserved(typ, true)
 		}
 	})
 	s.shown.Store(s.made)

@@ -46,8 +46,8 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	if namespaced, observed := s.targets.namespaced(typ); s.targets.names[kind] == typ && observed == is.Observed && namespaced == is.Namespaced {
 		return // What becomes of single objects is told as it comes.
 	}
-	now := maps.Clone(*s.targets.observed.Load())
-	delete(now, s.targets.names[kind])
+	now, was := maps.Clone(*s.targets.observed.Load()), s.targets.names[kind]
+	delete(now, was)
 	s.targets.names[kind] = typ
 	if is.Observed {
 		now[typ] = is.Namespaced
@@ -57,11 +57,13 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	if x == nil {
 		return
 	}
+	x.SetObserved(was, false)
 	for _, key := range s.targets.objects.Keys() {
 		if key.GroupResource == kind {
 			s.tellTarget(x, key)
 		}
 	}
+	x.SetObserved(typ, is.Observed)
 	if s.trust { // Else none is.
 		x.Retrust(typ)
 	}

@@ -16,6 +16,9 @@ func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
 		w, x, before, r := world.New(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 1))
 		for range 3 {
 			before = before.tell(r, x, w)
+			for _, thing := range w.Things {
+				x.SetObserved(thing.Type, true)
+			}
 			f(w, x)
 			for range changes {
 				w.Change()

@@ -5,6 +5,11 @@ package decide
 import (
 	"fmt"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
 )
 
 // Whoever owns groups makes anybody a member of as many as he likes, and gives roles to as many: who asks is not gone through
@@ -27,5 +32,124 @@ func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
 		if why, ok := x.Decide(q); ok || len(x.belongings) > 0 {
 			t.Errorf("without memberships it is decided by %+v", why)
 		}
+	}
+}
+
+// What is said of a role in its status, and of all that inherit it, has nothing worked out anew: whoever owns a namespace makes as
+// many of them as he likes.
+func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
+	x := trees()
+	reader := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{
+		IncludedPermissions: []string{"a/trees.get"}, InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "other"}, {Namespace: "two", Name: "more"}},
+	}}
+	heir := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "reader"}}}}
+	x.SetRole("one", "reader", reader)
+	x.SetRole("one", "heir", heir)
+	anew := func(change func(r *iamv1alpha1.Role) *iamv1alpha1.Role) bool {
+		t.Helper()
+		at := &x.roles[Ref{"one", "heir"}].effective[0]
+		x.SetRole("one", "reader", change(reader.DeepCopy()))
+		return at != &x.roles[Ref{"one", "heir"}].effective[0]
+	}
+	for what, change := range map[string]func(*iamv1alpha1.Role) *iamv1alpha1.Role{
+		"itself":      func(r *iamv1alpha1.Role) *iamv1alpha1.Role { return r },
+		"a status":    func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Status.EffectivePermissions = []string{"x"}; return r },
+		"a namespace": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Namespace = "one"; return r },
+	} {
+		if anew(change) {
+			t.Errorf("by %s it is worked out again what roles give", what)
+		}
+	}
+	for what, change := range map[string]func(*iamv1alpha1.Role) *iamv1alpha1.Role{
+		"a permission less":  func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions = nil; return r },
+		"another permission": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions[0] = "a/trees.put"; return r },
+		"an inherited one less": func(r *iamv1alpha1.Role) *iamv1alpha1.Role {
+			r.Spec.InheritedRoles = r.Spec.InheritedRoles[:1]
+			return r
+		},
+		"one of another name": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Name = "more"; return r },
+		"one from elsewhere":  func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[1].Namespace = ""; return r },
+		"its deletion":        func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.DeletionTimestamp = new(metav1.Now()); return r },
+		"nothing":             func(*iamv1alpha1.Role) *iamv1alpha1.Role { return nil },
+	} {
+		x.SetRole("one", "reader", reader)
+		if !anew(change) {
+			t.Errorf("by %s nothing is worked out again", what)
+		}
+	}
+	x.SetBinding("one", "b", nil)
+	x.SetRole("one", "heir", nil)
+	if x.SetRole("one", "reader", nil); len(x.roles) > 0 {
+		t.Errorf("roles are %v", x.roles)
+	}
+}
+
+// However many bindings name one group, and however often a binding names somebody, nobody is gone through for each.
+func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
+	const many = 10_000
+	x, oak := trees(), &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}
+	for i := range 1000 {
+		m := &iamv1alpha1.GroupMembership{}
+		m.Spec.UserRef.Name, m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name = "alice", "one", "staff"
+		m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "1"}
+		x.SetMembership("one", fmt.Sprint("m", i), m)
+	}
+	x.SetGroup("one", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "3"}})
+	of := func(n int) (who, preview float64) {
+		staff := binds(oak)
+		staff.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
+		alice := binds(oak)
+		alice.Spec.Subjects = nil
+		for i := range n {
+			x.SetBinding("one", fmt.Sprint("staff", i), staff)
+			alice.Spec.Subjects = append(alice.Spec.Subjects, iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "1"})
+		}
+		q := Question{Permission: "a/trees.get", Type: "a/Tree", Namespace: "one", Name: "oak"}
+		if holders, more := x.WhoCan(q, many); len(holders) != 2 || more {
+			t.Errorf("who can is %+v (%v)", holders, more)
+		}
+		if p := x.Preview("one", alice, many); len(p.Gains) != n || p.More {
+			t.Errorf("a preview of %d says %+v", n, p)
+		}
+		return testing.AllocsPerRun(3, func() { x.WhoCan(q, many) }), testing.AllocsPerRun(3, func() { x.Preview("one", alice, many) })
+	}
+	who, preview := of(10)
+	whoOfMore, previewOfMore := of(1010)
+	if whoOfMore > who+10 || previewOfMore > preview+50 {
+		t.Errorf("who can takes %v and %v allocations, a preview %v and %v", who, whoOfMore, preview, previewOfMore)
+	}
+}
+
+// An object may get very many owners at once, and these may all have the same ones.
+func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
+	x, kinds := New(nil), []string{"Cabinet", "Folder", "File"}
+	for i, kind := range kinds {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, fmt.Sprint("kind", i), []string{"get"}
+		for _, parent := range kinds[:i] {
+			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: "a", Kind: parent})
+		}
+		x.SetProtectedResource(kind, p)
+		x.SetObserved("a/"+kind, true)
+	}
+	var cabinets, folders []iam.Owner
+	for i := range 200 {
+		name := fmt.Sprint("n", i)
+		x.SetTarget("a/Cabinet", "one", name, &iam.Target{Namespace: "one", UID: "2"})
+		cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: name, UID: "2"})
+		folders = append(folders, iam.Owner{Type: "a/Folder", Name: name, UID: "2"})
+	}
+	for _, folder := range folders {
+		x.SetTarget(folder.Type, "one", folder.Name, &iam.Target{Namespace: "one", UID: "2", Owners: cabinets})
+	}
+	of := func(n int) float64 {
+		return testing.AllocsPerRun(3, func() {
+			if m, lacks := x.MissingToOwn(Subject{User: "alice"}, Place{Type: "a/File", Ref: Ref{"one", "it"}}, "2", folders[:n]); lacks {
+				t.Errorf("alice lacks %+v", m)
+			}
+		})
+	}
+	if few, all := of(2), of(len(folders)); all > 2*few {
+		t.Errorf("two owners take %v allocations, two hundred %v", few, all)
 	}
 }

@@ -49,6 +49,8 @@ type Index struct {
 	// belongings are how many memberships are recorded for a user and a group.
 	belongings map[belonging]int
 
+	// observed are the types of which it is known which objects there are.
+	observed   map[string]bool
 	places     map[Place]*place
 	bindings   map[Ref]*binding
 	principals map[Principal]*principal
@@ -63,7 +65,7 @@ func New(trusted func(typ string) bool) *Index {
 		roles: map[Ref]*role{},
 		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},
 		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[belonging]int{},
-		places: map[Place]*place{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},
+		observed: map[string]bool{}, places: map[Place]*place{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Missing is what somebody does not have that something would give. What nobody can have yet counts, too: a role without
 // a permission here is not declared, where a place stands beside a role without one, nobody registers its kind, and a place alone is
-// an owner that is not there.
+// an owner that is not known to be there.
 type Missing struct {
 	Role       Ref
 	Permission string
@@ -27,7 +27,8 @@ func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.Policy
 	return x.holdings(s).missing(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
 }
 
-// MissingToJoin is what somebody lacks of what a group has. What is bound to it on objects that are not there it never gets.
+// MissingToJoin is what somebody lacks of what a group has. What is bound to it on objects that are known not to be there it never
+// gets, but it may get what is on those of a kind that is not observed, or not registered.
 func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -37,7 +38,7 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	}
 	mine := x.holdings(s)
 	for g := range p.grants.all() {
-		if !g.at.counts(g.uid) {
+		if !g.at.counts(g.uid) && (g.at.target != nil || x.kinds[g.at.Type] != nil && x.observed[g.at.Type]) {
 			continue
 		}
 		if m, lacks = mine.missing(g.role.Ref, g.at.Place, g.uid); lacks {
@@ -78,26 +79,39 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 	if k == nil {
 		return m, false
 	}
-	mine := x.holdings(s)
-	has := mine.on(k, object, uid)
+	var above reach // Of all: owners may have as many owners in common as somebody likes.
 	for _, owner := range owners {
-		parent := k.parents[owner.Type]
-		if parent == nil {
-			continue
-		}
-		var above reach
-		if !x.reachOwner(&above, parent, object, owner) {
+		if parent := k.parents[owner.Type]; parent != nil && !x.reachOwner(&above, parent, object, owner) {
 			return Missing{At: Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
 		}
-		for at := range above.all {
-			for _, g := range at.grants {
-				if name, lacks := x.first(g.role.effective, k.held, has); lacks {
-					return Missing{g.role.Ref, name, object}, true
-				}
+	}
+	has := x.holdings(s).on(k, object, uid)
+	for at := range above.all {
+		if owner, hidden := x.hidden(at); hidden {
+			return Missing{At: owner}, true
+		}
+		for _, g := range at.grants {
+			if name, lacks := x.first(g.role.effective, k.held, has); lacks {
+				return Missing{g.role.Ref, name, object}, true
 			}
 		}
 	}
 	return m, false
+}
+
+// hidden is what an object may belong to, without that anybody knows.
+func (x *Index) hidden(at *place) (above Place, hidden bool) {
+	k := x.kinds[at.Type]
+	if k == nil || at.target == nil {
+		return above, false
+	}
+	for _, owner := range at.target.Owners {
+		if k.parents[owner.Type] != nil && !x.observed[owner.Type] {
+			return Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}, true
+		}
+	}
+	within := Place{Type: namespaceType, Ref: Ref{Name: at.target.Namespace}}
+	return within, within.Name != "" && k.parents[namespaceType] != nil && !x.observed[namespaceType] && !x.trusts(within)
 }
 
 // reachOwner finds the places where a role counts for what an owner has, and says whether it is there. One whose UID is not

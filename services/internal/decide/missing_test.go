@@ -3,7 +3,10 @@ package decide
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -198,4 +201,73 @@ func (x *Index) giving(of Ref) (permissions []string, ok bool) {
 		}
 	}
 	return permissions, true
+}
+
+// What is not known to be there now may be there, or be found again: a watcher that was away knows nothing of objects at first.
+func TestWhatMayBeThereIsLacked(t *testing.T) {
+	const cabinet, folder, file = "a.example/Cabinet", "a.example/Folder", "a.example/File"
+	owned := func(owners ...iam.Owner) *iam.Target { return &iam.Target{Namespace: "n", UID: "u", Owners: owners} }
+	x := New(nil)
+	x.SetGroup("n", "g", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "g"}})
+	bind := func(typ, namespace, name string) {
+		b := &iamv1alpha1.PolicyBinding{}
+		b.Spec.RoleRef.Name = "r"
+		b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Namespace: "n", Name: "g", UID: "g"}}
+		group, kind, _ := strings.Cut(typ, "/")
+		b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: group, Kind: kind, Namespace: namespace, Name: name, UID: "u"}
+		x.SetBinding("n", kind, b)
+	}
+	join := func(when string, want bool) {
+		t.Helper()
+		if m, lacks := x.MissingToJoin(Subject{User: "mallory"}, Ref{"n", "g"}); lacks != want {
+			t.Errorf("%s: %v, %+v", when, lacks, m)
+		}
+	}
+	give := func(when string, want bool) {
+		t.Helper()
+		m, lacks := x.MissingToOwn(Subject{User: "mallory"}, Place{Type: file, Ref: Ref{"n", "it"}}, "u", []iam.Owner{{Type: folder, Name: "mine", UID: "u"}})
+		if lacks != want {
+			t.Errorf("%s: %v, %+v", when, lacks, m)
+		}
+	}
+	register := func(typ string, parents ...string) {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(typ)}}
+		group, kind, _ := strings.Cut(typ, "/")
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = group, kind, strings.ToLower(kind)+"s", []string{"get"}
+		for _, parent := range parents {
+			group, kind, _ := strings.Cut(parent, "/")
+			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: group, Kind: kind})
+		}
+		x.SetProtectedResource(p.Name, p)
+	}
+	x.SetRole("n", "r", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a.example/files.get"}}})
+	bind(cabinet, "n", "c")
+	x.SetObserved(cabinet, true)
+	join("as long as nobody registers the kind", true)
+	register(cabinet)
+	register(folder, cabinet, namespaceType)
+	register(file, folder)
+	join("the object is not there", false)
+	x.SetObserved(cabinet, false)
+	join("nobody looks for the object", true)
+	x.SetTarget(cabinet, "n", "c", &iam.Target{Namespace: "n", UID: "other"})
+	join("another object is there", false)
+	x.SetTarget(cabinet, "n", "c", nil)
+
+	x.SetTarget(file, "n", "it", owned())
+	x.SetTarget(folder, "n", "mine", owned())
+	give("the folder is nobody's", false)
+	x.SetTarget(folder, "n", "mine", owned(iam.Owner{Type: "b.example/Other", Name: "c", UID: "u"}))
+	give("the folder is of what is no parent", false)
+	x.SetTarget(folder, "n", "mine", owned(iam.Owner{Type: cabinet, Name: "c", UID: "u"}))
+	give("nobody looks for whose the folder is", true)
+	x.SetObserved(cabinet, true)
+	give("the folder is of nothing that is there", false)
+	x.SetTarget(cabinet, "n", "c", owned())
+	give("others have the folder", true)
+	x.SetTarget(cabinet, "n", "c", nil)
+	register(namespaceType)
+	give("nobody looks for namespaces", true)
+	x.SetObserved(namespaceType, true)
+	give("the namespace is nobody's", false)
 }

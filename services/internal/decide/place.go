@@ -40,6 +40,14 @@ type place struct {
 	idle   map[string][]*grant
 }
 
+// SetObserved tells of a type whether all its objects are known: else what was not told may be there all the same. First tell
+// of these that they are.
+func (x *Index) SetObserved(typ string, observed bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.observed[typ] = observed
+}
+
 // SetTarget tells of an object that roles can be had on.
 func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 	x.mu.Lock()

@@ -31,6 +31,10 @@ func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	r := x.role(Ref{namespace, name})
+	if r.says(declared) {
+		x.releaseRole(r)
+		return
+	}
 	before := r.inherits
 	for _, inherited := range before {
 		delete(inherited.heirs, r)
@@ -49,6 +53,18 @@ func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 		x.releaseRole(inherited)
 	}
 	x.releaseRole(r)
+}
+
+// says reports whether a role is declared as it is known. Most that is told of one says so: each that inherits another is told of
+// again when that changes, with another status.
+func (r *role) says(declared *iamv1alpha1.Role) bool {
+	if !r.declared || !alive(declared) {
+		return r.declared == alive(declared)
+	}
+	return slices.Equal(r.included, declared.Spec.IncludedPermissions) &&
+		slices.EqualFunc(r.inherits, declared.Spec.InheritedRoles, func(inherited *role, ref iamv1alpha1.ScopedRoleReference) bool {
+			return inherited.Ref == Ref{cmp.Or(ref.Namespace, r.Namespace), ref.Name}
+		})
 }
 
 func (x *Index) role(ref Ref) *role {

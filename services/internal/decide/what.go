@@ -93,12 +93,15 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 	if k != nil {
 		x.walk(&above, k, at, at.Namespace)
 	}
-	grants := above.grants()
+	grants, had := above.grants(), map[Principal]bits{}
 	for _, s := range b.Spec.Subjects {
 		id, ok := principalOf(s)
 		gain := Gain{Subject: s, Absent: !ok || !x.exists(id)}
 		if !gain.Absent && !preview.NoRole && !preview.NoTarget {
-			gain.Permissions = x.namesOf(r.effective, k.held, x.had(id, grants))
+			if had[id] == nil { // Somebody may be in very many groups, and named very often.
+				had[id] = x.had(id, grants)
+			}
+			gain.Permissions = x.namesOf(r.effective, k.held, had[id])
 		}
 		if most -= len(gain.Permissions); most < 0 {
 			preview.More = true

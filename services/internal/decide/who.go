@@ -62,21 +62,26 @@ func (x *Index) holders(g *grant, found map[Principal]Holder, most int) (all boo
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
 			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Place}
-			if !x.exists(p.Principal) {
-				continue
+			if _, known := found[p.Principal]; known || !x.exists(p.Principal) {
+				continue // Of a group its members are known, too: as many bindings may name it as somebody likes.
 			}
 			if !hold(found, Holder{p.Principal, Ref{}, why}, most) {
 				return false
 			}
-			if p.Sort != Group {
-				continue
+			if p.Sort == Group && !x.members(p.Ref, why, found, most) {
+				return false
 			}
-			for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[p.Ref]), Ref.Compare) { // Pages of a part fit together.
-				m := x.memberships[ref]
-				if x.counts(m) && !hold(found, Holder{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
-					return false
-				}
-			}
+		}
+	}
+	return true
+}
+
+// members finds those of a group, unless that is too many.
+func (x *Index) members(group Ref, why Proof, found map[Principal]Holder, most int) (all bool) {
+	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) { // Pages of a part fit together.
+		m := x.memberships[ref]
+		if x.counts(m) && !hold(found, Holder{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
+			return false
 		}
 	}
 	return true

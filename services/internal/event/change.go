@@ -1,7 +1,6 @@
 package event
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -52,7 +51,7 @@ func (c Change) ID() string {
 
 // Decode reads the object into a value.
 func (c Change) Decode(into any) error {
-	if err := json.Unmarshal(c.Object, into); err != nil {
+	if err := Decode(c.Object, into); err != nil {
 		return fmt.Errorf("decoding %s: %w", c.Key, err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +39,7 @@ func (t *Table[T]) decode(c event.Change, blank bool) (func() bool, error) {
 	o.Object = nil
 	if len(c.Object) > 0 {
 		value := new(T)
-		if err := json.Unmarshal(c.Object, value); err == nil {
+		if err := event.Decode(c.Object, value); err == nil {
 			o.Value = fitted(value)
 		} else if !c.Deleted && blank {
 			return func() bool { return t.putAsIs(o) }, err

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -131,7 +130,7 @@ func (s *Sink[T]) decode(c event.Change, blank bool) (func() bool, error) {
 	var err error
 	if len(c.Object) > 0 && !c.Deleted {
 		value = new(T)
-		if err = json.Unmarshal(c.Object, value); err != nil {
+		if err = event.Decode(c.Object, value); err != nil {
 			value = nil
 		}
 	}

@@ -1,12 +1,16 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -193,5 +197,30 @@ func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
 	apply("2", "x/0", false)
 	if err := p.differ(someKeys()[:1], stream{}); err != nil || len(p.told) > 0 {
 		t.Errorf("told is %v, %v", p.told, err)
+	}
+}
+
+// Whoever may write a status can write times that are none: the API server takes them.
+func TestWhatAnObjectSaysIsTakenInWhateverTimesItsStatusHas(t *testing.T) {
+	t.Parallel()
+	type dated struct {
+		Says   string
+		Status struct{ Conditions []metav1.Condition }
+	}
+	for _, blank := range []bool{true, false} {
+		cfg, told := Config{Log: slog.New(slog.DiscardHandler), Blank: blank}, ""
+		sunk, kept := New(cfg), New(cfg)
+		table := Register[dated](kept, kinds.Stores(), nil)
+		RegisterSink(sunk, kinds.Stores(), func(_ event.Change, value *dated) { told = value.Says })
+		for version, says := range []string{"this", "that"} {
+			c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: strconv.Itoa(version + 1), Epoch: "x/0", Object: fmt.Appendf(nil,
+				`{"says":%q,"status":{"conditions":[{"lastTransitionTime":"2026-01-01t00:00:00z"}]}}`, says)}
+			if err := errors.Join(sunk.Apply(t.Context(), c), kept.Apply(t.Context(), c)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if o, _ := table.Get(someKeys()[0]); told != "that" || o.Value.Says != "that" {
+			t.Errorf("blank %v: told is %q, kept %+v", blank, told, o.Value)
+		}
 	}
 }

@@ -66,11 +66,11 @@ func (p Page) linef(format string, args ...any) {
 	fmt.Fprintln(p.Out, harmless(fmt.Sprintf(format, args...)))
 }
 
-// harmless replaces every control character: a text from elsewhere must not break
-// lines or move the cursor.
+// harmless replaces every control character, and all that is not seen or turns round what is: a text from elsewhere must not
+// break lines, move the cursor or look like another.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r

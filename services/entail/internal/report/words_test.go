@@ -90,7 +90,7 @@ func TestWhatWasDoneIsToldInOneLine(t *testing.T) {
 }
 
 func TestWhatAServerSendsCannotMoveTheCursor(t *testing.T) {
-	evil := "a\x1b[2Jb\rc\td\ne"
+	evil := "a\x1b[2Jb\rc\td\ne\u202ef\u200bg\u2028h"
 	for name, f := range map[string]func(report.Page){
 		"a reason": func(p report.Page) { p.DeadLetters([]*syncv1.DeadLetter{{Id: 1, Service: evil, Reason: evil}}) },
 		"a letter": func(p report.Page) {
@@ -102,7 +102,7 @@ func TestWhatAServerSendsCannotMoveTheCursor(t *testing.T) {
 		"a model":   func(p report.Page) { p.Model(&storev1.GetModelResponse{Dsl: strings.ReplaceAll(evil, "\n", "")}) },
 		"a preview": func(p report.Page) { p.ModelPreview(&storev1.PreviewModelResponse{Message: evil}) },
 	} {
-		if got := write(t, f); strings.ContainsAny(got, "\x1b\r\t") || strings.Contains(got, "d\ne") {
+		if got := write(t, f); strings.ContainsAny(got, "\x1b\r\t\u202e\u200b\u2028") || strings.Contains(got, "d\ne") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -3,7 +3,6 @@ package reflector
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"maps"
@@ -117,7 +116,7 @@ func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version stri
 // note enters what a ProtectedResource registers, or takes it out.
 func note(all map[string]registration, o source.Object) {
 	var p iamv1alpha1.ProtectedResource
-	if o.Deleted || json.Unmarshal(o.Change.Object, &p) != nil || p.DeletionTimestamp != nil || p.Spec.Plural == "" {
+	if o.Deleted || event.Decode(o.Change.Object, &p) != nil || p.DeletionTimestamp != nil || p.Spec.Plural == "" {
 		delete(all, o.Key.Name)
 		return
 	}

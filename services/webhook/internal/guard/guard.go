@@ -9,7 +9,6 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/admission"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/event"
 )
 
 // Source is what the guard decides by.
@@ -52,17 +52,17 @@ func (g *Guard) index(ctx context.Context, request *admissionv1.AdmissionRequest
 	return x, source.Identity(request.UserInfo), nil
 }
 
-// decode reads an object as it is to be, and as it was, nil if there was none.
+// decode reads an object as it is to be, and as it was, nil if there was none. It may be of any kind.
 func decode[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
 	is = new(T)
-	if err := json.Unmarshal(request.Object.Raw, is); err != nil {
+	if err := event.DecodeExactly(request.Object.Raw, is); err != nil {
 		return nil, nil, fmt.Errorf("decoding what is written: %w", err)
 	}
 	if len(request.OldObject.Raw) == 0 {
 		return is, nil, nil
 	}
 	was = new(T)
-	if err := json.Unmarshal(request.OldObject.Raw, was); err != nil {
+	if err := event.DecodeExactly(request.OldObject.Raw, was); err != nil {
 		return nil, nil, fmt.Errorf("decoding what was there: %w", err)
 	}
 	return is, was, nil
@@ -158,7 +158,7 @@ func refuse(request *admissionv1.AdmissionRequest, gives string, m decide.Missin
 	case m.Permission != "":
 		what = fmt.Sprintf("%s, which %s does not have wherever it counts", m.Permission, request.UserInfo.Username)
 	case m.At.Type != "" && m.Role.Name == "":
-		what = words(m.At) + ", which is not there, so that nobody has what will be had there"
+		what = words(m.At) + ", which is not known to be there, so that nobody has what will be had there"
 	case m.At.Type != "":
 		what = fmt.Sprintf("a role on %s, a kind that nobody registers", words(m.At))
 	case m.Role.Name != "":

@@ -1,0 +1,62 @@
+//go:build integration
+
+package webhook_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// What a group has on an object acts again once the object is known again: while nobody can tell, nobody joins who does not have it.
+func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
+	f := newFamily(t)
+	maps := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
+	staff := subject("Group", "staff", f.create(kinds.Groups(), "staff", nil))
+	staff["namespace"] = namespace
+	f.create(kinds.PolicyBindings(), "on-one", map[string]any{
+		"roleRef": map[string]any{"name": "remover"}, "subjects": []any{staff},
+		"resourceSelector": map[string]any{"resourceRef": map[string]any{
+			"apiGroup": "core.miloapis.com", "kind": "ConfigMap", "namespace": namespace, "name": "one", "uid": string(f.one.UID),
+		}},
+	})
+	acts := func(want bool) {
+		t.Helper()
+		testbed.Eventually(t, soon, func() error {
+			answer, err := f.client.WhoCan(t.Context(), &accessv1.WhoCanRequest{Verb: "delete", Resource: &accessv1.Resource{
+				Resource: "configmaps", Namespace: namespace, Name: "one",
+			}})
+			if err != nil || len(answer.GetHolders()) > 0 != want {
+				return fmt.Errorf("holders are %v, %w", answer.GetHolders(), err)
+			}
+			return nil
+		})
+	}
+	join := map[string]any{"userRef": map[string]any{"name": mallory}, "groupRef": map[string]any{"name": "staff", "namespace": namespace}}
+	refused := func(when string) {
+		t.Helper()
+		if why := f.tries(kinds.GroupMemberships(), "new", join); !strings.Contains(why, "the group has") {
+			t.Errorf("%s mallory joins: %q", when, why)
+		}
+	}
+	acts(true)
+	refused("while all is known")
+	f.reflector.Observe(maps, "the API server is silent")
+	acts(false)
+	refused("while nobody knows of the object")
+	f.reflector.Observe(maps, "")
+	acts(true)
+	refused("when it is known again")
+	if err := kubernetes.NewForConfigOrDie(f.Kube.Admin()).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, soon, func() error { return f.try(kinds.GroupMemberships(), "new", join) })
+}
