@@ -87,9 +87,22 @@ func newBed(t testing.TB) *bed {
 	}
 	b.openFGA.fail = func() error { return b.fail() }
 	b.open()
-	protected := map[string]*iamv1alpha1.ProtectedResource{
+	b.register(registered())
+	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken(), Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
+	b.work()
+	return b
+}
+
+// registered are documents in projects, and projects in organizations.
+func registered() map[string]*iamv1alpha1.ProtectedResource {
+	return map[string]*iamv1alpha1.ProtectedResource{
 		"docs": protect(docType, "docs", projectType), "projects": protect(projectType, "projects", orgType), "orgs": protect(orgType, "organizations"),
 	}
+}
+
+// register registers kinds, and no others, in a model that has a type for each.
+func (b *bed) register(protected map[string]*iamv1alpha1.ProtectedResource) {
+	b.t.Helper()
 	m := &openfgav1.AuthorizationModel{
 		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.Register(slices.Collect(maps.Values(protected))).Types(),
 	}
@@ -98,14 +111,11 @@ func newBed(t testing.TB) *bed {
 	}
 	var err error
 	if b.model, err = plan.NewModel(m); err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	for name, p := range protected {
 		b.put(kinds.ProtectedResources(), name, p)
 	}
-	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken(), Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
-	b.work()
-	return b
 }
 
 // taken is a Store that takes the OpenFGA store over with all that is in it.
