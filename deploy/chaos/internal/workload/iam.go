@@ -64,14 +64,14 @@ func iam() []Kind {
 	for _, t := range Targets() {
 		kinds = append(kinds, Kind{
 			Resource: ProtectedResources(), Weight: 1, Draw: t.protecting, Once: []*unstructured.Unstructured{t.protected([]any{"get"})},
-			Keep: t.Kind == "Organization" || t.Kind == "gear", // Without any the IAM store would go, and little belong to anything.
+			Keep: t.Kind != "ConfigMap", // Without any the IAM store would go, and little belong to anything.
 		})
 	}
 	return append(append(kinds, others()...), []Kind{
-		{Resource: Organizations(), Weight: 2, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		{Resource: Organizations(), Weight: 3, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			return editionOf(r, organization(numbered(r, "org-", orgsOfIAM))), ""
 		}, Once: []*unstructured.Unstructured{organization("org-0"), organization("org-1")}, Fixed: anotherEdition, Lingers: true},
-		{Resource: Projects(), Weight: 2, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		{Resource: Projects(), Weight: 4, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			org := numbered(r, "org-", orgsOfIAM)
 			return project(numbered(r, "project-", projectsOfIAM), org), "of " + org
 		}, Once: []*unstructured.Unstructured{project("project-0", "org-0"), project("project-1", "org-1")}, Lingers: true},

@@ -160,7 +160,7 @@ func (w *Workload) any() Kind {
 
 func (w *Workload) draw(k Kind) Operation {
 	object, summary := k.Draw(w.random)
-	if k.Lingers && w.random.IntN(4) == 0 {
+	if k.Lingers && w.random.IntN(6) == 0 {
 		object.SetFinalizers([]string{"chaos.example/patience"})
 		summary = strings.TrimPrefix(summary+", it lingers", ", ")
 	}
