@@ -176,6 +176,51 @@ func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 	}
 }
 
+// Without any one of the objects by which somebody is allowed something it is impossible, and so it is while that is being deleted.
+func TestWhatLacksAnObjectIsImpossible(t *testing.T) {
+	configMap, _ := workload.TargetOf("ConfigMap")
+	project, _ := workload.TargetOf("Project")
+	onMap := question{asker{User: "user-1"}, "get", asked{configMap.Group, configMap.Resource.Resource, "team-0", "map-0"}, configMap}
+	onProject := question{asker{User: "user-1"}, "get", asked{project.Group, project.Resource.Resource, "", "web"}, project}
+	direct := func() *Snapshot {
+		s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+		for gvr, o := range declaredAccess() {
+			s.byKind[gvr] = append(s.byKind[gvr], o)
+		}
+		return s
+	}
+	onAll := func() *Snapshot {
+		s := related()
+		on := map[string]any{"resourceKind": map[string]any{"apiGroup": project.Group, "kind": project.Kind}}
+		_ = unstructured.SetNestedMap(s.byKind[workload.PolicyBindings()][0].Object, on, "spec", "resourceSelector")
+		return s
+	}
+	for name, c := range map[string]struct {
+		declared func() *Snapshot
+		q        question
+	}{"on the object": {direct, onProject}, "on what it belongs to": {related, onMap}, "on all of which it belongs to one": {onAll, onMap}} {
+		for lacks := range c.declared().byKind {
+			for _, going := range []bool{false, true} {
+				p := newPossible()
+				for gvr, all := range c.declared().byKind {
+					for _, o := range all {
+						if gvr == lacks {
+							o.SetDeletionTimestamp(new(metav1.Now()))
+						}
+						if gvr != lacks || going {
+							p.add(gvr.Resource, o)
+						}
+					}
+				}
+				byGroup := lacks == workload.Groups() || lacks == workload.GroupMemberships()
+				if got := p.access.allows(c.q); got != byGroup {
+					t.Errorf("%s, without %s (it is going: %t), it is possible: %t", name, lacks.Resource, going, got)
+				}
+			}
+		}
+	}
+}
+
 // identified is an object that knows the others by their names, each being its UID.
 func identified(o unstructured.Unstructured) unstructured.Unstructured {
 	o = *o.DeepCopy()

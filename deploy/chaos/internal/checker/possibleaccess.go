@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/entail-dev/entail/deploy/chaos/internal/workload"
 )
@@ -17,7 +18,7 @@ type possibleAccess struct {
 	above       map[string]map[string]bool
 	// gives and inherits are the permissions of roles, and the roles that they inherit.
 	gives, inherits map[string]map[string]bool
-	// there are the users, groups and targets that there were.
+	// there are the objects that there were, as resource namespace/name, and targets by their names in OpenFGA, too.
 	there map[string]bool
 	// members are the users of groups.
 	members map[string]map[string]bool
@@ -43,7 +44,7 @@ func (p *possibleAccess) add(kind string, o unstructured.Unstructured) {
 		return
 	}
 	name := o.GetNamespace() + "/" + o.GetName()
-	p.there[kind+name] = true
+	p.there[kind+" "+name] = true
 	if t, ok := workload.TargetOf(o.GetKind()); ok {
 		p.there[objectOf(t, name)] = true
 	}
@@ -154,14 +155,19 @@ func (p *possibleAccess) allows(q question) bool {
 // means says whether somebody may be a subject.
 func (p *possibleAccess) means(g possibleGrant, who asker) bool {
 	if g.kind == "User" {
-		return g.subject == who.User && p.there[workload.IAMUsers().Resource+"/"+who.User]
+		return g.subject == who.User && p.was(workload.IAMUsers(), "/"+who.User)
 	}
 	for _, group := range who.Groups {
 		if g.subject == group {
 			return true
 		}
 	}
-	return p.there[workload.Groups().Resource+g.subject] && p.there[workload.IAMUsers().Resource+"/"+who.User] && p.members[g.subject][who.User]
+	return p.was(workload.Groups(), g.subject) && p.was(workload.IAMUsers(), "/"+who.User) && p.members[g.subject][who.User]
+}
+
+// was says whether there was such an object, by namespace/name.
+func (p *possibleAccess) was(kind schema.GroupVersionResource, name string) bool {
+	return p.there[kind.Resource+" "+name]
 }
 
 // has says whether a role may give a permission.
@@ -189,7 +195,7 @@ func (p *possibleAccess) holds(t Tuple) bool {
 		return p.there[t.Object] && p.there[t.User] && p.owners[t.Object][t.User]
 	case t.Relation == "b":
 		return len(p.granted[t.Object]) > 0 && (p.there[t.Object] || strings.HasPrefix(t.Object, rootOf("")))
-	case isUser && !p.there[workload.IAMUsers().Resource+"/"+user]:
+	case isUser && !p.was(workload.IAMUsers(), "/"+user):
 		return false
 	case t.Relation == "member":
 		for _, users := range p.members {
