@@ -2,10 +2,12 @@ package mirror
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
 // There may be very many objects of a registered kind, of which most are nobody's: none of them holds anybody up.
@@ -211,6 +214,31 @@ func (b *bed) owned() {
 	b.work()
 	if held := b.openFGA.holds(); !slices.Contains(held, docType+":"+ns+"/mine#p@"+projectType+":web") || b.parentOf("web") != "acme" {
 		b.t.Fatalf("the store holds %v", held)
+	}
+}
+
+// registered are documents in projects, and projects in organizations.
+func registered() map[string]*iamv1alpha1.ProtectedResource {
+	return map[string]*iamv1alpha1.ProtectedResource{
+		"docs": protect(docType, "docs", projectType), "projects": protect(projectType, "projects", orgType), "orgs": protect(orgType, "organizations"),
+	}
+}
+
+// register registers kinds, and no others, in a model that has a type for each.
+func (b *bed) register(protected map[string]*iamv1alpha1.ProtectedResource) {
+	b.t.Helper()
+	m := &openfgav1.AuthorizationModel{
+		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.Register(slices.Collect(maps.Values(protected))).Types(),
+	}
+	for _, d := range m.GetTypeDefinitions() {
+		d.Metadata.Module = ""
+	}
+	var err error
+	if b.model, err = plan.NewModel(m); err != nil {
+		b.t.Fatal(err)
+	}
+	for name, p := range protected {
+		b.put(kinds.ProtectedResources(), name, p)
 	}
 }
 

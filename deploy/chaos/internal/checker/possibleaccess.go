@@ -2,6 +2,8 @@ package checker
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -154,15 +156,11 @@ func (p *possibleAccess) allows(q question) bool {
 
 // means says whether somebody may be a subject.
 func (p *possibleAccess) means(g possibleGrant, who asker) bool {
+	isUser := p.was(workload.IAMUsers(), "/"+who.User)
 	if g.kind == "User" {
-		return g.subject == who.User && p.was(workload.IAMUsers(), "/"+who.User)
+		return isUser && g.subject == who.User
 	}
-	for _, group := range who.Groups {
-		if g.subject == group {
-			return true
-		}
-	}
-	return p.was(workload.Groups(), g.subject) && p.was(workload.IAMUsers(), "/"+who.User) && p.members[g.subject][who.User]
+	return slices.Contains(who.Groups, g.subject) || isUser && p.was(workload.Groups(), g.subject) && p.members[g.subject][who.User]
 }
 
 // was says whether there was such an object, by namespace/name.
@@ -195,27 +193,22 @@ func (p *possibleAccess) holds(t Tuple) bool {
 		return p.there[t.Object] && p.there[t.User] && p.owners[t.Object][t.User]
 	case t.Relation == "b":
 		return len(p.granted[t.Object]) > 0 && (p.there[t.Object] || strings.HasPrefix(t.Object, rootOf("")))
-	case isUser && !p.was(workload.IAMUsers(), "/"+user):
+	case !isUser:
+		return true
+	case !p.was(workload.IAMUsers(), "/"+user):
 		return false
 	case t.Relation == "member":
-		for _, users := range p.members {
-			if users[user] {
+		return slices.ContainsFunc(slices.Collect(maps.Values(p.members)), func(users map[string]bool) bool { return users[user] })
+	}
+	for target, grants := range p.granted {
+		if !strings.HasSuffix(t.Object, "/"+hashOf(target)) {
+			continue
+		}
+		for g := range grants {
+			if g.kind == "User" && g.subject == user {
 				return true
 			}
 		}
-		return false
-	case t.Relation == "u" && isUser:
-		for target, grants := range p.granted {
-			if !strings.HasSuffix(t.Object, "/"+hashOf(target)) {
-				continue
-			}
-			for g := range grants {
-				if g.kind == "User" && g.subject == user {
-					return true
-				}
-			}
-		}
-		return false
 	}
-	return true
+	return false
 }
