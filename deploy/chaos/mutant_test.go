@@ -34,6 +34,47 @@ func mutants() map[string]mutant {
 			before: []string{"\ttarget := targetOf(o.Value)\n"},
 			after:  []string{"\tif o.Value == nil {\n\t\treturn\n\t}\n\ttarget := targetOf(o.Value)\n"},
 		},
+		"a target whose owner nobody looks at": {
+			service: "tuple-sync", file: "tuple-sync/mirror/targets.go",
+			before: []string{"\treturn len(f.target.Owners) > 0 || s.bindings"},
+			after:  []string{"\treturn s.bindings"},
+		},
+		"a target that is taken for the one before": {
+			service: "tuple-sync", file: "internal/iam/tuple.go",
+			before: []string{"found.UID != selector.ResourceRef.UID"},
+			after:  []string{"found.UID == \"-\""},
+		},
+		"an owner that is taken for the one before": {
+			service: "tuple-sync", file: "internal/iam/objects.go",
+			before: []string{"owner.UID == t.UID"},
+			after:  []string{"t.UID != \"\""},
+		},
+		"a target that counts while it is deleted": {
+			service: "tuple-sync", file: "tuple-sync/mirror/table.go",
+			before: []string{"\t\treturn t.cfg.target(o.Value)\n"},
+			after:  []string{"\t\ttarget, _ := t.cfg.target(o.Value)\n\t\treturn target, true\n"},
+		},
+		// As the next one, of what webhook answers.
+		"a target that is back for a moment": {
+			service: "webhook", file: "webhook/targets.go",
+			before: []string{"\t\"sync/atomic\"\n", "\tx.SetTarget(typ, key.Namespace, key.Name, target)\n"},
+			after: []string{"\t\"sync/atomic\"\n\t\"time\"\n", `	x.SetTarget(typ, key.Namespace, key.Name, target)
+	gone := s.targets.objects.Gone(key)
+	if target != nil || len(gone) == 0 {
+		return
+	}
+	time.AfterFunc(20*time.Second, func() {
+		if _, there := s.targets.objects.Get(key); there {
+			return
+		}
+		x.SetTarget(typ, key.Namespace, key.Name, targetOf(gone[0].Value))
+		<-time.After(3 * time.Second)
+		if _, there := s.targets.objects.Get(key); !there {
+			x.SetTarget(typ, key.Namespace, key.Name, nil)
+		}
+	})
+`},
+		},
 		// What was revoked long ago is there again for a moment; at rest nothing is to be seen of it.
 		"a grant after revocation": {
 			service: "tuple-sync", file: "internal/fga/write.go",

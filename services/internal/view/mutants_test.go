@@ -9,6 +9,7 @@ import (
 // mutants are ways in which somebody who decides by a view could go by what was, or by a part of what is.
 func mutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
+		"another object of the name is what was there":           {"shelf.go", "was.UID == is.UID && was.Epoch", "was.Epoch"},
 		"what sinks handed on before is not void":                {"feed.go", "		t.begin()\n	}\n	for _, f := range v.onBegin {\n		f()\n	}\n", "		t.begin()\n	}\n"},
 		"nobody waits for the end of the stream":                 {"feed.go", "meta.Sequence.Stream >= last {", "meta.Sequence.Stream+last >= last {"},
 		"what is told of is not waited for":                      {"feed.go", "loading, v.marked = 0, 0, true, false", "loading, v.marked = 0, 0, v.incarnation == \"\", false"},

@@ -29,7 +29,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/view"
@@ -87,22 +86,7 @@ func newBed(t testing.TB) *bed {
 	}
 	b.openFGA.fail = func() error { return b.fail() }
 	b.open()
-	protected := map[string]*iamv1alpha1.ProtectedResource{
-		"docs": protect(docType, "docs", projectType), "projects": protect(projectType, "projects", orgType), "orgs": protect(orgType, "organizations"),
-	}
-	m := &openfgav1.AuthorizationModel{
-		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.Register(slices.Collect(maps.Values(protected))).Types(),
-	}
-	for _, d := range m.GetTypeDefinitions() {
-		d.Metadata.Module = ""
-	}
-	var err error
-	if b.model, err = plan.NewModel(m); err != nil {
-		t.Fatal(err)
-	}
-	for name, p := range protected {
-		b.put(kinds.ProtectedResources(), name, p)
-	}
+	b.register(registered())
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken(), Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
 	b.work()
 	return b

@@ -56,6 +56,17 @@ func mutants() map[string]mutant.Mutant {
 		"what is declared anew is what it was":         {"table.go", "	t.rows.Alike(t.alike, ", "	t.rows.Alike(func(_, _ *T) bool { return true }, "},
 		"whose status it is counts as nothing":         {"table.go", "[]any{declared, recorded})", "[]any{declared, recordedWas, recorded}[:2])"},
 		"who changes later is not spread":              {"spread.go", "*asked == n.moment {", "true {"},
+		"a target whose owner nobody looks at":         {"targets.go", "	return len(f.target.Owners) > 0 || s.bindings", "	return s.bindings"},
+		"a target with bindings is nobody's":           {"targets.go", "|| s.bindings.rows.Count(byTarget, f.object) > 0 ||", "||"},
+		"a target that owns something is nobody's":     {"targets.go", "slices.ContainsFunc(s.all(), func(k followed) bool { return k.owns(owner) })", "owner == \"\""},
+		"a target that has something is nobody's":      {"targets.go", "r.copy.size(f.object) == 0 && !r", "!r"},
+		"a target that goes is nobody's":               {"targets.go", "	return f.meta == nil || r.copy", "	return f.meta == nil || r.State.isGone(k) || r.copy"},
+		"a target that goes is remembered for ever":    {"reconcile.go", "		r.State.spreading(k) // There is nothing to spread.\n", ""},
+		"a target that replaces another is not urgent": {"table.go", "was.UID != is.UID || was.Value", "was.Value"},
+		"what is being deleted is there":               {"table.go", "		return t.cfg.target(o.Value)\n", "		target, _ := t.cfg.target(o.Value)\n		return target, true\n"},
+		"owners come back without what is theirs":      {"tail.go", "	for _, object := range r.State.owned() {", "	for _, object := range r.State.owned()[:0] {"},
+		"who belongs to what is known late does not":   {"targets.go", "range kind.kin(typ) {", "range kind.kin(typ)[:0] {"},
+		"what is not known any more stays":             {"targets.go", "		if told.types[iam.TypeOf(object)] {", "		if false {"},
 		"a restored store is read and forgotten":       {"load.go", "!maps.Equal(held[object], m.objects[object])", "false"},
 	}
 }

@@ -1,18 +1,23 @@
 package mirror
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
 // There may be very many objects of a registered kind, of which most are nobody's: none of them holds anybody up.
@@ -32,11 +37,12 @@ func TestATargetThatNobodyMeansIsNotLookedAt(t *testing.T) {
 	asked("it is of a project", true)
 	b.doc("one", "")
 	asked("it was", true)
-	b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getDoc}}})
-	p := &iamv1alpha1.PolicyBinding{}
-	p.Spec.RoleRef.Name, p.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}}
-	p.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Doc", Namespace: ns, Name: "two", UID: "nobody's"}
-	b.put(kinds.PolicyBindings(), "on-two", p)
+	b.drop(docKind(), "one")
+	asked("it is gone", true) // By what it was when it was looked at last.
+	b.doc("one", "")
+	b.drop(docKind(), "one")
+	asked("another of its name came and went", false)
+	b.bindDoc("two")
 	b.work()
 	b.doc("two", "")
 	asked("something is bound on one of its name", true)
@@ -50,11 +56,9 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
 	b.owned()
-	p := &iamv1alpha1.PolicyBinding{}
-	p.Spec.RoleRef.Name, p.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}}
 	mine := b.keyOf(docKind(), "mine")
-	p.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Doc", Namespace: ns, Name: "mine", UID: b.api[mine].UID}
-	b.put(kinds.PolicyBindings(), "on-mine", p)
+	b.doc("other", "web")
+	b.bindDoc("mine")
 	b.work()
 	docs, told := mine.GroupResource, view.Observation{}
 	b.State.observed.names[docs] = docType
@@ -74,7 +78,7 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 			}
 		}
 	}
-	depends := []string{"default/mine", "on-mine", "protectedresources.iam.miloapis.com/docs", grantOf(whole, docType+":default/mine")}
+	depends := []string{"default/mine", "default/other", "on-mine", "protectedresources.iam.miloapis.com/docs", grantOf(whole, docType+":default/mine")}
 	rest := slices.DeleteFunc(slices.Clone(whole), func(tuple string) bool {
 		return strings.HasPrefix(tuple, docType+":") || strings.HasSuffix(tuple, "oidc%3Asales#member") || strings.Contains(tuple, grantOf(whole, docType+":default/mine"))
 	})
@@ -86,7 +90,106 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 	tell(docs, view.Observation{Kind: "Doc", Observed: true}, whole, depends...)
 	tell(docs, view.Observation{Kind: "Other", Observed: true}, rest, depends...)
 	tell(docs, view.Observation{Kind: "Doc", Observed: true}, whole, depends...)
+	b.drop(docKind(), "other")
+	clear(b.dirty) // Of what a view does not hold any more because nobody registers it, it does not tell.
 	tell(docs, view.Observation{}, rest, depends...)
+}
+
+// What was granted on an object is not had on the next of its name, nor on one that is being deleted, though nobody meant the
+// object before somebody was granted something on it.
+func TestWhatIsGrantedOnATargetGoesWithIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		goes func(b *bed)
+		has  bool
+	}{
+		"it stays":                 {func(b *bed) { b.doc("one", "") }, true},
+		"it is gone":               {func(b *bed) { b.drop(docKind(), "one") }, false},
+		"another has come":         {func(b *bed) { b.drop(docKind(), "one"); b.work(); b.doc("one", "") }, false},
+		"another has come at once": {func(b *bed) { b.drop(docKind(), "one"); b.doc("one", "") }, false},
+		"another is there, and nobody saw it go": {func(b *bed) {
+			delete(b.api, b.keyOf(docKind(), "one"))
+			b.doc("one", "")
+			if k := (Key{sort: spread, owner: b.keyOf(docKind(), "one")}); b.dirty[k] != takes {
+				b.t.Error("what takes something away is as urgent as what gives")
+			}
+		}, false},
+		"it is being deleted": {func(b *bed) { b.put(docKind(), "one", dying(target("Doc"))) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.owned()
+			b.doc("one", "")
+			b.work()
+			b.bindDoc("one")
+			b.work()
+			grants := func() bool {
+				return slices.ContainsFunc(b.openFGA.holds(), func(tuple string) bool {
+					return strings.HasPrefix(tuple, docType+":"+ns+"/one#b@") || strings.HasSuffix(tuple, "#u@"+iam.TokenGroup("oidc:sales"))
+				})
+			}
+			if !grants() {
+				t.Fatalf("the store holds %v", b.openFGA.holds())
+			}
+			c.goes(b)
+			if b.work(); grants() != c.has {
+				t.Errorf("the store holds %v", b.openFGA.holds())
+			}
+		})
+	}
+}
+
+// What belongs to a target does not belong to the next of its name, nor to one that is being deleted, and comes back with its
+// kind. Nothing else leads to the target.
+func TestWhatBelongsToATargetIsItsAsLongAsBothAreThere(t *testing.T) {
+	const folderType = "a.example/Folder"
+	folders := kinds.Target(event.GroupResource{Group: "a.example", Resource: "folders"}, "v1", "Folder")
+	for name, c := range map[string]struct {
+		goes func(b *bed, in metav1.OwnerReference)
+		has  bool
+	}{
+		"it stays":               {func(b *bed, _ metav1.OwnerReference) { b.put(folders, "all", target("Folder")) }, true},
+		"it is gone":             {func(b *bed, _ metav1.OwnerReference) { b.drop(folders, "all") }, false},
+		"it is being deleted":    {func(b *bed, _ metav1.OwnerReference) { b.put(folders, "all", dying(target("Folder"))) }, false},
+		"what is in it is, too":  {func(b *bed, in metav1.OwnerReference) { b.put(docKind(), "one", dying(target("Doc", in))) }, false},
+		"what is in it is gone":  {func(b *bed, _ metav1.OwnerReference) { b.drop(docKind(), "one") }, false},
+		"what is in it is moved": {func(b *bed, _ metav1.OwnerReference) { b.doc("one", "web") }, false},
+		"another has come": {func(b *bed, _ metav1.OwnerReference) {
+			b.drop(folders, "all")
+			b.put(folders, "all", target("Folder"))
+		}, false},
+		"another is there, and nobody saw it go": {func(b *bed, _ metav1.OwnerReference) {
+			delete(b.api, b.keyOf(folders, "all"))
+			b.put(folders, "all", target("Folder"))
+		}, false},
+		"its kind is not registered": {func(b *bed, _ metav1.OwnerReference) { b.drop(kinds.ProtectedResources(), "folders") }, false},
+		"its kind is registered again": {func(b *bed, _ metav1.OwnerReference) {
+			b.drop(kinds.ProtectedResources(), "folders")
+			b.follow()
+			b.put(kinds.ProtectedResources(), "folders", protect(folderType, "folders"))
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			protected := registered()
+			protected["folders"], protected["docs"] = protect(folderType, "folders"), protect(docType, "docs", projectType, folderType)
+			b.register(protected)
+			b.owned()
+			b.State.observed.types[folderType] = true
+			k := b.put(folders, "all", target("Folder"))
+			in := metav1.OwnerReference{APIVersion: "a.example/v1", Kind: "Folder", Name: "all", UID: types.UID(b.api[k].UID)}
+			b.put(docKind(), "one", target("Doc", in))
+			belongs := func() bool {
+				return slices.Contains(b.openFGA.holds(), docType+":"+ns+"/one#p@"+folderType+":"+ns+"/all")
+			}
+			if b.follow(); !belongs() {
+				t.Fatalf("the store holds %v", b.openFGA.holds())
+			}
+			c.goes(b, in)
+			if b.follow(); belongs() != c.has {
+				t.Errorf("the store holds %v", b.openFGA.holds())
+			}
+		})
+	}
 }
 
 // grantOf is the grant on an object.
@@ -114,6 +217,31 @@ func (b *bed) owned() {
 	}
 }
 
+// registered are documents in projects, and projects in organizations.
+func registered() map[string]*iamv1alpha1.ProtectedResource {
+	return map[string]*iamv1alpha1.ProtectedResource{
+		"docs": protect(docType, "docs", projectType), "projects": protect(projectType, "projects", orgType), "orgs": protect(orgType, "organizations"),
+	}
+}
+
+// register registers kinds, and no others, in a model that has a type for each.
+func (b *bed) register(protected map[string]*iamv1alpha1.ProtectedResource) {
+	b.t.Helper()
+	m := &openfgav1.AuthorizationModel{
+		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.Register(slices.Collect(maps.Values(protected))).Types(),
+	}
+	for _, d := range m.GetTypeDefinitions() {
+		d.Metadata.Module = ""
+	}
+	var err error
+	if b.model, err = plan.NewModel(m); err != nil {
+		b.t.Fatal(err)
+	}
+	for name, p := range protected {
+		b.put(kinds.ProtectedResources(), name, p)
+	}
+}
+
 func docKind() kinds.Kind {
 	return kinds.Target(event.GroupResource{Group: "a.example", Resource: "docs"}, "v1", "Doc")
 }
@@ -121,11 +249,34 @@ func docKind() kinds.Kind {
 // doc makes a document, of a project if that has a name.
 func (b *bed) doc(name, project string) {
 	b.t.Helper()
-	o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "a.example/v1", Kind: "Doc"}}
-	if project != "" {
-		o.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Project", Name: project, UID: types.UID(b.api[b.keyOf(kinds.Projects(), project)].UID),
-		}}
+	if project == "" {
+		b.put(docKind(), name, target("Doc"))
+		return
 	}
-	b.put(docKind(), name, o)
+	b.put(docKind(), name, target("Doc", metav1.OwnerReference{
+		APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Project", Name: project, UID: types.UID(b.api[b.keyOf(kinds.Projects(), project)].UID),
+	}))
+}
+
+func target(kind string, owners ...metav1.OwnerReference) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "a.example/v1", Kind: kind}, ObjectMeta: metav1.ObjectMeta{OwnerReferences: owners},
+	}
+}
+
+func dying(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	o.DeletionTimestamp = new(metav1.Now())
+	return o
+}
+
+// bindDoc gives whoever is of the sales a role on a document, if that is the one which has the name now.
+func (b *bed) bindDoc(name string) {
+	b.t.Helper()
+	b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getDoc}}})
+	p := &iamv1alpha1.PolicyBinding{}
+	p.Spec.RoleRef.Name, p.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}}
+	p.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
+		APIGroup: "a.example", Kind: "Doc", Namespace: ns, Name: name, UID: cmp.Or(b.api[b.keyOf(docKind(), name)].UID, "nobody's"),
+	}
+	b.put(kinds.PolicyBindings(), "on-"+name, p)
 }

@@ -164,7 +164,7 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 	e.world = &checker.World{Driver: driver, FGA: openFGA, Bus: bus, Ready: e.system.Ready, Webhooks: e.system.Webhooks}
 	e.target = &nemesis.Target{System: e.system, Bus: bus, Driver: driver, Force: e.workload.Force, Before: e.begin}
 	e.target.Tell = func(text string) { e.history.Addf(history.Blow, "%s", text) }
-	if e.monitor, err = checker.NewMonitor(openFGA, admin, e.accuse); err != nil {
+	if e.monitor, err = checker.NewMonitor(openFGA, admin, e.system.Webhooks, e.accuse); err != nil {
 		return closers, err
 	}
 	if e.counter, err = checker.NewCounter(e.system.OpenFGAMetrics(), admin); err != nil {

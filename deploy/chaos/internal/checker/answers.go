@@ -35,6 +35,11 @@ type asked struct {
 	Name      string `json:"name"`
 }
 
+// String tells it to a person.
+func (q question) String() string {
+	return fmt.Sprintf("%s %v %s %s %s/%s", q.Subject.User, q.Subject.Groups, q.Verb, q.Resource.Resource, q.Resource.Namespace, q.Resource.Name)
+}
+
 // allQuestions are about everybody and every object that there may be.
 func allQuestions() (all []question) {
 	who := []asker{{User: "nobody", Groups: []string{workload.TokenGroup}}}
@@ -54,9 +59,14 @@ func allQuestions() (all []question) {
 	return all
 }
 
+// permissionOf is the one that a question asks about.
+func permissionOf(q question) string {
+	return fmt.Sprintf("%s/%s.%s", q.target.Group, q.target.Resource.Resource, q.Verb)
+}
+
 // may answers by the tuples that are declared: on the object, on its kind, and above.
 func (a *access) may(q question) bool {
-	permission := hashOf(fmt.Sprintf("%s/%s.%s", q.target.Group, q.target.Resource.Resource, q.Verb))[:12]
+	permission := hashOf(permissionOf(q))[:12]
 	objects := []string{objectOf(q.target, q.Resource.Namespace+"/"+q.Resource.Name)}
 	for i := 0; i < len(objects); i++ {
 		of, _, isObject := strings.Cut(objects[i], ":")
@@ -64,7 +74,7 @@ func (a *access) may(q question) bool {
 			return true
 		}
 		if isObject && of != iamPrefix+"Root" {
-			objects = append(append(objects, iamPrefix+"Root:"+of), a.held[objects[i]+"#p"]...)
+			objects = append(append(objects, rootOf(of)), a.held[objects[i]+"#p"]...)
 		}
 	}
 	return false
@@ -93,8 +103,7 @@ func checkAnswers(ctx context.Context, w *World) error {
 				return fmt.Errorf("asking the webhook at %s: %w", url, err)
 			}
 			if want := a.may(q); allowed != want {
-				wrong = append(wrong, fmt.Sprintf("%s %v %s %s %s/%s: %t",
-					q.Subject.User, q.Subject.Groups, q.Verb, q.Resource.Resource, q.Resource.Namespace, q.Resource.Name, allowed))
+				wrong = append(wrong, fmt.Sprintf("%s: %t", q, allowed))
 			}
 		}
 		if len(wrong) > 0 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -30,7 +29,9 @@ type access struct {
 	above              map[string]map[string]bool
 	// objects are the living ones of each kind by namespace/name.
 	objects map[schema.GroupVersionResource]map[string]unstructured.Unstructured
-	tuples  map[string]bool
+	// going are those that are being deleted: nothing follows from them.
+	going  map[types.UID]bool
+	tuples map[string]bool
 	// held are the users of all tuples by object#relation.
 	held  map[string][]string
 	wrong []error
@@ -39,9 +40,12 @@ type access struct {
 func newAccess(s *Snapshot) *access {
 	a := &access{
 		permissions: map[string]bool{}, kinds: map[string]bool{}, above: map[string]map[string]bool{}, tuples: map[string]bool{}, held: map[string][]string{},
-		objects: map[schema.GroupVersionResource]map[string]unstructured.Unstructured{},
+		objects: map[schema.GroupVersionResource]map[string]unstructured.Unstructured{}, going: map[types.UID]bool{},
 	}
-	for gvr := range s.byKind {
+	for gvr, all := range s.byKind {
+		for _, o := range all {
+			a.going[o.GetUID()] = o.GetDeletionTimestamp() != nil
+		}
 		a.objects[gvr] = map[string]unstructured.Unstructured{}
 		for _, o := range s.Live(gvr) {
 			a.objects[gvr][o.GetNamespace()+"/"+o.GetName()] = o
@@ -177,7 +181,7 @@ func (a *access) subject(s map[string]any) string {
 func (a *access) target(b unstructured.Unstructured) string {
 	all := func(key string) string { return field(b, "spec", "resourceSelector", "resourceKind", key) }
 	if typ := all("apiGroup") + "/" + all("kind"); a.kinds[typ] {
-		return iamPrefix + "Root:" + typ
+		return rootOf(typ)
 	}
 	ref := func(key string) string { return field(b, "spec", "resourceSelector", "resourceRef", key) }
 	t, _ := workload.TargetOf(ref("kind"))
@@ -237,7 +241,7 @@ func (a *access) parent(t workload.Target, name string, owner metav1.OwnerRefere
 	of, _ := workload.TargetOf(owner.Kind)
 	parent, there := a.objects[of.Resource]["/"+owner.Name]
 	switch there = there && parent.GetUID() == owner.UID; {
-	case !there && t.Resource != workload.Projects():
+	case !there && t.Resource != workload.Projects() && !a.going[owner.UID]:
 		a.wrong = append(a.wrong, fmt.Errorf("%s %s belongs to a %s that is gone, and is not gone with it", t.Kind, name, owner.Kind))
 	case there && a.kinds[t.Type()] && a.kinds[of.Type()] && a.above[t.Type()][of.Type()]:
 		a.want(objectOf(t, name), "p", objectOf(of, "/"+owner.Name))
@@ -260,20 +264,4 @@ func (d *declared) addAccess(s *Snapshot, live *openfgav1.AuthorizationModel) (w
 		}
 	}
 	return written, errors.Join(append(a.wrong, differ("kinds", kinds, a.kinds))...)
-}
-
-// acting are the users whom an object of IAM gives something.
-func acting(kind string, o unstructured.Unstructured) []string {
-	switch kind {
-	case workload.GroupMemberships().Resource:
-		return []string{field(o, "spec", "userRef", "name")}
-	case workload.PolicyBindings().Resource:
-		return slices.DeleteFunc(subjects(unstructured.Unstructured{Object: specOf(o)}), func(name string) bool { return !strings.HasPrefix(name, "user-") })
-	}
-	return nil
-}
-
-func specOf(o unstructured.Unstructured) map[string]any {
-	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
-	return spec
 }

@@ -18,17 +18,20 @@ import (
 const (
 	// every is how often the monitor looks at each store, and asks some questions.
 	every = 250 * time.Millisecond
-	// questions are asked of each store at a time, reviews of the API server.
-	questions, reviews = 25, 6
-	oneRound           = 3 * time.Second
+	// questions are asked of each store at a time, reviews of the API server, and requests of each webhook.
+	questions, reviews, requests = 25, 6, 12
+	oneRound                     = 3 * time.Second
 )
 
-// Monitor asks OpenFGA and the API server all the time, at rest or not. What nobody has declared
+// Monitor asks OpenFGA, the API server and webhooks all the time, at rest or not. What nobody has declared
 // since the last rest must never be there, not for a moment. That a server does not answer is no answer.
 type Monitor struct {
 	fga    *OpenFGA
 	kube   *kubernetes.Clientset
 	report func(error)
+	// webhooks are the URLs of those that run.
+	webhooks func() []string
+	access   []question
 
 	mu       sync.Mutex
 	possible *possible
@@ -38,12 +41,12 @@ type Monitor struct {
 }
 
 // NewMonitor reports what must not be.
-func NewMonitor(fga *OpenFGA, kube *rest.Config, report func(error)) (*Monitor, error) {
+func NewMonitor(fga *OpenFGA, kube *rest.Config, webhooks func() []string, report func(error)) (*Monitor, error) {
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
 		return nil, fmt.Errorf("connecting the monitor: %w", err)
 	}
-	return &Monitor{fga: fga, kube: client, report: report, possible: newPossible()}, nil
+	return &Monitor{fga: fga, kube: client, report: report, webhooks: webhooks, access: allQuestions(), possible: newPossible()}, nil
 }
 
 // Rest says that the system is at rest with these objects.
@@ -74,7 +77,7 @@ func (m *Monitor) Before(o workload.Operation) {
 	}
 }
 
-// TakeLooks is how often the monitor has looked at a store or asked the API server since it was
+// TakeLooks is how often the monitor has looked at a store or asked the API server or a webhook since it was
 // last asked this.
 func (m *Monitor) TakeLooks() int {
 	m.mu.Lock()
@@ -90,6 +93,7 @@ func (m *Monitor) Run(ctx context.Context) {
 		if m.current() > 0 {
 			m.checkOpenFGA(ctx)
 			m.askKubernetes(ctx)
+			m.askWebhooks(ctx)
 		}
 		wait(ctx, every)
 	}
@@ -190,6 +194,25 @@ func (m *Monitor) askKubernetes(ctx context.Context) {
 		}, metav1.CreateOptions{})
 		if err == nil && answer.Status.Allowed {
 			m.accusef(epoch, allowed, "the API server lets %s do what %s permits in %s, which was revoked and settled", person, role, namespace)
+		}
+	}
+}
+
+// askWebhooks asks each who may do what to targets.
+func (m *Monitor) askWebhooks(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, oneRound)
+	defer cancel()
+	for _, url := range m.webhooks() {
+		for range requests {
+			q := pick(m.access)
+			allowed := func(p *possible) bool { return p.access.allows(q) }
+			epoch, is := m.forbidden(allowed)
+			if !is {
+				continue
+			}
+			if yes, err := ask(ctx, url, q); err == nil && yes {
+				m.accusef(epoch, allowed, "the webhook at %s answers yes to %s, which was revoked and settled", url, q)
+			}
 		}
 	}
 }

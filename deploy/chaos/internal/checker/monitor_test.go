@@ -24,13 +24,15 @@ type watched struct {
 	*Monitor
 	world    *calmWorld
 	reported []error
+	// answering are the URLs of webhooks.
+	answering []string
 }
 
 func watch(t *testing.T, kube *rest.Config) *watched {
 	t.Helper()
 	w := &watched{world: atRest(t)}
 	var err error
-	if w.Monitor, err = NewMonitor(&OpenFGA{api: w.world.fga}, kube, func(err error) { w.reported = append(w.reported, err) }); err != nil {
+	if w.Monitor, err = NewMonitor(&OpenFGA{api: w.world.fga}, kube, func() []string { return w.answering }, func(err error) { w.reported = append(w.reported, err) }); err != nil {
 		t.Fatal(err)
 	}
 	w.Rest(w.world.snapshot())
@@ -198,6 +200,39 @@ func TestARightThatSomebodyGaveIsNotAskedFor(t *testing.T) {
 	}
 	if w.askKubernetes(t.Context()); len(*asked) > 0 || len(w.reported) > 0 {
 		t.Errorf("asked %d times, reported %v", len(*asked), w.reported)
+	}
+}
+
+func TestAWebhookIsAccusedOfAnAnswerThatNothingGave(t *testing.T) {
+	declares := newAccess(related())
+	for name, c := range map[string]struct {
+		status int
+		answer func(q question) bool
+		want   string
+	}{
+		"it is right":         {http.StatusOK, declares.may, ""},
+		"it lets in anybody":  {http.StatusOK, func(question) bool { return true }, "which was revoked and settled"},
+		"it does not know":    {http.StatusServiceUnavailable, func(question) bool { return true }, ""},
+		"it lets nobody in":   {http.StatusOK, func(question) bool { return false }, ""},
+		"it grants too early": {http.StatusOK, func(q question) bool { return q.Subject.User == "user-2" }, "answers yes to user-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := answering(t, func(w http.ResponseWriter, q question) {
+				w.WriteHeader(c.status)
+				_ = json.NewEncoder(w).Encode(map[string]bool{"allowed": c.answer(q)})
+			})
+			w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
+			w.answering = []string{server}
+			w.Rest(related())
+			for range 50 {
+				w.askWebhooks(t.Context())
+			}
+			if c.want != "" {
+				w.mustReport(t, c.want)
+			} else if len(w.reported) > 0 {
+				t.Errorf("reported is %v", w.reported)
+			}
+		})
 	}
 }
 

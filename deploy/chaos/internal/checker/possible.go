@@ -21,22 +21,20 @@ type possible struct {
 	// bound are the roles that people were bound to, as namespace/person.
 	bound map[string]map[string]bool
 	rules rules
-	// acting are the users to whom something was given in IAM.
-	acting map[string]bool
+	// access is who may do what in IAM.
+	access *possibleAccess
 }
 
 func newPossible() *possible {
 	return &possible{
 		tuples: map[string]map[Tuple]bool{}, computed: map[string]map[string]map[string]bool{},
-		bound: map[string]map[string]bool{}, rules: rules{}, acting: map[string]bool{},
+		bound: map[string]map[string]bool{}, rules: rules{}, access: newPossibleAccess(),
 	}
 }
 
 // add takes one state of an object into account.
 func (p *possible) add(kind string, o unstructured.Unstructured) {
-	for _, user := range acting(kind, o) {
-		p.acting[user] = true
-	}
+	p.access.add(kind, o)
 	switch kind {
 	case workload.Stores().Resource:
 		p.addModule(o.GetName(), field(o, "spec", "coreModule"), o)
@@ -99,8 +97,7 @@ func (p *possible) addModule(store, text string, owner unstructured.Unstructured
 // declared reports whether somebody declared the tuple.
 func (p *possible) declared(store string, t Tuple) bool {
 	if store == workload.IAMStore {
-		user, is := strings.CutPrefix(t.User, iamUser)
-		return !is || p.acting[user]
+		return p.access.holds(t)
 	}
 	return p.tuples[store][t]
 }

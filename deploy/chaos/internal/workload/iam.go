@@ -64,33 +64,36 @@ func iam() []Kind {
 	for _, t := range Targets() {
 		kinds = append(kinds, Kind{
 			Resource: ProtectedResources(), Weight: 1, Draw: t.protecting, Once: []*unstructured.Unstructured{t.protected([]any{"get"})},
-			Keep: t.Kind == "Organization" || t.Kind == "gear", // Without any the IAM store would go, and little belong to anything.
+			Keep: t.Kind != "ConfigMap", // Without any the IAM store would go, and little belong to anything.
 		})
 	}
 	return append(append(kinds, others()...), []Kind{
-		{Resource: Organizations(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			return organization(numbered(r, "org-", orgsOfIAM)), ""
-		}, Once: []*unstructured.Unstructured{organization("org-0")}},
-		{Resource: Projects(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		{Resource: Organizations(), Weight: 3, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+			return editionOf(r, organization(numbered(r, "org-", orgsOfIAM))), ""
+		}, Once: []*unstructured.Unstructured{organization("org-0"), organization("org-1")}, Fixed: anotherEdition, Lingers: true},
+		{Resource: Projects(), Weight: 4, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			org := numbered(r, "org-", orgsOfIAM)
 			return project(numbered(r, "project-", projectsOfIAM), org), "of " + org
-		}, Once: []*unstructured.Unstructured{project("project-0", "org-0"), project("project-1", "org-0")}},
+		}, Once: []*unstructured.Unstructured{project("project-0", "org-0"), project("project-1", "org-1")}, Lingers: true},
 		{Resource: IAMUsers(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			name := numbered(r, "user-", subjectsOfIAM)
-			return specified(IAMUsers(), "User", "", name, map[string]any{"email": name + "@example.com"}), ""
-		}},
+			return user(numbered(r, "user-", subjectsOfIAM)), ""
+		}, Once: []*unstructured.Unstructured{user("user-0"), user("user-1")}, Lingers: true},
 		{Resource: Groups(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			return object(Groups(), "Group", some(r, Namespaces()...), numbered(r, "group-", groupsOfIAM)), ""
-		}},
+		}, Lingers: true},
 		{Resource: GroupMemberships(), Weight: 2, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			user, group := numbered(r, "user-", subjectsOfIAM), with(named(numbered(r, "group-", groupsOfIAM)), "namespace", some(r, Namespaces()...))
 			spec := map[string]any{"userRef": named(user), "groupRef": group}
 			o := specified(GroupMemberships(), "GroupMembership", some(r, Namespaces()...), numbered(r, "member-", membersOfGroup), spec)
 			return o, fmt.Sprintf("%s in %s/%s", user, group["namespace"], group["name"])
 		}},
-		{Resource: IAMRoles(), Weight: 2, Draw: drawIAMRole},
-		{Resource: PolicyBindings(), Weight: 4, Draw: drawPolicyBinding, Fixed: otherReference},
+		{Resource: IAMRoles(), Weight: 2, Draw: drawIAMRole, Once: firstRoles(), Lingers: true},
+		{Resource: PolicyBindings(), Weight: 8, Draw: drawPolicyBinding, Fixed: otherReference},
 	}...)
+}
+
+func user(name string) *unstructured.Unstructured {
+	return specified(IAMUsers(), "User", "", name, map[string]any{"email": name + "@example.com"})
 }
 
 func organization(name string) *unstructured.Unstructured {
@@ -127,6 +130,21 @@ func verbs(r *rand.Rand) []any {
 	for _, verb := range Verbs()[1:] {
 		if r.IntN(3) > 0 {
 			all = append(all, verb)
+		}
+	}
+	return all
+}
+
+// firstRoles give something on all targets: whoever has one of them may do something.
+func firstRoles() (all []*unstructured.Unstructured) {
+	var permissions []any
+	for _, t := range Targets() {
+		permissions = append(permissions, fmt.Sprintf("%s/%s.%s", t.Group, t.Resource.Resource, Verbs()[0]))
+	}
+	for _, namespace := range Namespaces() {
+		for i := range rolesOfIAM {
+			spec := map[string]any{"launchStage": "Beta", "includedPermissions": permissions}
+			all = append(all, specified(IAMRoles(), "Role", namespace, fmt.Sprint("access-", i), spec))
 		}
 	}
 	return all

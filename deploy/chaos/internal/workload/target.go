@@ -51,7 +51,7 @@ func Targets() []Target {
 		},
 		{
 			Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Group: "core.miloapis.com", Kind: "ConfigMap", Namespaced: true,
-			Parents: []string{"Project", "gear"}, prefix: "map-", many: 2,
+			Parents: []string{"Project", "gear"}, prefix: "map-", many: 3,
 		},
 	}
 }
@@ -88,7 +88,7 @@ func others() []Kind {
 		rules = append(rules, map[string]any{
 			"apiGroups": []any{t.Resource.Group}, "resources": []any{t.Resource.Resource}, "verbs": []any{"get", "list", "watch"},
 		})
-		kinds = append(kinds, Kind{Resource: t.Resource, Weight: 6, Draw: t.drawObject, Fixed: anotherEdition})
+		kinds = append(kinds, Kind{Resource: t.Resource, Weight: 8, Draw: t.drawObject, Fixed: anotherEdition, Lingers: true})
 	}
 	rights.Object["rules"] = rules
 	return append(kinds, Kind{Resource: clusterRoles, Once: []*unstructured.Unstructured{rights}})
@@ -101,7 +101,7 @@ const edition = "chaos.example/edition"
 func (t Target) drawObject(r *rand.Rand) (*unstructured.Unstructured, string) {
 	namespace, name := t.drawName(r)
 	o, summary := object(t.Resource, t.Kind, namespace, name), "nobody's"
-	o.SetAnnotations(map[string]string{edition: numbered(r, "", 2)})
+	editionOf(r, o)
 	if r.IntN(4) > 0 {
 		parent, _ := TargetOf(some(r, t.Parents...))
 		_, owner := parent.drawName(r)
@@ -110,6 +110,12 @@ func (t Target) drawObject(r *rand.Rand) (*unstructured.Unstructured, string) {
 		summary = "of " + owner
 	}
 	return o, summary
+}
+
+// editionOf draws which object of its name one is.
+func editionOf(r *rand.Rand, o *unstructured.Unstructured) *unstructured.Unstructured {
+	o.SetAnnotations(map[string]string{edition: numbered(r, "", 2)})
+	return o
 }
 
 // anotherEdition says that people make an object anew under its name.

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,6 +66,8 @@ type Kind struct {
 	Draw func(r *rand.Rand) (object *unstructured.Unstructured, summary string)
 	// Keep says that an object is never deleted, only changed.
 	Keep bool
+	// Lingers says that some objects have a finalizer of somebody who takes his time: deleted, they stay until they are wanted without.
+	Lingers bool
 	// Fixed tells whether a change from one object to another needs a new one.
 	Fixed func(before, after *unstructured.Unstructured) bool
 }
@@ -157,6 +160,10 @@ func (w *Workload) any() Kind {
 
 func (w *Workload) draw(k Kind) Operation {
 	object, summary := k.Draw(w.random)
+	if k.Lingers && w.random.IntN(6) == 0 {
+		object.SetFinalizers([]string{"chaos.example/patience"})
+		summary = strings.TrimPrefix(summary+", it lingers", ", ")
+	}
 	o := Operation{Verb: Apply, Resource: k.Resource, Object: object, Summary: summary}
 	before := w.has[o.Key()]
 	switch {

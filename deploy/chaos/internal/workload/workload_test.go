@@ -32,9 +32,10 @@ func TestTheSameSeedIsTheSameOperations(t *testing.T) {
 
 func TestEveryKindIsCreatedChangedAndDeleted(t *testing.T) {
 	w := New(rand.New(rand.NewPCG(1, 0)))
-	seen := map[string]map[Verb]int{}
+	seen, lingering := map[string]map[Verb]int{}, map[string]int{}
 	for range 5000 {
 		o := w.Next()
+		lingering[o.Resource.Resource] += len(o.Object.GetFinalizers())
 		if seen[o.Resource.Resource] == nil {
 			seen[o.Resource.Resource] = map[Verb]int{}
 		}
@@ -45,11 +46,14 @@ func TestEveryKindIsCreatedChangedAndDeleted(t *testing.T) {
 		if k.Weight > 0 && (verbs[Apply] == 0 || !k.Keep && verbs[Delete] == 0) {
 			t.Errorf("%s: %v", k.Resource.Resource, verbs)
 		}
+		if k.Lingers && lingering[k.Resource.Resource] == 0 {
+			t.Errorf("no %s ever stays in deletion", k.Resource.Resource)
+		}
 	}
 	if seen["rolebindings"][Replace] == 0 {
 		t.Error("no RoleBinding ever changes its role")
 	}
-	if seen["configmaps"][Replace] == 0 || seen["gears"][Replace] == 0 {
+	if seen["configmaps"][Replace] == 0 || seen["gears"][Replace] == 0 || seen["organizations"][Replace] == 0 {
 		t.Error("no target is ever made anew under its name")
 	}
 }
