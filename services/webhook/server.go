@@ -43,9 +43,9 @@ type server struct {
 	rules *review.Rules
 	// fetch reads an object at the API server, nil if there is none.
 	fetch func(context.Context, event.Key) ([]byte, error)
-	turns rpc.Turns
+	turns *rpc.Turns
 	// waits are the turns of who waits for an object.
-	waits rpc.Turns
+	waits *rpc.Turns
 }
 
 var _ accessv1connect.AccessServiceHandler = (*server)(nil)

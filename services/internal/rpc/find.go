@@ -2,8 +2,6 @@ package rpc
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -22,20 +20,4 @@ func Find[T any](complete func() error, get func(event.Key) (T, bool), key event
 		return none, NotFound("there is no %s %q", cmp.Or(kind.Kind, key.Resource), key.Path())
 	}
 	return found, nil
-}
-
-// Turns bounds how many calls do something costly at a time. The others wait.
-type Turns chan struct{}
-
-// NewTurns makes n of them.
-func NewTurns(n int) Turns { return make(Turns, n) }
-
-// Take waits for a turn, which giveBack ends.
-func (t Turns) Take(ctx context.Context) (giveBack func(), err error) {
-	select {
-	case t <- struct{}{}:
-		return func() { <-t }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for others to be answered: %w", context.Cause(ctx))
-	}
 }

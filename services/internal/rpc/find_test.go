@@ -1,10 +1,8 @@
 package rpc
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"connectrpc.com/connect"
 
@@ -37,26 +35,4 @@ func TestFindSaysWhyThereIsNoAnswer(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns(1)
-		first, err := turns.Take(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		waiting := make(chan error)
-		go func() { _, err := turns.Take(ctx); waiting <- err }()
-		synctest.Wait()
-		cancel()
-		if err := <-waiting; !errors.Is(err, context.Canceled) {
-			t.Errorf("who gives up gets %v", err)
-		}
-		first()
-		if _, err := turns.Take(t.Context()); err != nil {
-			t.Errorf("a turn that was given back cannot be taken: %v", err)
-		}
-	})
 }

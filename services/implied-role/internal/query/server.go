@@ -37,7 +37,7 @@ type Config struct {
 type Server struct {
 	cfg Config
 	// checks and previews are costly.
-	checks, previews rpc.Turns
+	checks, previews *rpc.Turns
 }
 
 // NewServer makes one.

@@ -22,7 +22,7 @@ const maxAtOnce = 2
 // Server implements PolicyService. It keeps nothing of a request.
 type Server struct {
 	registered Registered
-	turns      rpc.Turns
+	turns      *rpc.Turns
 }
 
 // Registered finds the documents that are registered for a Store, or what is accepted of them, and the

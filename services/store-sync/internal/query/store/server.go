@@ -29,7 +29,7 @@ type Server struct {
 	fga      *fga.Client
 	complete func() error
 	// turns are for previews of documents, which may take a core for a second.
-	turns rpc.Turns
+	turns *rpc.Turns
 }
 
 // New makes one. complete says why the view cannot be read yet.

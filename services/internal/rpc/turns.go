@@ -1,0 +1,79 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Turns bounds how many calls do something costly at a time. The others wait, and nobody waits for all that one caller asks: whoever
+// is known has half of the turns at most.
+type Turns struct {
+	all  *semaphore.Weighted
+	each int64
+
+	mu sync.Mutex
+	// lines are those of the callers who have turns, or wait.
+	lines map[string]*line
+}
+
+// line is where calls of one caller wait for each other.
+type line struct {
+	turns *semaphore.Weighted
+	calls int
+}
+
+// NewTurns makes n of them.
+func NewTurns(n int) *Turns {
+	return &Turns{all: semaphore.NewWeighted(int64(n)), each: int64(n+1) / 2, lines: map[string]*line{}}
+}
+
+// Take waits for a turn, which giveBack ends.
+func (t *Turns) Take(ctx context.Context) (giveBack func(), err error) {
+	leave, err := t.lineUp(ctx)
+	if err == nil {
+		if err = t.all.Acquire(ctx, 1); err == nil {
+			return func() { t.all.Release(1); leave() }, nil
+		}
+		leave()
+	}
+	return nil, fmt.Errorf("waiting for others to be answered: %w", context.Cause(ctx))
+}
+
+// lineUp waits behind the caller's other calls, if it is known whose these are.
+func (t *Turns) lineUp(ctx context.Context) (leave func(), err error) {
+	caller, known := CallerOf(ctx)
+	if !known {
+		return func() {}, nil
+	}
+	l := t.join(caller.Username)
+	if err := l.turns.Acquire(ctx, 1); err != nil {
+		t.part(caller.Username)
+		return nil, err
+	}
+	return func() { l.turns.Release(1); t.part(caller.Username) }, nil
+}
+
+func (t *Turns) join(caller string) *line {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lines[caller]
+	if l == nil {
+		l = &line{turns: semaphore.NewWeighted(t.each)}
+		t.lines[caller] = l
+	}
+	l.calls++
+	return l
+}
+
+func (t *Turns) part(caller string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.lines[caller]; l.calls > 1 {
+		l.calls--
+		return
+	}
+	delete(t.lines, caller)
+}

@@ -1,0 +1,73 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns(1)
+		first, err := turns.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := make(chan error)
+		go func() { _, err := turns.Take(ctx); waiting <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-waiting; !errors.Is(err, context.Canceled) {
+			t.Errorf("who gives up gets %v", err)
+		}
+		first()
+		if _, err := turns.Take(t.Context()); err != nil {
+			t.Errorf("a turn that was given back cannot be taken: %v", err)
+		}
+	})
+}
+
+// Whoever asks very much waits for themselves, and others do not wait for all of it.
+func TestNobodyWaitsForAllThatOneCallerAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		as := func(name string) context.Context {
+			return context.WithValue(t.Context(), callerKey{}, caller{user: authenticationv1.UserInfo{Username: name}})
+		}
+		turns := NewTurns(4)
+		var had atomic.Int64
+		ends := make(chan func(), 100)
+		for range 50 {
+			go func() {
+				end, err := turns.Take(as("mallory"))
+				if err != nil {
+					t.Error(err)
+				}
+				had.Add(1)
+				ends <- end
+			}()
+		}
+		synctest.Wait()
+		for range 2 {
+			end, err := turns.Take(as("alice"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends <- end
+		}
+		if n := had.Load(); n != 2 {
+			t.Errorf("mallory has %d turns of 4", n)
+		}
+		for range 52 {
+			(<-ends)()
+			synctest.Wait()
+		}
+		if n := had.Load(); n != 50 || len(turns.lines) != 0 {
+			t.Errorf("mallory had %d turns, and %d callers are remembered", n, len(turns.lines))
+		}
+	})
+}
