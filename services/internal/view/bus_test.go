@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -78,6 +79,12 @@ func (b *bus) must(err error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// beat tells how far the stream is behind the cluster "c".
+func (b *bus) beat(behind time.Duration) {
+	b.t.Helper()
+	b.must(b.Heartbeat(b.t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
 }
 
 // put publishes states, and returns where the last of them is.

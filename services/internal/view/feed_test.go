@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -323,7 +321,7 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	b.must(feeding.Err())
 	b.mark(kinds.Stores(), 2, b.put(change("b", 2)))
 	f.eventually(t, func() error {
-		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c"})) // Which it hears.
+		b.beat(0) // Which it hears.
 		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "nothing was heard of the stream of changes") {
 			return fmt.Errorf("the view is old, and says %w", err)
 		}
@@ -340,11 +338,7 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 
 func TestTheAgeOfAViewIsThatOfTheLastHeartbeat(t *testing.T) {
 	b := newBus(t)
-	beat := func(behind time.Duration) {
-		t.Helper()
-		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
-	}
-	beat(0)
+	b.beat(0)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ") // It has read the heartbeat with the marker.
@@ -352,7 +346,7 @@ func TestTheAgeOfAViewIsThatOfTheLastHeartbeat(t *testing.T) {
 		t.Errorf("by a heartbeat that is there whoever wrote it, the age is %s", age)
 	}
 	for _, behind := range []time.Duration{time.Hour, 0, time.Minute} {
-		beat(behind)
+		b.beat(behind)
 		f.eventually(t, func() error {
 			if over := f.Age() - behind; over < 0 || over > 2*soon {
 				return fmt.Errorf("age is %s, want about %s", f.Age(), behind)
@@ -368,7 +362,7 @@ func TestAViewThatLacksASnapshotIsNotCurrent(t *testing.T) {
 	f := b.feed()
 	f.incomplete(t, "a")
 	f.eventually(t, func() error {
-		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c"}))
+		b.beat(0)
 		if f.Age() > time.Second {
 			return errors.New("no heartbeat was read")
 		}
@@ -390,7 +384,7 @@ func TestAViewIsCurrentOnlyWhileTheWatcherLives(t *testing.T) {
 		t.Error("it is, though there is no watcher")
 	}
 	beat := func() error { // The first that it reads proves nothing: it may be old.
-		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c"}))
+		b.beat(0)
 		return current()
 	}
 	for range 2 {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -69,16 +68,12 @@ func (m stalledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) 
 // Whoever was held still has heartbeats before them of a watcher that may have died long ago.
 func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	b := newBus(t)
-	beat := func(behind time.Duration) {
-		t.Helper()
-		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
-	}
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	var gate sync.Mutex
 	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, topology.Sync, func() { gate.Lock(); defer gate.Unlock() }} })
 	f.await(t, "a ")
 	f.eventually(t, func() error {
-		beat(0)
+		b.beat(0)
 		if f.Age() > time.Second {
 			return errors.New("no heartbeat was read")
 		}
@@ -88,7 +83,7 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	release := sync.OnceFunc(gate.Unlock)
 	t.Cleanup(release)
 	const told = time.Hour
-	beat(told)
+	b.beat(told)
 	written := time.Now()
 	f.eventually(t, func() error {
 		if f.Age() < 4*time.Second {
@@ -112,10 +107,6 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 // What a heartbeat tells of comes by another stream, and may come later: a heartbeat that was read says nothing of it until it is there.
 func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
 	b := newBus(t)
-	beat := func(behind time.Duration) {
-		t.Helper()
-		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
-	}
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	var gate sync.Mutex
 	var read atomic.Int64
@@ -125,8 +116,8 @@ func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
 	})
 	f.await(t, "a ")
 	const told = time.Hour // The watcher was held.
-	beat(told)
-	beat(told)
+	b.beat(told)
+	b.beat(told)
 	f.eventually(t, func() error {
 		if age := f.Age(); age < told || age == math.MaxInt64 {
 			return fmt.Errorf("the age is %s", age)
@@ -138,8 +129,8 @@ func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
 	t.Cleanup(release)
 	b.put(change("b", 2))
 	before := read.Load()
-	beat(0)
-	beat(0) // Once this is read, the one before it was taken.
+	b.beat(0)
+	b.beat(0) // Once this is read, the one before it was taken.
 	f.eventually(t, func() error {
 		if n := read.Load() - before; n < 2 {
 			return fmt.Errorf("%d heartbeats were read", n)
@@ -267,7 +258,7 @@ func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
 	})
 	f.await(t, "a b ")
 	f.eventually(t, func() error {
-		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "c"}))
+		b.beat(0)
 		if f.Age() > soon {
 			return errors.New("no heartbeat was read")
 		}

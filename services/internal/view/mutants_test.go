@@ -57,7 +57,7 @@ func mutants() map[string]mutant.Mutant {
 		"what cannot be read says what was begun":                {"sink.go", "			value = nil\n", ""},
 		"one load is as another":                                 {"sink.go", "func (s *Sink[T]) begin() { s.loads++ }", "func (s *Sink[T]) begin() {}"},
 		"what the stream has no more is there":                   {"sink.go", "			if held.load != s.loads {\n", "			if held.load > s.loads {\n"},
-		"a time that is none hides an object":                    {"../event/times.go", "mendTimes(object)\n", "mendTimes(nil)\n"},
+		"a time that is none hides an object":                    {"../event/decode.go", "mendTimes(object)\n", "mendTimes(nil)\n"},
 		"deletions from before the load are of before for ever":  {"sink.go", "			all[i].load = s.loads\n", "			all[i].load += 0 * s.loads\n"},
 		"deletions are never forgotten":                          {"sink.go", "return expired(m.Change, now)", "return false && expired(m.Change, now)"},
 		"of two replicas that hold other states nobody can tell": {"sink.go", "	s.sum ^= digest(c)\n", ""},
