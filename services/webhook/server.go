@@ -171,11 +171,12 @@ func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessReq
 	q := s.question(x, who, r.GetVerb(), r.GetResource())
 	e := x.Explain(q)
 	if caller, known := rpc.CallerOf(ctx); known && s.isOwn(caller, r) {
-		e.NoObject = false // Else everybody could find out what there is.
+		e.NoObject, e.Truncated = false, false // Else everybody could find out what there is.
 	}
 	answer := &accessv1.ExplainAccessResponse{
 		Allowed: e.Allowed, Permission: q.Permission, Unregistered: e.Unregistered, NoSubject: e.NoSubject, NoObject: e.NoObject,
 		Inherits: messages(e.Inherits, nameMessage), Path: messages(e.Path, placeMessage), Lacking: messages(e.Lacking, grantMessage), Revision: revision,
+		Truncated: e.Truncated,
 	}
 	if e.Allowed {
 		answer.Grant, answer.Membership = grantMessage(e.Proof), optional(e.Membership)

@@ -73,10 +73,11 @@ func (x *Index) isAbsent(q *Question) bool {
 // reach finds all places where a role counts for a question.
 func (x *Index) reach(r *reach, k *kind, q *Question) {
 	at := q.place()
-	x.walk(r, k, at, q.Namespace)
+	x.visit(r, k, at, q.Namespace)
 	if q.Parent.Name != "" && !q.Parent.All && k.isBelow(q.Parent.Type) && (q.Name == "" || x.isAbsent(q)) {
-		x.climb(r, x.kinds[q.Parent.Type], at, q.Parent)
+		r.climb(at, q.Parent)
 	}
+	x.ascend(r)
 }
 
 func (q *Question) place() Place { return Place{Type: q.Type, Ref: Ref{q.Namespace, q.Name}} }

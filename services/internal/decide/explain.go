@@ -20,6 +20,8 @@ type Explanation struct {
 	NoSubject, NoObject bool
 	// Lacking are roles that who asks has where they would count, but without the permission: some, if there are many.
 	Lacking []Proof
+	// Truncated says that what is above the object was not all looked at.
+	Truncated bool
 }
 
 // mostLacking bounds what is told of roles that do not help.
@@ -38,7 +40,7 @@ func (x *Index) Explain(q Question) Explanation {
 		e.Path = r.path(q.place(), why.At)
 		return e
 	}
-	e.NoObject = q.Name != "" && x.isAbsent(&q)
+	e.NoObject, e.Truncated = q.Name != "" && x.isAbsent(&q), r.cut
 	q.There = false
 	k, _, registered := x.asked(&q)
 	e.Unregistered = !registered

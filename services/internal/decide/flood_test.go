@@ -4,6 +4,7 @@ package decide
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,34 +123,80 @@ func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 
 // An object may get very many owners at once, and these may all have the same ones.
 func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
-	x, kinds := New(nil), []string{"Cabinet", "Folder", "File"}
+	x, folders := filed(30)
+	of := func(n int) float64 {
+		return testing.AllocsPerRun(3, func() {
+			if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file, "2", folders[:n]); lacks {
+				t.Errorf("alice lacks %+v", m)
+			}
+		})
+	}
+	if few, all := of(2), of(len(folders)); all > 2*few {
+		t.Errorf("two owners take %v allocations, thirty %v", few, all)
+	}
+}
+
+// Whoever makes objects gives them as many owners as they like, and these as many. What is near an object counts all the same, and
+// nobody gets what is held on what is not looked at.
+func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
+	for _, c := range []struct {
+		owners int
+		cut    bool
+	}{{30, false}, {100, true}} {
+		x, folders := filed(c.owners)
+		x.SetTarget(file.Type, file.Namespace, file.Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})
+		x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
+		x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+		last := folders[len(folders)-1].Name
+		for kind, counts := range map[string]bool{"Folder": true, "Cabinet": !c.cut} {
+			x.SetTarget("a/Cabinet", "one", "far", &iam.Target{Namespace: "one", UID: "2"})
+			name := map[string]string{"Folder": last, "Cabinet": "far"}[kind]
+			x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: kind, Namespace: "one", Name: name, UID: "2"}))
+			q := Question{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file.Type, Namespace: "one", Name: file.Name}
+			if _, ok := x.Decide(q); ok != counts {
+				t.Errorf("below %d folders of %d cabinets each, a role on %s counts: %v", c.owners, c.owners, name, ok)
+			}
+			if holders, _ := x.WhoCan(q, 10); len(holders) > 0 != counts {
+				t.Errorf("below %d folders of %d cabinets each, by a role on %s those may: %v", c.owners, c.owners, name, holders)
+			}
+			if e := x.Explain(q); e.Truncated != (c.cut && !counts) {
+				t.Errorf("below %d folders of %d cabinets each, it is said of %s that there is more: %v", c.owners, c.owners, name, e.Truncated)
+			}
+		}
+		x.SetBinding("one", "b", nil)
+		if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file, "2", folders); lacks != c.cut || m != (Missing{Owners: c.cut}) {
+			t.Errorf("of %d folders of %d cabinets each, alice lacks %+v", c.owners, c.owners, m)
+		}
+	}
+}
+
+var file = Place{Type: "a/File", Ref: Ref{"one", "it"}}
+
+// filed is an index of so many folders that are in as many cabinets each, the last one in one more that comes last.
+func filed(many int) (x *Index, folders []iam.Owner) {
+	x = New(nil)
+	kinds := []string{"Cabinet", "Folder", "File"}
 	for i, kind := range kinds {
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
-		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, fmt.Sprint("kind", i), []string{"get"}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, strings.ToLower(kind)+"s", []string{"get"}
 		for _, parent := range kinds[:i] {
 			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: "a", Kind: parent})
 		}
 		x.SetProtectedResource(kind, p)
 		x.SetObserved("a/"+kind, true)
 	}
-	var cabinets, folders []iam.Owner
-	for i := range 200 {
+	var cabinets []iam.Owner
+	for i := range many {
 		name := fmt.Sprint("n", i)
 		x.SetTarget("a/Cabinet", "one", name, &iam.Target{Namespace: "one", UID: "2"})
 		cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: name, UID: "2"})
 		folders = append(folders, iam.Owner{Type: "a/Folder", Name: name, UID: "2"})
 	}
-	for _, folder := range folders {
+	for i, folder := range folders {
+		if i == many-1 {
+			cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: "far", UID: "2"})
+		}
 		x.SetTarget(folder.Type, "one", folder.Name, &iam.Target{Namespace: "one", UID: "2", Owners: cabinets})
 	}
-	of := func(n int) float64 {
-		return testing.AllocsPerRun(3, func() {
-			if m, lacks := x.MissingToOwn(Subject{User: "alice"}, Place{Type: "a/File", Ref: Ref{"one", "it"}}, "2", folders[:n]); lacks {
-				t.Errorf("alice lacks %+v", m)
-			}
-		})
-	}
-	if few, all := of(2), of(len(folders)); all > 2*few {
-		t.Errorf("two owners take %v allocations, two hundred %v", few, all)
-	}
+	return x, folders
 }

@@ -73,5 +73,5 @@ func (h *holdings) missing(ref Ref, at Place, uid string) (m Missing, lacks bool
 		return Missing{Role: ref, At: at}, true
 	}
 	name, lacks := h.x.first(r.effective, k.held, h.on(k, at, uid))
-	return Missing{ref, name, at}, lacks
+	return Missing{Role: ref, Permission: name, At: at}, lacks
 }

@@ -14,6 +14,8 @@ type Missing struct {
 	Role       Ref
 	Permission string
 	At         Place
+	// Owners says that there are more than [MostOwners] to look at.
+	Owners bool
 }
 
 // MissingToBind is what somebody lacks of what a binding in a namespace would give on its target.
@@ -81,9 +83,12 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 	}
 	var above reach // Of all: owners may have as many owners in common as somebody likes.
 	for _, owner := range owners {
-		if parent := k.parents[owner.Type]; parent != nil && !x.reachOwner(&above, parent, object, owner) {
+		if k.parents[owner.Type] != nil && !x.reachOwner(&above, object, owner) {
 			return Missing{At: Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
 		}
+	}
+	if x.ascend(&above); above.cut {
+		return Missing{Owners: true}, true
 	}
 	has := x.holdings(s).on(k, object, uid)
 	for at := range above.all {
@@ -92,7 +97,7 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 		}
 		for _, g := range at.grants {
 			if name, lacks := x.first(g.role.effective, k.held, has); lacks {
-				return Missing{g.role.Ref, name, object}, true
+				return Missing{Role: g.role.Ref, Permission: name, At: object}, true
 			}
 		}
 	}
@@ -116,12 +121,12 @@ func (x *Index) hidden(at *place) (above Place, hidden bool) {
 
 // reachOwner finds the places where a role counts for what an owner has, and says whether it is there. One whose UID is not
 // known yet is the one that has the name.
-func (x *Index) reachOwner(r *reach, parent *kind, object Place, owner iam.Owner) (there bool) {
+func (x *Index) reachOwner(r *reach, object Place, owner iam.Owner) (there bool) {
 	for _, namespace := range [...]string{object.Namespace, ""} {
 		above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
 		if o, is := x.object(above); is && (owner.UID == "" || owner.UID == o.UID) {
 			there = true
-			x.climb(r, parent, object, above)
+			r.climb(object, above)
 		}
 	}
 	return there
@@ -135,7 +140,7 @@ func (x *Index) given(ref Ref, at Place) (r *role, m Missing, lacks bool) {
 	case r.absent != Ref{}:
 		return nil, Missing{Role: r.absent}, true
 	case r.unknown != "":
-		return nil, Missing{ref, r.unknown, at}, true
+		return nil, Missing{Role: ref, Permission: r.unknown, At: at}, true
 	}
 	return r, m, false
 }

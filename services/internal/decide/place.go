@@ -189,6 +189,10 @@ func placeOf(s iamv1alpha1.ResourceSelector) (at Place, uid string, ok bool) {
 // few places are searched one by one, and need no allocation.
 const few = 32
 
+// MostOwners is how many owners of an object, and of what is above it, are looked at for an answer, the nearest first: who may make
+// objects gives each of them as many as fit, and these as many.
+const MostOwners = 1000
+
 // reach is all places where a role counts for what is asked about.
 type reach struct {
 	near  [few]*place
@@ -196,6 +200,13 @@ type reach struct {
 	far   map[*place]struct{}
 	// from leads from each object to the one that belongs to it; nil unless somebody wants to know.
 	from map[Place]Place
+	// ahead, and then further, are what is above what was visited: so many, of which so many were passed.
+	ahead        [few / 2]Place
+	further      []Place
+	many, passed int
+	// owners are how many were looked at; cut says that there are more.
+	owners int
+	cut    bool
 }
 
 // add says whether a place is new.
@@ -235,6 +246,19 @@ func (r *reach) all(yield func(*place) bool) {
 // walk adds all of a kind, the object, and whatever is above it. The namespace is that of the
 // request: an object that is known knows its own.
 func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
+	x.visit(r, k, at, namespace)
+	x.ascend(r)
+}
+
+// ascend visits what is above what was visited.
+func (x *Index) ascend(r *reach) {
+	for at, ok := r.next(); ok; at, ok = r.next() {
+		x.visit(r, x.kinds[at.Type], at, "")
+	}
+}
+
+// visit adds all of a kind, and the object, and finds what it belongs to.
+func (x *Index) visit(r *reach, k *kind, at Place, namespace string) {
 	r.add(x.places[Place{Type: k.typ, All: true}])
 	p := x.places[at]
 	object, known := x.objectOf(p, at)
@@ -244,31 +268,53 @@ func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
 	if known {
 		namespace = object.Namespace
 	}
-	if within := k.parents[namespaceType]; within != nil && namespace != "" {
-		x.climb(r, within, at, Place{Type: namespaceType, Ref: Ref{Name: namespace}})
+	if k.parents[namespaceType] != nil && namespace != "" {
+		r.climb(at, Place{Type: namespaceType, Ref: Ref{Name: namespace}})
 	}
 	if !known {
 		return
 	}
 	for _, owner := range object.Owners {
-		parent := k.parents[owner.Type]
-		if parent == nil {
+		if r.owners == MostOwners {
+			r.cut = true
+			return
+		}
+		if r.owners++; k.parents[owner.Type] == nil {
 			continue
 		}
 		// An owner is in the namespace of the object, or in none.
 		for _, namespace := range [...]string{object.Namespace, ""} {
 			above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
 			if owner.UID != "" && x.isThere(above, owner.UID) {
-				x.climb(r, parent, at, above)
+				r.climb(at, above)
 			}
 		}
 	}
 }
 
-// climb goes on with what something belongs to.
-func (x *Index) climb(r *reach, parent *kind, at, above Place) {
+// climb has what something belongs to visited later.
+func (r *reach) climb(at, above Place) {
 	if _, known := r.from[above]; r.from != nil && !known {
 		r.from[above] = at
 	}
-	x.walk(r, parent, above, "")
+	if r.many < len(r.ahead) {
+		r.ahead[r.many] = above
+	} else {
+		r.further = append(r.further, above)
+	}
+	r.many++
+}
+
+// next is what is to be visited then, the nearest first.
+func (r *reach) next() (at Place, ok bool) {
+	switch i := r.passed; {
+	case i == r.many:
+		return at, false
+	case i < len(r.ahead):
+		at = r.ahead[i]
+	default:
+		at = r.further[i-len(r.ahead)]
+	}
+	r.passed++
+	return at, true
 }

@@ -770,8 +770,11 @@ type ExplainAccessResponse struct {
 	// There is no such object, as far as objects of its kind are followed. Not told to who asks about themselves.
 	NoObject bool `protobuf:"varint,9,opt,name=no_object,json=noObject,proto3" json:"no_object,omitempty"`
 	// Roles that the subject has where they would count, but without the permission: some, if there are many.
-	Lacking       []*Grant `protobuf:"bytes,10,rep,name=lacking,proto3" json:"lacking,omitempty"`
-	Revision      string   `protobuf:"bytes,11,opt,name=revision,proto3" json:"revision,omitempty"`
+	Lacking  []*Grant `protobuf:"bytes,10,rep,name=lacking,proto3" json:"lacking,omitempty"`
+	Revision string   `protobuf:"bytes,11,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The object belongs, directly or not, to more than is looked at: roles on what is farthest do not
+	// count. Not told to who asks about themselves.
+	Truncated     bool `protobuf:"varint,12,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -881,6 +884,13 @@ func (x *ExplainAccessResponse) GetRevision() string {
 		return x.Revision
 	}
 	return ""
+}
+
+func (x *ExplainAccessResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
 }
 
 type WhoCanRequest struct {
@@ -2171,7 +2181,7 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectR\asubject\x12\x1d\n" +
 	"\x04verb\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04verb\x12>\n" +
 	"\bresource\x18\x03 \x01(\v2\x1a.entail.access.v1.ResourceB\x06\xbaH\x03\xc8\x01\x01R\bresource\x124\n" +
-	"\bat_least\x18\x04 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\xc8\x03\n" +
+	"\bat_least\x18\x04 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\xe6\x03\n" +
 	"\x15ExplainAccessResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x1e\n" +
 	"\n" +
@@ -2189,7 +2199,8 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"\tno_object\x18\t \x01(\bR\bnoObject\x121\n" +
 	"\alacking\x18\n" +
 	" \x03(\v2\x17.entail.access.v1.GrantR\alacking\x12\x1a\n" +
-	"\brevision\x18\v \x01(\tR\brevision\"\xf3\x01\n" +
+	"\brevision\x18\v \x01(\tR\brevision\x12\x1c\n" +
+	"\ttruncated\x18\f \x01(\bR\ttruncated\"\xf3\x01\n" +
 	"\rWhoCanRequest\x12\x1d\n" +
 	"\x04verb\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04verb\x12>\n" +
 	"\bresource\x18\x02 \x01(\v2\x1a.entail.access.v1.ResourceB\x06\xbaH\x03\xc8\x01\x01R\bresource\x12$\n" +

@@ -62,6 +62,9 @@ func (p Page) lacking(m *accessv1.ExplainAccessResponse) {
 	if m.GetNoObject() {
 		p.linef("There is no such object, as far as objects of its kind are followed.")
 	}
+	if m.GetTruncated() {
+		p.linef("It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.")
+	}
 	if len(m.GetLacking()) == 0 && !m.GetUnregistered() && !m.GetNoSubject() {
 		p.linef("They have no role where it would count: one given under another uid than theirs is somebody else's.")
 	}

@@ -48,13 +48,14 @@ yes: it takes r/projects.get
 `)
 	same(t, write(t, func(p report.Page) {
 		p.AccessTree(&accessv1.ExplainAccessResponse{
-			Permission: "r/projects.delete", Unregistered: true, NoSubject: true, NoObject: true, Lacking: []*accessv1.Grant{onAcme()},
+			Permission: "r/projects.delete", Unregistered: true, NoSubject: true, NoObject: true, Truncated: true, Lacking: []*accessv1.Grant{onAcme()},
 		})
 	}), `
 no: it takes r/projects.delete
 That cannot be held there.
 There is no such user or account who may act.
 There is no such object, as far as objects of its kind are followed.
+It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.
 They have Role default/reader on Organization acme by PolicyBinding default/on-acme, which does not give it.
 `)
 }

@@ -153,6 +153,8 @@ func added[T comparable](is, was []T) []T {
 func refuse(request *admissionv1.AdmissionRequest, gives string, m decide.Missing, escalate string) error {
 	what := "more than " + request.UserInfo.Username + " has"
 	switch {
+	case m.Owners:
+		what = fmt.Sprintf("more than can be judged: with what that belongs to, over %d owners are to be looked at", decide.MostOwners)
 	case m.Permission != "" && m.At.Type != "":
 		what = fmt.Sprintf("%s on %s, which %s does not have there", m.Permission, words(m.At), request.UserInfo.Username)
 	case m.Permission != "":

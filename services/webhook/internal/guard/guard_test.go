@@ -30,6 +30,13 @@ func TestWhatCannotBeJudgedIsRefused(t *testing.T) {
 	}
 }
 
+func TestWhoGivesMoreOwnersThanAreLookedAtIsToldSo(t *testing.T) {
+	err := refuse(&admissionv1.AdmissionRequest{}, "it gets", decide.Missing{Owners: true}, "things")
+	if err == nil || !strings.Contains(err.Error(), "over 1000 owners are to be looked at") {
+		t.Error(err)
+	}
+}
+
 // folders is a guard of files that may belong to folders. Whoever has the role has on folder "mine" what deletes files.
 func folders() *Guard {
 	x := decide.New(nil)
