@@ -25,6 +25,7 @@ func mutants() map[string]mutant.Mutant {
 		"any model does":                              {"openfga.go", "AuthorizationModelId: store.Status.AuthorizationModelID, ", ""},
 		"who is two is asked about":                   {"openfga.go", `q.User != "" && q.Account != ""`, "false"},
 		"what nobody can be allowed is asked":         {"openfga.go", "	if !askable {", "	if !askable && false {"},
+		"what is not asked is a no":                   {"openfga.go", "return declared, nil\n	}\n	store", "return declared && false, nil\n	}\n	store"},
 		"a store without a model is asked":            {"openfga.go", ` || store.Status.AuthorizationModelID == ""`, ""},
 		"any store is ours":                           {"openfga.go", "!ours {", "!ours && false {"},
 		"another store is ours":                       {"openfga.go", "a.storeID == id && ", ""},

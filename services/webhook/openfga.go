@@ -88,7 +88,8 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 	}
 	c, askable := x.Check(q)
 	if !askable {
-		return false, nil
+		_, declared := x.Decide(q)
+		return declared, nil
 	}
 	store := o.store()
 	if store == nil || store.Status.StoreID == "" || store.Status.AuthorizationModelID == "" {

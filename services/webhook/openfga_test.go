@@ -174,6 +174,29 @@ func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
 	}
 }
 
+// OpenFGA would look at all of it, and the index looks at a part: both say the same, as only one is asked.
+func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
+	for owners, asked := range map[int]int{decide.MostOwners: 1, decide.MostOwners + 1: 0} {
+		a := &answers{allowed: true}
+		o, _ := asking(a)
+		x, oak := o.told(), &iam.Target{UID: "2"}
+		for i := range owners {
+			oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i), UID: "3"})
+		}
+		x.SetTarget("a/Tree", "", "oak", oak)
+		if _, allowed, err := o.Decide(t.Context(), treeOf("alice")); allowed != (asked == 1) || err != nil || len(a.asked) != asked {
+			t.Errorf("of %d owners: got %v, %v, by %d questions", owners, allowed, err, len(a.asked))
+		}
+		a.allowed = asked == 0 // It is not asked what anybody may who has a role.
+		x.SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+		q := treeOf("alice")
+		q.Groups = bound(x, 1)
+		if _, allowed, err := o.Decide(t.Context(), q); allowed != (asked == 0) || err != nil || len(a.asked) != 2*asked {
+			t.Errorf("of %d owners, who has a role: got %v, %v, by %d questions", owners, allowed, err, len(a.asked))
+		}
+	}
+}
+
 func TestWhoseAStoreIsIsFoundOutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{allowed: true}

@@ -3,12 +3,17 @@ package decide
 import "github.com/entail-dev/entail/services/internal/iam"
 
 // Check puts a question in OpenFGA's words, by what the index knows of objects and of who may act. There are none for what can be
-// allowed to nobody, nor for who is both a User and an account: these are two who ask.
+// allowed to nobody, nor for who is both a User and an account: these are two who ask. Nor are there where an object belongs to more
+// than [MostOwners] are: OpenFGA would look at all of it.
 func (x *Index) Check(q Question) (c iam.Check, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	kind, registered := x.registry.Kind(q.Type)
 	if !registered || q.There && x.isAbsent(&q) || q.User != "" && q.Account != "" {
+		return c, false
+	}
+	var r reach
+	if x.reach(&r, x.kinds[q.Type], &q); r.cut {
 		return c, false
 	}
 	asked := iam.Question{Groups: q.Groups, Permission: q.Permission, Kind: kind, Namespace: q.Namespace}

@@ -156,6 +156,9 @@ func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 			if _, ok := x.Decide(q); ok != counts {
 				t.Errorf("below %d folders of %d cabinets each, a role on %s counts: %v", c.owners, c.owners, name, ok)
 			}
+			if _, askable := x.Check(q); askable == c.cut {
+				t.Errorf("below %d folders of %d cabinets each, OpenFGA is asked: %v", c.owners, c.owners, askable)
+			}
 			if holders, _ := x.WhoCan(q, 10); len(holders) > 0 != counts {
 				t.Errorf("below %d folders of %d cabinets each, by a role on %s those may: %v", c.owners, c.owners, name, holders)
 			}

@@ -61,6 +61,7 @@ func mutants() map[string]mutant.Mutant {
 		"all owners are looked at, however many":             {"place.go", "if r.owners == MostOwners {", "if r.owners < 0 {"},
 		"what is far above is forgotten":                     {"place.go", "		r.further = append(r.further, above)\n", "		return\n"},
 		"owners that are not looked at bring nothing":        {"missing.go", "above.cut {", "above.cut && false {"},
+		"OpenFGA looks at all owners":                        {"check.go", "r.cut {", "r.cut && false {"},
 		"another object of the name is the target":           {"place.go", "p.All || p.isThere(uid)", "p.All || p.target != nil"},
 		"what is trusted no more is trusted still":           {"place.go", "p.regrant(func() { p.trusted = trusted })", "p.trusted = trusted"},
 		"another object of a trusted kind is the target":     {"place.go", "p.target == nil && p.trusted", "p.trusted"},
