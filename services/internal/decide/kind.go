@@ -19,8 +19,17 @@ type kind struct {
 
 // isBelow says whether objects of a type may be above those of the kind, at whatever distance.
 func (k *kind) isBelow(typ string) bool {
+	return k.parents[typ] != nil || k.isBelowBeside(typ, map[*kind]bool{})
+}
+
+// isBelowBeside says so of the ways that lead by no kind that was visited.
+func (k *kind) isBelowBeside(typ string, visited map[*kind]bool) bool {
+	if visited[k] {
+		return false
+	}
+	visited[k] = true
 	for _, parent := range k.parents {
-		if parent.typ == typ || parent.isBelow(typ) {
+		if parent.typ == typ || parent.isBelowBeside(typ, visited) {
 			return true
 		}
 	}

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,5 +46,38 @@ func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
 		if anew := x.Registry() != before; anew != c.anew {
 			t.Errorf("%s: worked out anew: %v", name, anew)
 		}
+	}
+}
+
+// Each kind may have two parents, level upon level: up sixty levels there are more ways than anybody can go.
+func TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp(t *testing.T) {
+	const levels = 60
+	x := New(nil)
+	x.Load(func() {
+		for level := range levels {
+			for _, side := range []string{"Left", "Right"} {
+				p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: side + strconv.Itoa(level)}}
+				p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = "a.example", p.Name, strings.ToLower(p.Name)
+				if level > 0 {
+					above := strconv.Itoa(level - 1)
+					p.Spec.ParentResources = []iamv1alpha1.ParentResourceRef{
+						{APIGroup: "a.example", Kind: "Left" + above}, {APIGroup: "a.example", Kind: "Right" + above},
+					}
+				}
+				x.SetProtectedResource(p.Name, p)
+			}
+		}
+	})
+	lowest, found := x.kinds["a.example/Left59"], make(chan bool)
+	go func() {
+		found <- lowest.isBelow("a.example/Right0") && !lowest.isBelow("a.example/Left59") && !lowest.isBelow("a.example/Nothing")
+	}()
+	select {
+	case is := <-found:
+		if !is {
+			t.Error("something else is above a kind than was said")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it goes every way up")
 	}
 }
