@@ -14,12 +14,24 @@ func Revision(sequence uint64, incarnation string) string {
 
 // ParseRevision reads what [Revision] wrote. The life is given by when it began.
 func ParseRevision(revision string) (sequence uint64, began time.Time, err error) {
-	number, incarnation, _ := strings.Cut(revision, "@")
-	if sequence, err = strconv.ParseUint(number, 10, 64); err == nil {
-		began, err = time.Parse(time.RFC3339Nano, incarnation)
+	number, incarnation, cut := strings.Cut(revision, "@")
+	sequence, ofNumber := strconv.ParseUint(number, 10, 64)
+	began, ofTime := time.Parse(time.RFC3339Nano, incarnation)
+	switch {
+	case !cut:
+		err = unread(revision, "there is no @ in it")
+	case ofNumber != nil:
+		err = unread(revision, fmt.Sprintf("%q before the @ is no sequence number", number))
+	case ofTime != nil:
+		err = unread(revision, fmt.Sprintf("%q after the @ is no time", incarnation))
 	}
 	if err != nil {
-		err = fmt.Errorf("%q is not a revision that an answer named: %w", revision, err)
+		return 0, time.Time{}, err
 	}
-	return sequence, began, err
+	return sequence, began, nil
+}
+
+// unread says what a revision is, and why this is none. What reads numbers and times has words for programmers alone.
+func unread(revision, why string) error {
+	return fmt.Errorf("%q is no revision: %s; one is as an answer named it, such as 42@2026-01-02T03:04:05.678Z", revision, why)
 }
