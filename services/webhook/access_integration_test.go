@@ -254,10 +254,25 @@ func TestObjectsOfIAMAreTargetsAsOthersAre(t *testing.T) {
 		}
 	}
 	may(true, nil)
+	b.asksInNoNamespace(t)
 	b.remove(kinds.PolicyBindings(), "one")
 	may(false, after(kinds.PolicyBindings(), "one")) // The other binding is on another group of the name.
 	b.remove(kinds.Groups(), "staff")
 	may(false, after(kinds.Groups(), "staff"))
+}
+
+// asksInNoNamespace asks about the group as if it were in none, and wants to be told.
+func (b *bed) asksInNoNamespace(t *testing.T) {
+	t.Helper()
+	for in, want := range map[string]bool{"": true, namespace: false} {
+		alice, group := &accessv1.Subject{User: "alice"}, &accessv1.Resource{ApiGroup: "iam.miloapis.com", Resource: "groups", Namespace: in, Name: "staff"}
+		may := answered(b, b.client.CheckAccess, &accessv1.CheckAccessRequest{Subject: alice, Verb: "get", Resource: group})
+		why := answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: alice, Verb: "get", Resource: group})
+		who := answered(b, b.client.WhoCan, &accessv1.WhoCanRequest{Verb: "get", Resource: group})
+		if may.GetNoNamespace() != want || why.GetNoNamespace() != want || who.GetNoNamespace() != want {
+			t.Errorf("asked in namespace %q are %v, %v, %v", in, may, why, who)
+		}
+	}
 }
 
 func TestAtTheEndpointOfAProjectThatIsNotThereNobodyMay(t *testing.T) {

@@ -29,6 +29,7 @@ func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*access
 	}
 	return &accessv1.WhoCanResponse{
 		Holders: messages(page, holderMessage), NextPageToken: next, Truncated: more, Permission: q.Permission, Revision: revision,
+		NoNamespace: s.lacksNamespace(q),
 	}, nil
 }
 

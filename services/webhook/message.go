@@ -21,6 +21,11 @@ func (s *server) question(x *decide.Index, who decide.Subject, verb string, on *
 	return q
 }
 
+// lacksNamespace says of a question whether its objects are in namespaces, and it names none.
+func (s *server) lacksNamespace(q decide.Question) bool {
+	return q.Namespace == "" && s.rules.InNamespaces(q.Type)
+}
+
 func subject(s *accessv1.Subject) decide.Subject {
 	return decide.Subject{User: s.GetUser(), Account: s.GetServiceAccountUid(), Groups: s.GetGroups()}
 }

@@ -22,12 +22,27 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 		p.Name, p.Spec.Permissions = name, []string{"get"}
 		x.SetProtectedResource(name, p)
 	}
-	for plural, c := range map[string]struct{ group, want string }{
-		"namespaces": {"", ""}, "projects": {"resourcemanager.miloapis.com", ""}, "groups": {"iam.miloapis.com", "foo"}, "widgets": {"a.example", "foo"},
+	for plural, c := range map[string]struct {
+		group, want string
+		lacks       bool
+	}{
+		"namespaces": {group: ""}, "projects": {group: "resourcemanager.miloapis.com"}, "groups": {"iam.miloapis.com", "foo", true},
+		"widgets": {"a.example", "foo", false}, // Nobody says where these are.
 	} {
 		q := s.question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
 		if q.Permission == "" || q.Namespace != c.want || q.Name != "foo" {
 			t.Errorf("%s are asked about as %+v", plural, q)
+		}
+		if s.lacksNamespace(q) {
+			t.Errorf("%s are asked about in no namespace", plural)
+		}
+		q = s.question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo"})
+		if got := s.lacksNamespace(q); got != c.lacks {
+			t.Errorf("%s in no namespace lack one: %v", plural, got)
+		}
+		q = s.question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo", Project: "web"})
+		if s.lacksNamespace(q) {
+			t.Errorf("%s at the endpoint of a project lack a namespace", plural)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (s *server) CheckAccess(ctx context.Context, r *accessv1.CheckAccessRequest
 		return nil, err
 	}
 	q := s.question(x, who, r.GetVerb(), r.GetResource())
-	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision}
+	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision, NoNamespace: s.lacksNamespace(q)}
 	why, allowed, err := decideAtLeast(ctx, s.decider, x, q, r.GetAtLeast())
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessReq
 	answer := &accessv1.ExplainAccessResponse{
 		Allowed: e.Allowed, Permission: q.Permission, Unregistered: e.Unregistered, NoSubject: e.NoSubject, NoObject: e.NoObject,
 		Inherits: messages(e.Inherits, nameMessage), Path: messages(e.Path, placeMessage), Lacking: messages(e.Lacking, grantMessage), Revision: revision,
-		Truncated: e.Truncated,
+		Truncated: e.Truncated, NoNamespace: s.lacksNamespace(q),
 	}
 	if e.Allowed {
 		answer.Grant, answer.Membership = grantMessage(e.Proof), optional(e.Membership)

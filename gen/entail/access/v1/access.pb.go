@@ -618,8 +618,11 @@ type CheckAccessResponse struct {
 	// What it takes; empty if nobody registers it.
 	Permission string `protobuf:"bytes,2,opt,name=permission,proto3" json:"permission,omitempty"`
 	// By what, if it is allowed.
-	Grant         *Grant `protobuf:"bytes,3,opt,name=grant,proto3" json:"grant,omitempty"`
-	Revision      string `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	Grant    *Grant `protobuf:"bytes,3,opt,name=grant,proto3" json:"grant,omitempty"`
+	Revision string `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Objects of the kind are in namespaces, and the question names none: only what holds in all of them counts, and a name finds
+	// no object.
+	NoNamespace   bool `protobuf:"varint,5,opt,name=no_namespace,json=noNamespace,proto3" json:"no_namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -680,6 +683,13 @@ func (x *CheckAccessResponse) GetRevision() string {
 		return x.Revision
 	}
 	return ""
+}
+
+func (x *CheckAccessResponse) GetNoNamespace() bool {
+	if x != nil {
+		return x.NoNamespace
+	}
+	return false
 }
 
 type ExplainAccessRequest struct {
@@ -774,7 +784,9 @@ type ExplainAccessResponse struct {
 	Revision string   `protobuf:"bytes,11,opt,name=revision,proto3" json:"revision,omitempty"`
 	// The object belongs, directly or not, to more than is looked at: roles on what is farthest do not
 	// count. Not told to who asks about themselves.
-	Truncated     bool `protobuf:"varint,12,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated bool `protobuf:"varint,12,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// As in CheckAccess.
+	NoNamespace   bool `protobuf:"varint,13,opt,name=no_namespace,json=noNamespace,proto3" json:"no_namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -893,6 +905,13 @@ func (x *ExplainAccessResponse) GetTruncated() bool {
 	return false
 }
 
+func (x *ExplainAccessResponse) GetNoNamespace() bool {
+	if x != nil {
+		return x.NoNamespace
+	}
+	return false
+}
+
 type WhoCanRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Verb     string                 `protobuf:"bytes,1,opt,name=verb,proto3" json:"verb,omitempty"`
@@ -975,9 +994,11 @@ type WhoCanResponse struct {
 	Holders       []*Holder              `protobuf:"bytes,1,rep,name=holders,proto3" json:"holders,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// There are more than are looked for.
-	Truncated     bool   `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	Permission    string `protobuf:"bytes,4,opt,name=permission,proto3" json:"permission,omitempty"`
-	Revision      string `protobuf:"bytes,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	Truncated  bool   `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Permission string `protobuf:"bytes,4,opt,name=permission,proto3" json:"permission,omitempty"`
+	Revision   string `protobuf:"bytes,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	// As in CheckAccess.
+	NoNamespace   bool `protobuf:"varint,6,opt,name=no_namespace,json=noNamespace,proto3" json:"no_namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1045,6 +1066,13 @@ func (x *WhoCanResponse) GetRevision() string {
 		return x.Revision
 	}
 	return ""
+}
+
+func (x *WhoCanResponse) GetNoNamespace() bool {
+	if x != nil {
+		return x.NoNamespace
+	}
+	return false
 }
 
 // Holder is somebody who may.
@@ -2169,19 +2197,20 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectR\asubject\x12\x1d\n" +
 	"\x04verb\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04verb\x12>\n" +
 	"\bresource\x18\x03 \x01(\v2\x1a.entail.access.v1.ResourceB\x06\xbaH\x03\xc8\x01\x01R\bresource\x124\n" +
-	"\bat_least\x18\x04 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\x9a\x01\n" +
+	"\bat_least\x18\x04 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\xbd\x01\n" +
 	"\x13CheckAccessResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x1e\n" +
 	"\n" +
 	"permission\x18\x02 \x01(\tR\n" +
 	"permission\x12-\n" +
 	"\x05grant\x18\x03 \x01(\v2\x17.entail.access.v1.GrantR\x05grant\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\tR\brevision\"\xe0\x01\n" +
+	"\brevision\x18\x04 \x01(\tR\brevision\x12!\n" +
+	"\fno_namespace\x18\x05 \x01(\bR\vnoNamespace\"\xe0\x01\n" +
 	"\x14ExplainAccessRequest\x123\n" +
 	"\asubject\x18\x01 \x01(\v2\x19.entail.access.v1.SubjectR\asubject\x12\x1d\n" +
 	"\x04verb\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04verb\x12>\n" +
 	"\bresource\x18\x03 \x01(\v2\x1a.entail.access.v1.ResourceB\x06\xbaH\x03\xc8\x01\x01R\bresource\x124\n" +
-	"\bat_least\x18\x04 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\xe6\x03\n" +
+	"\bat_least\x18\x04 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\x89\x04\n" +
 	"\x15ExplainAccessResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x1e\n" +
 	"\n" +
@@ -2200,14 +2229,15 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"\alacking\x18\n" +
 	" \x03(\v2\x17.entail.access.v1.GrantR\alacking\x12\x1a\n" +
 	"\brevision\x18\v \x01(\tR\brevision\x12\x1c\n" +
-	"\ttruncated\x18\f \x01(\bR\ttruncated\"\xf3\x01\n" +
+	"\ttruncated\x18\f \x01(\bR\ttruncated\x12!\n" +
+	"\fno_namespace\x18\r \x01(\bR\vnoNamespace\"\xf3\x01\n" +
 	"\rWhoCanRequest\x12\x1d\n" +
 	"\x04verb\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04verb\x12>\n" +
 	"\bresource\x18\x02 \x01(\v2\x1a.entail.access.v1.ResourceB\x06\xbaH\x03\xc8\x01\x01R\bresource\x12$\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\tpageToken\x124\n" +
-	"\bat_least\x18\x05 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\xc6\x01\n" +
+	"\bat_least\x18\x05 \x01(\v2\x19.entail.access.v1.AtLeastR\aatLeast\"\xe9\x01\n" +
 	"\x0eWhoCanResponse\x122\n" +
 	"\aholders\x18\x01 \x03(\v2\x18.entail.access.v1.HolderR\aholders\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1c\n" +
@@ -2215,7 +2245,8 @@ const file_entail_access_v1_access_proto_rawDesc = "" +
 	"\n" +
 	"permission\x18\x04 \x01(\tR\n" +
 	"permission\x12\x1a\n" +
-	"\brevision\x18\x05 \x01(\tR\brevision\"\xaa\x01\n" +
+	"\brevision\x18\x05 \x01(\tR\brevision\x12!\n" +
+	"\fno_namespace\x18\x06 \x01(\bR\vnoNamespace\"\xaa\x01\n" +
 	"\x06Holder\x129\n" +
 	"\tprincipal\x18\x01 \x01(\v2\x1b.entail.access.v1.PrincipalR\tprincipal\x12-\n" +
 	"\x05grant\x18\x02 \x01(\v2\x17.entail.access.v1.GrantR\x05grant\x126\n" +

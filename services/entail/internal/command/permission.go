@@ -30,7 +30,7 @@ type whose struct {
 }
 
 func (w *whose) bind(cmd *cobra.Command, around Surroundings) {
-	bindNamespace(cmd, around.Getenv, &w.namespace, "namespace of the object, if objects of its kind have one")
+	bindNamespace(cmd, around.Getenv, &w.namespace, "namespace of the object, if objects of its kind have one: without, only what holds in all of them counts")
 	w.namespace = "" // Most kinds that are protected have none: it is named or not meant.
 	cmd.Flags().Lookup("namespace").DefValue = ""
 	cmd.Flags().StringVar(&w.subresource, "subresource", "", "subresource in question, such as status")
@@ -61,6 +61,7 @@ func newCanI(around Surroundings) *cobra.Command {
 		answer, err := ask(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
 			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.Access)
 		if err == nil && !answer.GetAllowed() {
+			hintNamespace(cmd, args, answer)
 			return exit.ErrTold
 		}
 		return err
@@ -85,8 +86,11 @@ func newExplainAccess(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = ask(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
+		answer, err := ask(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
 			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.AccessTree)
+		if err == nil && !answer.GetAllowed() {
+			hintNamespace(cmd, args, answer)
+		}
 		return err
 	}
 	return cmd
@@ -117,12 +121,17 @@ func newWhoCan(around Surroundings) *cobra.Command {
 			page, err := client.WhoCan(cmd.Context(), &accessv1.WhoCanRequest{Verb: args[0], Resource: resource, PageSize: maxPage, PageToken: token})
 			all.Holders = append(all.GetHolders(), page.GetHolders()...)
 			all.Truncated, all.Permission, all.Revision = page.GetTruncated(), page.GetPermission(), page.GetRevision()
+			all.NoNamespace = page.GetNoNamespace()
 			return page.GetNextPageToken(), len(all.GetHolders()), err
 		})
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.WhoCan(all) })
+		if err := q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.WhoCan(all) }); err != nil {
+			return err
+		}
+		hintNamespace(cmd, args, all)
+		return nil
 	}
 	return cmd
 }
@@ -160,6 +169,13 @@ func newWhatCan(around Surroundings) *cobra.Command {
 		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.WhatCan(all) })
 	}
 	return cmd
+}
+
+// hintNamespace says beside an answer, in whatever format that is, that there may be another one about a namespace.
+func hintNamespace(cmd *cobra.Command, args []string, answer interface{ GetNoNamespace() bool }) {
+	if answer.GetNoNamespace() {
+		cmd.PrintErrf("%s: objects of this kind are in namespaces, and without -n only what holds in all of them counts\n", args[len(args)-1])
+	}
 }
 
 // about reads [WHO] VERB RESOURCE[/NAME].

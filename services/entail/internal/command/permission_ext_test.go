@@ -19,6 +19,8 @@ type access struct {
 	accessv1connect.UnimplementedAccessServiceHandler
 
 	allowed bool
+	// without says that the question names no namespace, and must.
+	without bool
 	pages   int
 	subject *accessv1.Subject
 	about   *accessv1.Resource
@@ -30,17 +32,17 @@ type access struct {
 
 func (a *access) CheckAccess(_ context.Context, r *accessv1.CheckAccessRequest) (*accessv1.CheckAccessResponse, error) {
 	a.subject, a.about, a.least = r.GetSubject(), r.GetResource(), r.GetAtLeast()
-	return &accessv1.CheckAccessResponse{Allowed: a.allowed, Permission: "p/projects." + r.GetVerb()}, nil
+	return &accessv1.CheckAccessResponse{Allowed: a.allowed, Permission: "p/projects." + r.GetVerb(), NoNamespace: a.without}, nil
 }
 
 func (a *access) ExplainAccess(_ context.Context, r *accessv1.ExplainAccessRequest) (*accessv1.ExplainAccessResponse, error) {
 	a.subject, a.about = r.GetSubject(), r.GetResource()
-	return &accessv1.ExplainAccessResponse{Permission: "p/projects." + r.GetVerb()}, nil
+	return &accessv1.ExplainAccessResponse{Allowed: a.allowed, Permission: "p/projects." + r.GetVerb(), NoNamespace: a.without}, nil
 }
 
 func (a *access) WhoCan(_ context.Context, r *accessv1.WhoCanRequest) (*accessv1.WhoCanResponse, error) {
 	a.about = r.GetResource()
-	answer := &accessv1.WhoCanResponse{Holders: []*accessv1.Holder{{Principal: &accessv1.Principal{Name: &accessv1.Name{Name: fmt.Sprint("user", a.pages)}}}}}
+	answer := &accessv1.WhoCanResponse{NoNamespace: a.without, Holders: []*accessv1.Holder{{Principal: &accessv1.Principal{Name: &accessv1.Name{Name: fmt.Sprint("user", a.pages)}}}}}
 	if a.pages++; a.pages < 3 {
 		answer.NextPageToken = "more"
 	}
@@ -122,6 +124,28 @@ func TestWhoMayNotListKindsNamesTheAPIGroup(t *testing.T) {
 	}
 	if got := a.ask(t, "can-i", "get", "projects.p/web"); got.code != 0 {
 		t.Errorf("with a group: %+v", got)
+	}
+}
+
+func TestWhoNamesNoNamespaceIsToldWhereThatMatters(t *testing.T) {
+	const hint = "projects/web: objects of this kind are in namespaces, and without -n only what holds in all of them counts\n"
+	for line, c := range map[string]struct {
+		answers access
+		want    string
+	}{
+		"can-i alice get projects/web":                  {access{without: true}, hint},
+		"can-i get projects/web -o json":                {access{without: true}, hint},
+		"can-i bob get projects/web":                    {access{without: true, allowed: true}, ""},
+		"explain access alice get projects/web":         {access{without: true}, hint},
+		"explain access alice get projects/web -o yaml": {access{without: true}, hint},
+		"explain access bob get projects/web":           {access{without: true, allowed: true}, ""},
+		"who-can get projects/web":                      {access{without: true}, hint},
+		"who-can get projects/web -o json":              {access{without: true}, hint},
+		"who-can list projects/web":                     {access{}, ""},
+	} {
+		if got := c.answers.ask(t, strings.Fields(line)...); got.err != c.want || strings.Contains(got.out, "-n") {
+			t.Errorf("%s: %+v, want %q", line, got, c.want)
+		}
 	}
 }
 

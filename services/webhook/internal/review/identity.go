@@ -52,6 +52,9 @@ func (r *Rules) follow(typ string) bool {
 	return followed
 }
 
+// InNamespaces says whether objects of a type are known to be in namespaces.
+func (r *Rules) InNamespaces(typ string) bool { return r.follow(typ) && !r.isGlobal(typ) }
+
 // scope says of a type all of whose objects are known whether these are in no namespace.
 func (r *Rules) scope(typ string) (global, known bool) {
 	if global, known = r.global[typ]; !known && r.Namespaced != nil {

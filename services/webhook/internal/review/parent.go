@@ -48,7 +48,7 @@ func (r *Request) guard(rules *Rules, typ string) error {
 	switch within := organizationNamespace + r.Parent.Name; {
 	case r.Namespace != "" && r.Namespace != within && !rules.isGlobal(typ):
 		return fmt.Errorf("namespace mismatch: request namespace '%s' does not match organization namespace '%s'", r.Namespace, within)
-	case r.Namespace == "" && rules.follow(typ) && !rules.isGlobal(typ):
+	case r.Namespace == "" && rules.InNamespaces(typ):
 		return errAllNamespaces
 	}
 	return nil
