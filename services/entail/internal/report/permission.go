@@ -6,6 +6,7 @@ import (
 	"time"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
 // Access tells whether somebody may.
@@ -223,8 +224,12 @@ func nameText(n *accessv1.Name) string {
 	return n.GetNamespace() + "/" + n.GetName()
 }
 
+// placeText names kinds as kubectl does: several API groups may have one of a name.
 func placeText(p *accessv1.Place) string {
-	_, kind, _ := strings.Cut(p.GetType(), "/")
+	group, kind, _ := strings.Cut(p.GetType(), "/")
+	if group != iamv1alpha1.CoreGroup {
+		kind += "." + group
+	}
 	switch {
 	case p.GetAll():
 		return "every " + kind

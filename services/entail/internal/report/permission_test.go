@@ -26,7 +26,7 @@ func onAcme() *accessv1.Grant {
 
 func TestAccessIsToldInALineOrATree(t *testing.T) {
 	same(t, write(t, func(p report.Page) { p.Access(&accessv1.CheckAccessResponse{Allowed: true, Grant: onAcme()}) }), `
-yes: Role default/reader on Organization acme by PolicyBinding default/on-acme
+yes: Role default/reader on Organization.r acme by PolicyBinding default/on-acme
 `)
 	same(t, write(t, func(p report.Page) { p.Access(&accessv1.CheckAccessResponse{}) }), `
 no: no ProtectedResource registers this
@@ -39,8 +39,8 @@ no: no ProtectedResource registers this
 		})
 	}), `
 yes: it takes r/projects.get
-└─ Project web
-   └─ Organization acme
+└─ Project.r web
+   └─ Organization.r acme
       └─ PolicyBinding default/on-acme
          └─ for Group default/staff (GroupMembership default/alice-staff)
 └─ Role default/reader
@@ -56,7 +56,7 @@ That cannot be held there.
 There is no such user or account who may act.
 There is no such object, as far as objects of its kind are followed.
 It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.
-They have Role default/reader on Organization acme by PolicyBinding default/on-acme, which does not give it.
+They have Role default/reader on Organization.r acme by PolicyBinding default/on-acme, which does not give it.
 `)
 }
 
@@ -78,16 +78,16 @@ func TestWhoCanAndWhatCanAreTables(t *testing.T) {
 			{Principal: &accessv1.Principal{Kind: accessv1.Principal_KIND_CORE_SERVICE_ACCOUNT, Uid: "3"}, Grant: all},
 		}})
 	}), `
-SUBJECT                 ROLE             ON                  BY BINDING
-User alice              default/reader   Organization acme   default/on-acme (GroupMembership default/m)
-core ServiceAccount 3   default/reader   every Project       default/on-acme
+SUBJECT                 ROLE             ON                    BY BINDING
+User alice              default/reader   Organization.r acme   default/on-acme (GroupMembership default/m)
+core ServiceAccount 3   default/reader   every Project.r       default/on-acme
 There is more.
 `)
 	same(t, write(t, func(p report.Page) {
 		p.WhatCan(&accessv1.WhatCanResponse{Rights: []*accessv1.Right{{Grant: all, Permissions: []string{"r/projects.get", "r/projects.list"}}}})
 	}), `
-ON              ROLE             BY BINDING        PERMISSIONS
-every Project   default/reader   default/on-acme   r/projects: get, list
+ON                ROLE             BY BINDING        PERMISSIONS
+every Project.r   default/reader   default/on-acme   r/projects: get, list
 `)
 	same(t, write(t, func(p report.Page) { p.WhoCan(&accessv1.WhoCanResponse{Permission: "r/projects.get"}) }), `
 Nobody: it takes r/projects.get.
@@ -95,6 +95,35 @@ Nobody: it takes r/projects.get.
 	same(t, write(t, func(p report.Page) { p.WhatCan(&accessv1.WhatCanResponse{}) }), `
 Nothing.
 `)
+}
+
+func TestKindsOfOneNameAreToldApartByTheirAPIGroups(t *testing.T) {
+	on := func(typ, name string) *accessv1.Grant {
+		return &accessv1.Grant{Role: named("", "reader"), Binding: named("", "b"), At: &accessv1.Place{Type: typ, Object: named("one", name), All: name == ""}}
+	}
+	grants := []*accessv1.Grant{on("a.example/Node", "x"), on("b.example/Node", "x"), on("b.example/Node", ""), on("core.miloapis.com/Node", "x")}
+	who, what, tree := &accessv1.WhoCanResponse{}, &accessv1.WhatCanResponse{}, &accessv1.ExplainAccessResponse{Allowed: true}
+	for _, g := range grants {
+		who.Holders = append(who.Holders, &accessv1.Holder{Grant: g})
+		what.Rights = append(what.Rights, &accessv1.Right{Grant: g})
+		tree.Path = append(tree.Path, g.GetAt())
+	}
+	for name, text := range map[string]string{
+		"who-can":  write(t, func(p report.Page) { p.WhoCan(who) }),
+		"what-can": write(t, func(p report.Page) { p.WhatCan(what) }),
+		"explain":  write(t, func(p report.Page) { p.AccessTree(tree) }),
+		"can-i": write(t, func(p report.Page) {
+			for _, g := range grants {
+				p.Access(&accessv1.CheckAccessResponse{Allowed: true, Grant: g})
+			}
+		}),
+	} {
+		for _, want := range []string{"Node.a.example one/x", "Node.b.example one/x", "every Node.b.example", "Node one/x"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s says\n%swhere %q is expected", name, text, want)
+			}
+		}
+	}
 }
 
 func TestWhatABindingWouldGiveIsATable(t *testing.T) {
