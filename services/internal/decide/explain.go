@@ -40,7 +40,7 @@ func (x *Index) Explain(q Question) Explanation {
 		e.Path = r.path(q.place(), why.At)
 		return e
 	}
-	e.NoObject, e.Truncated = q.Name != "" && x.isAbsent(&q), r.cut
+	e.NoObject, e.Truncated = q.Name != "" && x.kinds[q.Type] != nil && x.isAbsent(&q), r.cut
 	q.There = false
 	k, _, registered := x.asked(&q)
 	e.Unregistered = !registered

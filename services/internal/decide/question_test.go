@@ -70,6 +70,17 @@ func TestARoleOnAllOfAKindIsNotOnWhatIsNotThere(t *testing.T) {
 	}
 }
 
+// A question of what nobody registers has no kind to look for objects of.
+func TestOfNoKindNoObjectIsSaidToBeMissing(t *testing.T) {
+	for typ, want := range map[string]bool{"": false, "b/Tree": false, "a/Tree": true} {
+		q := get("alice", "one", "elm")
+		q.Permission, q.Type = "", typ
+		if e := trees().Explain(q); e.NoObject != want || !e.Unregistered {
+			t.Errorf("of type %q: %+v", typ, e)
+		}
+	}
+}
+
 func TestATrustedObjectNeedNotBeThere(t *testing.T) {
 	x := plant(New(func(typ string) bool { return typ == "a/Tree" }))
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one"}))
