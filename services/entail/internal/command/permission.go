@@ -16,12 +16,14 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// resourceHelp says how a resource is named.
-const resourceHelp = `A resource is named in the plural as some ProtectedResource does, with its API group where
-several have it, and the name of an object: projects/web, projects.resourcemanager.miloapis.com.
-WHO is the name of a User, serviceaccount:UID, or group:NAME for a group of the authenticator;
+// Help says how a resource is named, and who asks.
+const (
+	resourceHelp = `A resource is named in the plural as some ProtectedResource does, with its API group where
+several have it, and the name of an object: projects/web, projects.resourcemanager.miloapis.com.`
+	whoHelp = `WHO is the name of a User, serviceaccount:UID, or group:NAME for a group of the authenticator;
 without it, whoever the token belongs to: to ask about others takes the right to create
 subjectaccessreviews, to ask about oneself none.`
+)
 
 // whose is a question about a resource.
 type whose struct {
@@ -46,7 +48,7 @@ func newCanI(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "can-i [WHO] VERB RESOURCE[/NAME]",
 		Short:   "Tell whether somebody may do something, by the declared objects of IAM",
-		Long:    "Tell whether somebody may do something, by the declared objects of IAM. The exit code is 1 if not.\n\n" + resourceHelp,
+		Long:    "Tell whether somebody may do something, by the declared objects of IAM. The exit code is 1 if not.\n\n" + resourceHelp + "\n" + whoHelp,
 		Example: "  entail can-i alice get projects/web\n  entail can-i alice list projects --group oidc:staff\n  entail can-i get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
 	}
@@ -61,7 +63,7 @@ func newCanI(around Surroundings) *cobra.Command {
 		answer, err := ask(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
 			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.Access)
 		if err == nil && !answer.GetAllowed() {
-			hintNamespace(cmd, args, answer)
+			hintNamespace(cmd, q.format, args, answer)
 			return exit.ErrTold
 		}
 		return err
@@ -74,7 +76,7 @@ func newExplainAccess(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "access [WHO] VERB RESOURCE[/NAME]",
 		Short:   "Tell why somebody may do something, or what is missing",
-		Long:    "Tell why somebody may do something, or what is missing.\n\n" + resourceHelp,
+		Long:    "Tell why somebody may do something, or what is missing.\n\n" + resourceHelp + "\n" + whoHelp,
 		Example: "  entail explain access alice get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
 	}
@@ -89,7 +91,7 @@ func newExplainAccess(around Surroundings) *cobra.Command {
 		answer, err := ask(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
 			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.AccessTree)
 		if err == nil && !answer.GetAllowed() {
-			hintNamespace(cmd, args, answer)
+			hintNamespace(cmd, q.format, args, answer)
 		}
 		return err
 	}
@@ -130,7 +132,7 @@ func newWhoCan(around Surroundings) *cobra.Command {
 		if err := q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.WhoCan(all) }); err != nil {
 			return err
 		}
-		hintNamespace(cmd, args, all)
+		hintNamespace(cmd, q.format, args, all)
 		return nil
 	}
 	return cmd
@@ -141,7 +143,7 @@ func newWhatCan(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "what-can [WHO]",
 		Short:   "List what somebody may do, role by role",
-		Long:    "List what somebody may do, role by role: on what, and on all that belongs to it.\n\n" + resourceHelp,
+		Long:    "List what somebody may do, role by role: on what, and on all that belongs to it.\n\n" + whoHelp,
 		Example: "  entail what-can alice\n  entail what-can alice --group oidc:staff -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -171,9 +173,9 @@ func newWhatCan(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// hintNamespace says beside an answer, in whatever format that is, that there may be another one about a namespace.
-func hintNamespace(cmd *cobra.Command, args []string, answer interface{ GetNoNamespace() bool }) {
-	if answer.GetNoNamespace() {
+// hintNamespace tells people beside an answer that there may be another one about a namespace. For programs it is in the answer.
+func hintNamespace(cmd *cobra.Command, format report.Format, args []string, answer interface{ GetNoNamespace() bool }) {
+	if answer.GetNoNamespace() && format == report.Table {
 		cmd.PrintErrf("%s: objects of this kind are in namespaces, and without -n only what holds in all of them counts\n", args[len(args)-1])
 	}
 }

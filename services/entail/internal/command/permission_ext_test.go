@@ -130,21 +130,33 @@ func TestWhoMayNotListKindsNamesTheAPIGroup(t *testing.T) {
 func TestWhoNamesNoNamespaceIsToldWhereThatMatters(t *testing.T) {
 	const hint = "projects/web: objects of this kind are in namespaces, and without -n only what holds in all of them counts\n"
 	for line, c := range map[string]struct {
-		answers access
-		want    string
+		answers  access
+		out, err string
 	}{
-		"can-i alice get projects/web":                  {access{without: true}, hint},
-		"can-i get projects/web -o json":                {access{without: true}, hint},
-		"can-i bob get projects/web":                    {access{without: true, allowed: true}, ""},
-		"explain access alice get projects/web":         {access{without: true}, hint},
-		"explain access alice get projects/web -o yaml": {access{without: true}, hint},
-		"explain access bob get projects/web":           {access{without: true, allowed: true}, ""},
-		"who-can get projects/web":                      {access{without: true}, hint},
-		"who-can get projects/web -o json":              {access{without: true}, hint},
-		"who-can list projects/web":                     {access{}, ""},
+		"can-i alice get projects/web":                  {access{without: true}, "no:", hint},
+		"can-i get projects/web -o json":                {access{without: true}, `"noNamespace": true`, ""},
+		"can-i bob get projects/web":                    {access{without: true, allowed: true}, "yes:", ""},
+		"explain access alice get projects/web":         {access{without: true}, "no:", hint},
+		"explain access alice get projects/web -o yaml": {access{without: true}, "noNamespace: true", ""},
+		"explain access bob get projects/web":           {access{without: true, allowed: true}, "yes:", ""},
+		"who-can get projects/web":                      {access{without: true}, "user0", hint},
+		"who-can get projects/web -o json":              {access{without: true}, `"noNamespace": true`, ""},
+		"who-can list projects/web":                     {access{}, "user0", ""},
 	} {
-		if got := c.answers.ask(t, strings.Fields(line)...); got.err != c.want || strings.Contains(got.out, "-n") {
-			t.Errorf("%s: %+v, want %q", line, got, c.want)
+		if got := c.answers.ask(t, strings.Fields(line)...); got.err != c.err || !strings.Contains(got.out, c.out) {
+			t.Errorf("%s: %+v, want %q and %q", line, got, c.out, c.err)
+		}
+	}
+}
+
+func TestHelpTellsOfTheArgumentsThatACommandTakes(t *testing.T) {
+	for _, line := range []string{"can-i", "explain access", "who-can", "what-can"} {
+		got := run(t, nil, append(strings.Fields(line), "--help")...)
+		_, usage, _ := strings.Cut(got.out, "Usage:")
+		for told, argument := range map[string]string{"WHO is the name of": "[WHO]", "A resource is named in": "RESOURCE"} {
+			if strings.Contains(got.out, told) != strings.Contains(usage, argument) {
+				t.Errorf("%s has %s or not, and says otherwise:\n%s", line, argument, got.out)
+			}
 		}
 	}
 }
