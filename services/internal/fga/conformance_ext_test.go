@@ -255,8 +255,10 @@ func TestTheLatestModelIsTheLastWritten(t *testing.T) {
 		if again, err := client.ReadModel(t.Context(), store, first.GetId()); err != nil || again.GetId() != first.GetId() {
 			t.Errorf("first is %s, %v; want %s", again.GetId(), err, first.GetId())
 		}
-		if _, err := client.ReadModel(t.Context(), store, unknown); !errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound) {
-			t.Errorf("unknown model: %v; want %v", err, fga.ErrModelNotFound)
+		for _, id := range []string{unknown, "01J8", "yesterday's", ""} {
+			if _, err := client.ReadModel(t.Context(), store, id); !errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound) {
+				t.Errorf("unknown model %q: %v; want %v", id, err, fga.ErrModelNotFound)
+			}
 		}
 		if err := client.Write(t.Context(), store, unknown, viewers(1), nil); !errors.Is(err, fga.ErrModelNotFound) {
 			t.Errorf("write under unknown model: %v; want %v", err, fga.ErrModelNotFound)

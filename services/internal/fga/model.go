@@ -30,6 +30,9 @@ func (c *Client) LatestModel(ctx context.Context, storeID string) (*openfgav1.Au
 // ReadModel returns [ErrModelNotFound] or, where that is the reason, [ErrStoreNotFound].
 func (c *Client) ReadModel(ctx context.Context, storeID, modelID string) (*openfgav1.AuthorizationModel, error) {
 	m, err := c.api.ReadAuthorizationModel(ctx, &openfgav1.ReadAuthorizationModelRequest{StoreId: storeID, Id: modelID})
+	if err != nil && !isID(modelID) {
+		err = ErrModelNotFound // The server says what ids look like.
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.whose(ctx, storeID, err))
 	}

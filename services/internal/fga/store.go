@@ -106,7 +106,7 @@ func (c *Client) DeleteStore(ctx context.Context, id string) error {
 	return nil
 }
 
-// isID reports whether id can be that of a store at all.
+// isID reports whether id can be that of a store, or a model, at all.
 func isID(id string) bool {
 	return (&openfgav1.GetStoreRequest{StoreId: id}).Validate() == nil
 }
