@@ -69,8 +69,8 @@ func TestWhoMayDoWhatFollowsFromBindings(t *testing.T) {
 			return nil
 		}
 	}
-	eventually(t, soon, "alice may", says(0, "yes: Role default/reader on Organization acme", "can-i", "alice", "get", "projects/web"))
-	eventually(t, soon, "it is explained", says(0, "└─ Organization acme", "explain", "access", "alice", "get", "projects/web"))
+	eventually(t, soon, "alice may", says(0, "yes: Role default/reader on Organization."+resourceManager+" acme", "can-i", "alice", "get", "projects/web"))
+	eventually(t, soon, "it is explained", says(0, "└─ Organization."+resourceManager+" acme", "explain", "access", "alice", "get", "projects/web"))
 	eventually(t, soon, "she is listed", says(0, "User alice", "who-can", "get", "projects/web"))
 	eventually(t, soon, "what she may is listed", says(0, resourceManager+"/projects: get", "what-can", "alice"))
 	bindings := objects.Resource(schema.GroupVersionResource{Group: iam, Version: "v1alpha1", Resource: "policybindings"}).Namespace("default")
