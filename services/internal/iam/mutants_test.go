@@ -45,6 +45,8 @@ func mutants() map[string]mutant.Mutant {
 		"inherited roles give nothing":                     {"role.go", "		s.take(w.found[other])\n", ""},
 		"roles that inherit each other are not one":        {"role.go", "			first = min(first, w.at[other])\n", "			_ = other\n"},
 		"roles that inherit each other give their own":     {"role.go", "all.permissions, all.missing = append(all.permissions, s.permissions...), append(all.missing, s.missing...)", "all.permissions, all.missing = s.permissions, s.missing"},
+		"what gives nothing is kept, however much":         {"role.go", "return !known && idle > mostIdle", "return false"},
+		"what nobody registered once nobody ever has":      {"role.go", " || i.registry != o.Registry {", " {"},
 		"inherited roles are of the first namespace":       {"role.go", "cmp.Or(ref.Namespace, role.Namespace)", `cmp.Or(ref.Namespace, "n1")`},
 		"a permission of a lost collision is given":        {"registry.go", "r.relations[relation] == permission && permission != \"\"", "r.relations[relation] != \"\""},
 		"a lost collision is given to whom it was last":    {"registry.go", "		default:\n			r.find(k.Resource, iamv1alpha1.PermissionCollision", "		default:\n			r.relations[relation] = permission\n			r.find(k.Resource, iamv1alpha1.PermissionCollision"},
