@@ -51,6 +51,7 @@ func mutants() map[string]mutant.Mutant {
 		"a permission of a lost collision is given":        {"registry.go", "r.relations[relation] == permission && permission != \"\"", "r.relations[relation] != \"\""},
 		"a lost collision is given to whom it was last":    {"registry.go", "		default:\n			r.find(k.Resource, iamv1alpha1.PermissionCollision", "		default:\n			r.relations[relation] = permission\n			r.find(k.Resource, iamv1alpha1.PermissionCollision"},
 		"who names an unknown parent is told nothing":      {"registry.go", "			unknown = append(unknown, typ)\n", "			_ = typ\n"},
+		"a kind of IAM is taken for another":               {"names.go", "	return miscalled(spec)\n", "	return \"\"\n"},
 		"whatever the name, there is such a kind":          {"registry.go", "if why := misnamed(&p.Spec); why != \"\" {", "if why := misnamed(&p.Spec); why != \"\" && false {"},
 		"who comes second has the kind":                    {"registry.go", "r.rival(p, typ, resource); other != \"\" {", "r.rival(p, typ, resource); other == p.Name {"},
 		"kinds may be their own ancestors":                 {"registry.go", "case r.leads(typ, k.Type, !held, map[string]bool{}):", "case false:"},
