@@ -64,6 +64,8 @@ type State struct {
 	types map[string]followed
 	// trust lets bindings on objects of kinds that nobody follows act.
 	trust bool
+	// mayHold says of an object of OpenFGA whether it may hold anything now; nil if nobody knows.
+	mayHold func(object string) bool
 
 	// revision counts changes of ProtectedResources, as far as they matter; judged is what they were.
 	revision atomic.Uint64
