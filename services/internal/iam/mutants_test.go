@@ -36,6 +36,7 @@ func mutants() map[string]mutant.Mutant {
 		"a project belongs to other organizations, too":    {"objects.go", "		return o.Type == owner.Type\n", "		return o.Type == owner.Type && o.Name == owner.Name\n"},
 		"who is inactive acts":                             {"subject.go", "u.Status.State == iamv1alpha1.Inactive", "false"},
 		"an account that is inactive acts":                 {"subject.go", "a.Spec.State == iamv1alpha1.Inactive", "false"},
+		"who is taken for another account acts":            {"subject.go", "o.Inactive != nil && o.Inactive(subject) {", "false {"},
 		"who is inactive has what his groups have":         {"question.go", " || o.Inactive(q.Subject)", ""},
 		"a binding in deletion acts":                       {"tuple.go", "return b.DeletionTimestamp == nil && o.TargetReason", "return o.TargetReason"},
 		"a role in deletion acts":                          {"objects.go", "r != nil && r.DeletionTimestamp == nil", "r != nil"},

@@ -34,6 +34,7 @@ func mutants() map[string]mutant.Mutant {
 		"the bus is believed of roles":                 {"sources.go", ", s.roles.stated(role.Namespace, role.Name), s.stated", ", s.stated"},
 		"what belongs to who goes stays his":           {"spread.go", "range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {", "range kind.ownedBy(\"\") {"},
 		"bindings on what comes or goes do not follow": {"spread.go", "	bindings(byTarget, f.object)\n", ""},
+		"bindings by the UID of an account stay":       {"spread.go", "			bindings(bySubject, iam.ServiceAccount(string(a.UID)))\n", "			_ = a\n"},
 		"bindings of an account that goes stay":        {"spread.go", "		bindings(bySubject, subjectIndex(iamv1alpha1.ServiceAccountKind, \"\", k.Name))\n", ""},
 		"what roles gave is remembered for ever":       {"inheritance.go", "s.inherited.from == nil || s.inherited.of != changes", "s.inherited.from == nil"},
 		"bindings of a role that goes stay":            {"spread.go", "		bindings(byRole, path(k.Namespace, k.Name))\n", ""},

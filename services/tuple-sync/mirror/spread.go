@@ -120,6 +120,9 @@ func (s *State) dependents(k event.Key) []event.Key {
 		}
 	case kinds.IAMServiceAccounts().GroupResource:
 		bindings(bySubject, subjectIndex(iamv1alpha1.ServiceAccountKind, "", k.Name))
+		for _, a := range s.accounts.ever(k) {
+			bindings(bySubject, iam.ServiceAccount(string(a.UID)))
+		}
 	case kinds.Groups().GroupResource:
 		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))
 		for _, m := range s.memberships.by(byGroup, path(k.Namespace, k.Name)) {
