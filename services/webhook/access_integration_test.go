@@ -275,6 +275,40 @@ func (b *bed) asksInNoNamespace(t *testing.T) {
 	}
 }
 
+// Who asks AccessService hears what the API server would: bindings for everybody, whoever they are, act only where that is wanted.
+func TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay(t *testing.T) {
+	for wanted, also := range map[bool]int{false: 0, true: 1} {
+		t.Run(fmt.Sprint("everybody ", wanted), func(t *testing.T) {
+			b := newBedWith(t, func(c *webhook.Config) { c.Anonymous = wanted })
+			b.Reflector()
+			b.protect()
+			web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+			groups := []any{map[string]any{"kind": "Group", "name": "system:unauthenticated"}, map[string]any{"kind": "Group", "name": "oidc:staff"}}
+			b.bind("for-all", "Project", "web", web, groups...)
+			b.awaitReady()
+			b.mayGet(false, after(kinds.PolicyBindings(), "for-all"))
+
+			everybody := &accessv1.Subject{Groups: []string{"system:unauthenticated"}}
+			check := answered(b, b.client.CheckAccess, &accessv1.CheckAccessRequest{Subject: everybody, Verb: "get", Resource: projectNamed("web")})
+			explained := answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: everybody, Verb: "get", Resource: projectNamed("web")})
+			what := answered(b, b.client.WhatCan, &accessv1.WhatCanRequest{Subject: everybody})
+			if check.GetAllowed() != wanted || explained.GetAllowed() != wanted || len(what.GetRights()) != also {
+				t.Errorf("of everybody it says %v, %v, %v", check, explained, what)
+			}
+			if who := answered(b, b.client.WhoCan, &accessv1.WhoCanRequest{Verb: "get", Resource: projectNamed("web")}); len(who.GetHolders()) != 1+also {
+				t.Errorf("who may are %v", who)
+			}
+			preview := answered(b, b.client.PreviewBinding, &accessv1.PreviewBindingRequest{
+				Namespace: namespace, Role: &accessv1.Name{Name: "reader"}, Target: &accessv1.Target{ApiGroup: projects, Kind: "Project"},
+				Subjects: []*accessv1.BindingSubject{{Kind: "Group", Name: "system:unauthenticated"}, {Kind: "Group", Name: "oidc:other"}},
+			})
+			if g := preview.GetGains(); len(g) != 2 || g[0].GetAbsent() == wanted || (len(g[0].GetPermissions()) > 0) != wanted || g[1].GetAbsent() {
+				t.Errorf("it would give %v", g)
+			}
+		})
+	}
+}
+
 func TestAtTheEndpointOfAProjectThatIsNotThereNobodyMay(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

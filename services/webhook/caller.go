@@ -29,10 +29,11 @@ func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
 		!slices.ContainsFunc(asked.Groups, func(g string) bool { return !slices.Contains(own.Groups, g) })
 }
 
-// asked is whom a question is about: who calls, if it names nobody.
+// asked is whom a question is about: who calls, if it names nobody. Of the groups those count that count when the API server asks.
 func (s *server) asked(ctx context.Context, question asks) (decide.Subject, error) {
 	who := subject(question.GetSubject())
 	if who.User != "" || who.Account != "" || len(who.Groups) > 0 {
+		who.Groups = s.rules.Groups(who.Groups)
 		return who, nil
 	}
 	caller, known := rpc.CallerOf(ctx)

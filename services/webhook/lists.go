@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -23,6 +24,9 @@ func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*access
 	defer giveBack()
 	q := s.question(x, decide.Subject{}, r.GetVerb(), r.GetResource())
 	all, more := x.WhoCan(q, maxHolders)
+	all = slices.DeleteFunc(all, func(h decide.Holder) bool {
+		return h.Principal.Sort == decide.TokenGroup && !s.counts(h.Principal.Name)
+	})
 	page, next, err := rpc.Page(all, holderKey, r)
 	if err != nil {
 		return nil, err
@@ -61,6 +65,9 @@ func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*acce
 	rights := messages(page, func(right decide.Right) *accessv1.Right { return rightMessage(x, right) })
 	return &accessv1.WhatCanResponse{Rights: rights, NextPageToken: next, Revision: revision}, nil
 }
+
+// counts says whether who is in a group of the authenticator has what that has.
+func (s *server) counts(group string) bool { return len(s.rules.Groups([]string{group})) > 0 }
 
 // fitting is how many rights of a page an answer has room for.
 func fitting(page []decide.Right) int {
@@ -112,6 +119,11 @@ func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingR
 	defer giveBack()
 	b := binding(r)
 	preview := x.Preview(r.GetNamespace(), b, maxPermissions)
+	for i, gain := range preview.Gains {
+		if gain.Subject.Kind == iamv1alpha1.GroupKind && !s.counts(gain.Subject.Name) {
+			preview.Gains[i] = decide.Gain{Subject: gain.Subject, Absent: true}
+		}
+	}
 	if preview.More {
 		return nil, rpc.Invalid("the subjects would gain more than %d permissions, each counted for each: ask about fewer subjects at a time", maxPermissions)
 	}

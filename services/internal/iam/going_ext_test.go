@@ -48,6 +48,9 @@ func TestAnAccountThatIsInactiveOrToGoIsNobody(t *testing.T) {
 	is("as it is,", true, "")
 	a.Spec.State = iamv1alpha1.Inactive
 	is("inactive,", false, "")
+	if subject, reason := o.Subject(iamv1alpha1.Subject{Kind: "ServiceAccount", Namespace: "n", Name: "robot", UID: "1"}); subject+reason != "" {
+		t.Errorf("inactive, and taken for one of the core API, it is %q, %q", subject, reason)
+	}
 	a.Spec.State, a.DeletionTimestamp = "", new(metav1.Now())
 	is("to go,", false, iamv1alpha1.NotFound)
 }

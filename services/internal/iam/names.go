@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // Types of the model that stand for no kind.
@@ -69,6 +70,17 @@ func misnamed(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	}
 	if slices.Contains(ownTypes(), typ) {
 		return typ + " is a type that the model needs for itself: no kind can have this name"
+	}
+	return miscalled(spec)
+}
+
+// miscalled says which kind of IAM would be taken for another: roles on objects of one would count on those of the other. Of
+// others who follows their objects finds out what they are called.
+func miscalled(spec *iamv1alpha1.ProtectedResourceSpec) string {
+	for _, k := range kinds.IAM() {
+		if spec.ServiceRef.Name == k.Group && (spec.Kind == k.Kind) != (spec.Plural == k.Resource) {
+			return fmt.Sprintf("%s of %s are of kind %s, and no others are", k.Resource, k.Group, k.Kind)
+		}
 	}
 	return ""
 }

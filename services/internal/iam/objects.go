@@ -26,7 +26,8 @@ type Objects struct {
 	// Trusted says of a kind that nobody follows whether bindings on its objects act all the same; nil if none do.
 	Trusted func(typ string) bool
 
-	// Inactive says of a [User] or a [ServiceAccount] that asks whether it is one that may not act. Only [Objects.Check] asks.
+	// Inactive says of a [User] or a [ServiceAccount] that asks, or of an account that is known by its UID alone, whether it is one
+	// that may not act; nil if nobody asks.
 	Inactive func(subject string) bool
 
 	// RoleOf and GroupOf find what [RoleObject] and [GroupObject] stand for.

@@ -1,9 +1,12 @@
 package iam_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -36,6 +39,58 @@ func TestWhatARoleGives(t *testing.T) {
 		if !slices.Equal(pair[0], pair[1]) {
 			t.Errorf("%s are %v, want %v", what, pair[0], pair[1])
 		}
+	}
+}
+
+// Whoever owns a namespace names there what they like, and has it inherited by as many roles as they like.
+func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
+	roles := map[string]*iamv1alpha1.Role{}
+	last := ""
+	role := func(name string, permissions ...string) *iamv1alpha1.Role {
+		r := &iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		r.Spec.IncludedPermissions = permissions
+		if last != "" {
+			r.Spec.InheritedRoles = []iamv1alpha1.ScopedRoleReference{{Name: last}, {Name: "no-" + name + strings.Repeat("x", 500)}}
+		}
+		last, roles[name] = name, r
+		return r
+	}
+	for i := range 50 {
+		var names []string
+		for j := range 50 {
+			names = append(names, fmt.Sprintf("a.example/%s.%d-%d", strings.Repeat("-", 500*(j%2)), i, j))
+		}
+		role(fmt.Sprint("heir-", i), append(names, "a.example/widgets.get")...)
+	}
+	for i := range 150 {
+		role(fmt.Sprint("later-", i))
+	}
+	widget := &iamv1alpha1.ProtectedResource{}
+	widget.Spec.ServiceRef.Name, widget.Spec.Kind, widget.Spec.Plural, widget.Spec.Permissions = "a.example", "Widget", "widgets", []string{"get"}
+	o := &iam.Objects{
+		Registry: iam.Register([]*iamv1alpha1.ProtectedResource{widget}), Inheritance: new(iam.Inheritance),
+		Role: func(_, name string) *iamv1alpha1.Role { return roles[name] },
+	}
+	gives := o.Effective(roles[last])
+	if len(gives.Missing) != 100 || len(gives.Unknown) != 100 || len(gives.All) != 101 || !slices.Contains(gives.All, "a.example/widgets.get") {
+		t.Errorf("it gives %d permissions, of which nobody registers %d, and lacks %d roles", len(gives.All), len(gives.Unknown), len(gives.Missing))
+	}
+	if slices.ContainsFunc(slices.Concat(gives.Missing, gives.All), func(name string) bool { return len(name) > 256 }) {
+		t.Error("names are kept that are as long as somebody likes")
+	}
+	// What somebody registers later is given then.
+	gadget := &iamv1alpha1.ProtectedResource{}
+	gadget.Name = "gadgets"
+	gadget.Spec.ServiceRef.Name, gadget.Spec.Kind, gadget.Spec.Plural, gadget.Spec.Permissions = "a.example", "Gadget", "zz", []string{"get"}
+	roles["heir-0"].Spec.IncludedPermissions = append(roles["heir-0"].Spec.IncludedPermissions, "a.example/zz.get")
+	later := *o
+	o.Inheritance = new(iam.Inheritance)
+	if slices.Contains(o.Effective(roles[last]).All, "a.example/zz.get") {
+		t.Error("the last of what nobody registers is kept")
+	}
+	later.Registry, later.Inheritance = iam.Register([]*iamv1alpha1.ProtectedResource{widget, gadget}), o.Inheritance
+	if !slices.Contains(later.Effective(roles[last]).All, "a.example/zz.get") {
+		t.Error("what is registered now is not given")
 	}
 }
 

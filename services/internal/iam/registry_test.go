@@ -200,7 +200,15 @@ func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
 		"a permission that cannot be one": {[]*iamv1alpha1.ProtectedResource{permitting(resource(1, "a/A", "as"), "get", "*")}, []string{iamv1alpha1.InvalidName}, "A"},
 		"a name too long":                 {[]*iamv1alpha1.ProtectedResource{resource(1, "a/A"+strings.Repeat("a", maxType), "as")}, []string{iamv1alpha1.InvalidName}, ""},
 		"a type of the model's own":       {[]*iamv1alpha1.ProtectedResource{resource(1, RootType, "roots")}, []string{iamv1alpha1.InvalidName}, ""},
-		"another kind of IAM":             {[]*iamv1alpha1.ProtectedResource{resource(1, "iam.miloapis.com/Role", "roles")}, []string{fine}, "Role"},
+		"a kind of IAM called otherwise":  {[]*iamv1alpha1.ProtectedResource{resource(1, "iam.miloapis.com/Roll", "roles")}, []string{iamv1alpha1.InvalidName}, ""},
+		"two kinds of IAM, mixed up": {
+			[]*iamv1alpha1.ProtectedResource{
+				resource(1, "resourcemanager.miloapis.com/Project", "organizations"), resource(2, "resourcemanager.miloapis.com/Organization", "projects"),
+			},
+			[]string{iamv1alpha1.InvalidName, iamv1alpha1.InvalidName},
+			"",
+		},
+		"another kind of IAM": {[]*iamv1alpha1.ProtectedResource{resource(1, "iam.miloapis.com/Role", "roles")}, []string{fine}, "Role"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,9 +6,17 @@ import (
 	"sync"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/clip"
 )
 
-// RolePermissions are what a role gives.
+// mostIdle is how many names are kept of what gives nothing, maxIdle how much of each: whoever owns a namespace may name as many
+// permissions and roles as they like there, and let as many roles inherit them.
+const (
+	mostIdle = 100
+	maxIdle  = 256
+)
+
+// RolePermissions are what a role gives. Of what gives nothing the first names are told.
 type RolePermissions struct {
 	// All are its own and those of the roles that it inherits, sorted.
 	All []string
@@ -34,8 +42,10 @@ func (o *Objects) Effective(role *iamv1alpha1.Role) RolePermissions {
 // Inheritance remembers what roles give, as long as no role changes. Roles that inherit each other are gone through once,
 // however many ways there are: somebody may make as many of both as they like. The zero value remembers nothing yet.
 type Inheritance struct {
-	mu    sync.Mutex
-	found map[string]*inherited
+	mu sync.Mutex
+	// registry is the one by which it is known what gives nothing.
+	registry *Registry
+	found    map[string]*inherited
 }
 
 // inherited is what all roles give that inherit each other, on whatever way round.
@@ -45,8 +55,8 @@ type inherited struct{ permissions, missing []string }
 func (i *Inheritance) of(o *Objects, role *iamv1alpha1.Role) *inherited {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.found == nil {
-		i.found = map[string]*inherited{}
+	if i.found == nil || i.registry != o.Registry {
+		i.registry, i.found = o.Registry, map[string]*inherited{}
 	}
 	name := nameOf(role)
 	if i.found[name] == nil {
@@ -79,7 +89,9 @@ type step struct {
 // visit finds what a role gives, unless it is one with roles before it on the path: the first of these is returned then.
 func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
 	s := &step{name: name, seen: map[*inherited]bool{}}
-	s.permissions = slices.Clone(role.Spec.IncludedPermissions)
+	for _, permission := range role.Spec.IncludedPermissions {
+		s.permissions = append(s.permissions, w.objects.short(permission))
+	}
 	w.path = append(w.path, s)
 	own := len(w.path)
 	w.at[name], first = own, own
@@ -88,7 +100,7 @@ func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
 		other := namespace + "/" + ref.Name
 		switch r := w.objects.role(namespace, ref.Name); {
 		case r == nil:
-			s.missing = append(s.missing, other)
+			s.missing = append(s.missing, clip.Text(other, maxIdle))
 			continue
 		case w.at[other] > 0:
 			first = min(first, w.at[other])
@@ -120,12 +132,35 @@ func (w *walk) close(roles []*step) {
 		w.found[s.name] = all
 		delete(w.at, s.name)
 	}
-	all.permissions, all.missing = distinct(all.permissions), distinct(all.missing)
+	all.permissions, all.missing = w.objects.useful(distinct(all.permissions)), distinct(all.missing)
+	all.missing = slices.Clone(all.missing[:min(mostIdle, len(all.missing))])
+}
+
+// short cuts a permission that is too long to tell, unless somebody registers it.
+func (o *Objects) short(permission string) string {
+	if len(permission) > maxIdle {
+		if _, known := o.Registry.Relation(permission); !known {
+			return clip.Text(permission, maxIdle)
+		}
+	}
+	return permission
+}
+
+// useful leaves out permissions that nobody registers, but for the first.
+func (o *Objects) useful(permissions []string) []string {
+	idle := 0
+	return slices.Clone(slices.DeleteFunc(permissions, func(permission string) bool {
+		_, known := o.Registry.Relation(permission)
+		if !known {
+			idle++
+		}
+		return !known && idle > mostIdle
+	}))
 }
 
 func distinct(names []string) []string {
 	slices.Sort(names)
-	return slices.Clip(slices.Compact(names))
+	return slices.Compact(names)
 }
 
 // roleTuples give everybody who has the role its permissions.

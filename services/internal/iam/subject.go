@@ -40,8 +40,10 @@ func (o *Objects) serviceAccount(s iamv1alpha1.Subject) (subject, reason string)
 	if s.UID == "" {
 		return "", iamv1alpha1.UIDMissing
 	}
-	if s.Namespace != "" {
-		return ServiceAccount(s.UID), ""
+	if subject := ServiceAccount(s.UID); s.Namespace != "" && o.Inactive != nil && o.Inactive(subject) {
+		return "", "" // It is one of IAM, whatever it was taken for.
+	} else if s.Namespace != "" {
+		return subject, ""
 	}
 	a := o.ServiceAccount(s.Name)
 	switch {

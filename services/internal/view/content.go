@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ func (t *Table[T]) newer(c event.Change) bool {
 		return (gone == nil || c.NewerThan(gone.Change)) &&
 			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.NewerThan(live.Change))
 	}
-	for _, gone := range t.writing.gone.of(c.Key) {
+	for gone := range t.writing.gone.of(c.Key) {
 		if !c.NewerThan(gone.Change) {
 			return false
 		}
@@ -153,7 +154,7 @@ func (t *Table[T]) outlive(is event.Change) {
 	if own := gone.get(is.Key, is.UID); own != nil && !is.NewerThan(own.Change) {
 		return
 	}
-	for _, o := range gone.of(is.Key) {
+	for _, o := range slices.Collect(gone.of(is.Key)) {
 		if o.UID != is.UID && o.Epoch == is.Epoch && !is.NewerThan(o.Change) {
 			gone.remove(is.Key, o.UID)
 		}

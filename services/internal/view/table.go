@@ -107,7 +107,7 @@ func (t *Table[T]) Last(k event.Key) (o Object[T], live bool) {
 	if o, live = found(t.shown.live.objects[k]); live {
 		return o, true
 	}
-	for _, gone := range t.shown.gone.of(k) {
+	for gone := range t.shown.gone.of(k) {
 		return *gone, false
 	}
 	return o, false
@@ -119,7 +119,7 @@ func (t *Table[T]) Gone(k event.Key) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var all []Object[T]
-	for _, gone := range t.shown.gone.of(k) {
+	for gone := range t.shown.gone.of(k) {
 		all = append(all, *gone)
 	}
 	return all
@@ -215,7 +215,7 @@ func (t *Table[T]) expire(now time.Time) {
 
 func (t *Table[T]) appendKeys(keys []event.Key) []event.Key {
 	keys = slices.AppendSeq(keys, maps.Keys(t.shown.live.objects))
-	return slices.AppendSeq(keys, maps.Keys(t.shown.gone.uids))
+	return slices.AppendSeq(keys, maps.Keys(t.shown.gone.named))
 }
 
 func (t *Table[T]) appendPublished(keys []event.Key, since time.Time) []event.Key {

@@ -1,7 +1,9 @@
 package view
 
 import (
+	"iter"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
@@ -12,8 +14,8 @@ import (
 // cluster went back in time: of each object one, however many had its name.
 type tombstones[T any] struct {
 	shelf *shelf[bearer, T]
-	// uids are those of the objects that had a name.
-	uids map[event.Key][]string
+	// named are those of a name, the oldest first: there may be as many as somebody likes to make, one after the other.
+	named map[event.Key][]*Object[T]
 }
 
 // bearer is one of the objects that had a name.
@@ -23,7 +25,7 @@ type bearer struct {
 }
 
 func newTombstones[T any](extract map[string]func(*T) []string) *tombstones[T] {
-	return &tombstones[T]{shelf: newShelf[bearer](extract), uids: map[event.Key][]string{}}
+	return &tombstones[T]{shelf: newShelf[bearer](extract), named: map[event.Key][]*Object[T]{}}
 }
 
 func (t *tombstones[T]) get(k event.Key, uid string) *Object[T] {
@@ -31,36 +33,34 @@ func (t *tombstones[T]) get(k event.Key, uid string) *Object[T] {
 }
 
 func (t *tombstones[T]) put(o *Object[T]) {
-	if t.get(o.Key, o.UID) == nil {
-		t.uids[o.Key] = append(slices.Clip(t.uids[o.Key]), o.UID)
-	}
+	t.remove(o.Key, o.UID)
+	all := t.named[o.Key]
+	at := sort.Search(len(all), func(i int) bool { return !o.NewerThan(all[i].Change) })
+	t.named[o.Key] = slices.Insert(all, at, o)
 	t.shelf.put(bearer{o.Key, o.UID}, o)
 }
 
 func (t *tombstones[T]) remove(k event.Key, uid string) {
+	is := t.get(k, uid)
+	if is == nil {
+		return
+	}
 	t.shelf.remove(bearer{k, uid})
-	t.uids[k] = slices.DeleteFunc(slices.Clone(t.uids[k]), func(other string) bool { return other == uid })
-	if len(t.uids[k]) == 0 {
-		delete(t.uids, k)
+	at := slices.Index(t.named[k], is)
+	if t.named[k] = slices.Delete(t.named[k], at, at+1); len(t.named[k]) == 0 {
+		delete(t.named, k)
 	}
 }
 
-// of lists those of one name, the newest first.
-func (t *tombstones[T]) of(k event.Key) []*Object[T] {
-	found := make([]*Object[T], 0, len(t.uids[k]))
-	for _, uid := range t.uids[k] {
-		found = append(found, t.get(k, uid))
-	}
-	slices.SortStableFunc(found, func(a, b *Object[T]) int {
-		switch {
-		case a.NewerThan(b.Change):
-			return -1
-		case b.NewerThan(a.Change):
-			return 1
+// of yields those of one name, the newest first.
+func (t *tombstones[T]) of(k event.Key) iter.Seq[*Object[T]] {
+	return func(yield func(*Object[T]) bool) {
+		for _, o := range slices.Backward(t.named[k]) {
+			if !yield(o) {
+				return
+			}
 		}
-		return 0
-	})
-	return found
+	}
 }
 
 // displace keeps the last state of an object that another, or another epoch, takes the place of by a change.

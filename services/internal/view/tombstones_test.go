@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -245,4 +246,33 @@ func TestDeletionsAreForgottenInTime(t *testing.T) {
 			t.Errorf("after a week: %q, keys %v", got, v.Keys())
 		}
 	})
+}
+
+// Whoever may make and delete an object does so as often as they like: what comes next costs nobody more for each that had the name.
+func TestOneMoreOfANameCostsTheSameHoweverManyHadIt(t *testing.T) {
+	v, table := newThings()
+	n := 0
+	cost := func() (bytes uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 50 {
+			n++
+			applied(t, v, fmt.Sprintf("u%d@%d", n, 2*n), fmt.Sprintf("-u%d@%d", n, 2*n+1))
+			if o, live := table.Last(name()); live || o.UID != fmt.Sprint("u", n) {
+				t.Fatalf("known last is %s, which lives: %v", o.UID, live)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few, many := cost(), uint64(0)
+	for range 40 {
+		many = cost()
+	}
+	if many > 3*few {
+		t.Errorf("for fifty more it takes %d bytes, and took %d while few had the name", many, few)
+	}
+	if gone := table.Gone(name()); len(gone) != n || gone[0].UID != fmt.Sprint("u", n) || gone[n-1].UID != "u1" {
+		t.Errorf("known are %d of %d, from %s on", len(gone), n, gone[0].UID)
+	}
 }

@@ -47,6 +47,36 @@ func TestWhatAnAccountHasGoesWithItAndIsNotTheNextOnes(t *testing.T) {
 	}
 }
 
+// Of an account of the core API only the UID is compared, and somebody may give a namespace to one of IAM.
+func TestWhoIsInactiveHasNothingWhateverTheyAreTakenFor(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	account := func(state iamv1alpha1.ActivationState) {
+		b.put(kinds.IAMServiceAccounts(), "robot", &iamv1alpha1.ServiceAccount{Spec: iamv1alpha1.ServiceAccountSpec{State: state}})
+	}
+	account(iamv1alpha1.Inactive)
+	robot := b.subject(kinds.IAMServiceAccounts(), "robot")
+	robot.Namespace = ns
+	b.bind("robot", "viewer", robot)
+	for _, step := range []struct {
+		what string
+		do   func()
+		has  bool
+	}{
+		{"inactive", func() {}, false},
+		{"active", func() { account("") }, true},
+		{"inactive again", func() { account(iamv1alpha1.Inactive) }, false},
+		{"gone, as far as IAM knows", func() { b.drop(kinds.IAMServiceAccounts(), "robot") }, true},
+	} {
+		step.do()
+		b.work()
+		if got := b.holdsAny("sa/" + robot.UID); got != step.has {
+			t.Errorf("%s it has something: %v", step.what, got)
+		}
+		b.inStep(step.what)
+	}
+}
+
 func TestWhatIsOnAnObjectGoesWithItAndIsNotOnTheNextOne(t *testing.T) {
 	b := newBed(t)
 	b.peopled()

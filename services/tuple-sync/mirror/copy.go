@@ -58,18 +58,21 @@ type mirrored struct {
 	objects map[string]edges
 	// doubted are the objects of which the copy is perhaps untrue, by the number of the last doubt.
 	doubted map[string]uint64
-	// steady are the objects that held what they were to hold, and when that was found out.
-	steady map[string]moment
+	// steady are the objects that held what they were to hold by the newest moment of which that was found out, settled.
+	steady  map[string]struct{}
+	settled moment
 	// raised is how many doubts there were.
 	raised uint64
 	// waiting are keys that wait until an object is in step.
 	waiting map[string]map[Key]bool
+	// engaged are the objects that are being looked at, by what was declared when that began.
+	engaged map[string]int
 	// refused are tuples that OpenFGA does not take with a model.
 	refused map[iam.Tuple]string
 }
 
 func newMirrored(openFGA Reader) *mirrored {
-	m := &mirrored{openFGA: openFGA, waiting: map[string]map[Key]bool{}}
+	m := &mirrored{openFGA: openFGA, waiting: map[string]map[Key]bool{}, engaged: map[string]int{}}
 	m.forget()
 	return m
 }
@@ -79,7 +82,7 @@ func (m *mirrored) reset(storeID string, objects map[string]edges) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.storeID, m.objects, m.doubted, m.refused = storeID, objects, map[string]uint64{}, map[iam.Tuple]string{}
-	m.steady = map[string]moment{}
+	m.steady, m.settled = map[string]struct{}{}, moment{}
 	m.loads, m.read, m.tips, m.back = m.loads+1, 0, nil, bootclock.Now()
 }
 
@@ -244,6 +247,27 @@ func (m *mirrored) takes(t iam.Tuple, modelID string) bool {
 	return m.refused[t] != modelID
 }
 
+// engage notes that somebody looks at an object, and may write it: before they find out what is declared.
+func (m *mirrored) engage(object string) (end func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.engaged[object]++
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.engaged[object]--; m.engaged[object] == 0 {
+			delete(m.engaged, object)
+		}
+	}
+}
+
+// mayHold says whether an object holds anything, as far as is known, or somebody may be writing it just now.
+func (m *mirrored) mayHold(object string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.objects[object]) > 0 || m.doubted[object] > 0 || m.engaged[object] > 0
+}
+
 // known lists all objects that hold anything.
 func (m *mirrored) known() []string {
 	m.mu.Lock()
@@ -280,17 +304,29 @@ func (m *mirrored) holds(n *snapshot, object string) bool {
 		return !ok
 	})
 	if holds {
-		m.steady[object] = n.moment
+		m.settle(object, n.moment)
 	}
 	return holds
+}
+
+// settle notes that an object is in step by what is declared at a moment; the caller holds the lock. Of what was before nothing is kept:
+// objects come and go, and nobody asks of them again.
+func (m *mirrored) settle(object string, at moment) {
+	if at.changes < m.settled.changes {
+		return
+	}
+	if at != m.settled {
+		m.steady, m.settled = map[string]struct{}{}, at
+	}
+	m.steady[object] = struct{}{}
 }
 
 // isSteady says whether that was found out of an object, and nothing has changed since.
 func (m *mirrored) isSteady(n *snapshot, object string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, ok := m.steady[object]
-	return ok && at == n.moment && m.storeID == n.of.storeID
+	_, ok := m.steady[object]
+	return ok && m.settled == n.moment && m.storeID == n.of.storeID
 }
 
 // has tells what an object holds by the copy, and whether that is sure.

@@ -98,6 +98,7 @@ func New(cfg Config) *Reconciler {
 	}), refused: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "entail_iam_store_not_adopted", Help: "1 if the IAM store in OpenFGA is not known to be this cluster's, and is left alone.",
 	})}
+	cfg.State.mayHold = r.copy.mayHold
 	cfg.Metrics.MustRegister(r.undeclared, r.refused)
 	return r
 }

@@ -95,7 +95,11 @@ func (s *State) acting(b view.Object[iamv1alpha1.PolicyBinding], role *iamv1alph
 	switch {
 	case subject.Kind == iamv1alpha1.UserKind:
 		return append(all, s.users.stated("", subject.Name)...)
-	case subject.Kind == iamv1alpha1.ServiceAccountKind && subject.Namespace == "":
+	case isCore(subject):
+		for _, a := range s.accounts.by(itself, iam.ServiceAccount(subject.UID)) {
+			all = append(all, s.accounts.statement(a))
+		}
+	case subject.Kind == iamv1alpha1.ServiceAccountKind:
 		return append(all, s.accounts.stated("", subject.Name)...)
 	case subject.Kind == iamv1alpha1.GroupKind:
 		return append(all, s.groups.stated(subject.Namespace, subject.Name)...)

@@ -13,26 +13,34 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// own are the objects of OpenFGA that hold what a declared object says, living or not.
-func (s *State) own(k event.Key) []string {
-	var objects []string
+// recent is how many of the objects that had a name are looked at in any case: the living one, and the one before.
+const recent = 2
+
+// own are the objects of OpenFGA that hold what a declared object says, living or not. Others may have had its name, as many as
+// somebody likes: of what they said only that matters which may be there still.
+func (s *State) own(k event.Key) (objects []string) {
+	add := func(object string, nth int) {
+		if nth < recent || s.mayHold == nil || s.mayHold(object) {
+			objects = append(objects, object)
+		}
+	}
 	switch k.GroupResource {
 	case kinds.PolicyBindings().GroupResource:
-		for _, b := range s.bindings.ever(k) {
-			objects = append(objects, s.ofBinding(b)...)
+		for i, b := range s.bindings.ever(k) {
+			s.ofBinding(b, func(object string, nth int) { add(object, max(i, nth)) })
 		}
 	case kinds.IAMRoles().GroupResource:
-		for _, r := range s.roles.ever(k) {
-			objects = append(objects, iam.RoleObject(r))
+		for i, r := range s.roles.ever(k) {
+			add(iam.RoleObject(r), i)
 		}
 	case kinds.Groups().GroupResource:
-		for _, g := range s.groups.ever(k) {
-			objects = append(objects, iam.GroupObject(g))
+		for i, g := range s.groups.ever(k) {
+			add(iam.GroupObject(g), i)
 		}
 	case kinds.GroupMemberships().GroupResource:
-		for _, m := range s.memberships.ever(k) {
-			for _, g := range s.groups.ever(s.groups.key(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
-				objects = append(objects, iam.GroupObject(g))
+		for i, m := range s.memberships.ever(k) {
+			for j, g := range s.groups.ever(s.groups.key(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
+				add(iam.GroupObject(g), max(i, j))
 			}
 		}
 	}
@@ -63,14 +71,13 @@ func (s *State) speaksOf(k event.Key) []string {
 	return objects
 }
 
-// ofBinding are its target, and its grants by all roles that have, or had, the name.
-func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
+// ofBinding adds its target, and its grants by all roles that have, or had, the name.
+func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding, add func(object string, nth int)) {
 	target := iam.TargetOf(b)
-	objects := []string{target}
-	for _, r := range s.roles.ever(s.roles.key(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
-		objects = append(objects, iam.Grant(r, target))
+	add(target, 0)
+	for i, r := range s.roles.ever(s.roles.key(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
+		add(iam.Grant(r, target), i)
 	}
-	return objects
 }
 
 // members are the memberships of a group of OpenFGA. Each can become one of another group, and need not have led to this one
@@ -113,6 +120,9 @@ func (s *State) dependents(k event.Key) []event.Key {
 		}
 	case kinds.IAMServiceAccounts().GroupResource:
 		bindings(bySubject, subjectIndex(iamv1alpha1.ServiceAccountKind, "", k.Name))
+		for _, a := range s.accounts.ever(k) {
+			bindings(bySubject, iam.ServiceAccount(string(a.UID)))
+		}
 	case kinds.Groups().GroupResource:
 		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))
 		for _, m := range s.memberships.by(byGroup, path(k.Namespace, k.Name)) {

@@ -35,7 +35,7 @@ const (
 	// byGroup and byUser find memberships.
 	byGroup = "group"
 	byUser  = "user"
-	// itself finds roles and groups by what stands for them in OpenFGA.
+	// itself finds roles, groups and accounts by what stands for them in OpenFGA.
 	itself = "itself"
 	// byType finds ProtectedResources by the type of the objects of their kind.
 	byType = "type"
@@ -64,6 +64,8 @@ type State struct {
 	types map[string]followed
 	// trust lets bindings on objects of kinds that nobody follows act.
 	trust bool
+	// mayHold says of an object of OpenFGA whether it may hold anything now; nil if nobody knows.
+	mayHold func(object string) bool
 
 	// revision counts changes of ProtectedResources, as far as they matter; judged is what they were.
 	revision atomic.Uint64
@@ -132,6 +134,9 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 			bySubject: func(b *iamv1alpha1.PolicyBinding) (subjects []string) {
 				for _, subject := range b.Spec.Subjects {
 					subjects = append(subjects, subjectIndex(subject.Kind, subject.Namespace, subject.Name))
+					if isCore(subject) {
+						subjects = append(subjects, iam.ServiceAccount(subject.UID))
+					}
 				}
 				return subjects
 			},
@@ -221,7 +226,15 @@ func (s *State) registerSubjects(v *view.View, cluster string) {
 	})
 	s.accounts = register(v, s, config[iamv1alpha1.ServiceAccount]{
 		kind: kinds.IAMServiceAccounts(), cluster: cluster, matters: func(a *iamv1alpha1.ServiceAccount) (_, _ any) { return a.Spec, nil },
+		indexes: map[string]func(*iamv1alpha1.ServiceAccount) []string{
+			itself: func(a *iamv1alpha1.ServiceAccount) []string { return []string{iam.ServiceAccount(string(a.UID))} },
+		},
 	})
+}
+
+// isCore says whether a subject is an account of the core API: its UID alone is compared.
+func isCore(s iamv1alpha1.Subject) bool {
+	return s.Kind == iamv1alpha1.ServiceAccountKind && s.Namespace != ""
 }
 
 func path(namespace, name string) string { return namespace + "/" + name }
@@ -296,7 +309,11 @@ func (s *State) objectsOf(model *plan.Model) *iam.Objects {
 			}
 			return iam.Target{}, false
 		},
-		Trusted:    func(typ string) bool { return s.trust && s.ofType(typ) == nil },
+		Trusted: func(typ string) bool { return s.trust && s.ofType(typ) == nil },
+		Inactive: func(subject string) bool {
+			a := first(s.accounts.values(itself, subject))
+			return a != nil && a.Spec.State == iamv1alpha1.Inactive
+		},
 		RoleOf:     func(object string) *iamv1alpha1.Role { return first(s.roles.values(itself, object)) },
 		GroupOf:    func(object string) *iamv1alpha1.Group { return first(s.groups.values(itself, object)) },
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.values(byTarget, target) },

@@ -1,7 +1,12 @@
 package mirror
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -40,6 +45,57 @@ func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
 			change(b, group)
 			if b.copy.isSteady(now(), group) {
 				t.Error("it is taken to be in step for what was found out before")
+			}
+		})
+	}
+}
+
+// Whoever may write bindings makes as many as they like, one after the other: of those that are gone nothing is kept.
+func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	for i := range 30 {
+		p := &iamv1alpha1.PolicyBinding{Spec: iamv1alpha1.PolicyBindingSpec{
+			RoleRef: iamv1alpha1.RoleReference{Name: "viewer"}, Subjects: []iamv1alpha1.Subject{b.subject(kinds.Users(), "bob")},
+		}}
+		p.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Doc", Namespace: ns, Name: fmt.Sprint("d", i), UID: "x"}
+		b.put(kinds.PolicyBindings(), "it", p)
+		b.work()
+		b.drop(kinds.PolicyBindings(), "it")
+		b.work()
+	}
+	if keys := b.Keys(b.keyOf(kinds.PolicyBindings(), "it")); len(keys) > 10 {
+		t.Errorf("all that had the name is looked at: %v", keys)
+	}
+	if kept := len(b.copy.steady) + len(b.copy.waiting) + len(b.copy.doubted) + len(b.State.taken.keys); kept > 10 {
+		t.Errorf("of %d objects something is kept: %v, %v, %v, %v", kept, b.copy.steady, b.copy.waiting, b.copy.doubted, b.State.taken.keys)
+	}
+}
+
+// What one said that had a name long ago is looked at as long as it may be in OpenFGA, or be on its way there.
+func TestWhatMayBeThereIsLookedAtWhoeverHadTheNameSince(t *testing.T) {
+	for name, there := range map[string]func(b *bed, grant string){
+		"it is":         func(*bed, string) {},
+		"it is doubted": func(b *bed, grant string) { b.copy.forget(); b.copy.doubt(grant) },
+		"it is written": func(b *bed, grant string) { b.copy.forget(); t.Cleanup(b.copy.engage(grant)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.peopled()
+			again := func(role string) {
+				b.put(kinds.IAMRoles(), role, &iamv1alpha1.Role{})
+				b.bind("it", role, b.subject(kinds.Users(), "bob"))
+			}
+			again("first")
+			b.work()
+			grant := iam.Grant(&iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{UID: types.UID(b.api[b.keyOf(kinds.IAMRoles(), "first")].UID)}}, iam.Root("a.example/Doc"))
+			for i := range 5 {
+				b.drop(kinds.PolicyBindings(), "it")
+				again(fmt.Sprint("other-", i))
+			}
+			there(b, grant)
+			if keys := b.Keys(b.keyOf(kinds.PolicyBindings(), "it")); !slices.Contains(keys, Key{sort: tuples, object: grant}) {
+				t.Errorf("nobody looks at %s: %v", grant, keys)
 			}
 		})
 	}

@@ -18,6 +18,7 @@ import (
 
 // sync makes an object of OpenFGA hold what it is to hold, and asks for who waits for that.
 func (r *Reconciler) sync(ctx context.Context, p Pass) error {
+	defer r.copy.engage(p.Key.object)()
 	var doors []iam.Tuple
 	more := false
 	err := reconcile.Retry(p.Key, func() error {

@@ -174,11 +174,15 @@ func TestAMembershipSaysWhoIsMissing(t *testing.T) {
 }
 
 func TestARoleOfVeryManyPermissionsCanBeWritten(t *testing.T) {
-	r := &iamv1alpha1.Role{ObjectMeta: named("r", "r")}
+	r, p, o := &iamv1alpha1.Role{ObjectMeta: named("r", "r")}, &iamv1alpha1.ProtectedResource{}, world()
+	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = "a.example", "Gadget", "gadgets"
 	for i := range 30_000 {
-		r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions, fmt.Sprintf("%0100d", i))
+		verb := fmt.Sprintf("v%099d", i)
+		p.Spec.Permissions = append(p.Spec.Permissions, verb)
+		r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions, "a.example/gadgets."+verb)
 	}
-	effective, conditions := Role(world(), r)
+	o.Registry = iam.Register([]*iamv1alpha1.ProtectedResource{p})
+	effective, conditions := Role(o, r)
 	if len(effective) == 0 || len(effective)*100 > maxEffective {
 		t.Errorf("it lists %d permissions", len(effective))
 	}

@@ -66,7 +66,7 @@ func (r *Rules) scope(typ string) (global, known bool) {
 
 // Identify finds whom an authenticated user is. Of who is neither a User nor an account, only groups of the system count.
 func (r *Rules) Identify(u authenticationv1.UserInfo) decide.Subject {
-	s := decide.Subject{Groups: r.groups(u.Groups)}
+	s := decide.Subject{Groups: r.Groups(u.Groups)}
 	switch ofSystem := isOfSystem(u.Username); {
 	case u.UID != "" && strings.HasPrefix(u.Username, "system:serviceaccount:"):
 		s.Account = u.UID
@@ -80,8 +80,8 @@ func (r *Rules) Identify(u authenticationv1.UserInfo) decide.Subject {
 	return s
 }
 
-// groups are those that count.
-func (r *Rules) groups(all []string) []string {
+// Groups are those that count.
+func (r *Rules) Groups(all []string) []string {
 	if r.Anonymous {
 		return all
 	}
