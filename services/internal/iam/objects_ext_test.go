@@ -46,14 +46,13 @@ func TestWhatARoleGives(t *testing.T) {
 func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	roles := map[string]*iamv1alpha1.Role{}
 	last := ""
-	role := func(name string, permissions ...string) *iamv1alpha1.Role {
+	role := func(name string, permissions ...string) {
 		r := &iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 		r.Spec.IncludedPermissions = permissions
 		if last != "" {
 			r.Spec.InheritedRoles = []iamv1alpha1.ScopedRoleReference{{Name: last}, {Name: "no-" + name + strings.Repeat("x", 500)}}
 		}
 		last, roles[name] = name, r
-		return r
 	}
 	for i := range 50 {
 		var names []string

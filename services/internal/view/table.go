@@ -115,11 +115,17 @@ func (t *Table[T]) Last(k event.Key) (o Object[T], live bool) {
 
 // Gone lists the last states of all objects that had a name and are deleted, the newest first. One
 // of the same UID as the living object is from before the cluster went back in time.
-func (t *Table[T]) Gone(k event.Key) []Object[T] {
+func (t *Table[T]) Gone(k event.Key) []Object[T] { return t.GoneSince(k, event.Change{}) }
+
+// GoneSince lists those of them that are newer than one of them.
+func (t *Table[T]) GoneSince(k event.Key, one event.Change) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var all []Object[T]
 	for gone := range t.shown.gone.of(k) {
+		if one.UID != "" && !gone.NewerThan(one) {
+			break
+		}
 		all = append(all, *gone)
 	}
 	return all

@@ -19,33 +19,37 @@ const recent = 2
 // own are the objects of OpenFGA that hold what a declared object says, living or not. Others may have had its name, as many as
 // somebody likes: of what they said only that matters which may be there still.
 func (s *State) own(k event.Key) (objects []string) {
-	add := func(object string, nth int) {
-		if nth < recent || s.mayHold == nil || s.mayHold(object) {
-			objects = append(objects, object)
-		}
-	}
 	switch k.GroupResource {
 	case kinds.PolicyBindings().GroupResource:
-		for i, b := range s.bindings.ever(k) {
-			s.ofBinding(b, func(object string, nth int) { add(object, max(i, nth)) })
-		}
+		objects = ownOf(s, s.bindings, k, s.ofBinding)
 	case kinds.IAMRoles().GroupResource:
-		for i, r := range s.roles.ever(k) {
-			add(iam.RoleObject(r), i)
-		}
+		objects = ownOf(s, s.roles, k, func(r *iamv1alpha1.Role) []string { return []string{iam.RoleObject(r)} })
 	case kinds.Groups().GroupResource:
-		for i, g := range s.groups.ever(k) {
-			add(iam.GroupObject(g), i)
-		}
+		objects = ownOf(s, s.groups, k, func(g *iamv1alpha1.Group) []string { return []string{iam.GroupObject(g)} })
 	case kinds.GroupMemberships().GroupResource:
-		for i, m := range s.memberships.ever(k) {
-			for j, g := range s.groups.ever(s.groups.key(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
-				add(iam.GroupObject(g), max(i, j))
-			}
-		}
+		objects = ownOf(s, s.memberships, k, s.ofMembers)
 	}
 	if f, _ := s.kind(k.GroupResource).last(k); f.object != "" {
 		objects = append(objects, f.object)
+	}
+	return objects
+}
+
+// ownOf lists what those say that have, or had, a name.
+func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T) []string) (objects []string) {
+	all, resting := t.busy(k), s.mayHold != nil
+	for i, o := range all {
+		if o.Value == nil {
+			continue
+		}
+		for _, object := range of(o.Value) {
+			if i < recent || s.mayHold == nil || s.mayHold(object) {
+				objects, resting = append(objects, object), resting && i < recent
+			}
+		}
+	}
+	if resting && len(all) > recent {
+		t.rest(k, all[recent].Change)
 	}
 	return objects
 }
@@ -71,13 +75,26 @@ func (s *State) speaksOf(k event.Key) []string {
 	return objects
 }
 
-// ofBinding adds its target, and its grants by all roles that have, or had, the name.
-func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding, add func(object string, nth int)) {
+// ofBinding are its target, and its grants by all roles that have, or had, the name.
+func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 	target := iam.TargetOf(b)
-	add(target, 0)
+	objects := []string{target}
 	for i, r := range s.roles.ever(s.roles.key(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
-		add(iam.Grant(r, target), i)
+		if grant := iam.Grant(r, target); i < recent || s.mayHold == nil || s.mayHold(grant) {
+			objects = append(objects, grant)
+		}
 	}
+	return objects
+}
+
+// ofMembers are the groups that have, or had, the name.
+func (s *State) ofMembers(m *iamv1alpha1.GroupMembership) (objects []string) {
+	for i, g := range s.groups.ever(s.groups.key(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
+		if group := iam.GroupObject(g); i < recent || s.mayHold == nil || s.mayHold(group) {
+			objects = append(objects, group)
+		}
+	}
+	return objects
 }
 
 // members are the memberships of a group of OpenFGA. Each can become one of another group, and need not have led to this one

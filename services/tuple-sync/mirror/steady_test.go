@@ -67,6 +67,14 @@ func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
 	if keys := b.Keys(b.keyOf(kinds.PolicyBindings(), "it")); len(keys) > 10 {
 		t.Errorf("all that had the name is looked at: %v", keys)
 	}
+	if asked := b.State.bindings.busy(b.keyOf(kinds.PolicyBindings(), "it")); len(asked) > 4 {
+		t.Errorf("%d that had the name do not rest", len(asked))
+	}
+	b.follow()
+	b.ask(Key{sort: tail})
+	if err := b.pass(Key{sort: tail}, true); err != nil || len(b.State.bindings.idle) > 0 {
+		t.Errorf("after all was looked at some rest for ever: %v, %v", b.State.bindings.idle, err)
+	}
 	if kept := len(b.copy.steady) + len(b.copy.waiting) + len(b.copy.doubted) + len(b.State.taken.keys); kept > 10 {
 		t.Errorf("of %d objects something is kept: %v, %v, %v, %v", kept, b.copy.steady, b.copy.waiting, b.copy.doubted, b.State.taken.keys)
 	}

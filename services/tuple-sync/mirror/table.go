@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,7 @@ type followed interface {
 	kin(typ string) []event.Key
 	keys() []event.Key
 	changes() uint64
+	rouse()
 }
 
 // object is what all kinds have in common.
@@ -61,6 +63,11 @@ type object[T any] interface {
 type table[T any, P object[T]] struct {
 	cfg  config[T]
 	rows *view.Table[T]
+
+	mu sync.Mutex
+	// idle are the newest of those that had a name whose objects of OpenFGA held nothing when that was looked at, nor those of any
+	// before them: what they said is nowhere any more.
+	idle map[event.Key]event.Change
 }
 
 // config says what matters of a kind.
@@ -90,7 +97,7 @@ func register[T any, P object[T]](v *view.View, s *State, c config[T]) *table[T,
 		all := iam.Type(c.kind.Group, c.kind.Kind)
 		c.typ = func(*T) string { return all }
 	}
-	t := &table[T, P]{cfg: c}
+	t := &table[T, P]{cfg: c, idle: map[event.Key]event.Change{}}
 	indexes := map[string]func(*T) []string{
 		byObject: func(value *T) []string { return []string{t.object(value)} },
 		byOwner: func(value *T) (owners []string) {
@@ -150,6 +157,30 @@ func (t *table[T, P]) get(namespace, name string) *T {
 
 func (t *table[T, P]) key(namespace, name string) event.Key {
 	return event.Key{Cluster: t.cfg.cluster, GroupResource: t.cfg.kind.GroupResource, Namespace: namespace, Name: name}
+}
+
+// busy are the states of all that have, or had, a name, the living one first, but for those that are idle.
+func (t *table[T, P]) busy(k event.Key) (all []view.Object[T]) {
+	if o, ok := t.rows.Get(k); ok {
+		all = append(all, o)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append(all, t.rows.GoneSince(k, t.idle[k])...)
+}
+
+// rest notes that one which had a name is idle, and all before it are.
+func (t *table[T, P]) rest(k event.Key, c event.Change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.idle[k] = c
+}
+
+// rouse has all be looked at again. Of names that nobody has or had nothing is kept so.
+func (t *table[T, P]) rouse() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.idle)
 }
 
 // ever are the states of all that have, or had, a name, the living one first.

@@ -29,6 +29,9 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	}
 	if p.Resync {
 		p.Enqueue(statuses, Key{sort: whole})
+		for _, kind := range r.State.all() {
+			kind.rouse()
+		}
 	}
 	told := r.State.observed.news()
 	if missed, loaded := r.missed.Swap(false), r.copy.loaded(); missed || r.swept != n.of || r.loaded != loaded {
