@@ -297,6 +297,7 @@ func (s *State) objectsOf(model *plan.Model) *iam.Objects {
 			return iam.Target{}, false
 		},
 		Trusted:    func(typ string) bool { return s.trust && s.ofType(typ) == nil },
+		Scope:      s.scope,
 		RoleOf:     func(object string) *iamv1alpha1.Role { return first(s.roles.values(itself, object)) },
 		GroupOf:    func(object string) *iamv1alpha1.Group { return first(s.groups.values(itself, object)) },
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.values(byTarget, target) },
