@@ -13,6 +13,8 @@ import (
 	"connectrpc.com/connect"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -133,6 +135,39 @@ func (b *bed) lists(t *testing.T) {
 	if model.GetKinds() != 2 || model.GetPermissions() != 6 || model.GetBytes() == 0 || model.GetSynced() {
 		t.Errorf("the model is %v", model)
 	}
+}
+
+func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.protect()
+	b.awaitReady()
+	b.create(kinds.Stores(), "iam", map[string]any{"coreModule": "model\n  schema 1.2\n"})
+	types := iam.Register(b.registered()).Types()
+	says := func(synced bool, message string, status, digest string) {
+		t.Helper()
+		b.ApplyStatus("store-sync", kinds.Stores(), "iam", map[string]any{
+			"storeId": "S", "authorizationModelId": "M",
+			"modules": []any{map[string]any{"name": "iam", "source": "iam", "state": "Live", "digest": digest}},
+			"conditions": []any{map[string]any{
+				"type": corev1alpha1.ModelSynced, "status": status, "reason": "Odd", "message": "odd", "observedGeneration": 1, "lastTransitionTime": "2026-01-02T03:04:05Z",
+			}},
+		})
+		testbed.Eventually(t, soon, func() error {
+			m, err := b.client.GetModelStatus(t.Context(), &accessv1.GetModelStatusRequest{})
+			if err != nil {
+				return err
+			}
+			if m.GetStore() != "iam" || m.GetStoreId() != "S" || m.GetAuthorizationModelId() != "M" || m.GetSynced() != synced || !strings.Contains(m.GetMessage(), message) ||
+				int(m.GetTypes()) != len(types) || int(m.GetBytes()) != iam.Size(types) || m.GetAge().AsDuration() <= 0 || m.GetAge().AsDuration() > soon || m.GetRevision() == "" {
+				return fmt.Errorf("the model is %v", m)
+			}
+			return nil
+		})
+	}
+	says(true, "Odd: odd", "True", iam.Digest(types))
+	says(false, "does not follow yet", "True", iam.Digest(types[1:]))
+	says(false, "Odd: odd", "False", iam.Digest(types))
 }
 
 func (b *bed) previews(t *testing.T, acme string) {

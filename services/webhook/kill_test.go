@@ -15,6 +15,6 @@ func TestEveryMutantDies(t *testing.T) {
 // What a bus feeds is tested with one: the shortest tests first.
 func TestEveryMutantOfTheSinkDies(t *testing.T) {
 	const onServers = "TestABindingOnAnObject|TestObjectsOfIAM|TestNobodyIsTold|TestTheAPIServerIsToldNothing|TestWhatWasJustWritten|" +
-		"TestWhatIsSaidAgain|TestEverybodyMayAsk|TestWhoHasLost|TestNobodyGives|TestNobodyJoins|TestWhateverHappens"
+		"TestTheStatusOfTheModel|TestWhatIsSaidAgain|TestEverybodyMayAsk|TestWhoHasLost|TestNobodyGives|TestNobodyJoins|TestWhateverHappens"
 	mutant.Kill(t, ".", sinkMutants(), []string{"."}, []string{"-tags", "integration", "-run", onServers, "."})
 }
