@@ -82,7 +82,7 @@ func mutants() map[string]mutant.Mutant {
 		"whatever a request says is a parent":                {"decide.go", "k.isBelow(q.Parent.Type)", "x.kinds[q.Parent.Type] != nil"},
 		"absent targets are listed":                          {"what.go", "k != nil && g.at.counts(g.uid)", "k != nil"},
 		"who is not there would gain":                        {"what.go", "if !gain.Absent && ", "if "},
-		"a binding on another of the name would give":        {"what.go", "(!there || t.UID != uid)", "!there"},
+		"a binding on another of the name would give":        {"what.go", "(!there || t.UID != uid)", "(!there || t.UID == uid && uid == \"\")"},
 		"what cannot be held is gained":                      {"what.go", "x.namesOf(r.effective, k.held, had[id])", "x.namesOf(r.effective, x.bitsOf(x.names), had[id])"},
 		"what one has by a role above is gained":             {"what.go", "		x.walk(&above, k, at, at.Namespace)\n", "		_ = x.walk\n"},
 		"a role to be given is never elsewhere":              {"what.go", "x.roles[Ref{cmp.Or(b.Spec.RoleRef.Namespace, namespace), ", "x.roles[Ref{namespace, "},

@@ -213,15 +213,21 @@ func TestWhatItIsOf(t *testing.T) {
 	user := []iamv1alpha1.PolicyBinding{onObject("iam.miloapis.com", "User", "user-abc")}
 	a := by("alice")
 	list, get := a.to("list", "compute.miloapis.com", "workloads", ""), a.to("get", "compute.miloapis.com", "workloads", "wkld-123")
-	twice := get.of(milo, "Project", "acme")
-	twice.Extra[parentName] = []string{"evil", "acme"}
+	twice := func(extra string, values ...string) Review {
+		r := get.of(milo, "Project", "acme")
+		r.Extra[extra] = values
+		return r
+	}
 	decides(t, map[string]row{
 		"stored":                                 {bindings: acme, review: a.to("get", milo, "projects", "acme"), allowed: true},
 		"stored, whatever is said":               {rules: trust, bindings: acme, review: a.to("get", milo, "projects", "evil").of(milo, "Organization", "acme")},
 		"a new project is not of who says so":    {rules: trust, bindings: acme, review: a.to("get", milo, "projects", "just-made").of(milo, "Organization", "acme")},
 		"said of an object, and not believed":    {bindings: prj, review: get.of(milo, "Project", "acme")},
 		"said of an object":                      {rules: trust, bindings: prj, review: get.of(milo, "Project", "acme"), allowed: true},
-		"said twice":                             {rules: trust, bindings: prj, review: twice},
+		"said twice":                             {rules: trust, bindings: prj, review: twice(parentName, "evil", "acme")},
+		"said first, and otherwise then":         {rules: trust, bindings: prj, review: twice(parentName, "acme", "evil")},
+		"said of two kinds":                      {rules: trust, bindings: prj, review: twice(parentType, "Project", "Organization")},
+		"said of two groups":                     {rules: trust, bindings: prj, review: twice(parentGroup, milo, "foo.com")},
 		"said of all, and not believed":          {bindings: prj, review: list.of(milo, "Project", "acme")},
 		"said of all":                            {rules: trust, bindings: prj, review: list.of(milo, "Project", "acme"), allowed: true},
 		"of another project":                     {rules: trust, bindings: prj, review: list.of(milo, "Project", "evil")},
