@@ -72,6 +72,8 @@ func mutants() map[string]mutant.Mutant {
 		"a claimed namespace counts for a known object":    {"question.go", "		namespace = found.Namespace\n", "		_ = namespace\n"},
 		"an owner counts that is no registered parent":     {"objects.go", "return p.Type == owner.Type })", "return true })"},
 		"an owner in another namespace is the parent":      {"objects.go", "[]string{object.Namespace, \"\"}", "[]string{object.Namespace, \"\", \"n1\"}"},
+		"the core group has no name":                       {"permission.go", "return cmp.Or(apiGroup, iamv1alpha1.CoreGroup)", "return cmp.Or(apiGroup, \"core\")"},
+		"a binding has no namespace of its own":            {"tuple.go", "return o.role(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)", "return o.role(b.Spec.RoleRef.Namespace"},
 		"names have no bound":                              {"id.go", "len(name) <= maxObject {", "len(name) <= 100*maxObject {"},
 		"long names begin alike":                           {"id.go", "sha256.Sum256([]byte(id))\n	return typ", "sha256.Sum256([]byte(id[:200]))\n	return typ"},
 		"names are not escaped":                            {"id.go", "if !strings.ContainsFunc(part, odd) {", "if true {"},
