@@ -104,11 +104,15 @@ func TestAnswersSayWhy(t *testing.T) {
 	if e.GetAllowed() || e.GetPermission() != projects+"/projects.create" || e.GetUnregistered() {
 		t.Errorf("what is missing is explained as %v", e)
 	}
-	b.lists(t)
-	b.previews(t, acme)
+	revisions := []string{e.GetRevision()}
+	revisions = append(revisions, b.lists(t)...)
+	if revisions = append(revisions, b.previews(t, acme)); slices.Contains(revisions, "") {
+		t.Errorf("the answers are of the revisions %q", revisions)
+	}
 }
 
-func (b *bed) lists(t *testing.T) {
+// lists gives the revisions of its answers.
+func (b *bed) lists(t *testing.T) (revisions []string) {
 	t.Helper()
 	var holders []string
 	for token := ""; ; {
@@ -116,6 +120,7 @@ func (b *bed) lists(t *testing.T) {
 		for _, h := range page.GetHolders() {
 			holders = append(holders, h.GetPrincipal().GetKind().String()+" "+h.GetPrincipal().GetName().GetName())
 		}
+		revisions = append(revisions, page.GetRevision())
 		if token = page.GetNextPageToken(); token == "" {
 			break
 		}
@@ -135,6 +140,7 @@ func (b *bed) lists(t *testing.T) {
 	if model.GetKinds() != 2 || model.GetPermissions() != 6 || model.GetBytes() == 0 || model.GetSynced() {
 		t.Errorf("the model is %v", model)
 	}
+	return append(revisions, what.GetRevision(), resources.GetRevision(), model.GetRevision())
 }
 
 func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
@@ -170,7 +176,8 @@ func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
 	says(false, "Odd: odd", "False", iam.Digest(types))
 }
 
-func (b *bed) previews(t *testing.T, acme string) {
+// previews gives the revision of its answer.
+func (b *bed) previews(t *testing.T, acme string) (revision string) {
 	t.Helper()
 	bob := b.create(kinds.Users(), "bob", map[string]any{"email": "bob@example.com"})
 	preview := answered(b, b.client.PreviewBinding, &accessv1.PreviewBindingRequest{
@@ -182,6 +189,7 @@ func (b *bed) previews(t *testing.T, acme string) {
 		len(preview.GetGains()[0].GetPermissions()) != 2 || preview.GetGains()[0].GetAbsent() || !preview.GetGains()[1].GetAbsent() {
 		t.Errorf("the binding would give %v", preview)
 	}
+	return preview.GetRevision()
 }
 
 func TestARestartAndAReplayChangeNoAnswer(t *testing.T) {
