@@ -39,7 +39,7 @@ func everything(x *decide.Index) {
 	register("identity.miloapis.com", "Session", "sessions", all, iamv1alpha1.ParentResourceRef{APIGroup: "iam.miloapis.com", Kind: "User"})
 	register("core.miloapis.com", "Pod", "pods", append(all, "exec.create", "status.update"), ns, prj)
 	register("compute.miloapis.com", "Workload", "workloads", all, prj)
-	register("a.example", "Widget", "widgets", all)
+	register("a.example", "Widget", "widgets", append(all, "scale.create"))
 	x.SetRole("n", "everything", role)
 }
 
@@ -192,6 +192,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 		"to delete a collection":          {bindings: w, review: a.to("deletecollection", "a.example", "widgets", "").in("one")},
 		"to delete a collection of one":   {bindings: w, review: selected, allowed: true},
 		"a subresource of its own":        {bindings: pods, review: a.to("create", "", "pods", "p").in("one").sub("exec"), allowed: true},
+		"a subresource of an object":      {bindings: w, review: a.to("create", "a.example", "widgets", "w").in("one").sub("scale"), allowed: true},
+		"a subresource of another":        {bindings: w, review: a.to("create", "a.example", "widgets", "v").in("one").sub("scale")},
 		"another subresource":             {bindings: pods, review: a.to("create", "", "pods", "p").in("one").sub("attach"), why: "not registered"},
 		"a subresource in a verb":         {bindings: pods, review: a.to("exec.create", "", "pods", "p").in("one"), why: "not registered"},
 		"a subresource in a plural":       {bindings: pods, review: a.to("create", "", "pods/exec", "p").in("one"), why: "not registered"},
