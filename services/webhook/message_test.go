@@ -58,7 +58,7 @@ func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
 			refs = append(refs, decide.Ref{Namespace: namespace, Name: name})
 		}
 	}
-	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // Anybody may guess these.
+	r := rand.New(rand.NewPCG(1, 1))
 	ref := func() decide.Ref { return refs[r.IntN(len(refs))] }
 	principal := func() decide.Principal {
 		sorts := []decide.Sort{decide.User, decide.ServiceAccount, decide.CoreServiceAccount, decide.Group, decide.TokenGroup}
