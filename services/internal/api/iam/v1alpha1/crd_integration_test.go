@@ -217,7 +217,7 @@ func TestNoPrinterColumnIsForNothing(t *testing.T) {
 		row := columns(t, server, stored)
 		_, ofKind, _ := unstructured.NestedMap(stored.Object, "spec", "resourceSelector", "resourceKind")
 		for column, value := range row {
-			if value == "" && !(ofKind && column == "Resource Name") {
+			if value == "" && (!ofKind || column != "Resource Name") {
 				t.Errorf("of %s %s, %s is empty", stored.GetKind(), stored.GetName(), column)
 			}
 		}
