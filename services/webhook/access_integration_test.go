@@ -13,6 +13,8 @@ import (
 	"connectrpc.com/connect"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -102,11 +104,15 @@ func TestAnswersSayWhy(t *testing.T) {
 	if e.GetAllowed() || e.GetPermission() != projects+"/projects.create" || e.GetUnregistered() {
 		t.Errorf("what is missing is explained as %v", e)
 	}
-	b.lists(t)
-	b.previews(t, acme)
+	revisions := []string{e.GetRevision()}
+	revisions = append(revisions, b.lists(t)...)
+	if revisions = append(revisions, b.previews(t, acme)); slices.Contains(revisions, "") {
+		t.Errorf("the answers are of the revisions %q", revisions)
+	}
 }
 
-func (b *bed) lists(t *testing.T) {
+// lists gives the revisions of its answers.
+func (b *bed) lists(t *testing.T) (revisions []string) {
 	t.Helper()
 	var holders []string
 	for token := ""; ; {
@@ -114,6 +120,7 @@ func (b *bed) lists(t *testing.T) {
 		for _, h := range page.GetHolders() {
 			holders = append(holders, h.GetPrincipal().GetKind().String()+" "+h.GetPrincipal().GetName().GetName())
 		}
+		revisions = append(revisions, page.GetRevision())
 		if token = page.GetNextPageToken(); token == "" {
 			break
 		}
@@ -133,9 +140,44 @@ func (b *bed) lists(t *testing.T) {
 	if model.GetKinds() != 2 || model.GetPermissions() != 6 || model.GetBytes() == 0 || model.GetSynced() {
 		t.Errorf("the model is %v", model)
 	}
+	return append(revisions, what.GetRevision(), resources.GetRevision(), model.GetRevision())
 }
 
-func (b *bed) previews(t *testing.T, acme string) {
+func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.protect()
+	b.awaitReady()
+	b.create(kinds.Stores(), "iam", map[string]any{"coreModule": "model\n  schema 1.2\n"})
+	types := iam.Register(b.registered()).Types()
+	says := func(synced bool, message string, status, digest string) {
+		t.Helper()
+		b.ApplyStatus("store-sync", kinds.Stores(), "iam", map[string]any{
+			"storeId": "S", "authorizationModelId": "M",
+			"modules": []any{map[string]any{"name": "iam", "source": "iam", "state": "Live", "digest": digest}},
+			"conditions": []any{map[string]any{
+				"type": corev1alpha1.ModelSynced, "status": status, "reason": "Odd", "message": "odd", "observedGeneration": 1, "lastTransitionTime": "2026-01-02T03:04:05Z",
+			}},
+		})
+		testbed.Eventually(t, soon, func() error {
+			m, err := b.client.GetModelStatus(t.Context(), &accessv1.GetModelStatusRequest{})
+			if err != nil {
+				return err
+			}
+			if m.GetStore() != "iam" || m.GetStoreId() != "S" || m.GetAuthorizationModelId() != "M" || m.GetSynced() != synced || !strings.Contains(m.GetMessage(), message) ||
+				int(m.GetTypes()) != len(types) || int(m.GetBytes()) != iam.Size(types) || m.GetAge().AsDuration() <= 0 || m.GetAge().AsDuration() > soon || m.GetRevision() == "" {
+				return fmt.Errorf("the model is %v", m)
+			}
+			return nil
+		})
+	}
+	says(true, "Odd: odd", "True", iam.Digest(types))
+	says(false, "does not follow yet", "True", iam.Digest(types[1:]))
+	says(false, "Odd: odd", "False", iam.Digest(types))
+}
+
+// previews gives the revision of its answer.
+func (b *bed) previews(t *testing.T, acme string) (revision string) {
 	t.Helper()
 	bob := b.create(kinds.Users(), "bob", map[string]any{"email": "bob@example.com"})
 	preview := answered(b, b.client.PreviewBinding, &accessv1.PreviewBindingRequest{
@@ -147,6 +189,7 @@ func (b *bed) previews(t *testing.T, acme string) {
 		len(preview.GetGains()[0].GetPermissions()) != 2 || preview.GetGains()[0].GetAbsent() || !preview.GetGains()[1].GetAbsent() {
 		t.Errorf("the binding would give %v", preview)
 	}
+	return preview.GetRevision()
 }
 
 func TestARestartAndAReplayChangeNoAnswer(t *testing.T) {

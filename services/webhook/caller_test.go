@@ -3,6 +3,7 @@ package webhook
 import (
 	"testing"
 
+	"connectrpc.com/connect"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
@@ -39,6 +40,51 @@ func TestOnlyWhoAsksAboutThemselvesNeedsNoRight(t *testing.T) {
 	}
 	if s.isOwn(authenticationv1.UserInfo{Username: "alice"}, about(&accessv1.Subject{User: "alice"})) {
 		t.Error("who has no UID is taken for the User of their name")
+	}
+}
+
+func TestWhoHasAnObjectLookedUpMayAskAboutOthers(t *testing.T) {
+	object := &accessv1.AtLeast{Object: &eventv1.ObjectRef{Name: "x"}}
+	for want, requests := range map[string][]any{
+		"list protectedresources.iam.miloapis.com": {
+			&accessv1.ListProtectedResourcesRequest{}, &accessv1.GetModelStatusRequest{},
+			&accessv1.ListProtectedResourcesRequest{AtLeast: &accessv1.AtLeast{Revision: "7@x"}},
+		},
+		"create subjectaccessreviews.authorization.k8s.io": {
+			&accessv1.ListProtectedResourcesRequest{AtLeast: object}, &accessv1.GetModelStatusRequest{AtLeast: object},
+		},
+	} {
+		for _, request := range requests {
+			if right, err := list(request); err != nil || right.String() != want {
+				t.Errorf("%T %v takes %s, %v, want %s", request, request, right, err, want)
+			}
+		}
+	}
+}
+
+// No question is answered by less than it asks for.
+func TestEveryQuestionMayAskForAtLeast(t *testing.T) {
+	s, never := &server{}, &accessv1.AtLeast{Revision: "yesterday"}
+	for what, ask := range map[string]func() (any, error){
+		"CheckAccess": func() (any, error) { return s.CheckAccess(t.Context(), &accessv1.CheckAccessRequest{AtLeast: never}) },
+		"ExplainAccess": func() (any, error) {
+			return s.ExplainAccess(t.Context(), &accessv1.ExplainAccessRequest{AtLeast: never})
+		},
+		"WhoCan":  func() (any, error) { return s.WhoCan(t.Context(), &accessv1.WhoCanRequest{AtLeast: never}) },
+		"WhatCan": func() (any, error) { return s.WhatCan(t.Context(), &accessv1.WhatCanRequest{AtLeast: never}) },
+		"ListProtectedResources": func() (any, error) {
+			return s.ListProtectedResources(t.Context(), &accessv1.ListProtectedResourcesRequest{AtLeast: never})
+		},
+		"GetModelStatus": func() (any, error) {
+			return s.GetModelStatus(t.Context(), &accessv1.GetModelStatusRequest{AtLeast: never})
+		},
+		"PreviewBinding": func() (any, error) {
+			return s.PreviewBinding(t.Context(), &accessv1.PreviewBindingRequest{AtLeast: never})
+		},
+	} {
+		if answer, err := ask(); connect.CodeOf(err) != connect.CodeInvalidArgument {
+			t.Errorf("%s answers %v, %v", what, answer, err)
+		}
 	}
 }
 

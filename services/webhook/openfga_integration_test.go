@@ -269,18 +269,10 @@ func (b *bed) counted(outcome string) {
 // iamStore makes the Store of IAM with a model of what is registered, as store-sync does.
 func (b *bed) iamStore(client *fga.Client) (storeID, modelID string) {
 	b.T.Helper()
-	var resources []*iamv1alpha1.ProtectedResource
-	for _, u := range b.List(kinds.ProtectedResources()).Items {
-		p := &iamv1alpha1.ProtectedResource{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
-			b.T.Fatal(err)
-		}
-		resources = append(resources, p)
-	}
 	storeID, err := client.CreateStore(b.T.Context(), "iam")
 	if err == nil {
 		modelID, err = client.WriteModel(b.T.Context(), storeID, &openfgav1.AuthorizationModel{
-			SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: iam.Register(resources).Types(),
+			SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: iam.Register(b.registered()).Types(),
 		})
 	}
 	if err != nil {
@@ -289,4 +281,17 @@ func (b *bed) iamStore(client *fga.Client) (storeID, modelID string) {
 	b.create(kinds.Stores(), "iam", map[string]any{"coreModule": "model\n  schema 1.2\n"})
 	b.ApplyStatus("store-sync", kinds.Stores(), "iam", map[string]any{"storeId": storeID, "authorizationModelId": modelID})
 	return storeID, modelID
+}
+
+// registered are the ProtectedResources that there are.
+func (b *bed) registered() (resources []*iamv1alpha1.ProtectedResource) {
+	b.T.Helper()
+	for _, u := range b.List(kinds.ProtectedResources()).Items {
+		p := &iamv1alpha1.ProtectedResource{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
+			b.T.Fatal(err)
+		}
+		resources = append(resources, p)
+	}
+	return resources
 }

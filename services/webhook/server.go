@@ -53,8 +53,6 @@ var _ accessv1connect.AccessServiceHandler = (*server)(nil)
 // handler mounts s. It asks of a caller what the API server would: the right to ask what others may,
 // and none to ask about themselves.
 func (s *server) handler() rpc.Handler {
-	others := rpc.Can("create", event.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"})
-	list := rpc.Can("list", kinds.ProtectedResources().GroupResource)
 	return rpc.NewHandler[accessv1connect.AccessServiceHandler](accessv1connect.AccessServiceName, accessv1connect.NewAccessServiceHandler, s,
 		map[string]rpc.Access{
 			accessv1connect.AccessServiceCheckAccessProcedure:            others,
@@ -65,6 +63,19 @@ func (s *server) handler() rpc.Handler {
 			accessv1connect.AccessServiceListProtectedResourcesProcedure: list,
 			accessv1connect.AccessServiceGetModelStatusProcedure:         list,
 		}).Own(s.isOwn)
+}
+
+// others is the right to ask what others may.
+func others(any) (rpc.Right, error) {
+	return rpc.Right{Verb: "create", GroupResource: event.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}}, nil
+}
+
+// list is the right to know what is protected. Who has an object looked up at the API server needs that to ask about others.
+func list(request any) (rpc.Right, error) {
+	if r, ok := request.(interface{ GetAtLeast() *accessv1.AtLeast }); ok && r.GetAtLeast().GetObject() != nil {
+		return others(request)
+	}
+	return rpc.Right{Verb: "list", GroupResource: kinds.ProtectedResources().GroupResource}, nil
 }
 
 // ready is the index, and the revision that it holds at least: it is taken before the answer.

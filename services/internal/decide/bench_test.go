@@ -171,11 +171,11 @@ func BenchmarkMissingToJoin(b *testing.B) {
 // And they give objects as many owners as fit into one, and these as many.
 func BenchmarkDecideBelowVeryManyOwners(b *testing.B) {
 	x, folders := filed(140)
-	x.SetTarget(file.Type, file.Namespace, file.Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})
+	x.SetTarget(file().Type, file().Namespace, file().Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})
 	x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
 	x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Cabinet", Namespace: "one", Name: "n1", UID: "3"}))
-	q := Question{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file.Type, Namespace: "one", Name: file.Name}
+	q := Question{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
 	defer busy(b)()
 	for b.Loop() {
 		x.Decide(q)

@@ -126,7 +126,7 @@ func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
 	x, folders := filed(30)
 	of := func(n int) float64 {
 		return testing.AllocsPerRun(3, func() {
-			if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file, "2", folders[:n]); lacks {
+			if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file(), "2", folders[:n]); lacks {
 				t.Errorf("alice lacks %+v", m)
 			}
 		})
@@ -144,7 +144,7 @@ func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 		cut    bool
 	}{{30, false}, {100, true}} {
 		x, folders := filed(c.owners)
-		x.SetTarget(file.Type, file.Namespace, file.Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})
+		x.SetTarget(file().Type, file().Namespace, file().Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})
 		x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
 		x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 		last := folders[len(folders)-1].Name
@@ -152,7 +152,7 @@ func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 			x.SetTarget("a/Cabinet", "one", "far", &iam.Target{Namespace: "one", UID: "2"})
 			name := map[string]string{"Folder": last, "Cabinet": "far"}[kind]
 			x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: kind, Namespace: "one", Name: name, UID: "2"}))
-			q := Question{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file.Type, Namespace: "one", Name: file.Name}
+			q := Question{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
 			if _, ok := x.Decide(q); ok != counts {
 				t.Errorf("below %d folders of %d cabinets each, a role on %s counts: %v", c.owners, c.owners, name, ok)
 			}
@@ -167,13 +167,13 @@ func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 			}
 		}
 		x.SetBinding("one", "b", nil)
-		if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file, "2", folders); lacks != c.cut || m != (Missing{Owners: c.cut}) {
+		if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file(), "2", folders); lacks != c.cut || m != (Missing{Owners: c.cut}) {
 			t.Errorf("of %d folders of %d cabinets each, alice lacks %+v", c.owners, c.owners, m)
 		}
 	}
 }
 
-var file = Place{Type: "a/File", Ref: Ref{"one", "it"}}
+func file() Place { return Place{Type: "a/File", Ref: Ref{"one", "it"}} }
 
 // filed is an index of so many folders that are in as many cabinets each, the last one in one more that comes last.
 func filed(many int) (x *Index, folders []iam.Owner) {

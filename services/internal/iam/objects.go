@@ -25,6 +25,8 @@ type Objects struct {
 	Target func(object string) (Target, bool)
 	// Trusted says of a kind that nobody follows whether bindings on its objects act all the same; nil if none do.
 	Trusted func(typ string) bool
+	// Scope says of a kind whether its objects are in namespaces, and whether anybody follows them; nil if nobody is to be told.
+	Scope func(typ string) (namespaced, followed bool)
 
 	// Inactive says of a [User] or a [ServiceAccount] that asks, or of an account that is known by its UID alone, whether it is one
 	// that may not act; nil if nobody asks.

@@ -137,3 +137,33 @@ func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
 		t.Errorf("who is inactive is %q, %q", subject, reason)
 	}
 }
+
+func TestWhyThereIsNoTargetIsSaidByThePublishedNames(t *testing.T) {
+	w := &world.World{}
+	for _, kind := range []string{"Tree", "Star", "Ghost"} {
+		p := &iamv1alpha1.ProtectedResource{}
+		p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = kind, "a", kind, strings.ToLower(kind)+"s"
+		w.Resources = append(w.Resources, p)
+	}
+	w.Things = []*world.Thing{{Type: "a/Tree"}}
+	w.Things[0].Namespace, w.Things[0].Name, w.Things[0].UID = "ns", "oak", "1"
+	o := objects(w)
+	o.Scope = func(typ string) (namespaced, followed bool) { return typ == "a/Tree", typ != "a/Ghost" }
+	for want, refs := range map[string][]iamv1alpha1.ResourceReference{
+		"":                                  {{Kind: "Tree", Namespace: "ns", Name: "oak", UID: "1"}},
+		iamv1alpha1.TargetUIDMismatch:       {{Kind: "Tree", Namespace: "ns", Name: "oak", UID: "2"}},
+		iamv1alpha1.TargetNotFound:          {{Kind: "Tree", Namespace: "ns", Name: "elm"}, {Kind: "Star", Name: "sun"}, {Kind: "Star", Namespace: "ns", Name: "sun"}},
+		iamv1alpha1.TargetNamespaceMissing:  {{Kind: "Tree", Name: "oak", UID: "1"}},
+		iamv1alpha1.TargetKindNotRecognized: {{Kind: "Ghost", Name: "g"}, {Kind: "Ghost", Namespace: "ns", Name: "g"}},
+		iamv1alpha1.ValidationFailed:        {{Kind: "None", Name: "n"}},
+	} {
+		for _, ref := range refs {
+			ref.APIGroup = "a"
+			b := &iamv1alpha1.PolicyBinding{}
+			b.Spec.ResourceSelector.ResourceRef = &ref
+			if got := o.TargetReason(b); got != want {
+				t.Errorf("of %+v it says %q, want %q", ref, got, want)
+			}
+		}
+	}
+}

@@ -63,7 +63,7 @@ func (o *Objects) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 		case o.Trusted != nil && o.Trusted(typ):
 			return ""
 		default:
-			return iamv1alpha1.TargetNotFound
+			return o.absence(typ, selector.ResourceRef.Namespace)
 		}
 		if found.UID != selector.ResourceRef.UID {
 			return iamv1alpha1.TargetUIDMismatch
@@ -75,6 +75,19 @@ func (o *Objects) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 		}
 	}
 	return iamv1alpha1.ValidationFailed
+}
+
+// absence says why there is no target in a namespace.
+func (o *Objects) absence(typ, namespace string) string {
+	if o.Scope != nil {
+		switch namespaced, followed := o.Scope(typ); {
+		case !followed:
+			return iamv1alpha1.TargetKindNotRecognized
+		case namespaced && namespace == "":
+			return iamv1alpha1.TargetNamespaceMissing
+		}
+	}
+	return iamv1alpha1.TargetNotFound
 }
 
 // acts says whether a binding gives something to somebody: its role, its target and one subject are there.

@@ -303,7 +303,7 @@ func (b *bed) List(_ context.Context, kind kinds.Kind, _ string) iter.Seq2[event
 	}
 }
 
-func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, _ string) (event.Change, error) {
+func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, finalizer string) (event.Change, error) {
 	if b.stuck != nil {
 		return c, b.stuck
 	}
@@ -311,7 +311,9 @@ func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, _
 	if err := b.api[c.Key].Decode(&o); err != nil {
 		return c, err
 	}
-	delete(o["metadata"].(map[string]any), "finalizers")
+	m := o["metadata"].(map[string]any)
+	held, _ := m["finalizers"].([]any)
+	m["finalizers"] = slices.DeleteFunc(held, func(f any) bool { return f == finalizer })
 	return b.written(b.api[c.Key], o), nil
 }
 

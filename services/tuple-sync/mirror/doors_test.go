@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -32,6 +34,28 @@ func TestTuplesThatNobodyDeclaresAreToldOfOnce(t *testing.T) {
 	}
 	families, err := b.metrics.Gather()
 	if err != nil || len(families) != 2 || families[1].GetMetric()[0].GetCounter().GetValue() != 250 {
+		t.Errorf("counted is %v (%v)", families, err)
+	}
+}
+
+// What is taken away because it is declared no more was nobody's back door.
+func TestARevocationIsNotToldAsSomebodysDoing(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	b.follow()
+	held := len(b.openFGA.holds())
+	b.drop(kinds.PolicyBindings(), "bob")
+	b.drop(kinds.GroupMemberships(), "alice-staff")
+	b.work()
+	b.follow()
+	if left := len(b.openFGA.holds()); left >= held {
+		t.Errorf("%d tuples are left of %d", left, held)
+	}
+	if slices.ContainsFunc(b.notes, func(n condition.Note) bool { return n.Reason == "UndeclaredTupleRemoved" }) {
+		t.Errorf("told is %+v", b.notes)
+	}
+	families, err := b.metrics.Gather()
+	if err != nil || families[1].GetMetric()[0].GetCounter().GetValue() != 0 {
 		t.Errorf("counted is %v (%v)", families, err)
 	}
 }

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -94,6 +96,35 @@ func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
 	b.work()
 	if f := b.api[b.keyOf(kinds.Users(), "bob")].Object; strings.Contains(string(f), iamv1alpha1.SystemGroupFinalizer) {
 		t.Errorf("the finalizer stays: %s", f)
+	}
+}
+
+// Software that is gone held objects of six kinds by names that are known.
+func TestWhatOtherSoftwareHeldIsLetGo(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	const theirs = "others.example/finalizer"
+	held := func(by string) metav1.ObjectMeta { return metav1.ObjectMeta{Finalizers: []string{theirs, by}} }
+	for name, c := range map[string]struct {
+		kind   kinds.Kind
+		object metav1.Object
+	}{
+		"held-role":       {kinds.IAMRoles(), &iamv1alpha1.Role{ObjectMeta: held("iam.miloapis.com/openfga-role")}},
+		"held-binding":    {kinds.PolicyBindings(), &iamv1alpha1.PolicyBinding{ObjectMeta: held("iam.miloapis.com/policybinding")}},
+		"held-membership": {kinds.GroupMemberships(), &iamv1alpha1.GroupMembership{ObjectMeta: held("iam.miloapis.com/groupmembership")}},
+		"held-user":       {kinds.Users(), &iamv1alpha1.User{ObjectMeta: held("iam.miloapis.com/system-group-membership")}},
+		"held-account":    {kinds.IAMServiceAccounts(), &iamv1alpha1.ServiceAccount{ObjectMeta: held("iam.miloapis.com/system-group-membership")}},
+		"held-project":    {kinds.Projects(), &resourcemanagerv1alpha1.Project{ObjectMeta: held("resourceownerhierarchy.iam.miloapis.com/finalizer")}},
+	} {
+		b.put(c.kind, name, c.object)
+		b.work()
+		var is metav1.PartialObjectMetadata
+		if err := b.api[b.keyOf(c.kind, name)].Decode(&is); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(is.Finalizers, []string{theirs}) {
+			t.Errorf("%s is held by %v", name, is.Finalizers)
+		}
 	}
 }
 

@@ -310,6 +310,7 @@ func (s *State) objectsOf(model *plan.Model) *iam.Objects {
 			return iam.Target{}, false
 		},
 		Trusted: func(typ string) bool { return s.trust && s.ofType(typ) == nil },
+		Scope:   s.scope,
 		Inactive: func(subject string) bool {
 			a := first(s.accounts.values(itself, subject))
 			return a != nil && a.Spec.State == iamv1alpha1.Inactive

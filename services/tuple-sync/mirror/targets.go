@@ -21,9 +21,10 @@ import (
 // observed are the kinds whose objects the watcher follows because they are registered.
 type observed struct {
 	mu sync.RWMutex
-	// types are those of the kinds that are, types of all by their names.
-	types map[string]bool
-	names map[event.GroupResource]string
+	// types are those of the kinds that are, names lead to those of all, and namespaced are those whose objects are in namespaces.
+	types      map[string]bool
+	names      map[event.GroupResource]string
+	namespaced map[string]bool
 	// problems are why others are not.
 	problems map[event.GroupResource]string
 	// told is what has changed since it was asked for last, and revision counts that.
@@ -35,9 +36,10 @@ type observed struct {
 // followTargets declares the table of targets. Which kinds there are, the bus tells.
 func (s *State) followTargets(v *view.View, cluster string) {
 	s.observed = &observed{
-		types: map[string]bool{}, names: map[event.GroupResource]string{}, problems: map[event.GroupResource]string{},
-		told: newNews(),
-		of:   func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
+		types: map[string]bool{}, names: map[event.GroupResource]string{}, namespaced: map[string]bool{},
+		problems: map[event.GroupResource]string{},
+		told:     newNews(),
+		of:       func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
 	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
 		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
@@ -56,14 +58,15 @@ func (o *observed) take(kind event.GroupResource) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	typ, before := iam.Type(kind.Group, is.Kind), o.names[kind]
-	if before == typ && o.types[typ] == is.Observed && o.problems[kind] == is.Problem {
+	if before == typ && o.types[typ] == is.Observed && o.namespaced[typ] == is.Namespaced && o.problems[kind] == is.Problem {
 		return
 	}
 	o.told.kinds[kind], o.told.types[before], o.told.types[typ] = true, true, true
 	o.revision.Add(1)
 	delete(o.types, before)
+	delete(o.namespaced, before)
 	if delete(o.names, kind); is.Kind != "" {
-		o.names[kind], o.types[typ] = typ, is.Observed
+		o.names[kind], o.types[typ], o.namespaced[typ] = typ, is.Observed, is.Namespaced
 	}
 	if delete(o.problems, kind); is.Problem != "" {
 		o.problems[kind] = is.Problem
@@ -119,9 +122,14 @@ func (r *Reconciler) observe(n *snapshot, p Pass, told news) {
 }
 
 func (o *observed) has(typ string) bool {
+	_, is := o.scope(typ)
+	return is
+}
+
+func (o *observed) scope(typ string) (namespaced, is bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.types[typ]
+	return o.namespaced[typ], o.types[typ]
 }
 
 // kind finds the objects of a kind; nil if nobody follows it.
@@ -144,6 +152,16 @@ func (s *State) ofType(typ string) followed {
 		return s.targets
 	}
 	return nil
+}
+
+// scope says of a type whether its objects are in namespaces, and whether anybody knows which there are.
+func (s *State) scope(typ string) (namespaced, followed bool) {
+	for _, kind := range kinds.IAM() {
+		if iam.Type(kind.Group, kind.Kind) == typ {
+			return !kind.Global, true
+		}
+	}
+	return s.observed.scope(typ)
 }
 
 // owned are the targets that may have parents. The others hold what bindings say, and nothing else.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -93,6 +94,55 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 	b.drop(docKind(), "other")
 	clear(b.dirty) // Of what a view does not hold any more because nobody registers it, it does not tell.
 	tell(docs, view.Observation{}, rest, depends...)
+}
+
+// What a binding says of its target follows from what is told of the kind.
+func TestABindingSaysWhyItsTargetIsNotKnown(t *testing.T) {
+	b := newBed(t)
+	b.owned()
+	b.bindDoc("none")
+	docs, told := b.keyOf(docKind(), "none").GroupResource, view.Observation{}
+	b.State.observed.names[docs] = docType
+	b.State.observed.of = func(event.GroupResource) view.Observation { return told }
+	binding := &iamv1alpha1.PolicyBinding{}
+	binding.Spec.RoleRef.Name, binding.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}}
+	binding.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Doc", Name: "none", UID: "1"}
+	b.put(kinds.PolicyBindings(), "nowhere", binding)
+	project := binding.DeepCopy()
+	project.Spec.ResourceSelector.ResourceRef.APIGroup, project.Spec.ResourceSelector.ResourceRef.Kind = "resourcemanager.miloapis.com", "Project"
+	b.put(kinds.PolicyBindings(), "on-a-project", project)
+	for _, is := range []struct {
+		told               view.Observation
+		there, where, name string
+	}{
+		{view.Observation{Kind: "Doc", Namespaced: true, Problem: "it is silent"}, iamv1alpha1.TargetKindNotRecognized, iamv1alpha1.TargetKindNotRecognized, "silent"},
+		{view.Observation{Kind: "Doc", Namespaced: true, Observed: true}, iamv1alpha1.TargetNotFound, iamv1alpha1.TargetNamespaceMissing, "known"},
+		{view.Observation{Kind: "Doc", Observed: true}, iamv1alpha1.TargetNotFound, iamv1alpha1.TargetNotFound, "in no namespace"},
+		{view.Observation{}, iamv1alpha1.TargetKindNotRecognized, iamv1alpha1.TargetKindNotRecognized, "not served"},
+	} {
+		told = is.told
+		b.State.observed.take(docs)
+		b.follow()
+		for name, want := range map[string]string{"on-none": is.there, "nowhere": is.where, "on-a-project": iamv1alpha1.TargetNotFound} {
+			if got := b.targetOf(name); got != want {
+				t.Errorf("while the kind is %s, %s says %s, want %s", is.name, name, got, want)
+			}
+		}
+	}
+}
+
+// targetOf is the reason by which a binding says whether its target is there.
+func (b *bed) targetOf(binding string) string {
+	b.t.Helper()
+	var p iamv1alpha1.PolicyBinding
+	if err := b.api[b.keyOf(kinds.PolicyBindings(), binding)].Decode(&p); err != nil {
+		b.t.Fatal(err)
+	}
+	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.TargetValid)
+	if c == nil {
+		return ""
+	}
+	return c.Reason
 }
 
 // What was granted on an object is not had on the next of its name, nor on one that is being deleted, though nobody meant the

@@ -119,7 +119,11 @@ func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Con
 func targetMessage(reason string) string {
 	switch reason {
 	case iamv1alpha1.TargetNotFound:
-		return "there is no such object, or objects of its kind are not followed: the binding acts once it is there"
+		return "there is no such object: the binding acts once it is there"
+	case iamv1alpha1.TargetKindNotRecognized:
+		return "objects of this kind are not followed, and its ProtectedResource says why (Observed): the binding acts once the object is known to be there"
+	case iamv1alpha1.TargetNamespaceMissing:
+		return "objects of this kind are in namespaces, and the binding names none: make another, for what one is on cannot be changed"
 	case iamv1alpha1.TargetUIDMismatch:
 		return "the object of this name has another uid: it is not the one that was meant"
 	}

@@ -18,14 +18,18 @@ func named(name, uid string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid)}
 }
 
-// world has a user, a group, two roles and a widget.
+// world has a user, a group, two roles and a widget; gizmos are in namespaces, and nobody follows ghosts.
 func world() *iam.Objects {
-	widget := &iamv1alpha1.ProtectedResource{}
-	widget.Spec.ServiceRef.Name, widget.Spec.Kind, widget.Spec.Plural, widget.Spec.Permissions = "a.example", "Widget", "widgets", []string{"get"}
+	var registered []*iamv1alpha1.ProtectedResource
+	for _, kind := range []string{"Widget", "Gizmo", "Ghost"} {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a.example", kind, strings.ToLower(kind)+"s", []string{"get"}
+		registered = append(registered, p)
+	}
 	roles := map[string]*iamv1alpha1.Role{"viewer": {ObjectMeta: named("viewer", "1")}}
 	roles["viewer"].Spec.IncludedPermissions = []string{"a.example/widgets.get"}
 	return &iam.Objects{
-		Registry: iam.Register([]*iamv1alpha1.ProtectedResource{widget}),
+		Registry: iam.Register(registered),
 		Role:     func(_, name string) *iamv1alpha1.Role { return roles[name] },
 		Group: func(_, name string) *iamv1alpha1.Group {
 			return map[string]*iamv1alpha1.Group{"staff": {ObjectMeta: named("staff", "2")}}[name]
@@ -37,6 +41,9 @@ func world() *iam.Objects {
 			}[name]
 		},
 		Target: func(object string) (iam.Target, bool) { return iam.Target{UID: "4"}, object == "a.example/Widget:w" },
+		Scope: func(typ string) (namespaced, followed bool) {
+			return typ == "a.example/Gizmo", typ != "a.example/Ghost"
+		},
 	}
 }
 
@@ -75,6 +82,12 @@ func TestABindingSaysWhatIsWrongWithItByThePublishedNames(t *testing.T) {
 		}},
 		"the target is not there": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Name = "x" }, map[string]string{
 			"TargetValid": "False/TargetNotFound", "Ready": "False/ResourceSelectorValidationFailed",
+		}},
+		"the target is in no namespace": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Kind = "Gizmo" }, map[string]string{
+			"TargetValid": "False/TargetNamespaceMissing", "Ready": "False/ResourceSelectorValidationFailed",
+		}},
+		"nobody follows such targets": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Kind = "Ghost" }, map[string]string{
+			"TargetValid": "False/TargetKindNotRecognized", "Ready": "False/ResourceSelectorValidationFailed",
 		}},
 		"the target is another": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.UID = "5" }, map[string]string{
 			"TargetValid": "False/TargetUIDMismatch", "Ready": "False/ResourceSelectorValidationFailed",

@@ -39,7 +39,7 @@ func everything(x *decide.Index) {
 	register("identity.miloapis.com", "Session", "sessions", all, iamv1alpha1.ParentResourceRef{APIGroup: "iam.miloapis.com", Kind: "User"})
 	register("core.miloapis.com", "Pod", "pods", append(all, "exec.create", "status.update"), ns, prj)
 	register("compute.miloapis.com", "Workload", "workloads", all, prj)
-	register("a.example", "Widget", "widgets", all)
+	register("a.example", "Widget", "widgets", append(all, "scale.create"))
 	x.SetRole("n", "everything", role)
 }
 
@@ -192,6 +192,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 		"to delete a collection":          {bindings: w, review: a.to("deletecollection", "a.example", "widgets", "").in("one")},
 		"to delete a collection of one":   {bindings: w, review: selected, allowed: true},
 		"a subresource of its own":        {bindings: pods, review: a.to("create", "", "pods", "p").in("one").sub("exec"), allowed: true},
+		"a subresource of an object":      {bindings: w, review: a.to("create", "a.example", "widgets", "w").in("one").sub("scale"), allowed: true},
+		"a subresource of another":        {bindings: w, review: a.to("create", "a.example", "widgets", "v").in("one").sub("scale")},
 		"another subresource":             {bindings: pods, review: a.to("create", "", "pods", "p").in("one").sub("attach"), why: "not registered"},
 		"a subresource in a verb":         {bindings: pods, review: a.to("exec.create", "", "pods", "p").in("one"), why: "not registered"},
 		"a subresource in a plural":       {bindings: pods, review: a.to("create", "", "pods/exec", "p").in("one"), why: "not registered"},
@@ -213,15 +215,21 @@ func TestWhatItIsOf(t *testing.T) {
 	user := []iamv1alpha1.PolicyBinding{onObject("iam.miloapis.com", "User", "user-abc")}
 	a := by("alice")
 	list, get := a.to("list", "compute.miloapis.com", "workloads", ""), a.to("get", "compute.miloapis.com", "workloads", "wkld-123")
-	twice := get.of(milo, "Project", "acme")
-	twice.Extra[parentName] = []string{"evil", "acme"}
+	twice := func(extra string, values ...string) Review {
+		r := get.of(milo, "Project", "acme")
+		r.Extra[extra] = values
+		return r
+	}
 	decides(t, map[string]row{
 		"stored":                                 {bindings: acme, review: a.to("get", milo, "projects", "acme"), allowed: true},
 		"stored, whatever is said":               {rules: trust, bindings: acme, review: a.to("get", milo, "projects", "evil").of(milo, "Organization", "acme")},
 		"a new project is not of who says so":    {rules: trust, bindings: acme, review: a.to("get", milo, "projects", "just-made").of(milo, "Organization", "acme")},
 		"said of an object, and not believed":    {bindings: prj, review: get.of(milo, "Project", "acme")},
 		"said of an object":                      {rules: trust, bindings: prj, review: get.of(milo, "Project", "acme"), allowed: true},
-		"said twice":                             {rules: trust, bindings: prj, review: twice},
+		"said twice":                             {rules: trust, bindings: prj, review: twice(parentName, "evil", "acme")},
+		"said first, and otherwise then":         {rules: trust, bindings: prj, review: twice(parentName, "acme", "evil")},
+		"said of two kinds":                      {rules: trust, bindings: prj, review: twice(parentType, "Project", "Organization")},
+		"said of two groups":                     {rules: trust, bindings: prj, review: twice(parentGroup, milo, "foo.com")},
 		"said of all, and not believed":          {bindings: prj, review: list.of(milo, "Project", "acme")},
 		"said of all":                            {rules: trust, bindings: prj, review: list.of(milo, "Project", "acme"), allowed: true},
 		"of another project":                     {rules: trust, bindings: prj, review: list.of(milo, "Project", "evil")},

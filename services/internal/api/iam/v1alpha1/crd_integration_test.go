@@ -187,6 +187,50 @@ func TestPrinterColumnsAreFilled(t *testing.T) {
 	}
 }
 
+// Once everybody has said what there is to say, no column of any kind is empty, but that of the one object that is meant where a
+// whole kind is.
+func TestNoPrinterColumnIsForNothing(t *testing.T) {
+	server := testbed.Kube(t)
+	seen := map[string]bool{}
+	for _, manifest := range manifests(t) {
+		if manifest.GetKind() == "Role" || manifest.GetKind() == "Organization" {
+			manifest.SetAnnotations(map[string]string{"kubernetes.io/display-name": "Some Name"})
+		}
+		if manifest.GetKind() == "User" {
+			manifest.Object["spec"] = map[string]any{"email": "a@example.com", "givenName": "A", "familyName": "B"}
+		}
+		stored := create(t, server, manifest)
+		status, _ := stored.Object["status"].(map[string]any)
+		if status == nil {
+			status = map[string]any{}
+		}
+		status["conditions"] = []any{map[string]any{
+			"type": "Ready", "status": "True", "reason": "Odd", "message": "odd", "lastTransitionTime": "2026-01-02T03:04:05Z",
+		}}
+		if stored.GetKind() == "ServiceAccount" {
+			status["email"] = "a@example.com"
+		}
+		stored.Object["status"] = status
+		if _, err := objects(t, server, stored).UpdateStatus(t.Context(), stored, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+			t.Fatal(err)
+		}
+		row := columns(t, server, stored)
+		_, ofKind, _ := unstructured.NestedMap(stored.Object, "spec", "resourceSelector", "resourceKind")
+		for column, value := range row {
+			if value == "" && (!ofKind || column != "Resource Name") {
+				t.Errorf("of %s %s, %s is empty", stored.GetKind(), stored.GetName(), column)
+			}
+		}
+		if row["Ready"] != "True" || row["Age"] == "" {
+			t.Errorf("%s %s is shown as %v", stored.GetKind(), stored.GetName(), row)
+		}
+		seen[stored.GetKind()] = true
+	}
+	if len(seen) != 9 {
+		t.Errorf("there are manifests of %v", slices.Sorted(maps.Keys(seen)))
+	}
+}
+
 func columns(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured) map[string]string {
 	t.Helper()
 	cfg := dynamic.ConfigFor(server.Admin())
