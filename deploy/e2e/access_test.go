@@ -90,5 +90,11 @@ func TestEverythingInTheSamplesOfIAMIsReady(t *testing.T) {
 	if out, code := m.ask(t, "can-i", "bob", "get", "projects/web"); code != 1 {
 		t.Errorf("bob is a member of a group without a role, and may: %s", out)
 	}
+	for group, above := range map[string]string{"oidc:auditors": "every Project.", "oidc:operators": "every Organization."} {
+		out, code := m.ask(t, "explain", "access", "bob", "get", "projects/web", "--group", group)
+		if code != 0 || !bytes.Contains(out, []byte("yes: ")) || !bytes.Contains(out, []byte("└─ "+above)) {
+			t.Errorf("of %s it says, with code %d: %s", group, code, out)
+		}
+	}
 	m.stop(t, syscall.SIGTERM)
 }
