@@ -235,3 +235,34 @@ func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
 		t.Errorf("asked is %+v, %v, want %s", c, ok, want)
 	}
 }
+
+func file() Place { return Place{Type: "a/File", Ref: Ref{"one", "it"}} }
+
+// filed is an index of so many folders that are in as many cabinets each, the last one in one more that comes last.
+func filed(many int) (x *Index, folders []iam.Owner) {
+	x = New(nil)
+	kinds := []string{"Cabinet", "Folder", "File"}
+	for i, kind := range kinds {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, strings.ToLower(kind)+"s", []string{"get"}
+		for _, parent := range kinds[:i] {
+			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: "a", Kind: parent})
+		}
+		x.SetProtectedResource(kind, p)
+		x.SetObserved("a/"+kind, true)
+	}
+	var cabinets []iam.Owner
+	for i := range many {
+		name := fmt.Sprint("n", i)
+		x.SetTarget("a/Cabinet", "one", name, &iam.Target{Namespace: "one", UID: "2"})
+		cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: name, UID: "2"})
+		folders = append(folders, iam.Owner{Type: "a/Folder", Name: name, UID: "2"})
+	}
+	for i, folder := range folders {
+		if i == many-1 {
+			cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: "far", UID: "2"})
+		}
+		x.SetTarget(folder.Type, "one", folder.Name, &iam.Target{Namespace: "one", UID: "2", Owners: cabinets})
+	}
+	return x, folders
+}
