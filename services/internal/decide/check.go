@@ -3,8 +3,8 @@ package decide
 import "github.com/entail-dev/entail/services/internal/iam"
 
 // Check puts a question in OpenFGA's words, by what the index knows of objects and of who may act. There are none for what can be
-// allowed to nobody, nor for who is both a User and an account: these are two who ask. Nor are there where an object belongs to more
-// than [MostOwners] are: OpenFGA would look at all of it.
+// allowed to nobody, nor for who is both a User and an account: these are two who ask. Nor are there any where there are more owners
+// than [MostOwners]: OpenFGA would look at them all.
 func (x *Index) Check(q Question) (c iam.Check, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -43,7 +43,7 @@ func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T
 			continue
 		}
 		for _, object := range of(o.Value) {
-			if i < recent || s.mayHold == nil || s.mayHold(object) {
+			if s.matters(i, object) {
 				objects, resting = append(objects, object), resting && i < recent
 			}
 		}
@@ -52,6 +52,11 @@ func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T
 		t.rest(k, all[recent].Change)
 	}
 	return objects
+}
+
+// matters says of an object of OpenFGA, which is named by the nth of those that had a name, whether it is looked at.
+func (s *State) matters(nth int, object string) bool {
+	return nth < recent || s.mayHold == nil || s.mayHold(object)
 }
 
 // holders are those of them that can hold anything. No object of a kind that nobody registers does, and most are of such: once
@@ -80,7 +85,7 @@ func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 	target := iam.TargetOf(b)
 	objects := []string{target}
 	for i, r := range s.roles.ever(s.roles.key(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
-		if grant := iam.Grant(r, target); i < recent || s.mayHold == nil || s.mayHold(grant) {
+		if grant := iam.Grant(r, target); s.matters(i, grant) {
 			objects = append(objects, grant)
 		}
 	}
@@ -90,7 +95,7 @@ func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 // ofMembers are the groups that have, or had, the name.
 func (s *State) ofMembers(m *iamv1alpha1.GroupMembership) (objects []string) {
 	for i, g := range s.groups.ever(s.groups.key(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
-		if group := iam.GroupObject(g); i < recent || s.mayHold == nil || s.mayHold(group) {
+		if group := iam.GroupObject(g); s.matters(i, group) {
 			objects = append(objects, group)
 		}
 	}

@@ -21,10 +21,9 @@ import (
 // observed are the kinds whose objects the watcher follows because they are registered.
 type observed struct {
 	mu sync.RWMutex
-	// types are those of the kinds that are, names lead to those of all, and namespaced are those whose objects are in namespaces.
-	types      map[string]bool
-	names      map[event.GroupResource]string
-	namespaced map[string]bool
+	// types are those of the kinds, and names lead to them.
+	types map[string]scope
+	names map[event.GroupResource]string
 	// problems are why others are not.
 	problems map[event.GroupResource]string
 	// told is what has changed since it was asked for last, and revision counts that.
@@ -33,13 +32,15 @@ type observed struct {
 	of       func(event.GroupResource) view.Observation
 }
 
+// scope says of a kind whether its objects are in namespaces, and whether anybody knows which there are.
+type scope struct{ namespaced, followed bool }
+
 // followTargets declares the table of targets. Which kinds there are, the bus tells.
 func (s *State) followTargets(v *view.View, cluster string) {
 	s.observed = &observed{
-		types: map[string]bool{}, names: map[event.GroupResource]string{}, namespaced: map[string]bool{},
-		problems: map[event.GroupResource]string{},
-		told:     newNews(),
-		of:       func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
+		types: map[string]scope{}, names: map[event.GroupResource]string{}, problems: map[event.GroupResource]string{},
+		told: newNews(),
+		of:   func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
 	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
 		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
@@ -57,16 +58,15 @@ func (o *observed) take(kind event.GroupResource) {
 	is := o.of(kind)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	typ, before := iam.Type(kind.Group, is.Kind), o.names[kind]
-	if before == typ && o.types[typ] == is.Observed && o.namespaced[typ] == is.Namespaced && o.problems[kind] == is.Problem {
+	typ, before, now := iam.Type(kind.Group, is.Kind), o.names[kind], scope{is.Namespaced, is.Observed}
+	if before == typ && o.types[typ] == now && o.problems[kind] == is.Problem {
 		return
 	}
 	o.told.kinds[kind], o.told.types[before], o.told.types[typ] = true, true, true
 	o.revision.Add(1)
 	delete(o.types, before)
-	delete(o.namespaced, before)
 	if delete(o.names, kind); is.Kind != "" {
-		o.names[kind], o.types[typ], o.namespaced[typ] = typ, is.Observed, is.Namespaced
+		o.names[kind], o.types[typ] = typ, now
 	}
 	if delete(o.problems, kind); is.Problem != "" {
 		o.problems[kind] = is.Problem
@@ -121,15 +121,10 @@ func (r *Reconciler) observe(n *snapshot, p Pass, told news) {
 	r.enqueue(n, p, objects)
 }
 
-func (o *observed) has(typ string) bool {
-	_, is := o.scope(typ)
-	return is
-}
-
-func (o *observed) scope(typ string) (namespaced, is bool) {
+func (o *observed) scope(typ string) scope {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.namespaced[typ], o.types[typ]
+	return o.types[typ]
 }
 
 // kind finds the objects of a kind; nil if nobody follows it.
@@ -148,7 +143,7 @@ func (s *State) ofType(typ string) followed {
 	if kind := s.types[typ]; kind != nil {
 		return kind
 	}
-	if s.observed.has(typ) {
+	if s.observed.scope(typ).followed {
 		return s.targets
 	}
 	return nil
@@ -161,7 +156,8 @@ func (s *State) scope(typ string) (namespaced, followed bool) {
 			return !kind.Global, true
 		}
 	}
-	return s.observed.scope(typ)
+	of := s.observed.scope(typ)
+	return of.namespaced, of.followed
 }
 
 // owned are the targets that may have parents. The others hold what bindings say, and nothing else.

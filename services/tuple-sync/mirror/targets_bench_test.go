@@ -17,7 +17,7 @@ func BenchmarkTargets(b *testing.B) {
 	const targets = 50_000
 	for b.Loop() {
 		bed := newBed(b)
-		bed.State.observed.types[docType] = true
+		bed.State.observed.types[docType] = scope{followed: true}
 		bed.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
 		bed.project("web", "acme")
 		bed.work()

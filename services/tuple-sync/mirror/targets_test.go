@@ -224,7 +224,7 @@ func TestWhatBelongsToATargetIsItsAsLongAsBothAreThere(t *testing.T) {
 			protected["folders"], protected["docs"] = protect(folderType, "folders"), protect(docType, "docs", projectType, folderType)
 			b.register(protected)
 			b.owned()
-			b.State.observed.types[folderType] = true
+			b.State.observed.types[folderType] = scope{followed: true}
 			k := b.put(folders, "all", target("Folder"))
 			in := metav1.OwnerReference{APIVersion: "a.example/v1", Kind: "Folder", Name: "all", UID: types.UID(b.api[k].UID)}
 			b.put(docKind(), "one", target("Doc", in))
@@ -255,7 +255,7 @@ func grantOf(tuples []string, object string) string {
 // owned has an organization with two projects, and a document in one.
 func (b *bed) owned() {
 	b.t.Helper()
-	b.State.observed.types[docType] = true
+	b.State.observed.types[docType] = scope{followed: true}
 	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
 	b.project("web", "acme")
 	b.project("api", "acme")
