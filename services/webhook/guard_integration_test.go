@@ -42,6 +42,7 @@ func newGuardedBed(t *testing.T) *bed {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: mallory}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "create", "update", "bind"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"get", "patch"}},
 	}}
 	bound := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: mallory}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: mallory},

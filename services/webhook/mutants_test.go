@@ -39,6 +39,8 @@ func mutants() map[string]mutant.Mutant {
 		"what OpenFGA says late is what it said":          {"verify.go", "want == got && waited < settlingStep", "want == got"},
 		"any field is metadata":                           {"internal/guard/guard.go", "DecodeExactly(request.Object", "Decode(request.Object"},
 		"any field was metadata":                          {"internal/guard/guard.go", "DecodeExactly(request.OldObject", "Decode(request.OldObject"},
+		"an event is one of the core group alone":         {"internal/guard/owner.go", ", iam.Type(eventsv1.GroupName, of.Kind)}", "}"},
+		"events are kept for each group they have":        {"internal/guard/owner.go", `of.Kind == "Event" && `, `of.Kind == "-" && `},
 		"what must be known may follow":                   {"follow.go", "allowed == declared {", "allowed == declared || true {"},
 		"an object need not be known":                     {"follow.go", `least.GetRevision() == "" && least.GetObject() == nil`, `least.GetRevision() == ""`},
 		"a revision need not be":                          {"follow.go", `least.GetRevision() == "" && least.GetObject() == nil`, "least.GetObject() == nil"},

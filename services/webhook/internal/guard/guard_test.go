@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/entail-dev/entail/services/internal/admission"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -37,19 +38,24 @@ func TestWhoGivesMoreOwnersThanAreLookedAtIsToldSo(t *testing.T) {
 	}
 }
 
-// folders is a guard of files that may belong to folders. Whoever has the role has on folder "mine" what deletes files.
-func folders() *Guard {
+// folders is a guard of files, and of what else is named by group, kind and plural, that may belong to folders. Whoever has the
+// role has on folder "mine" what deletes these.
+func folders(others ...[3]string) *Guard {
 	x := decide.New(nil)
-	register := func(kind, plural string, parents ...iamv1alpha1.ParentResourceRef) {
-		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: plural}}
-		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.ParentResources = "a.example", kind, plural, parents
+	var deletes []string
+	register := func(of [3]string, parents ...iamv1alpha1.ParentResourceRef) {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: of[0] + "." + of[2]}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.ParentResources = of[0], of[1], of[2], parents
 		p.Spec.Permissions = []string{"delete"}
 		x.SetProtectedResource(p.Name, p)
+		deletes = append(deletes, iam.Permission(of[0], of[2], "", "delete"))
 	}
-	register("Folder", "folders")
-	register("File", "files", iamv1alpha1.ParentResourceRef{APIGroup: "a.example", Kind: "Folder"})
+	register([3]string{"a.example", "Folder", "folders"})
+	for _, of := range append(others, [3]string{"a.example", "File", "files"}) {
+		register(of, iamv1alpha1.ParentResourceRef{APIGroup: "a.example", Kind: "Folder"})
+	}
 	x.SetTarget("a.example/Folder", "n", "mine", &iam.Target{Namespace: "n", UID: "f"})
-	x.SetRole("n", "remover", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a.example/files.delete"}}})
+	x.SetRole("n", "remover", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: deletes[1:]}})
 	b := &iamv1alpha1.PolicyBinding{}
 	b.Spec.RoleRef.Name, b.Spec.Subjects = "remover", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:removers"}}
 	b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Folder", Namespace: "n", Name: "mine", UID: "f"}
@@ -62,9 +68,28 @@ func folders() *Guard {
 	return g
 }
 
+const owned = `{"namespace":"n","ownerReferences":[{"apiVersion":"a.example/v1","kind":"Folder","name":"mine","uid":"f"}]}`
+
+// The API server keeps Events once, and serves them in two groups.
+func TestAnEventIsOneOfBothItsGroups(t *testing.T) {
+	for _, registered := range []string{"core.miloapis.com", "events.k8s.io"} {
+		g := folders([3]string{registered, "Event", "events"})
+		for _, served := range []string{"", "events.k8s.io"} {
+			for _, w := range []admission.Webhook{g.ofOthers(), g.ofParents()} {
+				err := w.Judge(t.Context(), &admissionv1.AdmissionRequest{
+					Kind: metav1.GroupVersionKind{Group: served, Version: "v1", Kind: "Event"}, Namespace: "n", Name: "it",
+					Object: runtime.RawExtension{Raw: []byte(`{"metadata":` + owned + `}`)}, OldObject: runtime.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n"}}`)},
+				})
+				if err == nil || !strings.Contains(err.Error(), registered+"/events.delete") {
+					t.Errorf("registered in %s, changed in %q, by %s: %v", registered, served, w.Name, err)
+				}
+			}
+		}
+	}
+}
+
 // Kinds without a schema have whatever fields somebody writes into their objects.
 func TestNoFieldIsTakenForTheOwnersOfAnObject(t *testing.T) {
-	const owned = `{"namespace":"n","ownerReferences":[{"apiVersion":"a.example/v1","kind":"Folder","name":"mine","uid":"f"}]}`
 	g := folders()
 	for what, c := range map[string]struct{ was, is string }{
 		"a new owner":             {`{"metadata":{"namespace":"n"}}`, `{"metadata":` + owned + `}`},

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/admission"
@@ -29,13 +31,23 @@ func judgeOwner[T any](g *Guard, target func(*T) iam.Target, escalate string) ad
 		if err != nil {
 			return err
 		}
-		of := request.Kind
-		at := decide.Place{Type: iam.Type(of.Group, of.Kind), Ref: decide.Ref{Namespace: is.Namespace, Name: request.Name}}
-		if m, lacks := x.MissingToOwn(who, at, is.UID, owners); lacks {
-			return refuse(request, "who has rights on the new owner gets", m, escalate)
+		for _, typ := range typesOf(request.Kind) {
+			at := decide.Place{Type: typ, Ref: decide.Ref{Namespace: is.Namespace, Name: request.Name}}
+			if m, lacks := x.MissingToOwn(who, at, is.UID, owners); lacks {
+				return refuse(request, "who has rights on the new owner gets", m, escalate)
+			}
 		}
 		return nil
 	}
+}
+
+// typesOf are those of the objects of a kind. The API server keeps Events once, and serves them in two groups: whoever changes one
+// of the one changes that of the other.
+func typesOf(of metav1.GroupVersionKind) []string {
+	if of.Kind == "Event" && (of.Group == corev1.GroupName || of.Group == eventsv1.GroupName) {
+		return []string{iam.Type(corev1.GroupName, of.Kind), iam.Type(eventsv1.GroupName, of.Kind)}
+	}
+	return []string{iam.Type(of.Group, of.Kind)}
 }
 
 func projectTarget(p *resourcemanagerv1alpha1.Project) iam.Target {
