@@ -10,6 +10,9 @@ import (
 // changes was believed too much.
 func mutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
+		"a kind is what was told of it last":           {"targets.go", "	o.combine(typ)\n", "	o.types[typ] = now\n"},
+		"a kind is gone with one of its names":         {"targets.go", "	o.combine(before)\n", "	delete(o.types, before)\n"},
+		"what nobody follows is as it was":             {"table.go", "return t.cfg.unsure(o.Key.GroupResource) })", "return false })"},
 		"what is committed late is never found":        {"tail.go", "	if r.copy.owes() {\n", "	if false {\n"},
 		"only the present is looked at":                {"changes.go", "		since = since.Add(-late)\n", "		since = since.Add(0)\n"},
 		"another history is taken for this one":        {"changes.go", "lost := len(read.missing) > 0", "lost := false"},
@@ -73,7 +76,7 @@ func mutants() map[string]mutant.Mutant {
 		"what is being deleted is there":               {"table.go", "		return t.cfg.target(o.Value)\n", "		target, _ := t.cfg.target(o.Value)\n		return target, true\n"},
 		"owners come back without what is theirs":      {"tail.go", "	for _, object := range r.State.owned() {", "	for _, object := range r.State.owned()[:0] {"},
 		"who belongs to what is known late does not":   {"targets.go", "range kind.kin(typ) {", "range kind.kin(typ)[:0] {"},
-		"of a namespace nobody is told":                {"targets.go", "o.types[typ] == now && ", "o.types[typ].followed == now.followed && "},
+		"of a namespace nobody is told":                {"targets.go", "o.scopes[kind] == now && ", "o.types[typ].followed == now.followed && "},
 		"kinds of IAM are not known":                   {"targets.go", "			return !kind.Global, true\n", "			return !kind.Global, false\n"},
 		"nobody is told what others wrote":             {"sync.go", "	r.announce(ctx, p.Key.object, doors)\n", "	_ = doors\n"},
 		"nobody counts what others wrote":              {"sync.go", "	r.undeclared.Add(float64(len(doors)))\n", ""},

@@ -81,6 +81,8 @@ type config[T any] struct {
 	// matters are the fields that decisions depend on; see [confirm.NewStatement].
 	matters func(*T) (declared, recorded any)
 	indexes map[string]func(*T) []string
+	// unsure says of a kind that its objects may be others than the table has; nil if it has those of one kind.
+	unsure func(event.GroupResource) bool
 }
 
 func metaOf[T any, P object[T]](value *T) *metav1.ObjectMeta {
@@ -247,15 +249,24 @@ func (t *table[T, P]) last(k event.Key) (found, bool) {
 }
 
 func (t *table[T, P]) at(object string) (found, bool) {
-	for _, o := range t.by(byObject, object) {
+	for _, o := range t.named(object) {
 		return t.found(o), true
 	}
 	return found{}, false
 }
 
+// named are those of a name in OpenFGA that are there.
+func (t *table[T, P]) named(object string) []view.Object[T] {
+	all := t.by(byObject, object)
+	if t.cfg.unsure == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(o view.Object[T]) bool { return t.cfg.unsure(o.Key.GroupResource) })
+}
+
 // target is what there is at a name, if that is not going.
 func (t *table[T, P]) target(object string) (target iam.Target, alive bool) {
-	for _, o := range t.by(byObject, object) {
+	for _, o := range t.named(object) {
 		return t.cfg.target(o.Value)
 	}
 	return iam.Target{}, false

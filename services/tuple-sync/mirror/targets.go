@@ -21,9 +21,11 @@ import (
 // observed are the kinds whose objects the watcher follows because they are registered.
 type observed struct {
 	mu sync.RWMutex
-	// types are those of the kinds, and names lead to them.
-	types map[string]scope
-	names map[event.GroupResource]string
+	// names lead to the types of the kinds, scopes say what is known of each. types are the same by types: of a kind that has
+	// another plural by now both may be told.
+	names  map[event.GroupResource]string
+	scopes map[event.GroupResource]scope
+	types  map[string]scope
 	// problems are why others are not.
 	problems map[event.GroupResource]string
 	// told is what has changed since it was asked for last, and revision counts that.
@@ -38,9 +40,9 @@ type scope struct{ namespaced, followed bool }
 // followTargets declares the table of targets. Which kinds there are, the bus tells.
 func (s *State) followTargets(v *view.View, cluster string) {
 	s.observed = &observed{
-		types: map[string]scope{}, names: map[event.GroupResource]string{}, problems: map[event.GroupResource]string{},
-		told: newNews(),
-		of:   func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
+		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
+		problems: map[event.GroupResource]string{}, told: newNews(),
+		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
 	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
 		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
@@ -49,6 +51,7 @@ func (s *State) followTargets(v *view.View, cluster string) {
 			return iam.Type(gv.Group, m.Kind)
 		},
 		matters: func(*metav1.PartialObjectMetadata) (_, _ any) { return nil, nil },
+		unsure:  s.observed.unsure,
 	})
 	v.OnTarget(s.observed.take)
 }
@@ -59,18 +62,38 @@ func (o *observed) take(kind event.GroupResource) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	typ, before, now := iam.Type(kind.Group, is.Kind), o.names[kind], scope{is.Namespaced, is.Observed}
-	if before == typ && o.types[typ] == now && o.problems[kind] == is.Problem {
+	if before == typ && o.scopes[kind] == now && o.problems[kind] == is.Problem {
 		return
 	}
 	o.told.kinds[kind], o.told.types[before], o.told.types[typ] = true, true, true
 	o.revision.Add(1)
-	delete(o.types, before)
-	if delete(o.names, kind); is.Kind != "" {
-		o.names[kind], o.types[typ] = typ, now
+	delete(o.names, kind)
+	if delete(o.scopes, kind); is.Kind != "" {
+		o.names[kind], o.scopes[kind] = typ, now
 	}
+	o.combine(before)
+	o.combine(typ)
 	if delete(o.problems, kind); is.Problem != "" {
 		o.problems[kind] = is.Problem
 	}
+}
+
+// combine finds what is known of a type by all kinds that have it; the caller holds the lock.
+func (o *observed) combine(typ string) {
+	delete(o.types, typ)
+	for kind, named := range o.names {
+		if named == typ && !o.types[typ].followed {
+			o.types[typ] = o.scopes[kind]
+		}
+	}
+}
+
+// unsure says of a kind whether it is told that nobody follows its objects: what is known of these may be old.
+func (o *observed) unsure(kind event.GroupResource) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	is, told := o.scopes[kind]
+	return told && !is.followed
 }
 
 // news are the kinds of which something else is told than before, and the types of their objects.

@@ -96,6 +96,45 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 	tell(docs, view.Observation{}, rest, depends...)
 }
 
+// Whoever gives a kind another plural may tell of the new one before the old one is gone.
+func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
+	b := newBed(t)
+	b.peopled()
+	b.owned()
+	b.bindDoc("mine")
+	b.work()
+	papers := kinds.Target(event.GroupResource{Group: "a.example", Resource: "papers"}, "v1", "Doc")
+	old := b.keyOf(papers, "old")
+	b.api[old] = event.Change{Key: old, Version: "v1", UID: "nobody's"} // Whom the next binding means.
+	b.bindDoc("old")
+	b.put(papers, "old", target("Doc"))
+	docs, told := b.keyOf(docKind(), "mine").GroupResource, map[event.GroupResource]view.Observation{}
+	b.State.observed.of = func(of event.GroupResource) view.Observation { return told[of] }
+	for _, c := range []struct {
+		of        event.GroupResource
+		is        view.Observation
+		mine, old bool
+	}{
+		{old.GroupResource, view.Observation{Kind: "Doc", Observed: true}, true, true},
+		{docs, view.Observation{Kind: "Doc", Observed: true}, true, true},
+		{old.GroupResource, view.Observation{Kind: "Doc", Problem: "it is not served"}, true, false},
+		{docs, view.Observation{Kind: "Doc", Problem: "it is silent"}, false, false},
+		{docs, view.Observation{Kind: "Doc", Observed: true}, true, false},
+		{old.GroupResource, view.Observation{}, true, false},
+	} {
+		if told[c.of] = c.is; !c.is.Observed && c.is.Problem == "" {
+			b.drop(papers, "old") // As a view does, which holds nothing of it then.
+		}
+		b.State.observed.take(c.of)
+		b.follow()
+		for name, want := range map[string]bool{"mine": c.mine, "old": c.old} {
+			if got := grantOf(b.openFGA.holds(), docType+":"+ns+"/"+name) != "none"; got != want {
+				t.Errorf("%s is %+v: somebody has something on %s: %v", c.of, c.is, name, got)
+			}
+		}
+	}
+}
+
 // What a binding says of its target follows from what is told of the kind.
 func TestABindingSaysWhyItsTargetIsNotKnown(t *testing.T) {
 	b := newBed(t)
