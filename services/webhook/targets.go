@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"maps"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,15 +14,22 @@ import (
 // targets are the objects that the watcher follows because their kinds are registered.
 type targets struct {
 	objects *view.Table[metav1.PartialObjectMetadata]
-	// names are the types of the kinds of which something was told, observed those whose objects are known, and whether these are
-	// in namespaces. Who asks is held up by nobody: each change makes another.
-	names    map[event.GroupResource]string
+	// told is what is known of each kind of which something was told: of one that has another plural by now perhaps by both.
+	told map[event.GroupResource]told
+	// observed are the types whose objects are known, and whether these are in namespaces. Who asks is held up by nobody: each
+	// change makes another.
 	observed atomic.Pointer[map[string]bool]
+}
+
+// told is what is known of a kind: the type of its objects, whether these are known, and in namespaces.
+type told struct {
+	typ                  string
+	observed, namespaced bool
 }
 
 // followTargets declares their table, and how the index is told of them.
 func (s *state) followTargets(cluster string) {
-	s.targets.objects, s.targets.names = view.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]string{}
+	s.targets.objects, s.targets.told = view.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]told{}
 	s.targets.observed.Store(&map[string]bool{})
 	s.view.OnTarget(func(kind event.GroupResource) { s.observe(kind, s.view.Observation(cluster, kind)) })
 }
@@ -36,49 +42,67 @@ func (t *targets) namespaced(typ string) (namespaced, observed bool) {
 
 // observe takes in what is told of a kind. What is not observed is not there.
 func (s *state) observe(kind event.GroupResource, is view.Observation) {
-	typ := iam.Type(kind.Group, is.Kind)
+	was, now := s.targets.told[kind], told{iam.Type(kind.Group, is.Kind), is.Observed, is.Observed && is.Namespaced}
 	if is.Kind == "" {
-		typ = s.targets.names[kind]
+		now.typ = was.typ
 	}
-	if typ == "" || ofIAM(typ) { // Objects of IAM are known by what they say.
+	if now.typ == "" || ofIAM(now.typ) || now == was { // Objects of IAM are known by what they say, single others are told as they come.
 		return
 	}
-	if namespaced, observed := s.targets.namespaced(typ); s.targets.names[kind] == typ && observed == is.Observed && namespaced == is.Namespaced {
-		return // What becomes of single objects is told as it comes.
+	s.targets.told[kind] = now
+	observed := map[string]bool{}
+	for _, one := range s.targets.told {
+		if one.observed {
+			observed[one.typ] = one.namespaced
+		}
 	}
-	now, was := maps.Clone(*s.targets.observed.Load()), s.targets.names[kind]
-	delete(now, was)
-	s.targets.names[kind] = typ
-	if is.Observed {
-		now[typ] = is.Namespaced
-	}
-	s.targets.observed.Store(&now)
+	s.targets.observed.Store(&observed)
 	x := s.shown.Load()
 	if x == nil {
 		return
 	}
-	x.SetObserved(was, false)
+	x.SetObserved(was.typ, false)
 	for _, key := range s.targets.objects.Keys() {
 		if key.GroupResource == kind {
 			s.tellTarget(x, key)
 		}
 	}
-	x.SetObserved(typ, is.Observed)
-	if s.trust { // Else none is.
-		x.Retrust(typ)
+	for _, typ := range []string{was.typ, now.typ} {
+		_, observed := s.targets.namespaced(typ)
+		x.SetObserved(typ, observed)
+		if s.trust { // Else none is.
+			x.Retrust(typ)
+		}
 	}
 }
 
 // tellTarget tells the index of one object: of none, if its kind is not observed.
 func (s *state) tellTarget(x *decide.Index, key event.Key) {
-	typ, named := s.targets.names[key.GroupResource]
-	if !named {
-		return
+	if is, told := s.targets.told[key.GroupResource]; told {
+		x.SetTarget(is.typ, key.Namespace, key.Name, s.targets.named(is.typ, key))
 	}
-	o, _ := s.targets.objects.Get(key)
-	target := targetOf(o.Value)
-	if _, observed := s.targets.namespaced(typ); !observed {
-		target = nil
+}
+
+// named is an object of a type that has a name, by whatever plural; nil if there is none.
+func (t *targets) named(typ string, key event.Key) *iam.Target {
+	if target := t.at(key); target != nil {
+		return target
 	}
-	x.SetTarget(typ, key.Namespace, key.Name, target)
+	for kind, is := range t.told {
+		if key.GroupResource = kind; is.typ == typ {
+			if target := t.at(key); target != nil {
+				return target
+			}
+		}
+	}
+	return nil
+}
+
+// at is an object of a kind that is observed.
+func (t *targets) at(key event.Key) *iam.Target {
+	if !t.told[key.GroupResource].observed {
+		return nil
+	}
+	o, _ := t.objects.Get(key)
+	return targetOf(o.Value)
 }
