@@ -1,5 +1,7 @@
 package decide
 
+import "slices"
+
 // belonging is that of a user, as memberships name him, to a group.
 type belonging struct {
 	user, uid string
@@ -34,8 +36,10 @@ func (x *Index) asker(s Subject, own []*principal) (who asker) {
 		own = x.appendPrincipal(own, Principal{Sort: CoreServiceAccount, UID: s.Account})
 		own = x.appendPrincipal(own, Principal{ServiceAccount, Ref{Name: x.accountNames[s.Account]}, s.Account})
 	}
-	for _, name := range s.Groups {
-		own = x.appendPrincipal(own, Principal{Sort: TokenGroup, Ref: Ref{Name: name}})
+	for _, name := range s.Groups { // Whoever asks names one as often as they like.
+		if p := x.principals[Principal{Sort: TokenGroup, Ref: Ref{Name: name}}]; p != nil && !slices.Contains(own, p) {
+			own = append(own, p)
+		}
 	}
 	who.own = own
 	return who
@@ -85,13 +89,18 @@ func (x *Index) belongs(user string, group Ref) bool {
 	return x.belongings[belonging{user, x.users[user].uid, group}] > 0
 }
 
-// are is whom a subject is: by himself, and by his groups.
+// are is whom a subject is: by himself, and by his groups. As many memberships may lead to one as somebody likes: each is told once.
 func (x *Index) are(s Subject) []*principal {
 	who := x.asker(s, nil)
 	if who.memberships == 0 {
 		return who.own
 	}
-	return x.appendGroups(who.own, who.user)
+	all, told := x.appendGroups(who.own, who.user), map[*principal]bool{}
+	return slices.DeleteFunc(all, func(p *principal) bool {
+		before := told[p]
+		told[p] = true
+		return before
+	})
 }
 
 // appendGroups adds the groups of a user who acts that have something.

@@ -4,6 +4,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,6 +118,32 @@ func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 	whoOfMore, previewOfMore := of(1010)
 	if whoOfMore > who+10 || previewOfMore > preview+50 {
 		t.Errorf("who can takes %v and %v allocations, a preview %v and %v", who, whoOfMore, preview, previewOfMore)
+	}
+}
+
+// Whoever asks about themselves may name a group of theirs as often as they like, and whoever owns a group may make somebody a member
+// of it as often.
+func TestAGroupThatSomebodyIsInOftenIsLookedAtOnce(t *testing.T) {
+	const roles, often = 30, 1000
+	x := trees()
+	for i := range roles {
+		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
+		b.Spec.RoleRef.Name = fmt.Sprint("reader", i)
+		b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}, {Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
+		x.SetRole("one", b.Spec.RoleRef.Name, &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+		x.SetBinding("one", b.Spec.RoleRef.Name, b)
+	}
+	x.SetGroup("one", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "3"}})
+	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "4"}})
+	for i := range often {
+		m := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "mia", UID: "4"}}}
+		m.Spec.UserRef.Name, m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name = "mia", "one", "staff"
+		x.SetMembership("one", fmt.Sprint("m", i), m)
+	}
+	for _, who := range []Subject{{Groups: slices.Repeat([]string{"oidc:sales"}, often)}, {User: "mia"}} {
+		if n, rights := len(x.are(who)), x.WhatCan(who); n != 1 || len(rights) != roles {
+			t.Errorf("%.20s is %d, and may %d", fmt.Sprint(who), n, len(rights))
+		}
 	}
 }
 

@@ -45,6 +45,8 @@ func mutants() map[string]mutant.Mutant {
 		"who is in few groups is in none":                    {"decide.go", "x.appendGroups(groups[:0], who.user), true", "groups[:0], true"},
 		"who is in many groups is listed":                    {"decide.go", "who.memberships > 0 && who.memberships < len(g.groups)", "who.memberships > 0"},
 		"groups of the token do not count":                   {"asker.go", "	for _, name := range s.Groups {", "	for _, name := range s.Groups[:0] {"},
+		"a group is asked as often as it is named":           {"asker.go", " && !slices.Contains(own, p)", ""},
+		"a group is had as often as one is a member of it":   {"asker.go", "		return before\n", "		return before && false\n"},
 		"who is inactive has what his groups have":           {"asker.go", "u.inactive || x.isInactive(s.Account)", "false"},
 		"who is inactive acts when he is deleted":            {"subject.go", "a.inactive = u != nil && u.Status", "a.inactive = alive(u) && u.Status"},
 		"a Group is believed to be of the token":             {"subject.go", `strings.Contains(s.Name, ":")`, `strings.Contains(s.Name, "")`},
