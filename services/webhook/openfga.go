@@ -87,7 +87,8 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 		return false, errTwo
 	}
 	c, askable := x.Check(q)
-	if !askable {
+	parts := c.Split(maxContext)
+	if askable = askable && len(parts[0].Context) <= maxContext; !askable { // What an object belongs to is told at once.
 		_, declared := x.Decide(q)
 		return declared, nil
 	}
@@ -102,7 +103,7 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 	if _, declared := x.Decide(q); o.cache.has(key, declared) {
 		return declared, nil
 	}
-	allowed, err := o.checkAll(ctx, store, c)
+	allowed, err := o.checkAll(ctx, store, parts)
 	if now, unknown := o.index(); err == nil && unknown == nil {
 		_, declared := now.Decide(q)
 		o.cache.keep(key, allowed, declared)
@@ -111,8 +112,7 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 }
 
 // checkAll asks a question, in as many as it takes.
-func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, c iam.Check) (bool, error) {
-	parts := c.Split(maxContext)
+func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, parts []iam.Check) (bool, error) {
 	if len(parts) > maxParts {
 		return false, errTooMuch
 	}

@@ -197,6 +197,39 @@ func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
 	}
 }
 
+// OpenFGA takes so many tuples with a question: who gives an object more parents keeps nobody out.
+func TestWhatBelongsToMoreThanIsToldTheIndexAnswers(t *testing.T) {
+	for parents, asked := range map[int]int{maxContext - 2: 1, maxContext: 0} { // The object takes one tuple itself.
+		a := &answers{}
+		o, _ := asking(a)
+		x, oak := o.told(), &iam.Target{UID: "2"}
+		for kind, plural := range map[string]string{"Wood": "woods", "Tree": "trees"} {
+			p := &iamv1alpha1.ProtectedResource{}
+			p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = plural, "a", kind, plural, []string{"get"}
+			if kind == "Tree" {
+				p.Spec.ParentResources = []iamv1alpha1.ParentResourceRef{{APIGroup: "a", Kind: "Wood"}}
+			}
+			x.SetProtectedResource(plural, p)
+		}
+		for i := range parents {
+			x.SetTarget("a/Wood", "", fmt.Sprint("wood", i), &iam.Target{UID: "3"})
+			oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i), UID: "3"})
+		}
+		x.SetTarget("a/Tree", "", "oak", oak)
+		x.SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+		q := treeOf("alice")
+		q.Groups = bound(x, 1)
+		if _, allowed, err := o.Decide(t.Context(), q); allowed != (asked == 0) || err != nil || len(a.asked) != asked {
+			t.Errorf("of %d parents: got %v, %v, by %d questions", parents, allowed, err, len(a.asked))
+		}
+		for _, r := range a.asked {
+			if n := len(r.GetContextualTuples().GetTupleKeys()); n != maxContext {
+				t.Errorf("of %d parents, OpenFGA is told %d tuples", parents, n)
+			}
+		}
+	}
+}
+
 func TestWhoseAStoreIsIsFoundOutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{allowed: true}
