@@ -3,6 +3,7 @@
 package tuplesync_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
 // A store of the name that others have filled is left alone until somebody says that it is to be taken, or that it is ours.
@@ -40,10 +42,13 @@ func TestAnIAMStoreOfOthersIsLeftAloneUntilItIsTaken(t *testing.T) {
 	}
 	declare("", "store:iam#owner@cluster:"+cluster)
 	b.ready(kinds.IAMRoles(), "viewer", bound)
-	b.Settled()
-	if held := b.holds(b.id); slices.Contains(held, theirs[0]) || !slices.ContainsFunc(held, func(h string) bool { return strings.HasPrefix(h, iam.RoleType) }) {
-		t.Errorf("ours, it holds %v", held)
-	}
+	testbed.Eventually(t, soon, func() error {
+		held := b.holds(b.id)
+		if slices.Contains(held, theirs[0]) || !slices.ContainsFunc(held, func(h string) bool { return strings.HasPrefix(h, iam.RoleType) }) {
+			return fmt.Errorf("ours, it holds %v", held)
+		}
+		return nil
+	})
 	declare("")
 	b.ready(kinds.IAMRoles(), "viewer", iamv1alpha1.NotAdopted)
 	b.write(b.id, append(theirs, "store:iam#owner@cluster:another"), nil)

@@ -30,7 +30,8 @@ func TestACrashAtAnyPointLeavesNoGrantOfIAM(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newPeopled(t)
 			carol := b.user("carol")
-			b.Settled()
+			b.ready(kinds.Users(), "carol", belonging)
+			b.CaughtUp(topology.TupleSync)
 			before := b.holds(b.id)
 			var down atomic.Bool
 			cut := func(after bool) testbed.Fault {

@@ -198,7 +198,7 @@ func TestAKindWithAParentThatCannotBeIsUsable(t *testing.T) {
 // OpenFGA takes a hundred tuples at a time.
 func TestABindingOfManySubjectsActsForAllAndIsGoneForAll(t *testing.T) {
 	b := newPeopled(t)
-	b.Settled()
+	b.CaughtUp(topology.TupleSync)
 	before := b.holds(b.id)
 	var subjects []iamv1alpha1.Subject
 	for i := range 250 {

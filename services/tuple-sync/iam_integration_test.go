@@ -362,11 +362,14 @@ func TestWhatOthersSayOfWhatIsReadyStands(t *testing.T) {
 	b.project("web", "other")
 	b.org("nobody")
 	b.ready(kinds.Projects(), "shop", belonging)
+	testbed.Eventually(t, soon, func() error { // They say already what is to stand.
+		if is := listed[resourcemanagerv1alpha1.Project](b, kinds.Projects())[1]; is.Status.Organization == nil || is.Status.Organization.Name != "other" {
+			return fmt.Errorf("%s belongs to %v", is.Name, is.Status.Organization)
+		}
+		return nil
+	})
 	b.CaughtUp(topology.TupleSync)
 	b.ready(kinds.Projects(), "web", "ProvisioningControlPlane")
-	if is := listed[resourcemanagerv1alpha1.Project](b, kinds.Projects())[1]; is.Status.Organization == nil || is.Status.Organization.Name != "other" {
-		t.Errorf("%s belongs to %v", is.Name, is.Status.Organization)
-	}
 }
 
 func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {

@@ -33,6 +33,7 @@ func newPeopled(t *testing.T) *peopled {
 	b.Reflector()
 	b.running = b.serve()
 	b.fill()
+	b.ready(kinds.Projects(), "web", belonging) // Nothing that was asked takes that.
 	return b
 }
 

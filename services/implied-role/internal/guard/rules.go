@@ -56,7 +56,7 @@ func (g *Guard) Follow(v *view.View, s *state.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.view, r.state = v, s
-	v.OnReload(func() { r.forget("") })
+	v.OnLoad(func() { r.forget("") })
 	v.OnChange(func(k event.Key) {
 		if k.GroupResource == ruleResource() {
 			r.forget(k.Namespace)
@@ -161,12 +161,27 @@ func (r *rules) held(ctx context.Context, namespace string, count int) *infer.Ru
 	r.mu.Lock()
 	view, objects := r.view, r.state
 	r.mu.Unlock()
-	if view == nil || view.Current(ctx) != nil || objects.RuleCount(namespace) != count {
+	if view == nil || view.Current(ctx) != nil {
 		return nil
 	}
-	r.mu.Lock()
-	known, changes := r.ruleSets[namespace], r.changes
-	r.mu.Unlock()
+	return r.ofView(view, objects, namespace, count)
+}
+
+// ofView is what a current view says of so many rules; nil if it holds more or fewer.
+func (r *rules) ofView(v *view.View, objects *state.State, namespace string, count int) *infer.RuleSet {
+	var (
+		known   *infer.RuleSet
+		changes uint64
+		agrees  bool
+	)
+	v.Between(func() { // Or a rule is counted that the rule set lacks.
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		known, changes, agrees = r.ruleSets[namespace], r.changes, objects.RuleCount(namespace) == count
+	})
+	if !agrees {
+		return nil
+	}
 	if known != nil {
 		return known
 	}
