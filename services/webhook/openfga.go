@@ -30,7 +30,6 @@ var (
 	errNoStore    = errors.New("there is no Store of IAM with a model in OpenFGA")
 	errNotAdopted = errors.New("the store in OpenFGA is not known to be this cluster's")
 	errTwo        = errors.New("a user and a service account are two who ask: OpenFGA is asked about one")
-	errTooMuch    = errors.New("this takes more questions than OpenFGA is asked")
 )
 
 // backend is what of OpenFGA questions need.
@@ -87,8 +86,8 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 		return false, errTwo
 	}
 	c, askable := x.Check(q)
-	parts := c.Split(maxContext)
-	if askable = askable && len(parts[0].Context) <= maxContext; !askable { // What an object belongs to is told at once.
+	parts := c.Split(maxContext) // What an object belongs to is told at once.
+	if askable = askable && len(parts[0].Context) <= maxContext && len(parts) <= maxParts; !askable {
 		_, declared := x.Decide(q)
 		return declared, nil
 	}
@@ -113,9 +112,6 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 
 // checkAll asks a question, in as many as it takes.
 func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, parts []iam.Check) (bool, error) {
-	if len(parts) > maxParts {
-		return false, errTooMuch
-	}
 	for _, part := range parts {
 		if allowed, err := o.check(ctx, store, part); err != nil || allowed {
 			return allowed, err

@@ -100,9 +100,6 @@ func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
 	for name, change := range map[string]func(*answers, *openFGA, *corev1alpha1.Store, *decide.Question){
 		"OpenFGA is down":                func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.err = errDown },
 		"OpenFGA says yes with an error": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.unanswered = errDown },
-		"this takes very many questions": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, q *decide.Question) {
-			q.Groups = bound(o.told(), maxParts*maxContext+1)
-		},
 		"there is no Store": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Question) {
 			o.store = func() *corev1alpha1.Store { return nil }
 		},
@@ -193,6 +190,20 @@ func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
 		q.Groups = bound(x, 1)
 		if _, allowed, err := o.Decide(t.Context(), q); allowed != (asked == 0) || err != nil || len(a.asked) != 2*asked {
 			t.Errorf("of %d owners, who has a role: got %v, %v, by %d questions", owners, allowed, err, len(a.asked))
+		}
+	}
+}
+
+func TestWhoIsInMoreGroupsThanAreAskedAboutTheIndexAnswers(t *testing.T) {
+	const most = maxParts * (maxContext - 1) // The object takes one tuple itself, each time.
+	for groups, asked := range map[int]int{most: maxParts, most + 1: 0} {
+		a := &answers{}
+		o, _ := asking(a)
+		q := treeOf("alice")
+		q.Groups = bound(o.told(), groups)
+		o.told().SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+		if _, allowed, err := o.Decide(t.Context(), q); allowed != (asked == 0) || err != nil || len(a.asked) != asked {
+			t.Errorf("in %d groups: got %v, %v, by %d questions", groups, allowed, err, len(a.asked))
 		}
 	}
 }
