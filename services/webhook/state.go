@@ -190,7 +190,7 @@ func (s *state) changed(key event.Key) {
 	switch kind := s.kinds[key.GroupResource]; {
 	case x == nil:
 	case key.Target:
-		s.tellTarget(x, key)
+		s.tellTarget(x, s.targets.told[key.GroupResource].typ, key)
 	case kind.tell != nil:
 		kind.tell(x, key)
 	}
@@ -205,7 +205,7 @@ func (s *state) loaded() {
 			}
 		}
 		for _, key := range s.targets.objects.Keys() {
-			s.tellTarget(s.made, key)
+			s.tellTarget(s.made, s.targets.told[key.GroupResource].typ, key)
 		}
 		for typ := range *s.targets.observed.Load() {
 			s.made.SetObserved(typ, true)

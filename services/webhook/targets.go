@@ -61,13 +61,16 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	if x == nil {
 		return
 	}
+	types := []string{was.typ, now.typ} // The plural of one kind may become that of another.
 	x.SetObserved(was.typ, false)
 	for _, key := range s.targets.objects.Keys() {
 		if key.GroupResource == kind {
-			s.tellTarget(x, key)
+			for _, typ := range types {
+				s.tellTarget(x, typ, key)
+			}
 		}
 	}
-	for _, typ := range []string{was.typ, now.typ} {
+	for _, typ := range types {
 		_, observed := s.targets.namespaced(typ)
 		x.SetObserved(typ, observed)
 		if s.trust { // Else none is.
@@ -76,31 +79,30 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	}
 }
 
-// tellTarget tells the index of one object: of none, if its kind is not observed.
-func (s *state) tellTarget(x *decide.Index, key event.Key) {
-	if is, told := s.targets.told[key.GroupResource]; told {
-		x.SetTarget(is.typ, key.Namespace, key.Name, s.targets.named(is.typ, key))
+// tellTarget tells the index of what has the name of an object, by a type that its kind has or had: of none, if no kind of that type is
+// observed.
+func (s *state) tellTarget(x *decide.Index, typ string, key event.Key) {
+	if typ != "" {
+		x.SetTarget(typ, key.Namespace, key.Name, s.targets.named(typ, key))
 	}
 }
 
-// named is an object of a type that has a name, by whatever plural; nil if there is none.
+// named is an object of a type that has a name, by whatever plural, its own first; nil if there is none.
 func (t *targets) named(typ string, key event.Key) *iam.Target {
-	if target := t.at(key); target != nil {
+	if target := t.at(typ, key); target != nil {
 		return target
 	}
-	for kind, is := range t.told {
-		if key.GroupResource = kind; is.typ == typ {
-			if target := t.at(key); target != nil {
-				return target
-			}
+	for key.GroupResource = range t.told {
+		if target := t.at(typ, key); target != nil {
+			return target
 		}
 	}
 	return nil
 }
 
-// at is an object of a kind that is observed.
-func (t *targets) at(key event.Key) *iam.Target {
-	if !t.told[key.GroupResource].observed {
+// at is an object of a kind that is observed, and has a type.
+func (t *targets) at(typ string, key event.Key) *iam.Target {
+	if is := t.told[key.GroupResource]; !is.observed || is.typ != typ {
 		return nil
 	}
 	o, _ := t.objects.Get(key)

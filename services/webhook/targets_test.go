@@ -83,4 +83,9 @@ func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 	joins("when the old plural is gone,", true)
 	tell("trees", "new", true)
 	may("when it is gone,", false)
+	tell("bushes", "new", false)
+	observe("bushes", view.Observation{Kind: "Tree", Observed: true})
+	may("when it is there by the old plural,", true)
+	observe("bushes", view.Observation{Kind: "Bush", Observed: true})
+	may("when that is another kind's,", false)
 }

@@ -19,9 +19,17 @@ type Right struct {
 
 // WhatCan lists what somebody may, role by role, in order of the places.
 func (x *Index) WhatCan(s Subject) []Right {
+	rights := x.rights(s) // These may be very many: no change waits until they are in order.
+	compare := func(a, b Right) int {
+		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
+	}
+	slices.SortFunc(rights, compare)
+	return slices.CompactFunc(rights, func(a, b Right) bool { return compare(a, b) == 0 }) // Of bindings that say the same, one is told.
+}
+
+func (x *Index) rights(s Subject) (rights []Right) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	var rights []Right
 	memberships := map[Ref]Ref{}
 	for ref := range x.membershipsOf[s.User] {
 		if m := x.memberships[ref]; x.counts(m) {
@@ -41,11 +49,7 @@ func (x *Index) WhatCan(s Subject) []Right {
 			}
 		}
 	}
-	compare := func(a, b Right) int {
-		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
-	}
-	slices.SortFunc(rights, compare)
-	return slices.CompactFunc(rights, func(a, b Right) bool { return compare(a, b) == 0 }) // Two memberships in one group are one right.
+	return rights
 }
 
 // Permissions are those that a role gives at a place and below, sorted.
