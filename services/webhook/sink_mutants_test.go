@@ -45,7 +45,7 @@ func sinkMutants() map[string]mutant.Mutant {
 		"any object of the name is the one that is waited for":  {"expectation.go", "held.UID != e.uid || ", ""},
 		"an older state of an object is the one to wait for":    {"expectation.go", "	if same() {\n", "	if same() || true {\n"},
 		"who gives rights is judged by what was":                {"webhooks.go", "s.view.Current(ctx)", "s.view.Complete()"},
-		"what cannot be read says what was there":               {"webhook.go", "Blank: true, ", ""},
+		"what cannot be read says what was there":               {"state.go", "	cfg.Blank = true\n", ""},
 		"who may not answer is ready":                           {"webhook.go", `{Name: "view", Err: s.fresh}, `, ""},
 		"a preview is of no revision":                           {"lists.go", "Gains: messages(preview.Gains, gainMessage), Revision: revision,", "Gains: messages(preview.Gains, gainMessage), Revision: revision[:0],"},
 		"what somebody may is of no revision":                   {"lists.go", "Rights: rights, NextPageToken: next, Revision: revision}", "Rights: rights, NextPageToken: next, Revision: revision[:0]}"},

@@ -43,8 +43,10 @@ type followed struct {
 	expect func(key event.Key, object []byte) (look func() (bool, error), err error)
 }
 
-// newState declares the tables in v.
-func newState(v *view.View, cluster string, trust bool) *state {
+// newState makes a view, and declares the tables in it. What cannot be read lets nobody in.
+func newState(cfg view.Config, trust bool) *state {
+	cfg.Blank = true
+	v := view.New(cfg)
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
 	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
@@ -60,7 +62,7 @@ func newState(v *view.View, cluster string, trust bool) *state {
 	follow(s, kinds.IAMServiceAccounts(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
 	follow(s, kinds.Organizations(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
 	follow(s, kinds.Projects(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
-	s.followTargets(cluster)
+	s.followTargets(cfg.Cluster)
 	v.OnBegin(s.begun)
 	v.OnChange(s.changed)
 	v.OnLoad(s.loaded)

@@ -18,7 +18,7 @@ import (
 // While the bus is read anew nobody is answered, by what was there before or by a part of what there is; who was asked before has
 // the index of then.
 func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
-	s := newState(view.New(view.Config{Cluster: "local", Blank: true, Log: slog.New(slog.DiscardHandler)}), "local", false)
+	s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
 	tell := func(name, user string) {
 		t.Helper()
 		k := event.Key{Cluster: "local", GroupResource: kinds.PolicyBindings().GroupResource, Namespace: "n", Name: name}

@@ -16,7 +16,7 @@ func BenchmarkTargets(b *testing.B) {
 	const targets = 50_000
 	kind := event.GroupResource{Group: "a", Resource: "trees", Target: true}
 	for b.Loop() {
-		s := newState(view.New(view.Config{Cluster: "local", Blank: true, Log: slog.New(slog.DiscardHandler)}), "local", false)
+		s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
 		s.begun()
 		s.loaded()
 		before, begun := inUse(), time.Now()

@@ -14,9 +14,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Whoever gives a kind another plural may tell of the new one before the old one is gone.
-func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
-	s := newState(view.New(view.Config{Cluster: "local", Blank: true, Log: slog.New(slog.DiscardHandler)}), "local", false)
+// woods is a state with whoever may get tree oak of UID "new", by the plural "trees".
+type woods struct {
+	t       *testing.T
+	s       *state
+	version int
+}
+
+func newWoods(t *testing.T, trust bool) *woods {
+	s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, trust)
 	s.begun()
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
@@ -30,62 +36,114 @@ func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 	gone.Spec.Subjects, gone.Spec.ResourceSelector.ResourceRef.Name = []iamv1alpha1.Subject{{Kind: "Group", Namespace: "n", Name: "staff", UID: "g"}}, "elm"
 	s.made.SetGroup("n", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "g"}})
 	s.made.SetBinding("n", "gone", gone)
-	s.loaded()
-	version := 0
-	tell := func(plural, uid string, deleted bool) {
-		t.Helper()
-		version++
-		k := event.Key{Cluster: "local", GroupResource: event.GroupResource{Group: "a", Resource: plural, Target: true}, Name: "oak"}
-		body := fmt.Appendf(nil, `{"apiVersion":"a/v1","kind":"Tree","metadata":{"name":"oak","uid":%q}}`, uid)
-		c := event.Change{Key: k, UID: uid, ResourceVersion: strconv.Itoa(version), Epoch: "e", Object: body, Deleted: deleted}
-		if err := s.view.Apply(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+	return &woods{t: t, s: s}
+}
+
+func (w *woods) tell(plural, uid string, deleted bool) {
+	w.t.Helper()
+	if err := w.change(plural, uid, fmt.Sprintf(`{"apiVersion":"a/v1","kind":"Tree","metadata":{"name":"oak","uid":%q}}`, uid), deleted); err != nil {
+		w.t.Fatal(err)
 	}
-	x, err := s.index()
+}
+
+func (w *woods) change(plural, uid, body string, deleted bool) error {
+	w.version++
+	k := event.Key{Cluster: "local", GroupResource: event.GroupResource{Group: "a", Resource: plural, Target: true}, Name: "oak"}
+	return w.s.view.Apply(w.t.Context(), event.Change{
+		Key: k, UID: uid, ResourceVersion: strconv.Itoa(w.version), Epoch: "e", Object: []byte(body), Deleted: deleted,
+	})
+}
+
+func (w *woods) observe(plural string, is view.Observation) {
+	w.s.observe(event.GroupResource{Group: "a", Resource: plural, Target: true}, is)
+}
+
+func (w *woods) index() *decide.Index {
+	w.t.Helper()
+	x, err := w.s.index()
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	may := func(when string, want bool) {
-		t.Helper()
-		q := decide.Question{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
-		if _, allowed := x.Decide(q); allowed != want {
-			t.Errorf("%s they may: %v", when, allowed)
-		}
+	return x
+}
+
+func (w *woods) may(when string, want bool) {
+	w.t.Helper()
+	q := decide.Question{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+	if _, allowed := w.index().Decide(q); allowed != want {
+		w.t.Errorf("%s they may: %v", when, allowed)
 	}
+}
+
+func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
+	w := newWoods(t, false)
+	w.tell("trees", "new", false)
+	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	if _, err := w.s.index(); err == nil {
+		t.Error("there is an index before all is read")
+	}
+	w.s.loaded()
+	w.may("once all is read,", true)
+}
+
+// What is there is not what it was before: that it cannot be read must let nobody in.
+func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
+	w := newWoods(t, false)
+	w.s.loaded()
+	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	w.tell("trees", "new", false)
+	w.may("while it can be read,", true)
+	if err := w.change("trees", "new", `{"metadata":"none"}`, false); err == nil {
+		t.Error("it can")
+	}
+	w.may("when it cannot,", false)
+}
+
+// What nobody follows is taken for what is meant, where that is wanted: as long as nobody follows it.
+func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
+	w := newWoods(t, true)
+	w.s.loaded()
+	w.may("while nobody knows what there is,", true)
+	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	w.may("once it is known that it is not there,", false)
+	w.observe("trees", view.Observation{})
+	w.may("when nobody follows it any more,", true)
+}
+
+// Whoever gives a kind another plural may tell of the new one before the old one is gone.
+func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
+	w := newWoods(t, false)
+	w.s.loaded()
 	joins := func(when string, want bool) {
 		t.Helper()
-		if m, lacks := x.MissingToJoin(decide.Subject{}, decide.Ref{Namespace: "n", Name: "staff"}); lacks == want {
+		if m, lacks := w.index().MissingToJoin(decide.Subject{}, decide.Ref{Namespace: "n", Name: "staff"}); lacks == want {
 			t.Errorf("%s whoever joins lacks %+v", when, m)
 		}
 	}
-	observe := func(plural string, is view.Observation) {
-		s.observe(event.GroupResource{Group: "a", Resource: plural, Target: true}, is)
-	}
-	tell("bushes", "old", false)
-	observe("bushes", view.Observation{Kind: "Tree", Observed: true})
-	may("while there is another,", false)
-	tell("trees", "new", false)
-	tell("bushes", "old", true)
-	observe("trees", view.Observation{Kind: "Tree", Observed: true})
-	may("once it is there,", true)
-	observe("bushes", view.Observation{Kind: "Tree", Problem: "it is not served"})
-	may("when it is known by the new plural alone,", true)
-	tell("bushes", "older", false)
-	may("when something is told by the old one,", true)
+	w.tell("bushes", "old", false)
+	w.observe("bushes", view.Observation{Kind: "Tree", Observed: true})
+	w.may("while there is another,", false)
+	w.tell("trees", "new", false)
+	w.tell("bushes", "old", true)
+	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	w.may("once it is there,", true)
+	w.observe("bushes", view.Observation{Kind: "Tree", Problem: "it is not served"})
+	w.may("when it is known by the new plural alone,", true)
+	w.tell("bushes", "older", false)
+	w.may("when something is told by the old one,", true)
 	joins("while it is known which there are,", true)
-	observe("trees", view.Observation{Kind: "Tree", Problem: "it is silent"})
-	may("when it is known by none,", false)
+	w.observe("trees", view.Observation{Kind: "Tree", Problem: "it is silent"})
+	w.may("when it is known by none,", false)
 	joins("while that is not known,", false)
-	observe("trees", view.Observation{Kind: "Tree", Observed: true})
-	observe("bushes", view.Observation{})
-	may("when the old plural is gone,", true)
+	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	w.observe("bushes", view.Observation{})
+	w.may("when the old plural is gone,", true)
 	joins("when the old plural is gone,", true)
-	tell("trees", "new", true)
-	may("when it is gone,", false)
-	tell("bushes", "new", false)
-	observe("bushes", view.Observation{Kind: "Tree", Observed: true})
-	may("when it is there by the old plural,", true)
-	observe("bushes", view.Observation{Kind: "Bush", Observed: true})
-	may("when that is another kind's,", false)
+	w.tell("trees", "new", true)
+	w.may("when it is gone,", false)
+	w.tell("bushes", "new", false)
+	w.observe("bushes", view.Observation{Kind: "Tree", Observed: true})
+	w.may("when it is there by the old plural,", true)
+	w.observe("bushes", view.Observation{Kind: "Bush", Observed: true})
+	w.may("when that is another kind's,", false)
 }

@@ -35,7 +35,8 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	if err != nil {
 		return service.App{}, err
 	}
-	v := view.New(view.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Blank: true, Log: rt.Log})
+	state := newState(view.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log}, cfg.UnobservedTargets == trust)
+	v := state.view
 	rt.Metrics.MustRegister(
 		gauge(prometheus.GaugeOpts{
 			Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.",
@@ -50,7 +51,6 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 			Name: "entail_view_digest", Help: "What stands for all that the replica holds: of two with the same last change it is the same.",
 		}, func() float64 { return float64(v.Digest() >> 12) }), // As many bits as it holds exactly.
 	)
-	state := newState(v, cfg.Cluster, cfg.UnobservedTargets == trust)
 	s := &server{
 		state: state, decider: state, view: v,
 		rules: review.NewRules(review.Rules{
