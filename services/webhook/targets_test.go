@@ -11,6 +11,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -108,6 +110,33 @@ func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 	w.may("once it is known that it is not there,", false)
 	w.observe("trees", view.Observation{})
 	w.may("when nobody follows it any more,", true)
+}
+
+// Objects of IAM are known by what they say, whoever follows them as targets as well.
+func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
+	w := newWoods(t, false)
+	w.s.loaded()
+	x, typ := w.index(), typeOf(kinds.Organizations())
+	x.SetProtectedResource("organizations", &iamv1alpha1.ProtectedResource{Spec: iamv1alpha1.ProtectedResourceSpec{
+		ServiceRef: iamv1alpha1.ServiceReference{Name: kinds.Organizations().Group}, Kind: "Organization", Plural: "organizations", Permissions: []string{"get"},
+	}})
+	permission := iam.Permission(kinds.Organizations().Group, "organizations", "", "get")
+	x.SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{permission}}})
+	b := &iamv1alpha1.PolicyBinding{}
+	b.Spec.RoleRef.Name, b.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}}
+	b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: kinds.Organizations().Group, Kind: "Organization", Name: "oak", UID: "o"}
+	x.SetBinding("n", "on-oak", b)
+	x.SetTarget(typ, "", "oak", &iam.Target{UID: "o"})
+	k := event.Key{Cluster: "local", GroupResource: kinds.Organizations().GroupResource, Name: "oak"}
+	k.Target = true
+	if err := w.s.view.Apply(t.Context(), event.Change{Key: k, UID: "o", ResourceVersion: "1", Epoch: "e", Object: []byte(`{"metadata":{"name":"oak"}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	w.s.observe(k.GroupResource, view.Observation{Kind: "Organization", Problem: "it is silent"})
+	q := decide.Question{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: permission, Type: typ, Name: "oak"}
+	if _, allowed := x.Decide(q); !allowed {
+		t.Error("it is not there")
+	}
 }
 
 // Whoever gives a kind another plural may tell of the new one before the old one is gone.
