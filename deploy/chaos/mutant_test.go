@@ -31,8 +31,8 @@ func mutants() map[string]mutant {
 		},
 		"a target that stays when it is gone": {
 			service: "webhook", file: "webhook/targets.go",
-			before: []string{"\ttarget := targetOf(o.Value)\n"},
-			after:  []string{"\tif o.Value == nil {\n\t\treturn\n\t}\n\ttarget := targetOf(o.Value)\n"},
+			before: []string{"\tif typ != \"\" {\n"},
+			after:  []string{"\tif o, _ := s.targets.objects.Get(key); typ != \"\" && o.Value != nil {\n"},
 		},
 		"a target whose owner nobody looks at": {
 			service: "tuple-sync", file: "tuple-sync/mirror/targets.go",
@@ -57,8 +57,9 @@ func mutants() map[string]mutant {
 		// As the next one, of what webhook answers.
 		"a target that is back for a moment": {
 			service: "webhook", file: "webhook/targets.go",
-			before: []string{"\t\"sync/atomic\"\n", "\tx.SetTarget(typ, key.Namespace, key.Name, target)\n"},
-			after: []string{"\t\"sync/atomic\"\n\t\"time\"\n", `	x.SetTarget(typ, key.Namespace, key.Name, target)
+			before: []string{"\t\"sync/atomic\"\n", "\t\tx.SetTarget(typ, key.Namespace, key.Name, s.targets.named(typ, key))\n"},
+			after: []string{"\t\"sync/atomic\"\n\t\"time\"\n", `	target := s.targets.named(typ, key)
+	x.SetTarget(typ, key.Namespace, key.Name, target)
 	gone := s.targets.objects.Gone(key)
 	if target != nil || len(gone) == 0 {
 		return

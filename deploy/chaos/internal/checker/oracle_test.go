@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/deploy/chaos/internal/workload"
 )
@@ -170,6 +171,20 @@ func TestAStoreThatOpenFGADoesNotHoldAsDeclaredIsAccused(t *testing.T) {
 			func(r *calmWorld) { r.set(r.get(stores, "store-0"), "module core\n", "spec", "coreModule") }, "the objects make no model: it defines no type",
 		},
 	})
+}
+
+func TestOfAStoreThatGoesOpenFGANeedsToHoldOnlyWhatWasMade(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		r := atRest(t)
+		store := r.get(workload.Stores(), "store-0")
+		going(store)
+		if r.fga.stores = nil; !made {
+			unstructured.RemoveNestedField(store.Object, "status")
+		}
+		if err := r.accusations(); (err != nil && strings.Contains(err.Error(), "0 stores of its name")) != made {
+			t.Errorf("made %v, it is accused of %v", made, err)
+		}
+	}
 }
 
 func TestAModuleThatIsNotWhatItsOwnerSaysIsAccused(t *testing.T) {

@@ -111,7 +111,7 @@ func checkStores(ctx context.Context, w *World) error {
 	var errs []error
 	for _, store := range w.Snapshot.All(workload.Stores()) {
 		name := store.GetName()
-		if len(ids[name]) != 1 {
+		if n := len(ids[name]); n != 1 && (n != 0 || !unmade(store)) {
 			errs = append(errs, fmt.Errorf("store %s: OpenFGA has %d stores of its name", name, len(ids[name])))
 		}
 		delete(ids, name)
@@ -131,6 +131,11 @@ func checkStores(ctx context.Context, w *World) error {
 		errs = append(errs, fmt.Errorf("OpenFGA has a store %q that no object asks for", name))
 	}
 	return errors.Join(errs...)
+}
+
+// unmade reports whether a Store goes for which nothing was made in OpenFGA, which was away, say: nothing is any more.
+func unmade(store unstructured.Unstructured) bool {
+	return store.GetDeletionTimestamp() != nil && field(store, "status", "storeId") == ""
 }
 
 // referred reports whether something holds up the deletion of a Store.
