@@ -2,6 +2,13 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
+# Every go command gives the same results in every checkout, so that all share one build cache:
+# -trimpath keeps the path of the checkout out of the cache keys, and cgo is on only for the race detector.
+GOFLAGS        ?=
+override GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+export GOFLAGS
+export GOWORK := off
+export CGO_ENABLED := 0
 MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
 
@@ -19,9 +26,8 @@ TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(PROTOC_GEN_DOC) $(
 # Where validate.proto comes from: a Go module that holds the sources.
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
-# The modules of go.work, shared ones first, and those that stand alone: what they require is nobody else's business.
-WORK_MODULES   := gen deploy services/internal services/policy services/watcher services/store-sync services/tuple-sync services/implied-role services/webhook services/opensearch-sync services/entail deploy/e2e
-MODULES        := $(WORK_MODULES) services/policy/conformance deploy/chaos deploy/local
+# The modules. The last two require SpiceDB and Kubernetes itself, so go.work leaves them out.
+MODULES        := gen deploy services/policy services deploy/e2e services/policy/conformance deploy/local
 
 # The services, each a binary of its own.
 SERVICES       := bin/watcher bin/store-sync bin/tuple-sync bin/implied-role bin/webhook bin/opensearch-sync
@@ -32,9 +38,6 @@ PROCESSES      := $(SERVICES) bin/nats-server bin/openfga
 ARGS           ?=
 # Anything means to run OpenSearch, too.
 OPENSEARCH     ?=
-
-# The service that `make new-service` makes.
-NAME           ?=
 
 # What `make chaos` does; SEED repeats what another run did.
 MINUTES        ?= 30
@@ -65,15 +68,15 @@ build: bin/entail $(SERVICES) kube-local ## Build every binary into bin/
 # Go knows best what is out of date.
 .PHONY: bin/entail $(SERVICES) bin/chaos bin/nats-server bin/openfga
 bin/entail:
-	@scripts/build.sh services/entail .
+	@scripts/build.sh services ./entail
 $(SERVICES): bin/%:
-	@scripts/build.sh services/$* ./cmd/$*
+	@scripts/build.sh services ./$*/cmd/$*
 bin/chaos:
-	@scripts/build.sh deploy/chaos .
+	@scripts/build.sh deploy/e2e ./chaos
 bin/nats-server: # The servers' own programs, of the versions that the rest is tested with.
-	@scripts/build.sh deploy/chaos github.com/nats-io/nats-server/v2 nats-server
+	@scripts/build.sh deploy/e2e github.com/nats-io/nats-server/v2 nats-server
 bin/openfga:
-	@scripts/build.sh deploy/chaos github.com/openfga/openfga/cmd/openfga openfga
+	@scripts/build.sh deploy/e2e github.com/openfga/openfga/cmd/openfga openfga
 
 .PHONY: earlier
 earlier: kube-local ## Build bin/earlier/entail, of the newest release, whose state a test goes on with
@@ -115,30 +118,23 @@ release: ## Make the archives of a release in .tmp/release (VERSION=v1.2.3, PLAT
 .PHONY: generate
 generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sources/$(PROTOVALIDATE) ## Generate gen/, deep copies, CRDs, the accounts of services and the rights on the bus
 	.tmp/bin/buf generate
-	cd services/internal && GOWORK=off $(CURDIR)/.tmp/bin/controller-gen object crd \
-		paths=./api/... output:crd:dir=$(CURDIR)/deploy/crd
+	cd services && $(CURDIR)/.tmp/bin/controller-gen object crd \
+		paths=./internal/api/... output:crd:dir=$(CURDIR)/deploy/crd
 	scripts/legacy-crds.sh
-	cd services/internal && GOWORK=off go generate ./rbac ./permission ./workload
+	cd services && go generate ./internal/rbac ./internal/permission ./internal/workload
 	$(MAKE) docs
 
 .PHONY: docs
 docs: $(BUF) $(PROTOC_GEN_DOC) .tmp/sources/$(PROTOVALIDATE) ## Write docs/reference: kinds, query APIs, metrics, services and their rights, the command line
 	.tmp/bin/buf generate --template buf.docs.yaml
-	cd services/internal && GOWORK=off go run ./cmd/generate-reference $(CURDIR)
-	cd services/entail && GOWORK=off go run ./internal/cmd/generate-commands $(CURDIR)/docs/reference/commands.md
-
-.PHONY: new-service
-new-service: ## Write the skeleton of a service, and enter it wherever services are listed (NAME=what-it-does)
-	@cd services/internal && GOWORK=off go run ./cmd/new-service '$(CURDIR)' '$(NAME)'
-	@$(MAKE) generate
-	cd services/$(NAME) && GOWORK=off go mod tidy
-	@echo "services/$(NAME) is there: CONTRIBUTING.md says what to fill in"
+	cd services && go run ./internal/cmd/generate-reference $(CURDIR)
+	cd services && go run ./entail/internal/cmd/generate-commands $(CURDIR)/docs/reference/commands.md
 
 .PHONY: tidy
 tidy: ## Tidy every module, then the workspace
-	for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy); done
-	go work sync
-	for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy); done
+	for m in $(MODULES); do (cd $$m && go mod tidy); done
+	GOWORK= go work sync
+	for m in $(MODULES); do (cd $$m && go mod tidy); done
 
 .PHONY: format
 format: $(BUF) $(GOLANGCI_LINT) ## Format Go and protobuf sources
@@ -183,7 +179,7 @@ test-integration: $(GOTESTSUM) kube-local opensearch ## Unit tests, and those on
 
 .PHONY: e2e
 e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local kubectl earlier ## Black-box tests of `entail up`, and minutes of chaos
-	@scripts/test.sh e2e deploy/e2e deploy/chaos
+	@scripts/test.sh e2e deploy/e2e
 
 .PHONY: compose-test
 compose-test: $(PROCESSES) kube-local opensearch ## Run docker-compose.yaml with stand-ins for the images of others, and test what it gives (root, or Docker)
@@ -199,13 +195,13 @@ chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what
 
 .PHONY: mutants
 mutants: $(PROCESSES) kube-local ## Put bugs into compilers, into what IAM means and who may what, and into services that are struck, and see each found
-	cd services/policy/conformance && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/iam && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/decide && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/view && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/tuple-sync/mirror && GOWORK=off go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/webhook && GOWORK=off ENTAIL_BIN=$(CURDIR)/bin go test -tags mutants -run 'TestEveryMutant.*Dies' -timeout 2h -v .
-	cd deploy/chaos && GOWORK=off ENTAIL_BIN=$(CURDIR)/bin go test -tags "e2e mutants" -run TestABugPutInOnPurposeIsFound -timeout 1h -v .
+	cd services/policy/conformance && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/internal/iam && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/internal/decide && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/internal/view && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/tuple-sync/mirror && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
+	cd services/webhook && ENTAIL_BIN=$(CURDIR)/bin go test -tags mutants -run 'TestEveryMutant.*Dies' -timeout 2h -v .
+	cd deploy/e2e/chaos && ENTAIL_BIN=$(CURDIR)/bin go test -tags "e2e mutants" -run TestABugPutInOnPurposeIsFound -timeout 1h -v .
 
 .PHONY: bench
 bench: kube-local bin/entail ## Measure what docs/benchmarks.md states
@@ -219,7 +215,7 @@ tools: $(TOOLS) ## Install every tool into .tmp/bin
 # The name of a stamp is what `go install` takes.
 .tmp/tools/%:
 	@echo "installing $*"
-	@GOBIN=$(CURDIR)/.tmp/bin GOWORK=off go install $*
+	@GOBIN=$(CURDIR)/.tmp/bin go install $*
 	@rm -f .tmp/tools/$(firstword $(subst @, ,$*))@* && mkdir -p $(@D) && touch $@
 
 .tmp/tools/promtool@%: scripts/build-promtool.sh

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# build.sh MODULE PACKAGE [NAME] builds one binary into bin/ (or OUT), named after its
-# service. A build of this repository's record ignores go.work: what a go.mod lacks must
-# show. Without a repository at hand, VERSION and COMMIT say what it is built from. With
-# SYMBOLS=none it is smaller, and no debugger reads it.
+# build.sh MODULE PACKAGE [NAME] builds one program into bin/ (or OUT). NAME defaults to the
+# last element of PACKAGE. The build ignores go.work, so a requirement that go.mod lacks is
+# an error. Without a Git repository, VERSION and COMMIT name the source. SYMBOLS=none
+# leaves out the symbols for debuggers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 root=$PWD
-name=${3:-$(basename "$1")}
+name=${3:-$(basename "$2")}
 out=${OUT:-$root/bin}/$name
 [[ -e $out ]] || echo "building $name (some minutes the first time: every dependency is compiled)"
 mkdir -p "$(dirname "$out")"

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 export ENTAIL_VERSION=test
 TAG=$ENTAIL_VERSION scripts/images.sh
 scripts/standins.sh
-(cd deploy/e2e && GOWORK=off go test -c -tags "e2e compose" -o ../../.tmp/compose.test .)
+(cd deploy/e2e && CGO_ENABLED=0 GOWORK=off go test -c -tags "e2e compose" -o ../../.tmp/compose.test .)
 
 # Its containers and volumes are beside those that this machine may have of it.
 export COMPOSE_PROJECT_NAME=entail-test

@@ -17,7 +17,9 @@ if [[ ! -x $built/entail ]]; then
 	trap 'rm -rf "$scratch"' EXIT
 	mkdir "$scratch/out"
 	git archive "$commit" | tar -x -C "$scratch"
-	VERSION=earlier COMMIT=$commit MODIFIED='' OUT=$scratch/out "$scratch/scripts/build.sh" services/entail .
+	program=(services ./entail)
+	[[ -e $scratch/services/go.mod ]] || program=(services/entail .) # Each service once was a module.
+	VERSION=earlier COMMIT=$commit MODIFIED='' OUT=$scratch/out "$scratch/scripts/build.sh" "${program[@]}"
 	rm -rf "$built"
 	mv "$scratch/out" "$built"
 fi

@@ -19,20 +19,20 @@ if ((${#programs[@]} == 0)); then
 	done
 fi
 
-OUT=$dir SYMBOLS=none scripts/build.sh deploy ./docker/healthcheck healthcheck
-OUT=$dir scripts/build.sh deploy ./docker/sbom sbom
+OUT=$dir SYMBOLS=none scripts/build.sh deploy ./docker/healthcheck
+OUT=$dir scripts/build.sh deploy ./docker/sbom
 for program in "${programs[@]}"; do
 	root=$dir/$program
 	mkdir -p "$root/bin" "$root/etc/ssl/certs"
 	# Of what was made before, Go leaves the program alone if it is still that.
 	find "$root" -type f ! -path "$root/bin/$program" -delete
 	case $program in
-	entail) OUT=$root/bin SYMBOLS=none scripts/build.sh services/entail . ;;
+	entail) OUT=$root/bin SYMBOLS=none scripts/build.sh services ./entail ;;
 	kube-local)
 		OUT=$root/bin deploy/local/build.sh
 		rm "$root/bin/kube-local.stamp"
 		;;
-	*) OUT=$root/bin SYMBOLS=none scripts/build.sh "services/$program" "./cmd/$program" ;;
+	*) OUT=$root/bin SYMBOLS=none scripts/build.sh services "./$program/cmd/$program" ;;
 	esac
 	cp "$dir/healthcheck" "$root/bin/"
 	cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"

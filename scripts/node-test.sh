@@ -9,7 +9,7 @@ scripts/node.sh check
 command -v kubectl >/dev/null || [[ -x bin/kubectl ]] || scripts/build-kubectl.sh
 TAG=$ENTAIL_VERSION scripts/images.sh
 scripts/standins.sh nats openfga postgres pause
-(cd deploy/e2e && GOWORK=off go test -c -tags "e2e compose" -o ../../.tmp/compose.test .)
+(cd deploy/e2e && CGO_ENABLED=0 GOWORK=off go test -c -tags "e2e compose" -o ../../.tmp/compose.test .)
 
 clean() {
 	scripts/node.sh down

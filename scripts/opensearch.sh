@@ -77,7 +77,7 @@ if [[ ! -e $installed/lib ]]; then
 fi
 if [[ ! -e $installed/classes.jsa ]]; then
 	echo "starting it once, so that later starts are quick (half a minute)" >&2
-	(cd services/internal && GOWORK=off go run ./cmd/opensearch-archive "$installed")
+	(cd services && GOWORK=off go run ./internal/cmd/opensearch-archive "$installed")
 fi
 
 chmod a+rx "$cache" "$(dirname "$cache")"

@@ -20,7 +20,7 @@ rm -rf "$out"
 mkdir -p "$out"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-OUT=$scratch scripts/build.sh deploy ./docker/sbom sbom
+OUT=$scratch scripts/build.sh deploy ./docker/sbom
 
 # pack NAME PROGRAM: the archive NAME.tar.gz has all in a folder of that name.
 pack() {
@@ -38,7 +38,7 @@ for platform in "${platforms[@]}"; do
 	export GOOS=${platform%/*} GOARCH=${platform#*/}
 	suffix=${version}_${GOOS}_$GOARCH
 	echo "building for $platform"
-	VERSION=$version SYMBOLS=none OUT=$scratch scripts/build.sh services/entail .
+	VERSION=$version SYMBOLS=none OUT=$scratch scripts/build.sh services ./entail
 	pack "entail_$suffix" entail
 	if [[ ${KUBE_LOCAL:-} != none ]]; then
 		OUT=$scratch deploy/local/build.sh

@@ -55,7 +55,7 @@ openfga() {
 	local root=$dir/openfga
 	rm -rf "$root" && mkdir -p "$root/bin"
 	cp bin/openfga "$root/bin/"
-	OUT=$root/bin scripts/build.sh services/internal ./cmd/grpc-health-probe grpc_health_probe
+	OUT=$root/bin scripts/build.sh services ./internal/cmd/grpc-health-probe grpc_health_probe
 	build openfga "$root"
 }
 

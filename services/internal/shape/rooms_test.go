@@ -85,11 +85,11 @@ func TestEveryReaderHasThoseRoomsOfThemThatItNeeds(t *testing.T) {
 func TestEveryServiceIsWhereServicesAreListed(t *testing.T) {
 	for _, name := range names() {
 		for file, entry := range map[string]string{
-			"go.work":                            "\t./services/" + name + "\n",
 			"Makefile":                           " bin/" + name,
 			".golangci.yml":                      `["**/services/` + name + `/**"]`,
 			"deploy/base/" + name + "/rbac.yaml": "entail-" + name,
-			"deploy/chaos/internal/system/service.go": `{Name: "` + name + `"`,
+			"services/entail/internal/allinone/config.go": `"github.com/entail-dev/entail/services/` + name + `"`,
+			"deploy/e2e/chaos/internal/system/service.go": `{Name: "` + name + `"`,
 		} {
 			data, err := os.ReadFile(filepath.Join(root, "..", file))
 			if err != nil || !strings.Contains(string(data), entry) {

@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/authzed/authzed-go v1.4.1
 	github.com/authzed/spicedb v1.45.0
-	github.com/entail-dev/entail/services/internal v0.0.0
+	github.com/entail-dev/entail/services v0.0.0
 	github.com/entail-dev/entail/services/policy v0.0.0
 	github.com/openfga/api/proto v0.0.0-20260319214821-f153694bfc20
 	github.com/openfga/language/pkg/go v0.3.2
@@ -195,6 +195,6 @@ require (
 
 replace github.com/entail-dev/entail/gen => ../../../gen
 
-replace github.com/entail-dev/entail/services/internal => ../../internal
+replace github.com/entail-dev/entail/services => ../..
 
 replace github.com/entail-dev/entail/services/policy => ..

@@ -1,0 +1,228 @@
+package campaign
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/checker"
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/history"
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+// episode is one system, from its start to its first finding.
+type episode struct {
+	cfg      Config
+	number   int
+	dir      string
+	report   *Report
+	history  *history.History
+	system   *system.System
+	world    *checker.World
+	monitor  *checker.Monitor
+	counter  *checker.Counter
+	workload *workload.Workload
+	nemesis  *nemesis.Nemesis
+	target   *nemesis.Target
+	plan     *rand.Rand
+	afflicts sync.WaitGroup
+
+	mu sync.Mutex
+	// seen is what must not be, as soon as anybody has seen it.
+	seen []error
+	// struck are the blows since the last rest.
+	struck []string
+}
+
+// Streams of random numbers of an episode: none draws from another's.
+const (
+	ofOperations = iota
+	ofBlows
+	ofPlan
+	streamsOfOne
+)
+
+func (c Config) random(number, stream int) *rand.Rand {
+	return rand.New(rand.NewPCG(c.Seed, uint64(number*streamsOfOne+stream)))
+}
+
+func (c Config) shape() nemesis.Shape {
+	return nemesis.Shape{Nodes: c.System.Nodes, Replicas: c.System.Replicas}
+}
+
+// runEpisode goes on until something is found, or time is up.
+func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, report *Report) (found *Finding, err error) {
+	e, closeAll, err := newEpisode(ctx, cfg, number, report)
+	if err != nil {
+		return nil, err
+	}
+	report.Episodes++
+	watching, stop := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { e.monitor.Run(watching) })
+	defer func() {
+		stop()
+		watcher.Wait()
+		closeAll()
+		if found == nil && err == nil {
+			err = e.discard() // Not before: servers that live write there.
+		}
+	}()
+	for round, over := 1, false; !over; round++ {
+		report.Rounds++
+		err := e.round(ctx, round)
+		report.Looks += e.monitor.TakeLooks()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			e.history.Addf(history.Violation, "%v", err)
+			e.keep(ctx)
+			return &Finding{Episode: number, Round: round, Blows: e.struck, Err: err, Dir: e.dir}, nil
+		}
+		over = time.Now().After(until)
+	}
+	return found, nil
+}
+
+func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e *episode, closeAll func(), err error) {
+	e = &episode{
+		cfg: cfg, number: number, report: report, dir: filepath.Join(cfg.System.Dir, fmt.Sprintf("%d-%d", cfg.Seed, number)),
+		workload: workload.New(cfg.random(number, ofOperations)),
+		nemesis:  nemesis.New(cfg.random(number, ofBlows), cfg.shape(), cfg.Blows), plan: cfg.random(number, ofPlan),
+	}
+	var closers []func()
+	backwards := func() {
+		for i := range closers {
+			closers[len(closers)-1-i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			backwards()
+		}
+	}()
+	if err = os.RemoveAll(e.dir); err != nil {
+		return nil, nil, err
+	}
+	if err = os.MkdirAll(e.dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	log, err := os.Create(filepath.Join(e.dir, "history.log"))
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, func() { _ = log.Close() })
+	e.history = history.New(io.MultiWriter(log, cfg.Out))
+	e.history.Addf(history.Check, "seed %d, episode %d, %d NATS servers, %d replicas", cfg.Seed, number, cfg.System.Nodes, cfg.System.Replicas)
+	own := cfg.System
+	own.Dir = filepath.Join(e.dir, "state")
+	if e.system, err = system.Start(ctx, own); err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, e.system.Close)
+	more, err := e.connect(ctx)
+	closers = append(closers, more...)
+	return e, backwards, err
+}
+
+// connect opens the episode's own ways to the servers, and makes what has to be there before anything else.
+func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
+	admin, err := e.system.Admin()
+	if err != nil {
+		return nil, err
+	}
+	driver, err := workload.NewDriver(admin)
+	if err != nil {
+		return nil, err
+	}
+	openFGA, err := checker.DialOpenFGA(e.system.OpenFGATarget())
+	if err != nil {
+		return nil, err
+	}
+	closers = append(closers, openFGA.Close)
+	var durables []string
+	for _, s := range system.Services() {
+		if s.Durable != "" {
+			durables = append(durables, s.Durable)
+		}
+	}
+	bus, err := checker.DialNATS(e.system.NATS(), durables)
+	if err != nil {
+		return closers, err
+	}
+	closers = append(closers, bus.Close)
+	e.world = &checker.World{Driver: driver, FGA: openFGA, Bus: bus, Ready: e.system.Ready, Webhooks: e.system.Webhooks}
+	e.target = &nemesis.Target{System: e.system, Bus: bus, Driver: driver, Force: e.workload.Force, Before: e.begin}
+	e.target.Tell = func(text string) { e.history.Addf(history.Blow, "%s", text) }
+	if e.monitor, err = checker.NewMonitor(openFGA, admin, e.system.Webhooks, e.accuse); err != nil {
+		return closers, err
+	}
+	if e.counter, err = checker.NewCounter(e.system.OpenFGAMetrics(), admin); err != nil {
+		return closers, err
+	}
+	for _, o := range workload.Prepare() {
+		if err := driver.Do(ctx, o); err != nil {
+			return closers, err
+		}
+	}
+	return closers, nil
+}
+
+// accuse takes note of what must not be. It may be said by many at a time.
+func (e *episode) accuse(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.seen) < 20 {
+		e.history.Addf(history.Violation, "%v", err)
+		e.seen = append(e.seen, err)
+	}
+}
+
+func (e *episode) accusations() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errors.Join(append(e.seen, e.system.Failures())...)
+}
+
+// begin says that an operation begins.
+func (e *episode) begin(o workload.Operation) {
+	e.history.Addf(history.Operation, "%s", o)
+	e.monitor.Before(o)
+	e.report.Operations++
+}
+
+// keep writes down what the objects are like, and what the services are doing. It ends them.
+func (e *episode) keep(ctx context.Context) {
+	defer func() {
+		for _, r := range e.system.Services {
+			r.Process.Dump()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	snapshot, err := checker.TakeSnapshot(ctx, e.world.Driver)
+	if err != nil {
+		e.history.Addf(history.Check, "the objects cannot be kept: %v", err)
+		return
+	}
+	data, err := json.MarshalIndent(snapshot, "", " ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(e.dir, "objects.json"), data, 0o600)
+	}
+	if err != nil {
+		e.history.Addf(history.Check, "the objects cannot be kept: %v", err)
+	}
+}
+
+// discard leaves the history alone of what found nothing.
+func (e *episode) discard() error { return os.RemoveAll(filepath.Join(e.dir, "state")) }

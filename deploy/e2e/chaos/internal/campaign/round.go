@@ -1,0 +1,204 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/history"
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
+)
+
+const (
+	// replayEvery is after how many rounds everything is replayed.
+	replayEvery = 4
+	// healWithin bounds what a blow takes to be healed when its time is up.
+	healWithin = 2 * time.Minute
+)
+
+// round is blows amid operations, then rest.
+func (e *episode) round(ctx context.Context, number int) error {
+	e.struck = nil
+	lasting, err := e.strikeAll(ctx, e.nemesis.Round())
+	if err != nil {
+		return err
+	}
+	if err := e.settle(ctx); err != nil {
+		return err
+	}
+	if len(lasting) > 0 {
+		for _, heal := range lasting {
+			if err := heal(); err != nil {
+				return err
+			}
+		}
+		if err := e.settle(ctx); err != nil {
+			return fmt.Errorf("after it was healed: %w", err)
+		}
+	}
+	if number%replayEvery == 0 {
+		return e.replay(ctx)
+	}
+	return nil
+}
+
+// strikeAll strikes, each blow amid a burst of changes: most that goes wrong does so then.
+func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (lasting []func() error, err error) {
+	e.target.Observe(ctx)
+	if err := e.operate(ctx, 1+e.plan.IntN(6), 200*time.Millisecond); err != nil {
+		return nil, err
+	}
+	for _, s := range strikes {
+		if err := e.operate(ctx, 2+e.plan.IntN(4), 0); err != nil {
+			return nil, err
+		}
+		wait(ctx, upTo(e.plan, 60*time.Millisecond))
+		heal, err := e.strike(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if s.Lasting {
+			lasting = append(lasting, heal)
+		} else {
+			e.afflicts.Go(func() { e.healAfter(ctx, s.For, heal) })
+		}
+		if err := e.operateUnder(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return lasting, e.healed(ctx)
+}
+
+// operateUnder operates under a blow: another burst, a lull in which it is digested or not, and
+// more, not so fast.
+func (e *episode) operateUnder(ctx context.Context) error {
+	if err := e.operate(ctx, 2+e.plan.IntN(6), 150*time.Millisecond); err != nil {
+		return err
+	}
+	wait(ctx, upTo(e.plan, 2500*time.Millisecond))
+	return e.operate(ctx, 2+e.plan.IntN(6), time.Second)
+}
+
+// operate does a number of operations, with a pause after each of that at most.
+func (e *episode) operate(ctx context.Context, n int, pause time.Duration) error {
+	for range n {
+		o := e.workload.Next()
+		e.begin(o)
+		if err := e.world.Driver.Do(ctx, o); err != nil {
+			return err
+		}
+		wait(ctx, upTo(e.plan, pause))
+	}
+	return nil
+}
+
+// strike strikes, and returns what heals it.
+func (e *episode) strike(ctx context.Context, s nemesis.Strike) (heal func() error, err error) {
+	text := s.Blow + " " + s.Text
+	e.struck = append(e.struck, text)
+	e.report.Blows[s.Blow]++
+	e.history.Addf(history.Blow, "%s", text)
+	undo, err := s.Do(ctx, e.target)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", text, err)
+	}
+	return func() error {
+		if undo != nil {
+			if err := undo(); err != nil {
+				return err
+			}
+		}
+		e.history.Addf(history.Heal, "%s", text)
+		return nil
+	}, nil
+}
+
+// healAfter heals when the time of a blow is up.
+func (e *episode) healAfter(ctx context.Context, d time.Duration, heal func() error) {
+	wait(ctx, d)
+	if err := heal(); err != nil {
+		e.accuse(err)
+	}
+}
+
+// healed waits until every blow that does not last has been healed.
+func (e *episode) healed(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { e.afflicts.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(healWithin):
+		return errors.New("blows are not healed")
+	}
+}
+
+// settle waits for rest, and tells the monitor.
+func (e *episode) settle(ctx context.Context) error {
+	took, err := e.world.Settle(ctx, e.cfg.Settle)
+	e.report.Slowest = max(e.report.Slowest, took)
+	if err != nil {
+		err = fmt.Errorf("not at rest after %s: %w", took.Round(time.Second), err)
+	}
+	if err = errors.Join(err, e.accusations()); err != nil {
+		return err
+	}
+	e.history.Addf(history.Check, "at rest after %s", took.Round(time.Millisecond))
+	e.monitor.Rest(e.world.Snapshot)
+	return nil
+}
+
+// replay has everything looked at anew, by services that are started anew in every second case,
+// and wants nothing to be written.
+func (e *episode) replay(ctx context.Context) error {
+	before, err := e.counter.Read(ctx)
+	if err != nil {
+		return err
+	}
+	e.report.Replays++
+	restart := e.plan.IntN(2) == 0
+	e.history.Addf(history.Check, "replay, services started anew: %t", restart)
+	if restart {
+		for _, r := range e.system.Services {
+			r.Process.Kill()
+			if err := r.Process.Start(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := e.world.Bus.Replay(ctx); err != nil {
+		return err
+	}
+	if err := e.settle(ctx); err != nil {
+		return fmt.Errorf("after a replay: %w", err)
+	}
+	after, err := e.counter.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := after.Since(before); err != nil {
+		return fmt.Errorf("a replay of everything, at rest, wrote: %w", err)
+	}
+	return nil
+}
+
+func upTo(r *rand.Rand, most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	return time.Duration(r.Int64N(int64(most)))
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,141 @@
+package checker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+// question asks a webhook whether somebody may do something.
+type question struct {
+	Subject  asker  `json:"subject"`
+	Verb     string `json:"verb"`
+	Resource asked  `json:"resource"`
+
+	target workload.Target
+}
+
+type asker struct {
+	User   string   `json:"user,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+}
+
+type asked struct {
+	Group     string `json:"apiGroup"`
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String tells it to a person.
+func (q question) String() string {
+	return fmt.Sprintf("%s %v %s %s %s/%s", q.Subject.User, q.Subject.Groups, q.Verb, q.Resource.Resource, q.Resource.Namespace, q.Resource.Name)
+}
+
+// allQuestions are about everybody and every object that there may be.
+func allQuestions() (all []question) {
+	who := []asker{{User: "nobody", Groups: []string{workload.TokenGroup}}}
+	for _, name := range workload.IAMUserNames() {
+		who = append(who, asker{User: name})
+	}
+	for _, t := range workload.Targets() {
+		for _, name := range t.Names() {
+			namespace, name, _ := strings.Cut(name, "/")
+			for _, verb := range workload.Verbs() {
+				for _, s := range who {
+					all = append(all, question{s, verb, asked{t.Group, t.Resource.Resource, namespace, name}, t})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// permissionOf is the one that a question asks about.
+func permissionOf(q question) string {
+	return fmt.Sprintf("%s/%s.%s", q.target.Group, q.target.Resource.Resource, q.Verb)
+}
+
+// may answers by the tuples that are declared: on the object, on its kind, and above.
+func (a *access) may(q question) bool {
+	permission := hashOf(permissionOf(q))[:12]
+	objects := []string{objectOf(q.target, q.Resource.Namespace+"/"+q.Resource.Name)}
+	for i := 0; i < len(objects); i++ {
+		of, _, isObject := strings.Cut(objects[i], ":")
+		if slices.ContainsFunc(a.held[objects[i]+"#b"], func(grant string) bool { return a.gives(grant, permission, q.Subject) }) {
+			return true
+		}
+		if isObject && of != iamPrefix+"Root" {
+			objects = append(append(objects, rootOf(of)), a.held[objects[i]+"#p"]...)
+		}
+	}
+	return false
+}
+
+// gives says whether a grant gives somebody a permission.
+func (a *access) gives(grant, permission string, to asker) bool {
+	user := iamUser + to.User
+	return slices.ContainsFunc(a.held[grant+"#r"], func(role string) bool { return len(a.held[role+"#"+permission]) > 0 }) &&
+		slices.ContainsFunc(a.held[grant+"#u"], func(subject string) bool {
+			return subject == user || slices.Contains(a.held[subject], user) || slices.ContainsFunc(to.Groups, func(g string) bool {
+				return subject == tokenGroup(g)
+			})
+		})
+}
+
+// checkAnswers wants every webhook to answer all questions by what is declared.
+func checkAnswers(ctx context.Context, w *World) error {
+	a := newAccess(w.Snapshot)
+	var errs []error
+	for _, url := range w.Webhooks() {
+		var wrong []string
+		for _, q := range allQuestions() {
+			allowed, err := ask(ctx, url, q)
+			if err != nil {
+				return fmt.Errorf("asking the webhook at %s: %w", url, err)
+			}
+			if want := a.may(q); allowed != want {
+				wrong = append(wrong, fmt.Sprintf("%s: %t", q, allowed))
+			}
+		}
+		if len(wrong) > 0 {
+			errs = append(errs, fmt.Errorf("the webhook at %s gives %d wrong answers%s", url, len(wrong), few(wrong)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ask puts one question, as JSON.
+func ask(ctx context.Context, url string, q question) (allowed bool, err error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return false, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/entail.access.v1.AccessService/CheckAccess", bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, text)
+	}
+	var answer struct{ Allowed bool }
+	if err == nil {
+		err = json.Unmarshal(text, &answer)
+	}
+	return answer.Allowed, err
+}

@@ -1,0 +1,34 @@
+package checker
+
+import (
+	"context"
+	"strings"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+// checkDefinitions wants an AuthorizationModel for each labelled definition, and no other. A Store
+// that is being deleted gets no more of them, and loses none.
+func checkDefinitions(_ context.Context, w *World) error {
+	want, is := map[string]bool{}, map[string]bool{}
+	suffix := "." + workload.DefinitionGroup
+	var plurals []string
+	for _, d := range w.Snapshot.Live(workload.Definitions()) {
+		plural, ours := strings.CutSuffix(d.GetName(), suffix)
+		if !ours {
+			continue
+		}
+		plurals = append(plurals, plural)
+		if store := d.GetLabels()[workload.StoreLabel]; store != "" && !w.Snapshot.storeGoes(store) {
+			want[plural+"-"+store] = true
+		}
+	}
+	for _, m := range w.Snapshot.Live(workload.AuthorizationModels()) {
+		for _, plural := range plurals {
+			if strings.HasPrefix(m.GetName(), plural+"-") && !w.Snapshot.storeGoes(field(m, "spec", "storeRef", "name")) {
+				is[m.GetName()] = true
+			}
+		}
+	}
+	return differ("AuthorizationModels of definitions", is, want)
+}

@@ -1,0 +1,369 @@
+package checker
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+// declaredAccess are objects by which alice and the group staff may get the project web. Each has its name as its UID.
+func declaredAccess() map[schema.GroupVersionResource]unstructured.Unstructured {
+	const org, project = "Organization", "Project"
+	ref := func(kind, name string) map[string]any { return map[string]any{"kind": kind, "name": name, "uid": name} }
+	all := map[schema.GroupVersionResource]unstructured.Unstructured{
+		workload.ProtectedResources(): object("ProtectedResource", "", "p", map[string]any{"spec": map[string]any{
+			"serviceRef": map[string]any{"name": workload.ResourceGroup}, "kind": project, "plural": "projects", "permissions": []any{"get"},
+		}}),
+		workload.Projects(): object(project, "", "web", map[string]any{"spec": map[string]any{"ownerRef": ref(org, "acme")}}),
+		workload.IAMUsers(): object("User", "", "user-1", map[string]any{}),
+		workload.Groups():   object("Group", "team-0", "staff", map[string]any{}),
+		workload.IAMRoles(): object("Role", "team-0", "viewer", map[string]any{"spec": map[string]any{
+			"includedPermissions": []any{workload.ResourceGroup + "/projects.get"}, "inheritedRoles": []any{map[string]any{"name": "viewer"}},
+		}}),
+		workload.GroupMemberships(): object("GroupMembership", "team-0", "member", map[string]any{
+			"spec":   map[string]any{"userRef": map[string]any{"name": "user-1"}, "groupRef": map[string]any{"name": "staff", "namespace": "team-0"}},
+			"status": map[string]any{"user": map[string]any{"name": "user-1", "uid": "user-1"}},
+		}),
+		workload.PolicyBindings(): object("PolicyBinding", "team-0", "grant", map[string]any{"spec": map[string]any{
+			"roleRef": map[string]any{"name": "viewer"},
+			"subjects": []any{
+				ref("User", "user-1"), map[string]any{"kind": "Group", "namespace": "team-0", "name": "staff", "uid": "staff"}, map[string]any{"kind": "Group", "name": "oidc:all"},
+			},
+			"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": workload.ResourceGroup, "kind": project, "name": "web", "uid": "web"}},
+		}}),
+	}
+	for gvr, o := range all {
+		o.SetUID(types.UID(o.GetName()))
+		all[gvr] = o
+	}
+	return all
+}
+
+// relations are how often each relation is wanted.
+func relations(objects map[schema.GroupVersionResource]unstructured.Unstructured) string {
+	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+	for gvr, o := range objects {
+		s.byKind[gvr] = append(s.byKind[gvr], o)
+	}
+	var all []string
+	for text := range newAccess(s).tuples {
+		_, rest, _ := strings.Cut(text, "#")
+		relation, _, _ := strings.Cut(rest, "@")
+		all = append(all, relation)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func TestAccessFollowsFromObjectsAndGoesWithEach(t *testing.T) {
+	permission := hashOf(workload.ResourceGroup + "/projects.get")[:12]
+	whole := permission + " b member r u u u"
+	if got := relations(declaredAccess()); got != whole {
+		t.Fatalf("wanted is %q, want %q", got, whole)
+	}
+	for kind, want := range map[schema.GroupVersionResource]string{
+		workload.ProtectedResources(): "member",
+		workload.Projects():           permission + " member",
+		workload.IAMUsers():           permission + " b r u u",
+		workload.Groups():             permission + " b r u u",
+		workload.IAMRoles():           "member",
+		workload.GroupMemberships():   permission + " b r u u u",
+		workload.PolicyBindings():     permission + " member",
+	} {
+		gone, anew := declaredAccess(), declaredAccess()
+		if delete(gone, kind); relations(gone) != want {
+			t.Errorf("without %s wanted is %q, want %q", kind.Resource, relations(gone), want)
+		}
+		o := anew[kind]
+		o.SetUID("another")
+		if byName := slices.Contains([]schema.GroupVersionResource{
+			workload.ProtectedResources(), workload.IAMRoles(), workload.GroupMemberships(), workload.PolicyBindings(),
+		}, kind); !byName && len(relations(anew)) >= len(whole) {
+			t.Errorf("with another of the name of %s wanted is %q", kind.Resource, relations(anew))
+		}
+	}
+}
+
+func TestOnlyWhatSomebodyDeclaredMayBeInTheStore(t *testing.T) {
+	p := newPossible()
+	for gvr, all := range related().byKind {
+		for _, o := range all {
+			p.add(gvr.Resource, o)
+		}
+	}
+	web, other := workload.ResourceGroup+"/Project:web", workload.ResourceGroup+"/Project:other"
+	gear, grant := "chaos.example/gear:gear-0", iamPrefix+"RoleBinding:x/"+hashOf(web)
+	for held, want := range map[Tuple]bool{
+		{grant, "u", iamUser + "user-1"}: true, {grant, "u", iamUser + "user-2"}: false,
+		{iamPrefix + "RoleBinding:x/" + hashOf(other), "u", iamUser + "user-1"}: false,
+		{iamPrefix + "RoleBinding:x", "u", iamPrefix + "InternalUser:*"}:        true,
+		{"x", "member", iamUser + "user-1"}:                                     true, {"x", "member", iamUser + "user-2"}: false,
+		{web, "b", grant}: true, {other, "b", grant}: false,
+		{gear, "p", web}: true, {gear, "p", other}: false, {web, "p", gear}: false,
+	} {
+		if got := p.declared(workload.IAMStore, held); got != want {
+			t.Errorf("%s may be there: %t", held, got)
+		}
+	}
+}
+
+// Whatever people do, who may do something by what is declared may do it by all that was declared, and its tuples may be there.
+func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
+	w := workload.New(rand.New(rand.NewPCG(5, 5)))
+	p, now := newPossible(), map[string]unstructured.Unstructured{}
+	take := func(o workload.Operation) {
+		if delete(now, o.Key()); o.Verb == workload.Delete {
+			return
+		}
+		object := identified(*o.Object)
+		p.add(o.Resource.Resource, object)
+		now[o.Resource.String()+o.Key()] = object
+	}
+	for _, o := range workload.Prepare() {
+		take(o)
+	}
+	yes := 0
+	for range 150 {
+		take(w.Next())
+		s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+		for key, o := range now {
+			for _, k := range workload.Kinds() {
+				if strings.HasPrefix(key, k.Resource.String()) {
+					s.byKind[k.Resource] = append(s.byKind[k.Resource], o)
+					break
+				}
+			}
+		}
+		a := newAccess(s)
+		for text := range a.tuples {
+			object, rest, _ := strings.Cut(text, "#")
+			relation, user, _ := strings.Cut(rest, "@")
+			if !p.declared(workload.IAMStore, Tuple{object, relation, user}) {
+				t.Fatalf("%s is declared, and said to be impossible", text)
+			}
+		}
+		for _, q := range allQuestions() {
+			if !a.may(q) {
+				continue
+			}
+			if yes++; !p.access.allows(q) {
+				t.Fatalf("%s is allowed, and said to be impossible", q)
+			}
+		}
+	}
+	if yes < 500 {
+		t.Errorf("only %d were ever allowed", yes)
+	}
+	impossible := 0
+	for _, q := range allQuestions() {
+		if !p.access.allows(q) {
+			impossible++
+		}
+	}
+	if impossible == 0 {
+		t.Error("whatever is asked is said to be possible")
+	}
+}
+
+// Without any one of the objects by which somebody is allowed something it is impossible, and so it is while that is being deleted.
+func TestWhatLacksAnObjectIsImpossible(t *testing.T) {
+	configMap, _ := workload.TargetOf("ConfigMap")
+	project, _ := workload.TargetOf("Project")
+	onMap := question{asker{User: "user-1"}, "get", asked{configMap.Group, configMap.Resource.Resource, "team-0", "map-0"}, configMap}
+	onProject := question{asker{User: "user-1"}, "get", asked{project.Group, project.Resource.Resource, "", "web"}, project}
+	direct := func() *Snapshot {
+		s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+		for gvr, o := range declaredAccess() {
+			s.byKind[gvr] = append(s.byKind[gvr], o)
+		}
+		return s
+	}
+	onAll := func() *Snapshot {
+		s := related()
+		on := map[string]any{"resourceKind": map[string]any{"apiGroup": project.Group, "kind": project.Kind}}
+		_ = unstructured.SetNestedMap(s.byKind[workload.PolicyBindings()][0].Object, on, "spec", "resourceSelector")
+		return s
+	}
+	for name, c := range map[string]struct {
+		declared func() *Snapshot
+		q        question
+	}{"on the object": {direct, onProject}, "on what it belongs to": {related, onMap}, "on all of which it belongs to one": {onAll, onMap}} {
+		for lacks := range c.declared().byKind {
+			for _, going := range []bool{false, true} {
+				p := newPossible()
+				for gvr, all := range c.declared().byKind {
+					for _, o := range all {
+						if gvr == lacks {
+							o.SetDeletionTimestamp(new(metav1.Now()))
+						}
+						if gvr != lacks || going {
+							p.add(gvr.Resource, o)
+						}
+					}
+				}
+				byGroup := lacks == workload.Groups() || lacks == workload.GroupMemberships()
+				if got := p.access.allows(c.q); got != byGroup {
+					t.Errorf("%s, without %s (it is going: %t), it is possible: %t", name, lacks.Resource, going, got)
+				}
+			}
+		}
+	}
+}
+
+// identified is an object that knows the others by their names, each being its UID.
+func identified(o unstructured.Unstructured) unstructured.Unstructured {
+	o = *o.DeepCopy()
+	o.SetUID(types.UID(o.GetNamespace() + "/" + o.GetName()))
+	name := func(ref map[string]any) {
+		if namespace, _ := ref["namespace"].(string); ref["uid"] == "" {
+			ref["uid"] = namespace + "/" + ref["name"].(string)
+		}
+	}
+	subjects, _, _ := unstructured.NestedSlice(o.Object, "spec", "subjects")
+	for _, s := range subjects {
+		name(s.(map[string]any))
+	}
+	if len(subjects) > 0 {
+		_ = unstructured.SetNestedSlice(o.Object, subjects, "spec", "subjects")
+	}
+	if ref, ok, _ := unstructured.NestedMap(o.Object, "spec", "resourceSelector", "resourceRef"); ok {
+		name(ref)
+		_ = unstructured.SetNestedMap(o.Object, ref, "spec", "resourceSelector", "resourceRef")
+	}
+	owners := o.GetOwnerReferences()
+	for i := range owners {
+		owners[i].UID = types.UID("/" + owners[i].Name)
+	}
+	o.SetOwnerReferences(owners)
+	if org := field(o, "spec", "ownerRef", "name"); o.GetKind() == "Project" {
+		_ = unstructured.SetNestedMap(o.Object, map[string]any{"name": org, "uid": "/" + org}, "status", "organization")
+	}
+	if user := field(o, "spec", "userRef", "name"); o.GetKind() == "GroupMembership" {
+		_ = unstructured.SetNestedMap(o.Object, map[string]any{"name": user, "uid": "/" + user}, "status", "user")
+	}
+	return o
+}
+
+// related are a gear of the project web, and a ConfigMap of the gear, of kinds that are registered below each other.
+func related() *Snapshot {
+	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+	for gvr, o := range declaredAccess() {
+		s.byKind[gvr] = append(s.byKind[gvr], o)
+	}
+	of := func(kind, name string) []any {
+		t, _ := workload.TargetOf(kind)
+		return []any{map[string]any{"apiVersion": t.Resource.GroupVersion().String(), "kind": kind, "name": name, "uid": name}}
+	}
+	for kind, o := range map[string]unstructured.Unstructured{
+		"gear":      object("gear", "", "gear-0", map[string]any{"metadata": map[string]any{"ownerReferences": of("Project", "web")}}),
+		"ConfigMap": object("ConfigMap", "team-0", "map-0", map[string]any{"metadata": map[string]any{"ownerReferences": of("gear", "gear-0")}}),
+	} {
+		t, _ := workload.TargetOf(kind)
+		o.SetUID(types.UID(o.GetName()))
+		s.byKind[t.Resource] = append(s.byKind[t.Resource], o)
+		var parents []any
+		for _, parent := range t.Parents {
+			above, _ := workload.TargetOf(parent)
+			parents = append(parents, map[string]any{"apiGroup": above.Group, "kind": parent})
+		}
+		protected := object("ProtectedResource", "", kind, map[string]any{"spec": map[string]any{
+			"serviceRef": map[string]any{"name": t.Group}, "kind": kind, "plural": t.Resource.Resource, "permissions": []any{"get"}, "parentResources": parents,
+		}})
+		s.byKind[workload.ProtectedResources()] = append(s.byKind[workload.ProtectedResources()], protected)
+	}
+	role := s.byKind[workload.IAMRoles()][0]
+	_ = unstructured.SetNestedStringSlice(role.Object, []string{"core.miloapis.com/configmaps.get"}, "spec", "includedPermissions")
+	return s
+}
+
+func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
+	configMap, _ := workload.TargetOf("ConfigMap")
+	gear, _ := workload.TargetOf("gear")
+	on := func(verb, name string, who asker) question {
+		return question{who, verb, asked{configMap.Group, configMap.Resource.Resource, "team-0", name}, configMap}
+	}
+	user, staff, other := asker{User: "user-1"}, asker{User: "nobody", Groups: []string{"oidc:all"}}, asker{User: "user-2", Groups: []string{"oidc:none"}}
+	whole := newAccess(related())
+	for q, want := range map[*question]bool{
+		new(on("get", "map-0", user)): true, new(on("get", "map-0", staff)): true, new(on("get", "map-0", other)): false,
+		new(on("list", "map-0", user)): false, new(on("get", "map-1", user)): false,
+	} {
+		if got := whole.may(*q); got != want {
+			t.Errorf("%+v is answered with %t", *q, got)
+		}
+	}
+	for name, change := range map[string]func(*Snapshot){
+		"the gear is gone": func(s *Snapshot) { delete(s.byKind, gear.Resource) },
+		"the gear is going": func(s *Snapshot) {
+			s.byKind[gear.Resource][0].SetDeletionTimestamp(new(metav1.Now()))
+		},
+		"the gear is another":  func(s *Snapshot) { s.byKind[gear.Resource][0].SetUID("another") },
+		"the gear is nobody's": func(s *Snapshot) { s.byKind[gear.Resource][0].SetOwnerReferences(nil) },
+		"gears are no parents": func(s *Snapshot) {
+			for _, p := range s.byKind[workload.ProtectedResources()] {
+				unstructured.RemoveNestedField(p.Object, "spec", "parentResources")
+			}
+		},
+	} {
+		s := related()
+		if change(s); newAccess(s).may(on("get", "map-0", user)) {
+			t.Errorf("%s, and what was had by it is had", name)
+		}
+	}
+}
+
+// A webhook that answers otherwise than is declared is accused, and one that does not answer.
+func TestAWrongAnswerOfAWebhookIsFound(t *testing.T) {
+	declares := newAccess(related())
+	for name, c := range map[string]struct {
+		answer func(q question) any
+		found  string
+	}{
+		"it is right":        {func(q question) any { return map[string]bool{"allowed": declares.may(q)} }, ""},
+		"it lets nobody in":  {func(question) any { return struct{}{} }, "wrong answers"},
+		"it lets in anybody": {func(question) any { return map[string]bool{"allowed": true} }, "wrong answers"},
+		"it does not know":   {func(question) any { return nil }, "503"},
+	} {
+		server := answering(t, func(w http.ResponseWriter, q question) {
+			if answer := c.answer(q); answer == nil {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			} else if err := json.NewEncoder(w).Encode(answer); err != nil {
+				t.Error(err)
+			}
+		})
+		err := checkAnswers(t.Context(), &World{Snapshot: related(), Webhooks: func() []string { return []string{server} }})
+		if (err == nil) != (c.found == "") || err != nil && !strings.Contains(err.Error(), c.found) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// answering is a webhook's URL.
+func answering(t *testing.T, answer func(w http.ResponseWriter, q question)) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q question
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			t.Error(err)
+		}
+		for _, of := range workload.Targets() {
+			if of.Resource.Resource == q.Resource.Resource {
+				q.target = of
+			}
+		}
+		answer(w, q)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}

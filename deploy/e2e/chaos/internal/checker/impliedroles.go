@@ -1,0 +1,72 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+// rules are the roles that each role implies directly, by namespace.
+type rules map[string]map[string][]string
+
+func (r rules) add(rule unstructured.Unstructured) {
+	namespace, edge := rule.GetNamespace(), []string{"spec", "inference_rule"}
+	if r[namespace] == nil {
+		r[namespace] = map[string][]string{}
+	}
+	parent := field(rule, append(edge, "parent_role")...)
+	r[namespace][parent] = append(r[namespace][parent], field(rule, append(edge, "child_role")...))
+}
+
+// implied are all roles that follow from a role, itself left out, in order.
+func (r rules) implied(namespace, role string) []string {
+	seen := map[string]bool{}
+	var follow func(string)
+	follow = func(parent string) {
+		for _, child := range r[namespace][parent] {
+			if !seen[child] {
+				seen[child] = true
+				follow(child)
+			}
+		}
+	}
+	follow(role)
+	delete(seen, role)
+	var all []string
+	for child := range seen {
+		all = append(all, child)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func rulesOf(s *Snapshot) rules {
+	all := rules{}
+	for _, rule := range s.Live(workload.ImpliedRoles()) {
+		all.add(rule)
+	}
+	return all
+}
+
+// checkImpliedRoles wants the status of every rule to say what follows from its parent.
+func checkImpliedRoles(_ context.Context, w *World) error {
+	var errs []error
+	all := rulesOf(w.Snapshot)
+	for _, rule := range w.Snapshot.All(workload.ImpliedRoles()) {
+		parent := field(rule, "spec", "inference_rule", "parent_role")
+		children, _, _ := unstructured.NestedStringSlice(rule.Object, "status", "inferences", "child_roles")
+		err := errors.Join(wantCondition(rule, "Accepted", true), wantCondition(rule, "Synced", true))
+		if want := all.implied(rule.GetNamespace(), parent); !slices.Equal(children, want) {
+			err = errors.Join(err, fmt.Errorf("status says that %s implies %v, want %v", parent, children, want))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("impliedroles %s/%s: %w", rule.GetNamespace(), rule.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,221 @@
+package checker
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+const (
+	// every is how often the monitor looks at each store, and asks some questions.
+	every = 250 * time.Millisecond
+	// questions are asked of each store at a time, reviews of the API server, and requests of each webhook.
+	questions, reviews, requests = 25, 6, 12
+	oneRound                     = 3 * time.Second
+)
+
+// Monitor asks OpenFGA, the API server and webhooks all the time, at rest or not. What nobody has declared
+// since the last rest must never be there, not for a moment. That a server does not answer is no answer.
+type Monitor struct {
+	fga    *OpenFGA
+	kube   *kubernetes.Clientset
+	report func(error)
+	// webhooks are the URLs of those that run.
+	webhooks func() []string
+	access   []question
+
+	mu       sync.Mutex
+	possible *possible
+	// epoch counts the rests; before the first one nothing is known.
+	epoch int
+	looks int
+}
+
+// NewMonitor reports what must not be.
+func NewMonitor(fga *OpenFGA, kube *rest.Config, webhooks func() []string, report func(error)) (*Monitor, error) {
+	client, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return nil, fmt.Errorf("connecting the monitor: %w", err)
+	}
+	return &Monitor{fga: fga, kube: client, report: report, webhooks: webhooks, access: allQuestions(), possible: newPossible()}, nil
+}
+
+// Rest says that the system is at rest with these objects.
+func (m *Monitor) Rest(s *Snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.epoch++
+	before := m.possible
+	m.possible = newPossible()
+	for _, store := range s.All(workload.Stores()) {
+		if store.GetDeletionTimestamp() != nil { // It stays as it was, whatever its spec says by now.
+			m.possible.keep(before, store.GetName())
+		}
+	}
+	for kind, objects := range s.byKind {
+		for _, o := range objects {
+			m.possible.add(kind.Resource, o)
+		}
+	}
+}
+
+// Before says that an operation is about to begin: what it declares may be from now on.
+func (m *Monitor) Before(o workload.Operation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if o.Verb != workload.Delete {
+		m.possible.add(o.Resource.Resource, *o.Object)
+	}
+}
+
+// TakeLooks is how often the monitor has looked at a store or asked the API server or a webhook since it was
+// last asked this.
+func (m *Monitor) TakeLooks() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.looks
+	m.looks = 0
+	return n
+}
+
+// Run looks until ctx ends.
+func (m *Monitor) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if m.current() > 0 {
+			m.checkOpenFGA(ctx)
+			m.askKubernetes(ctx)
+			m.askWebhooks(ctx)
+		}
+		wait(ctx, every)
+	}
+}
+
+func (m *Monitor) current() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.epoch
+}
+
+// forbidden tells whether something must not be, and in which epoch that is so.
+func (m *Monitor) forbidden(allowed func(*possible) bool) (epoch int, is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looks++
+	return m.epoch, !allowed(m.possible)
+}
+
+// accusef reports what was seen, if it must not be now either.
+func (m *Monitor) accusef(epoch int, allowed func(*possible) bool, format string, args ...any) {
+	if now, still := m.forbidden(allowed); still && now == epoch {
+		m.report(fmt.Errorf(format, args...))
+	}
+}
+
+func (m *Monitor) checkOpenFGA(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, oneRound)
+	defer cancel()
+	stores, err := m.fga.Stores(ctx)
+	if err != nil {
+		return
+	}
+	for _, id := range stores[workload.IAMStore] {
+		m.readTuples(ctx, workload.IAMStore, id) // Users whom nobody gives anything any more.
+	}
+	for _, store := range workload.StoreNames() {
+		for _, id := range stores[store] {
+			m.readTuples(ctx, store, id)
+			m.askOpenFGA(ctx, store, id)
+		}
+	}
+}
+
+func (m *Monitor) readTuples(ctx context.Context, store, id string) {
+	epoch := m.current()
+	found, err := m.fga.Tuples(ctx, id)
+	if err != nil {
+		return
+	}
+	surplus := map[string]bool{}
+	m.mu.Lock()
+	for _, t := range found {
+		if !m.possible.declared(store, t) && m.epoch == epoch {
+			surplus[t.String()] = true
+		}
+	}
+	m.looks++
+	m.mu.Unlock()
+	if len(surplus) > 0 {
+		m.report(fmt.Errorf("OpenFGA store %s (%s) holds what was revoked and settled: %w", store, id, differ("tuples", surplus, map[string]bool{})))
+	}
+}
+
+func (m *Monitor) askOpenFGA(ctx context.Context, store, id string) {
+	epoch := m.current()
+	var ask []Tuple
+	for range questions {
+		q := Tuple{pick(workload.Objects()), pick(workload.Relations()), pick(workload.Users())}
+		if _, is := m.forbidden(func(p *possible) bool { return p.allows(store, q) }); is {
+			ask = append(ask, q)
+		}
+	}
+	yes, err := m.fga.Check(ctx, id, ask)
+	if err != nil {
+		return
+	}
+	for _, q := range yes {
+		m.accusef(epoch, func(p *possible) bool { return p.allows(store, q) },
+			"OpenFGA store %s (%s) answers yes to %s, which was revoked and settled", store, id, q)
+	}
+}
+
+func (m *Monitor) askKubernetes(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, oneRound)
+	defer cancel()
+	for range reviews {
+		namespace, person, role := pick(workload.Namespaces()), pick(workload.People()), pick(workload.Roles())
+		allowed := func(p *possible) bool { return p.holds(namespace, person, role) }
+		epoch, is := m.forbidden(allowed)
+		if !is {
+			continue
+		}
+		answer, err := m.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: person, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: "get", Resource: "configmaps", Name: role,
+			}},
+		}, metav1.CreateOptions{})
+		if err == nil && answer.Status.Allowed {
+			m.accusef(epoch, allowed, "the API server lets %s do what %s permits in %s, which was revoked and settled", person, role, namespace)
+		}
+	}
+}
+
+// askWebhooks asks each who may do what to targets.
+func (m *Monitor) askWebhooks(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, oneRound)
+	defer cancel()
+	for _, url := range m.webhooks() {
+		for range requests {
+			q := pick(m.access)
+			allowed := func(p *possible) bool { return p.access.allows(q) }
+			epoch, is := m.forbidden(allowed)
+			if !is {
+				continue
+			}
+			if yes, err := ask(ctx, url, q); err == nil && yes {
+				m.accusef(epoch, allowed, "the webhook at %s answers yes to %s, which was revoked and settled", url, q)
+			}
+		}
+	}
+}
+
+// pick need not be the same for the same seed: it is no part of what is done to the system.
+func pick[T any](from []T) T { return from[rand.IntN(len(from))] }

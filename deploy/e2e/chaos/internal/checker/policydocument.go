@@ -1,0 +1,83 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+// checkPolicyDocuments wants every document in the model of its Store, and no other: each declares
+// one type of its own name with one action, which is a relation of that type.
+func checkPolicyDocuments(_ context.Context, w *World) error {
+	var errs []error
+	wanted := map[string]bool{}
+	for _, d := range w.Snapshot.All(workload.PolicyDocuments()) {
+		store := field(d, "spec", "storeRef", "name")
+		if !w.Snapshot.storeLives(store) {
+			continue
+		}
+		wanted[store+"/"+d.GetName()] = true
+		if err := errors.Join(wantCondition(d, "Valid", true), wantCondition(d, "Ready", true), checkModule(w.Snapshot, d, store)); err != nil {
+			errs = append(errs, fmt.Errorf("policydocument %s: %w", d.GetName(), err))
+		}
+	}
+	for _, m := range w.Snapshot.Live(workload.AuthorizationModels()) {
+		store := field(m, "spec", "storeRef", "name")
+		name, ours := strings.CutPrefix(m.GetName(), "policydocument.default.")
+		name, _, _ = strings.Cut(name, ".")
+		if ours && w.Snapshot.storeLives(store) && !wanted[store+"/"+name] {
+			errs = append(errs, fmt.Errorf("authorizationmodel %s is of no document", m.GetName()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkModule wants one module of a document, that says what the document does.
+func checkModule(s *Snapshot, document unstructured.Unstructured, store string) error {
+	actions, _, _ := unstructured.NestedSlice(document.Object, "spec", "actions")
+	var action string
+	for _, a := range actions {
+		action = fmt.Sprint(a.(map[string]any)["name"]) //nolint:forcetypeassert // The CRD has it so.
+	}
+	var found []unstructured.Unstructured
+	for _, m := range s.Live(workload.AuthorizationModels()) {
+		if strings.HasPrefix(m.GetName(), "policydocument.default."+document.GetName()+".") && field(m, "spec", "storeRef", "name") == store {
+			found = append(found, m)
+		}
+	}
+	if len(found) != 1 {
+		return fmt.Errorf("there are %d AuthorizationModels of it in %s", len(found), store)
+	}
+	text := field(found[0], "spec", "model")
+	for _, part := range []string{"type " + document.GetName() + "\n", "define " + action + ":"} {
+		if !strings.Contains(text, part) {
+			return fmt.Errorf("its module lacks %q: %s", part, text)
+		}
+	}
+	return nil
+}
+
+// storeGoes reports whether a Store is there and being deleted.
+func (s *Snapshot) storeGoes(name string) bool {
+	for _, store := range s.All(workload.Stores()) {
+		if store.GetName() == name {
+			return store.GetDeletionTimestamp() != nil
+		}
+	}
+	return false
+}
+
+// storeLives reports whether there is such a Store, and nobody has deleted it.
+func (s *Snapshot) storeLives(name string) bool {
+	for _, store := range s.Live(workload.Stores()) {
+		if store.GetName() == name {
+			return true
+		}
+	}
+	return false
+}

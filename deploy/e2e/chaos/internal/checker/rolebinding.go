@@ -1,0 +1,57 @@
+package checker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+const managedBy = "app.kubernetes.io/managed-by"
+
+// explicit reports whether a person made the RoleBinding.
+func explicit(b unstructured.Unstructured) bool { return b.GetLabels()[managedBy] != "implied-role" }
+
+// subjects are the names of those whom a RoleBinding binds, in order.
+func subjects(b unstructured.Unstructured) []string {
+	list, _, _ := unstructured.NestedSlice(b.Object, "subjects")
+	var all []string
+	for _, item := range list {
+		if s, ok := item.(map[string]any); ok {
+			all = append(all, fmt.Sprint(s["name"]))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// checkRoleBindings wants just the RoleBindings that follow from others.
+func checkRoleBindings(_ context.Context, w *World) error {
+	is, want := map[string]int{}, map[string]int{}
+	all := rulesOf(w.Snapshot)
+	for _, b := range w.Snapshot.All(workload.RoleBindings()) {
+		namespace := b.GetNamespace()
+		if !slices.Contains(workload.Namespaces(), namespace) {
+			continue
+		}
+		role, who := field(b, "roleRef", "name"), strings.Join(subjects(b), ",")
+		if !explicit(b) {
+			source := ""
+			for _, owner := range b.GetOwnerReferences() {
+				source = owner.Name
+			}
+			is[fmt.Sprintf("%s/%s: %s for %s", namespace, source, role, who)]++
+			continue
+		}
+		for _, child := range all.implied(namespace, role) {
+			if who != "" {
+				want[fmt.Sprintf("%s/%s: %s for %s", namespace, b.GetName(), child, who)]++
+			}
+		}
+	}
+	return differ("RoleBindings that follow", is, want)
+}

@@ -1,0 +1,215 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+const (
+	storeFinalizer  = "core.platform-mesh.io/fga-store"
+	tuplesFinalizer = "core.platform-mesh.io/fga-tuples"
+)
+
+// declared is what the objects ask OpenFGA to hold for one Store.
+type declared struct {
+	model  *openfgav1.AuthorizationModel
+	broken map[string]error
+	// owners are the objects that declare tuples in the store, and which of them it can hold.
+	owners map[string][]Tuple
+	// invalid tells for each owner whether it also declares others.
+	invalid map[string]bool
+	tuples  map[string]bool
+}
+
+// declare reads the objects: what must be in OpenFGA for a Store.
+func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
+	d, owners := &declared{}, ownersIn(s, store)
+	var modules []Module
+	for _, m := range owners[1:] {
+		modules = append(modules, Module{m.GetName(), field(m, "spec", "model"), lastLive(m, store)})
+	}
+	var err error
+	if d.model, d.broken, err = merge(Module{Name: "core", Text: field(store, "spec", "coreModule")}, modules); err != nil {
+		return nil, fmt.Errorf("the objects make no model: %w", err)
+	}
+	return d, d.judge(owners, func(o unstructured.Unstructured) bool {
+		return d.broken[o.GetName()] != nil && lastLive(o, store) != ""
+	})
+}
+
+// ownersIn are the objects that declare tuples in a Store: itself, and those that refer to it.
+func ownersIn(s *Snapshot, store unstructured.Unstructured) []unstructured.Unstructured {
+	owners := []unstructured.Unstructured{store}
+	for _, m := range s.Live(workload.AuthorizationModels()) {
+		if field(m, "spec", "storeRef", "name") == store.GetName() {
+			owners = append(owners, m)
+		}
+	}
+	return owners
+}
+
+// judge finds which tuples the model can hold, of owners of whom some wait with what they add.
+func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstructured.Unstructured) bool) error {
+	d.owners, d.invalid, d.tuples = map[string][]Tuple{}, map[string]bool{}, map[string]bool{}
+	for _, o := range owners {
+		waiting := waits(o)
+		given, err := recorded(o)
+		if err != nil {
+			return err
+		}
+		for _, t := range tuplesOf(o, "spec", "tuples") {
+			if waiting && !slices.Contains(given, t) {
+				continue // What a text gives that is not live is not given yet.
+			}
+			if !holds(d.model, t) {
+				d.invalid[o.GetName()] = true
+				continue
+			}
+			d.owners[o.GetName()] = append(d.owners[o.GetName()], t)
+			d.tuples[t.String()] = true
+		}
+	}
+	return nil
+}
+
+// lastLive is the text of an AuthorizationModel that was last live in this very Store.
+func lastLive(m, store unstructured.Unstructured) string {
+	if field(m, "status", "live", "storeUID") != string(store.GetUID()) {
+		return ""
+	}
+	return field(m, "status", "live", "model")
+}
+
+func tuplesOf(o unstructured.Unstructured, path ...string) []Tuple {
+	list, _, _ := unstructured.NestedSlice(o.Object, path...)
+	return tuplesIn(list)
+}
+
+func tuplesIn(list []any) []Tuple {
+	tuples := make([]Tuple, 0, len(list))
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		text := func(key string) string { s, _ := m[key].(string); return s }
+		tuples = append(tuples, Tuple{text("object"), text("relation"), text("user")})
+	}
+	return tuples
+}
+
+// checkStores compares every Store with OpenFGA.
+func checkStores(ctx context.Context, w *World) error {
+	ids, err := w.FGA.Stores(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, store := range w.Snapshot.All(workload.Stores()) {
+		name := store.GetName()
+		if n := len(ids[name]); n != 1 && (n != 0 || !unmade(store)) {
+			errs = append(errs, fmt.Errorf("store %s: OpenFGA has %d stores of its name", name, len(ids[name])))
+		}
+		delete(ids, name)
+		if store.GetDeletionTimestamp() != nil {
+			if !referred(w.Snapshot, name) {
+				errs = append(errs, fmt.Errorf("store %s is not gone, though nothing refers to it", name))
+			} else if err := checkLeaving(ctx, w, store); err != nil {
+				errs = append(errs, fmt.Errorf("store %s, which is being deleted: %w", name, err))
+			}
+			continue
+		}
+		if err := checkStore(ctx, w, store); err != nil {
+			errs = append(errs, fmt.Errorf("store %s: %w", name, err))
+		}
+	}
+	for name := range ids {
+		errs = append(errs, fmt.Errorf("OpenFGA has a store %q that no object asks for", name))
+	}
+	return errors.Join(errs...)
+}
+
+// unmade reports whether a Store goes for which nothing was made in OpenFGA, which was away, say: nothing is any more.
+func unmade(store unstructured.Unstructured) bool {
+	return store.GetDeletionTimestamp() != nil && field(store, "status", "storeId") == ""
+}
+
+// referred reports whether something holds up the deletion of a Store.
+func referred(s *Snapshot, store string) bool {
+	for _, m := range s.All(workload.AuthorizationModels()) {
+		if field(m, "spec", "storeRef", "name") == store {
+			return true
+		}
+	}
+	return false
+}
+
+func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) error {
+	d, err := declare(w.Snapshot, store)
+	if err != nil {
+		return err
+	}
+	id := field(store, "status", "storeId")
+	live, err := w.FGA.Model(ctx, id)
+	if err != nil {
+		return err
+	}
+	written, wrong := live, error(nil)
+	if store.GetName() == workload.IAMStore {
+		written, wrong = d.addAccess(w.Snapshot, live)
+	}
+	errs := []error{
+		wrong, differ("the live model", meaning(written), meaning(d.model)),
+		checkTuples(ctx, w, id, d),
+		wantFinalizers(store, storeFinalizer),
+		checkRecord(store, d), wantCondition(store, "Ready", !d.invalid[store.GetName()]),
+	}
+	if got := field(store, "status", "authorizationModelId"); got != live.GetId() {
+		errs = append(errs, fmt.Errorf("status says that model %s is live, and it is %s", got, live.GetId()))
+	}
+	for _, m := range w.Snapshot.Live(workload.AuthorizationModels()) {
+		if field(m, "spec", "storeRef", "name") == store.GetName() {
+			if err := checkAuthorizationModel(m, d); err != nil {
+				errs = append(errs, fmt.Errorf("authorizationmodel %s: %w", m.GetName(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkTuples compares the tuples of a store with those that are declared.
+func checkTuples(ctx context.Context, w *World, id string, d *declared) error {
+	found, err := w.FGA.Tuples(ctx, id)
+	if err != nil {
+		return err
+	}
+	held := map[string]bool{}
+	for _, t := range found {
+		held[t.String()] = true
+	}
+	return differ("tuples", held, d.tuples)
+}
+
+// checkRecord wants the record of an owner to list the tuples that are held for it, and the owner to
+// stay until they are gone.
+func checkRecord(owner unstructured.Unstructured, d *declared) error {
+	listed, err := recorded(owner)
+	if err != nil {
+		return err
+	}
+	has, want := map[string]bool{}, map[string]bool{}
+	for _, t := range listed {
+		has[t.String()] = true
+	}
+	for _, t := range d.owners[owner.GetName()] {
+		want[t.String()] = true
+	}
+	if len(want) > 0 {
+		return errors.Join(differ("the record", has, want), wantFinalizers(owner, tuplesFinalizer))
+	}
+	return differ("the record", has, want)
+}

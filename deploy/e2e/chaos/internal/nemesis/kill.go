@@ -1,0 +1,196 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
+)
+
+// Names of blows that end processes.
+const (
+	// KillServices is kill -9 of one or several replicas.
+	KillServices = "kill-services"
+	// KillServers is kill -9 of OpenFGA, the API server, or NATS.
+	KillServers = "kill-servers"
+	// Restart is an end in order and a new start.
+	Restart = "restart"
+	// Machine is a NATS server and active replicas that die together, as on one machine, for good.
+	Machine = "machine"
+	// Wipe takes away all that NATS has on disk.
+	Wipe = "wipe"
+	// WipeNode takes away what one of several NATS servers has on disk.
+	WipeNode = "wipe-node"
+)
+
+func kills() []Blow {
+	return []Blow{
+		{Name: KillServices, Weight: 3, Nodes: 1, Replicas: 1, draw: drawKillServices},
+		{Name: KillServers, Weight: 3, Nodes: 1, Replicas: 1, draw: drawKillServers},
+		{Name: Restart, Weight: 2, Nodes: 1, Replicas: 1, draw: drawRestart},
+		{Name: Machine, Weight: 20, Nodes: 3, Replicas: 2, Lasting: true, draw: drawMachine},
+		{Name: Wipe, Weight: 1, Nodes: 1, Replicas: 1, draw: drawWipe},
+		{Name: WipeNode, Weight: 1, Nodes: 3, Replicas: 1, draw: drawWipeNode},
+	}
+}
+
+// replicas draws some of all replicas of all services, one at least, by their names.
+func replicas(r *rand.Rand, s Shape, most int) []string {
+	var all []string
+	for _, service := range system.Services() {
+		for i := range s.Replicas {
+			all = append(all, fmt.Sprintf("%s-%d", service.Name, i))
+		}
+	}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:1+r.IntN(min(most, len(all)))]
+}
+
+// processes finds processes by their names.
+func processes(t *Target, names []string) []*system.Process {
+	var found []*system.Process
+	for _, name := range names {
+		for _, p := range t.System.Processes() {
+			if p.Name == name {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// killed is the strike that kills processes and starts them again.
+func killed(names []string, down time.Duration) Strike {
+	return Strike{
+		Text: fmt.Sprintf("%s for %s", strings.Join(names, ", "), down), For: down,
+		Do: func(_ context.Context, t *Target) (func() error, error) {
+			for _, p := range processes(t, names) {
+				p.Kill()
+			}
+			return func() error { return startAll(processes(t, names)) }, nil
+		},
+	}
+}
+
+func startAll(all []*system.Process) error {
+	var errs []error
+	for _, p := range all {
+		errs = append(errs, p.Start())
+	}
+	return errors.Join(errs...)
+}
+
+func drawKillServices(r *rand.Rand, s Shape) Strike {
+	return killed(replicas(r, s, 3), between(r, 0, 6*time.Second))
+}
+
+func drawKillServers(r *rand.Rand, s Shape) Strike {
+	names := []string{"openfga"}
+	switch r.IntN(4) {
+	case 0:
+		names = []string{"kube"}
+	case 1, 2:
+		names = nodes(r, s)
+	}
+	return killed(names, between(r, 0, 6*time.Second))
+}
+
+// nodes draws one NATS server, or several, or all.
+func nodes(r *rand.Rand, s Shape) []string {
+	names := make([]string, s.Nodes)
+	for i := range names {
+		names[i] = node(i)
+	}
+	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:1+r.IntN(len(names))]
+}
+
+func node(i int) string { return fmt.Sprintf("nats-%d", i) }
+
+func drawRestart(r *rand.Rand, s Shape) Strike {
+	names := replicas(r, s, 2)
+	return Strike{
+		Text: strings.Join(names, ", "),
+		Do: func(_ context.Context, t *Target) (func() error, error) {
+			for _, p := range processes(t, names) {
+				if err := p.Stop(); err != nil { // Also with a dependency away.
+					return nil, fmt.Errorf("%s ended with %w after SIGTERM", p.Name, err)
+				}
+				if err := p.Start(); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		},
+	}
+}
+
+// drawMachine: a NATS server, and after a while the active replica of a service, or of each. They
+// stay away until the others have come to rest, and come back in the same order.
+func drawMachine(r *rand.Rand, s Shape) Strike {
+	dead, reader := r.IntN(s.Nodes), r.IntN(4) > 0
+	node := node(dead)
+	if reader {
+		node = "the NATS server that leads least"
+	}
+	all := system.Services()
+	services := []string{all[r.IntN(len(all))].Name}
+	if r.IntN(3) > 0 {
+		services = nil
+		for _, service := range all[1:] { // The watcher goes on: there is something to miss.
+			services = append(services, service.Name)
+		}
+	}
+	gap, later := between(r, 0, 4*time.Second), between(r, 0, 3*time.Second)
+	return Strike{
+		Text: fmt.Sprintf("%s, and after %s the active replica of %s", node, gap, strings.Join(services, ", ")),
+		Do: func(ctx context.Context, t *Target) (func() error, error) {
+			struck := t.System.Nodes[dead]
+			if reader {
+				struck = t.reader(ctx, struck)
+			}
+			struck.Kill()
+			t.Tell("killed " + struck.Name)
+			gone := make(chan []*system.Process, 1)
+			time.AfterFunc(gap, func() { gone <- t.killActive(ctx, services) })
+			return func() error {
+				err := struck.Start()
+				<-time.After(later)
+				return errors.Join(err, startAll(<-gone))
+			}, nil
+		},
+	}
+}
+
+func drawWipe(r *rand.Rand, s Shape) Strike {
+	down := between(r, 0, 3*time.Second)
+	return wiped(0, s.Nodes, down, fmt.Sprintf("all of NATS, down for %s", down))
+}
+
+func drawWipeNode(r *rand.Rand, s Shape) Strike {
+	i, down := r.IntN(s.Nodes), between(r, 0, 3*time.Second)
+	return wiped(i, i+1, down, fmt.Sprintf("%s, down for %s", node(i), down))
+}
+
+// wiped kills the NATS servers of a range and takes away what they have.
+func wiped(from, to int, down time.Duration, text string) Strike {
+	return Strike{
+		Text: text, For: down,
+		Do: func(_ context.Context, t *Target) (func() error, error) {
+			struck := t.System.Nodes[from:to]
+			for _, p := range struck {
+				p.Kill()
+			}
+			for i := from; i < to; i++ {
+				if err := t.System.WipeNode(i); err != nil {
+					return nil, err
+				}
+			}
+			return func() error { return startAll(struck) }, nil
+		},
+	}
+}

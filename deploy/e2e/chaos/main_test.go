@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
+)
+
+func TestWhatCannotBeDoneIsSaidAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a blow that is none":            {[]string{"-blows", "kill-services,earthquake"}, "there is no earthquake; -list"},
+		"two NATS servers":               {[]string{"-nodes", "2"}, "use 1 or 3"},
+		"no replica":                     {[]string{"-replicas", "0"}, "use 1 to 3"},
+		"an episode before the first":    {[]string{"-episode", "0"}, "the first is 1"},
+		"a blow that takes more servers": {[]string{"-blows", "isolate", "-nodes", "1"}, "use more, or other blows"},
+		"a checkout without binaries":    {[]string{"-checkout", t.TempDir()}, "run `make chaos`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := parse(test.args, t.Output()); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("said is %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestTheListTellsOfEveryBlowWhetherItIsSurvived(t *testing.T) {
+	var out strings.Builder
+	if _, list, err := parse([]string{"-list"}, &out); err != nil || !list {
+		t.Fatal(list, err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, blow := range nemesis.Blows() {
+		told := "; survived"
+		if blow.Known != "" {
+			told = "; NOT survived yet: " + blow.Known
+		}
+		if len(lines) <= i || !strings.HasPrefix(lines[i], blow.Name+" ") || !strings.HasSuffix(lines[i], told) {
+			t.Errorf("of %s is told\n%s", blow.Name, out.String())
+		}
+	}
+}
