@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/entail-dev/entail/services/internal/decide"
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/iam/world"
@@ -29,7 +29,7 @@ const (
 // What OpenFGA answers by the model and the tuples of this package is what the declared objects say,
 // and so is what the index answers.
 func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
-	server, err := devserver.StartOpenFGA(devserver.OpenFGAConfig{})
+	server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
+
+// servedWithin bounds the wait for a kind to be served, or for an older definition of it to be gone.
+const servedWithin = time.Minute
 
 // ServeLegacyOpenSearch has the server serve the kinds of OpenSearch in the group that they had before, until the test ends:
 // those that are shipped, and clusters, which are the public operator's.
@@ -36,7 +40,7 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 		if err != nil || len(objects) != 1 {
 			t.Fatalf("%s: %d objects, %v", file, len(objects), err)
 		}
-		Eventually(t, startWithin, func() error { // The same of a test before may still be going.
+		Eventually(t, servedWithin, func() error { // The same of a test before may still be going.
 			_, err := definitions.Create(t.Context(), objects[0], metav1.CreateOptions{})
 			return err
 		})
@@ -45,7 +49,7 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 		})
 	}
 	for _, kind := range kinds.LegacyOpenSearch() {
-		Eventually(t, startWithin, func() error {
+		Eventually(t, servedWithin, func() error {
 			_, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{})
 			return err
 		})

@@ -23,7 +23,7 @@ const leakLooks = 20
 // fails the package when a goroutine is left over.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	code := m.Run()
-	err := errors.Join(shared.end(), sharedSearch.end())
+	err := errors.Join(shared.end(), sharedSearch.end(), openFGAs.end())
 	if err == nil && code == 0 {
 		for range leakLooks {
 			if err = goleak.Find(ignore...); err == nil {
