@@ -3,18 +3,16 @@ package testbed
 import (
 	"cmp"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"hash/fnv"
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -39,17 +37,23 @@ type RightsSuite struct {
 	Idle func()
 	// Call sends a request to the service. The caller has no rights.
 	Call func(ctx context.Context, caller *http.Client, url string) error
-	// Webhooks are those that the service registers; nil for none.
-	Webhooks *Webhooks
+	// Guard names the webhooks that the service registers; empty for none.
+	Guard string
+	// Fill makes an object of each kind that the service follows, once it runs. It may be nil.
+	Fill func()
 	// Uses is the table: how a test makes the service need a right. Keys are "verb resource", "verb *" or "* resource", in this order.
-	// The suite knows some uses itself. A nil function leaves the right to another test.
-	Uses map[string]func(RightCase) RightUse
+	// The suite has uses of rights that several services have.
+	Uses map[string]RightUse
+	// Only leaves out rights for which it is false. Nil leaves out none.
+	Only func(Right) bool
 
-	whole   testing.TB
-	running *Running
+	whole    testing.TB
+	running  *Running
+	webhooks Webhooks
+	caller   *http.Client
 }
 
-// RightCase is one right of a table, with a name for the objects of its test.
+// RightCase is one right of a table, with the kind it is on, if Entail follows that, and a name for the objects of its test.
 type RightCase struct {
 	Right
 	Kind kinds.Kind
@@ -59,31 +63,47 @@ type RightCase struct {
 // RightUse is how a test makes a service need a right. Functions may be nil.
 type RightUse struct {
 	// Prepare runs while the service has the right, and Need after it was revoked.
-	Prepare, Need func()
+	Prepare, Need func(RightCase)
 	// Report is what the service logs without the right, by default the denial of the API server.
 	Report string
 	// Reported waits for further reports.
-	Reported func()
+	Reported func(RightCase)
 	// Done waits until the service has done what it needed the right for.
-	Done func()
+	Done func(RightCase)
+	// Elsewhere names another test of the right.
+	Elsewhere string
 }
 
 // Test runs the suite: over all rights in a nightly run, else over a choice.
 func (s *RightsSuite) Test(t *testing.T) {
 	t.Helper()
-	s.whole = s.T
+	outer := s.T
+	s.T, s.whole = t, t
+	defer func() { s.T = outer }()
 	s.Kube.cluster.rights.begin(s.Service)
+	if s.Guard != "" {
+		s.webhooks = s.Kube.Webhooks(t, s.Guard)
+		t.Cleanup(func() { _ = s.webhooks.Delete(context.WithoutCancel(t.Context())) })
+	}
 	s.running = s.Start()
+	if s.Fill != nil {
+		s.Fill()
+	}
 	s.Idle()
 	rights := Rights(s.Service)
 	if !Nightly {
 		rights = sample(rights, os.Getenv(commitEnv))
 	}
+	if s.Only != nil {
+		rights = slices.DeleteFunc(rights, func(r Right) bool { return !s.Only(r) })
+	}
 	t.Logf("revokes %d rights: %v", len(rights), rights)
 	for i, right := range rights {
-		kind, _ := kinds.Of(right.GroupResource)
-		c := RightCase{right, kind, fmt.Sprintf("part%d", i)}
-		if use := s.use(c); use != nil {
+		c := RightCase{Right: right, Name: fmt.Sprintf("part%d", i)}
+		of := right.GroupResource
+		of.Resource, _, _ = strings.Cut(of.Resource, "/")
+		c.Kind, _ = kinds.Of(of)
+		if use := s.use(c); use.Elsewhere == "" {
 			t.Run(right.String(), func(t *testing.T) { s.revoke(t, c, use) })
 		}
 	}
@@ -106,27 +126,26 @@ func (s *RightsSuite) Restart(between ...func()) {
 }
 
 // revoke tests one right.
-func (s *RightsSuite) revoke(t *testing.T, c RightCase, use func(RightCase) RightUse) {
+func (s *RightsSuite) revoke(t *testing.T, c RightCase, use RightUse) {
 	t.Helper()
 	s.T = t
 	defer func() { s.T = s.whole }()
-	u := use(c)
-	call(u.Prepare)
+	call := func(f func(RightCase)) {
+		t.Helper()
+		if f != nil {
+			f(c)
+		}
+	}
+	call(use.Prepare)
 	logged := len(s.Log.Bytes())
 	restore := s.Kube.Revoke(t, s.Service, c.Right)
-	call(u.Need)
-	Eventually(t, rightsTimeout, func() error { return s.Log.Warns(logged, cmp.Or(u.Report, c.report())) })
-	call(u.Reported)
+	call(use.Need)
+	Eventually(t, rightsTimeout, func() error { return s.Log.Warns(logged, cmp.Or(use.Report, c.report())) })
+	call(use.Reported)
 	restore()
-	call(u.Done)
+	call(use.Done)
 	s.Idle()
 	s.Kube.cluster.rights.note(c.Right)
-}
-
-func call(f func()) {
-	if f != nil {
-		f()
-	}
 }
 
 // report returns what a service logs without the right. An admission policy words its own denials.
@@ -166,115 +185,72 @@ func pick(commit string, n int) int {
 }
 
 // use finds a right in the table of the service, or among the uses that services share.
-func (s *RightsSuite) use(c RightCase) func(RightCase) RightUse {
+func (s *RightsSuite) use(c RightCase) RightUse {
 	s.T.Helper()
 	for _, key := range []string{c.Verb + " " + c.Resource, c.Verb + " *", "* " + c.Resource} {
-		for _, table := range []map[string]func(RightCase) RightUse{s.Uses, s.sharedUses()} {
+		for _, table := range []map[string]RightUse{s.Uses, s.sharedUses()} {
 			if use, known := table[key]; known {
 				return use
 			}
 		}
 	}
 	s.T.Fatalf("%s: no test needs the right to %s; add a use of it to the table", s.Service, c.Right)
-	return nil
+	return RightUse{}
 }
 
-func (s *RightsSuite) sharedUses() map[string]func(RightCase) RightUse {
-	uses := map[string]func(RightCase) RightUse{
-		"create tokenreviews":         s.called,
-		"create subjectaccessreviews": s.called,
-		"get *":                       s.read,
-		"get namespaces": func(RightCase) RightUse { // It is read at the start.
-			return RightUse{Need: func() { s.Restart() }}
+func (s *RightsSuite) sharedUses() map[string]RightUse {
+	called := RightUse{
+		Need: func(c RightCase) {
+			_, s.caller = s.Kube.Caller(s.T, c.Name) // The service does not know it yet.
+			s.answers(connect.CodeInternal)
 		},
+		Done: func(RightCase) { s.answers(connect.CodePermissionDenied) },
 	}
-	if s.Webhooks != nil {
-		for _, verb := range []string{"get", "create", "update", "patch"} {
-			uses[verb+" validatingwebhookconfigurations"], uses[verb+" secrets"] = s.registers, s.registers
+	uses := map[string]RightUse{
+		"create tokenreviews":         called,
+		"create subjectaccessreviews": called,
+		"get *":                       {Need: s.oversize},
+		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // A start reads it.
+	}
+	registered := func(RightCase) {
+		s.T.Helper()
+		Eventually(s.T, rightsTimeout, func() error { return s.webhooks.Kept(s.T.Context()) })
+	}
+	for _, verb := range []string{"get", "create", "update", "patch"} {
+		if s.Guard != "" {
+			use := RightUse{Prepare: registered, Need: s.unregister, Done: registered}
+			uses[verb+" validatingwebhookconfigurations"], uses[verb+" secrets"] = use, use
 		}
 	}
 	return uses
 }
 
-// called sends a request of a caller that the service does not know yet.
-func (s *RightsSuite) called(c RightCase) RightUse {
-	var ask func(context.Context) error
-	return RightUse{
-		Need: func() {
-			_, caller := s.Kube.Caller(s.T, c.Name)
-			ask = func(ctx context.Context) error { return s.Call(ctx, caller, s.URL()) }
-			Answers(s.T, rightsTimeout, connect.CodeInternal, ask)
-		},
-		Done: func() { Answers(s.T, rightsTimeout, connect.CodePermissionDenied, ask) },
-	}
+// answers calls the service until the answer has this code.
+func (s *RightsSuite) answers(want connect.Code) {
+	s.T.Helper()
+	Answers(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
 }
 
-// read publishes of an object that it is too large for the bus. The service reads it from the API server.
-func (s *RightsSuite) read(c RightCase) RightUse {
-	return RightUse{Need: func() {
-		objects := s.List(c.Kind).Items
-		if len(objects) == 0 {
-			s.T.Fatalf("no %s is there to be read", c.Resource)
-		}
-		object := slices.MinFunc(objects, func(a, b unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
-		s.Oversize(c.Kind, object.GetNamespace(), object.GetName())
-	}}
-}
-
-// registers takes from the service what it has registered of its webhooks.
-func (s *RightsSuite) registers(c RightCase) RightUse {
-	registered := func() {
-		s.T.Helper()
-		Eventually(s.T, rightsTimeout, func() error { return s.Webhooks.Kept(s.T.Context()) })
-	}
-	return RightUse{
-		Prepare: registered,
-		Need: func() {
-			take := s.Webhooks.Delete
-			if c.Verb == "update" {
-				take = s.Webhooks.Empty
-			}
-			if err := take(s.T.Context()); err != nil {
-				s.T.Fatal(err)
-			}
-		},
-		Done: registered,
-	}
-}
-
-// rightsUse is what the tests of a service's package have shown of its rights.
-type rightsUse struct {
-	service string
-	shown   []Right
-}
-
-func (u *rightsUse) begin(service string) { u.service = service }
-
-// note records that the service reported the right missing.
-func (u *rightsUse) note(right Right) { u.shown = append(u.shown, right) }
-
-// wholePackage reports whether no flag leaves out tests.
-func wholePackage() bool {
-	for _, name := range []string{"test.run", "test.skip", "test.list"} {
-		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
-			return false
+// oversize publishes of an object that it is too large for the bus. The service then reads it from the API server.
+func (s *RightsSuite) oversize(c RightCase) {
+	s.T.Helper()
+	for _, object := range s.List(c.Kind).Items {
+		if !s.Told(c.Kind, object.GetNamespace(), object.GetName()).Omitted {
+			s.Oversize(c.Kind, object.GetNamespace(), object.GetName())
+			return
 		}
 	}
-	return true
+	s.T.Fatalf("got no %s, want one that the service reads", c.Resource)
 }
 
-// checkRights returns an error that names the rights that no test of the package used.
-func (c *cluster) checkRights() error {
-	if c.rights.service == "" {
-		return nil // The package tests no service as a whole.
+// unregister takes from the API server what the service has registered of its webhooks.
+func (s *RightsSuite) unregister(c RightCase) {
+	s.T.Helper()
+	take := s.webhooks.Delete
+	if c.Verb == "update" {
+		take = s.webhooks.Empty
 	}
-	left, err := audit(c.root).unused(c.rights.service)
-	var problems []error
-	for _, right := range left {
-		if !right.isAsked() || !slices.Contains(c.rights.shown, right) {
-			problems = append(problems, fmt.Errorf("%s: no test used the right to %s; add a test that needs it, or remove it from services/internal/rbac",
-				c.rights.service, right))
-		}
+	if err := take(s.T.Context()); err != nil {
+		s.T.Fatal(err)
 	}
-	return errors.Join(append(problems, err)...)
 }
