@@ -120,7 +120,7 @@ func (r *rights) uses() map[string]testbed.RightUse {
 	made := testbed.RightUse{Need: source, Done: follows}
 	drift := testbed.RightUse{
 		Need: func(c testbed.RightCase) {
-			r.administrate(c)
+			r.administrator = r.Kube.Administrator(r.T, c.Name)
 			r.compares(true)
 		},
 		Done: func(testbed.RightCase) { r.compares(false) },
@@ -224,21 +224,6 @@ func (r *rights) tries(words string) {
 		}
 		return nil
 	})
-}
-
-// administrate makes a caller that has all rights.
-func (r *rights) administrate(c testbed.RightCase) {
-	r.T.Helper()
-	_, r.administrator = r.Kube.Caller(r.T, c.Name)
-	bindings := r.typed.RbacV1().ClusterRoleBindings()
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: c.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: c.Name}},
-	}
-	if _, err := bindings.Create(r.T.Context(), binding, metav1.CreateOptions{}); err != nil {
-		r.T.Fatal(err)
-	}
-	r.T.Cleanup(func() { _ = bindings.Delete(context.WithoutCancel(r.T.Context()), c.Name, metav1.DeleteOptions{}) })
 }
 
 // compares calls CheckDrift as the administrator until the answer is as wanted: at first the API server may not know of its rights.

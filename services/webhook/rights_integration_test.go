@@ -61,7 +61,9 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 		},
 		Uses: map[string]testbed.RightUse{
 			"get namespaces": { // The first object that is too large needs the identity of the cluster.
-				Need:     func(testbed.RightCase) { r.Oversize(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first") },
+				Need: func(testbed.RightCase) {
+					r.Oversize(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first")
+				},
 				Reported: r.refuses,
 			},
 		},
