@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,6 +177,7 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 	var log testbed.Log
 	b := newIAMBed(t)
 	b.register("registered", registered, "protectedresources")
+	var everybody [many][]iamv1alpha1.Subject
 	atOnce(many, func(i int) {
 		name := fmt.Sprint("part", i)
 		kind := b.apply(kinds.ProtectedResources(), name, iamv1alpha1.ProtectedResourceSpec{
@@ -188,9 +190,13 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 		team := b.apply(kinds.Groups(), name, nil)
 		b.join(name, name, team)
 		b.role(name, nil, getProject, "iam.miloapis.com/protectedresources.get")
-		b.bind(name, name, on(orgType, org), user(who), iamv1alpha1.Subject{Kind: iamv1alpha1.ServiceAccountKind, Name: name, UID: string(robot.UID)})
+		account := iamv1alpha1.Subject{Kind: iamv1alpha1.ServiceAccountKind, Name: name, UID: string(robot.UID)}
+		everybody[i] = []iamv1alpha1.Subject{user(who), account, group(team)}
+		b.bind(name, name, on(orgType, org), user(who), account)
 		b.bind(name+"-kind", name, on(registered, kind), group(team))
 	})
+	// One object that names many needs a list of them, however slow the machine is.
+	b.bind("everybody", "part0", on(orgType, b.org("part0")), slices.Concat(everybody[:]...)...)
 	b.remodel()
 	b.Reflector()
 	var lists []testbed.Right
@@ -204,6 +210,7 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 	for _, right := range lists {
 		testbed.Eventually(t, soon, func() error { return log.Warns(0, right.Denial()) })
 	}
+	b.ready(kinds.PolicyBindings(), "everybody", bound)
 	for i := range many {
 		b.ready(kinds.PolicyBindings(), fmt.Sprint("part", i), bound)
 	}
