@@ -45,6 +45,8 @@ type KubeLocalConfig struct {
 	Users []string
 	// AuthorizationConfig is a file for the API server; RBAC alone without it.
 	AuthorizationConfig string
+	// APIServerArgs are further flags of the API server, each as --flag=value.
+	APIServerArgs []string
 	// UnsafeNoFsync does not wait for the disk; a power cut can destroy Dir.
 	UnsafeNoFsync bool
 }
@@ -191,6 +193,9 @@ func (c KubeLocalConfig) args() []string {
 	}
 	if c.AuthorizationConfig != "" {
 		args = append(args, "--authorization-config", c.AuthorizationConfig)
+	}
+	for _, arg := range c.APIServerArgs {
+		args = append(args, "--apiserver-arg", arg)
 	}
 	for _, user := range c.Users {
 		args = append(args, "--user", user)
