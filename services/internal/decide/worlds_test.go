@@ -1,6 +1,6 @@
 //go:build !race
 
-// Many worlds and one goroutine: the race detector would find nothing, and take minutes (scripts/test-events.sh).
+// One goroutine goes through many worlds: the race detector would take minutes and find nothing.
 
 package decide
 
