@@ -85,7 +85,7 @@ func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
 		Happen: func(r *rand.Rand) { w.happen(r) }, AsDeclared: b.consistent,
 		Begin:  func() { w = recorder.open(); windows++ },
 		End:    func() { w.close() },
-		Rounds: 14, Strikes: 1, Steps: 15, Pace: 20 * time.Millisecond, Within: 6 * soon, Failing: 16,
+		Rounds: 16, Strikes: 1, Steps: 15, Pace: 20 * time.Millisecond, Within: 6 * soon, Failing: 16,
 	}
 	torture.Run()
 	if recorder.watched < 2*windows {

@@ -1,15 +1,17 @@
 package testbed
 
 import (
+	"errors"
+
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Forget deletes the durable of a service, which must not run: the service receives every message again.
+// Forget deletes the durable of a service, if there is one. The service then receives every message again.
 func (b *Bed) Forget(service string) {
 	b.T.Helper()
-	if err := b.JS.DeleteConsumer(b.T.Context(), topology.Changes, service); err != nil {
+	if err := b.JS.DeleteConsumer(b.T.Context(), topology.Changes, service); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		b.T.Fatal(err)
 	}
 }

@@ -70,9 +70,8 @@ type Torture struct {
 // Run runs the rounds, compares after each of them, and replays everything.
 func (t *Torture) Run() {
 	t.Bed.T.Helper()
-	seed, rounds := fromEnv(t.Bed.T, "ENTAIL_SEED", defaultSeed), max(t.Rounds, int(fromEnv(t.Bed.T, "ENTAIL_ROUNDS", 0)))
-	t.Bed.T.Logf("to repeat: ENTAIL_SEED=%d ENTAIL_ROUNDS=%d", seed, rounds)
-	random := rand.New(rand.NewPCG(seed, 0))
+	seed, rounds := Seed(t.Bed.T), max(t.Rounds, int(fromEnv(t.Bed.T, "ENTAIL_ROUNDS", 0))) //nolint:gosec // It is a small number.
+	random := rand.New(rand.NewPCG(seed, 0))                                                //nolint:gosec // It is to be repeatable.
 	strikes := t.strikes()
 	inRound := cmp.Or(t.Strikes, len(strikes))
 	if rounds*inRound < len(strikes) {
@@ -92,6 +91,14 @@ func (t *Torture) Run() {
 		t.Bed.T.Errorf("got %d failed calls in %d rounds, want at least %d in each", n, rounds, failuresInRound)
 	}
 	t.rest()
+}
+
+// Seed returns the number in ENTAIL_SEED, or a fixed one. It logs the number, so that a failure can be repeated.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := fromEnv(t, "ENTAIL_SEED", defaultSeed)
+	t.Logf("to repeat: ENTAIL_SEED=%d", seed)
+	return seed
 }
 
 // fromEnv returns a number from the environment.
@@ -129,6 +136,7 @@ func (t *Torture) strikes() []Strike {
 		{"everything is published again", func(*rand.Rand) { t.Reflector.Replay() }},
 		{"old states are published again", func(*rand.Rand) { t.Reflector.Repeat() }},
 		{"the bus restarts", func(r *rand.Rand) { t.Bed.NATS.Stop(); t.Happen(r); t.Bed.NATS.Start(t.Bed.T) }},
+		{"the durable is deleted", func(*rand.Rand) { t.forget() }},
 		{"the service starts without a durable", func(r *rand.Rand) { t.without(r, false, t.forget) }},
 		{"the bus is wiped", func(*rand.Rand) { t.Reflector.Wipe() }},
 	}
