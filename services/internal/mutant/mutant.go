@@ -66,9 +66,12 @@ func Apply(t *testing.T, root string, mutants map[string]Mutant) {
 	}
 }
 
+// timeout bounds one run of a suite. A mutant that makes a test hang dies of it.
+const timeout = "5m"
+
 func goTest(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	return exec.CommandContext(t.Context(), "go", append([]string{"test", "-vet=off"}, args...)...)
+	return exec.CommandContext(t.Context(), "go", append([]string{"test", "-vet=off", "-timeout", timeout}, args...)...)
 }
 
 // read reads the file that a mutant names.

@@ -66,7 +66,7 @@ func corpus(t *testing.T) [][]*syntax.Document {
 		t.Fatal(err)
 	}
 	texts := [][]string{{string(fixture)}}
-	for _, cases := range []map[string]refusal{duplicates(), references()} {
+	for _, cases := range []map[string]refusal{duplicates(), references(), collisions()} {
 		for _, c := range cases {
 			text, _ := unmark(base + "---\n" + c.text)
 			texts = append(texts, []string{text})
