@@ -17,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/iam/world"
+	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
 const (
@@ -40,7 +41,7 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	}
 	defer func() { _ = client.Close() }()
 	asked, allowed := 0, 0
-	for seed := range uint64(worlds) {
+	for seed := range seeds.Range(t, worlds) {
 		w := world.New(seed)
 		s := newStore(t, client)
 		for range states {
