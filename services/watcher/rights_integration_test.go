@@ -77,6 +77,7 @@ func (r *rights) uses() map[string]testbed.RightUse {
 		"get *": {
 			Need: func(c testbed.RightCase) { r.replays(c, connect.CodeUnavailable) },
 			Done: func(c testbed.RightCase) { r.replays(c, connect.CodeNotFound) },
+			Keep: func(c testbed.RightCase) { r.replays(c, connect.CodeNotFound) },
 		},
 	}
 }

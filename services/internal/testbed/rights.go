@@ -71,7 +71,9 @@ type RightUse struct {
 	Unlogged bool
 	// Done waits until the service has done what it needed the right for.
 	Done func(RightCase)
-	// Elsewhere names another test of the right.
+	// Keep runs instead where the right is not revoked: it makes the service use the right. Other tests do if it is nil.
+	Keep func(RightCase)
+	// Elsewhere names another test of the missing right.
 	Elsewhere string
 }
 
@@ -91,23 +93,29 @@ func (s *RightsSuite) Test(t *testing.T) {
 		s.Fill()
 	}
 	s.Idle()
-	rights := Rights(s.Service)
+	rights := slices.DeleteFunc(Rights(s.Service), func(r Right) bool { return s.Only != nil && !s.Only(r) })
+	chosen := Rights(s.Service)
 	if !Nightly {
-		rights = sample(rights, os.Getenv(commitEnv))
+		chosen = sample(chosen, os.Getenv(commitEnv))
 	}
-	if s.Only != nil {
-		rights = slices.DeleteFunc(rights, func(r Right) bool { return !s.Only(r) })
-	}
-	t.Logf("revokes %d rights: %v", len(rights), rights)
+	t.Logf("revokes of %d rights: %v", len(rights), chosen)
+	var kept []func()
 	for i, right := range rights {
 		c := RightCase{Right: right, Name: fmt.Sprintf("part%d", i)}
 		of := right.GroupResource
 		of.Resource, _, _ = strings.Cut(of.Resource, "/")
 		c.Kind, _ = kinds.Of(of)
-		if use := s.use(c); use.Elsewhere == "" {
+		switch use := s.use(c); {
+		case slices.Contains(chosen, right) && use.Elsewhere == "":
 			t.Run(right.String(), func(t *testing.T) { s.revoke(t, c, use) })
+		case use.Keep != nil:
+			kept = append(kept, func() { use.Keep(c) })
 		}
 	}
+	for _, use := range kept {
+		use()
+	}
+	s.Idle()
 }
 
 // URL returns where the service answers.
@@ -215,7 +223,7 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 	uses := map[string]RightUse{
 		"create tokenreviews":         called,
 		"create subjectaccessreviews": called,
-		"get *":                       {Need: s.oversize},
+		"get *":                       {Need: s.oversize, Keep: s.oversize},
 		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // A start reads it.
 	}
 	registered := func(RightCase) {
