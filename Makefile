@@ -207,14 +207,8 @@ chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what
 	@bin/chaos -for $(MINUTES)m $(if $(SEED),-seed $(SEED)) -nodes $(NODES) -replicas $(REPLICAS) -blows $(BLOWS)
 
 .PHONY: mutants
-mutants: $(PROCESSES) kube-local ## Put bugs into compilers, into what IAM means and who may what, and into services that are struck, and see each found
-	cd services/policy/conformance && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/iam && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/decide && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/view && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/tuple-sync/mirror && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/webhook && ENTAIL_BIN=$(CURDIR)/bin go test -tags mutants -run 'TestEveryMutant.*Dies' -timeout 2h -v .
-	cd deploy/e2e/chaos && ENTAIL_BIN=$(CURDIR)/bin go test -tags "e2e mutants" -run TestABugPutInOnPurposeIsFound -timeout 1h -v .
+mutants: $(PROCESSES) kube-local ## Put bugs into the code, and see the tests find each (SLICE=1/4: a share of them)
+	@scripts/mutants.sh '$(SLICE)'
 
 .PHONY: nightly
 nightly: test-programs kube-node earlier bin/chaos ## Run what is too long for CI (PART=chaos: one part, SLICE=1/4: a share of it)

@@ -157,3 +157,27 @@ func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status a
 		b.T.Fatal(err)
 	}
 }
+
+// SetFinalizers gives an object these finalizers, and no others.
+func (b *Bed) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers ...string) {
+	b.T.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if _, err := b.Resource(kind).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// AwaitReleased waits until an object has no finalizers.
+func (b *Bed) AwaitReleased(kind kinds.Kind, namespace, name string) {
+	b.T.Helper()
+	Eventually(b.T, settleWithin, func() error {
+		u, err := b.Resource(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{})
+		if err == nil && len(u.GetFinalizers()) > 0 {
+			err = fmt.Errorf("%s %s has the finalizers %v", kind.Kind, name, u.GetFinalizers())
+		}
+		return err
+	})
+}

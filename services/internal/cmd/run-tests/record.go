@@ -123,9 +123,9 @@ func (r *runner) take(o *outcome) {
 }
 
 // fail records a test that failed for good.
-func (r *record) fail(of *outcome, name, text string) {
+func (r *record) fail(c candidate, text string) {
 	r.failed++
-	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", of.id(), name, text))
+	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", c.of.id(), c.test, text))
 }
 
 // report prints the summary, and writes the files that the CI script reads.

@@ -62,20 +62,20 @@ func (r *runner) runAgain(ctx context.Context) (n int, err error) {
 	candidates := r.record.candidates
 	r.record.candidates = nil
 	for _, c := range candidates {
-		last, err := r.repeat(ctx, c)
+		last, good, err := r.repeat(ctx, c)
 		if err != nil {
 			return len(candidates), err
 		}
 		switch {
-		case last == nil && c.slow:
+		case good && c.slow:
 			fmt.Fprintf(r.out, "slow beside others, quick alone: %s %s\n", c.of.id(), c.test)
-		case last == nil:
+		case good:
 			r.record.flaky = append(r.record.flaky, c)
 		case c.slow && !last.failed:
-			r.record.fail(c.of, c.test, fmt.Sprintf("took %.0f s, more than %.0f: make it faster, or add it with a reason to scripts/slow-tests.txt",
+			r.record.fail(c, fmt.Sprintf("took %.0f s, more than %.0f: make it faster, or add it with a reason to scripts/slow-tests.txt",
 				last.tests[c.test].seconds, slowSeconds))
 		default:
-			r.record.fail(c.of, c.test, fmt.Sprintf("failed, and %d times more when run alone\n%s", c.attempts(), last.text(c.test)))
+			r.record.fail(c, fmt.Sprintf("failed again when run alone\n%s", last.text(c.test)))
 		}
 	}
 	return len(candidates), nil
@@ -97,25 +97,24 @@ func (c candidate) attempts() int {
 	return maxReruns
 }
 
-// repeat runs a candidate until it is good. It returns the last outcome if it never is.
-func (r *runner) repeat(ctx context.Context, c candidate) (last *outcome, err error) {
+// repeat runs a candidate until it is good. It returns the last outcome, and whether that was good.
+func (r *runner) repeat(ctx context.Context, c candidate) (last *outcome, good bool, err error) {
 	s := c.of.stage
 	s.packages, s.only, s.servers, s.key = []string{c.of.path}, "^"+regexp.QuoteMeta(c.test)+"$", true, ""
 	for range c.attempts() {
 		last = nil
 		if err := r.execute(ctx, s, func(o *outcome) { last = o }); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if last == nil {
-			return nil, fmt.Errorf("running %s %s again: no result", c.of.id(), c.test)
+		if last == nil || last.tests[c.test] == nil {
+			return nil, false, fmt.Errorf("running %s %s again: the test did not run", c.of.id(), c.test)
 		}
-		good := !last.failed && last.tests[c.test] != nil
-		if good && (!c.slow || last.tests[c.test].seconds <= slowSeconds) {
-			return nil, nil
+		if !last.failed && (!c.slow || last.tests[c.test].seconds <= slowSeconds) {
+			return last, true, nil
 		}
-		if reason := serious.FindString(last.text(c.test)); reason != "" {
-			return last, nil
+		if serious.MatchString(last.text(c.test)) {
+			break
 		}
 	}
-	return last, nil
+	return last, false, nil
 }

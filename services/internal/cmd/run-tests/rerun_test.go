@@ -110,7 +110,7 @@ func TestRunAllFailsWhenPackageFailsOutsideOfTests(t *testing.T) {
 	}
 }
 
-func TestRunAllJudgesSlowTestAlone(t *testing.T) {
+func TestTooSlowReturnsUnlistedTests(t *testing.T) {
 	o := &outcome{stage: stage{module: "services", servers: true}, path: "./p", tests: map[string]*test{
 		"TestSlow": {seconds: 21}, "TestListed": {seconds: 90}, "TestQuick": {seconds: 19},
 	}}

@@ -1,10 +1,11 @@
-//go:build e2e
+//go:build e2e && nightly
 
 package e2e
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,9 +19,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// TestWhatAnEarlierReleaseLeftBehindIsGoneOnWith has scripts/earlier.sh's program make a state, this one go on with it, the
-// earlier one once more, as docs/operations.md says one may, and this one take all of it away.
-func TestWhatAnEarlierReleaseLeftBehindIsGoneOnWith(t *testing.T) {
+// TestUpgradeContinuesWithStateOfEarlierRelease lets the program of scripts/earlier.sh make a state. Then the program of today,
+// the earlier one and the one of today continue with it in turn, as docs/operations.md promises, and uninstall everything.
+func TestUpgradeContinuesWithStateOfEarlierRelease(t *testing.T) {
 	now, err := filepath.Abs(filepath.Dir(entail(t).Path))
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestWhatAnEarlierReleaseLeftBehindIsGoneOnWith(t *testing.T) {
 	m, objects = begin("now")
 	settled(t, objects)
 	if is := field(t, objects.Resource(resource("stores")), "status", "storeId"); is != id || id == "" {
-		t.Errorf("the store was %q and is %q", id, is)
+		t.Errorf("store ID after the upgrade: got %q, want %q", is, id)
 	}
 	check(t, m, "user:beth viewer document:roadmap", true)
 	statusKnowsEveryService(t, m)
@@ -73,20 +74,20 @@ func roleBindings(objects dynamic.Interface) dynamic.ResourceInterface {
 	return objects.Resource(rbacv1.SchemeGroupVersion.WithResource("rolebindings")).Namespace("default")
 }
 
-// bind makes somebody an admin, from which three more roles follow by the sample.
-func bind(t *testing.T, objects dynamic.Interface, who string) {
+// bind makes a user an admin. Three more roles follow from that by the sample.
+func bind(t *testing.T, objects dynamic.Interface, user string) {
 	t.Helper()
 	binding := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding", "metadata": map[string]any{"name": who},
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding", "metadata": map[string]any{"name": user},
 		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "Role", "name": "admin"},
-		"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": who}},
+		"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": user}},
 	}}
 	if _, err := roleBindings(objects).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// settled waits until all that the samples declare is ready, and every binding has what follows from it.
+// settled waits until every object of the samples is ready, and every binding has the bindings that follow from it.
 func settled(t *testing.T, objects dynamic.Interface) {
 	t.Helper()
 	iam := func(name string) schema.GroupVersionResource {
@@ -101,7 +102,7 @@ func settled(t *testing.T, objects dynamic.Interface) {
 		eventually(t, soon, kind.Resource+" are ready", func(ctx context.Context) error {
 			list, err := objects.Resource(kind).List(ctx, metav1.ListOptions{})
 			if err != nil || len(list.Items) == 0 {
-				return errors.Join(err, errors.New("there are none"))
+				return errors.Join(err, errors.New("got no objects, want some"))
 			}
 			var errs []error
 			for _, o := range list.Items {
@@ -110,7 +111,7 @@ func settled(t *testing.T, objects dynamic.Interface) {
 			return errors.Join(errs...)
 		})
 	}
-	eventually(t, soon, "what follows is bound", func(ctx context.Context) error {
+	eventually(t, soon, "the bindings that follow are made", func(ctx context.Context) error {
 		list, err := roleBindings(objects).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -120,7 +121,7 @@ func settled(t *testing.T, objects dynamic.Interface) {
 		})
 		declared := slices.DeleteFunc(list.Items, func(b unstructured.Unstructured) bool { return !slices.Contains([]string{"alice", "bob"}, b.GetName()) })
 		if len(declared) == 0 || len(made) != 3*len(declared) {
-			err = errors.New("there are bindings too few or too many")
+			err = fmt.Errorf("got %d bindings that follow from %d, want 3 for each", len(made), len(declared))
 		}
 		return err
 	})

@@ -1,4 +1,4 @@
-package devserver
+package embedded
 
 import (
 	"path/filepath"

@@ -1,4 +1,4 @@
-package devserver
+package embedded
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/permission"
 )
 
@@ -74,12 +75,12 @@ func TestNATSListensOnLoopbackOnly(t *testing.T) {
 }
 
 func TestATakenPortIsNamed(t *testing.T) {
-	taken, err := listen("test", 0)
+	taken, err := devserver.Listen("test", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	port := portOf(taken.Addr())
+	port := devserver.PortOf(taken.Addr())
 	for name, start := range map[string]func() error{
 		"NATS":     func() error { _, err := StartNATS(NATSConfig{Dir: t.TempDir(), Port: port}); return err },
 		"OpenFGA":  func() error { _, err := StartOpenFGA(OpenFGAConfig{GRPCPort: port}); return err },

@@ -1,4 +1,4 @@
-package devserver
+package embedded
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
 const (
@@ -41,7 +43,7 @@ func startHTTP(target string, port int) (*httpAPI, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting OpenFGA's HTTP API: %w", err), conn.Close())
 	}
-	listener, err := listen("OpenFGA's HTTP API", port)
+	listener, err := devserver.Listen("OpenFGA's HTTP API", port)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
