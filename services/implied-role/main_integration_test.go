@@ -9,6 +9,7 @@ import (
 	"time"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
+	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -31,7 +32,7 @@ func (b *bed) spawn() testbed.Process {
 // TestAKilledServiceLeavesNothingBehind kills the service at any moment, between a change
 // and its acknowledgement too, while things go on happening.
 func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
-	b, random := newBed(t), rand.New(rand.NewPCG(testbed.Seed(t), 0))
+	b, random := newBed(t), rand.New(rand.NewPCG(seeds.First(t), 0))
 	m := b.Reflector()
 	b.do("a>b b>c d>c c>ClusterRole/e B0=a{x} B1=b{y} B2=d{x,z}")
 	p := b.spawn()

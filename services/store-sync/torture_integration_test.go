@@ -37,7 +37,7 @@ func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
 		Bed: b.Bed, Reflector: b.Reflector(), Service: topology.StoreSync, OpenFGA: true,
 		Serve:  func() *testbed.Running { return b.serve() },
 		Happen: b.happen, AsDeclared: b.asDeclared,
-		Rounds: 4, Steps: 7, Pace: 25 * time.Millisecond, Within: 2 * soon, Failing: 12,
+		Rounds: 4, Steps: 6, Pace: 25 * time.Millisecond, Within: 2 * soon, Failing: 12,
 	}
 	torture.Run()
 }

@@ -6,15 +6,13 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"testing"
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const (
-	// defaultSeed decides about a torture unless ENTAIL_SEED, a number, is set.
-	defaultSeed = 1
 	// quietFailures is by how much fewer calls fail while the backend converges.
 	quietFailures = 5
 	// failuresInRound is how many calls must fail in a round on average.
@@ -70,14 +68,15 @@ type Torture struct {
 // Run runs the rounds, compares after each of them, and replays everything.
 func (t *Torture) Run() {
 	t.Bed.T.Helper()
-	seed, rounds := Seed(t.Bed.T), max(t.Rounds, int(fromEnv(t.Bed.T, "ENTAIL_ROUNDS", 0))) //nolint:gosec // It is a small number.
-	random := rand.New(rand.NewPCG(seed, 0))                                                //nolint:gosec // It is to be repeatable.
+	seed, rounds := seeds.First(t.Bed.T), t.rounds()
+	t.Bed.T.Logf("to repeat: ENTAIL_SEED=%d ENTAIL_ROUNDS=%d", seed, rounds)
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // It is to be repeatable.
 	strikes := t.strikes()
 	inRound := cmp.Or(t.Strikes, len(strikes))
 	if rounds*inRound < len(strikes) {
 		t.Bed.T.Fatalf("got %d rounds of %d strikes, want room for %d", rounds, inRound, len(strikes))
 	}
-	end := t.fail(seed)
+	t.fail(seed)
 	t.running = t.Serve()
 	for i := range rounds {
 		struck := make([]Strike, inRound)
@@ -86,37 +85,29 @@ func (t *Torture) Run() {
 		}
 		t.round(random, struck)
 	}
-	end()
+	t.failures.percent.Store(0)
 	if n := t.failures.count.Load(); t.Failing > 0 && int(n) < failuresInRound*rounds {
 		t.Bed.T.Errorf("got %d failed calls in %d rounds, want at least %d in each", n, rounds, failuresInRound)
 	}
 	t.rest()
 }
 
-// Seed returns the number in ENTAIL_SEED, or a fixed one. It logs the number, so that a failure can be repeated.
-func Seed(t testing.TB) uint64 {
-	t.Helper()
-	seed := fromEnv(t, "ENTAIL_SEED", defaultSeed)
-	t.Logf("to repeat: ENTAIL_SEED=%d", seed)
-	return seed
-}
-
-// fromEnv returns a number from the environment.
-func fromEnv(t testing.TB, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
+// rounds returns the number of rounds.
+func (t *Torture) rounds() int {
+	t.Bed.T.Helper()
+	text := os.Getenv("ENTAIL_ROUNDS")
 	if text == "" {
-		return otherwise
+		return t.Rounds
 	}
-	n, err := strconv.ParseUint(text, 10, 64)
+	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("%s: got %q, want a number", name, text)
+		t.Bed.T.Fatalf("ENTAIL_ROUNDS: got %q, want a number", text)
 	}
-	return n
+	return max(n, t.Rounds)
 }
 
-// fail makes calls fail until the returned function is called.
-func (t *Torture) fail(seed uint64) (end func()) {
+// fail lets the failures decide about calls of the service.
+func (t *Torture) fail(seed uint64) {
 	lines := map[*Traffic]mishaps{&t.Bed.Kube.Traffic: kubeMishaps(), &t.Bed.OpenFGA.Traffic: openFGAMishaps()}
 	if t.Search != nil {
 		lines[t.Search] = searchMishaps()
@@ -125,7 +116,6 @@ func (t *Torture) fail(seed uint64) (end func()) {
 	for line, m := range lines {
 		t.failures.strike(line, m)
 	}
-	return func() { t.failures.percent.Store(0) }
 }
 
 // strikes returns what every service must survive, and what only this one can suffer.
