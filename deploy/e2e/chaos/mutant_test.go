@@ -13,7 +13,7 @@ import (
 // checkout is the path of the checkout, which holds bin/, deploy/ and services/.
 const checkout = "../../.."
 
-// Who finds a bug: the campaign of CI, or a longer one of `make nightly`.
+// Finders of a bug: the campaign of CI, or only a longer one of `make nightly`.
 const (
 	byCI      = "CI"
 	byNightly = "nightly"
@@ -34,7 +34,7 @@ type mutant struct {
 func mutants() map[string]mutant {
 	return map[string]mutant{
 		"implied-role drops the deletion of an ImpliedRole": {
-			foundBy: byCI, shows: []checker.Kind{checker.Loss},
+			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
 			service: "implied-role", file: "internal/topology/streams.go",
 			before: []string{"\tchange.PublishedAt = meta.Timestamp\n"},
 			after:  []string{"\tchange.Deleted = change.Deleted && change.Key.Resource != \"impliedroles\"\n"},
@@ -70,7 +70,7 @@ func mutants() map[string]mutant {
 			after:  []string{"t.UID != \"\""},
 		},
 		"tuple-sync counts a target that is being deleted": {
-			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
+			foundBy: byCI, shows: []checker.Kind{checker.Loss},
 			service: "tuple-sync", file: "tuple-sync/mirror/table.go",
 			before: []string{"\t\treturn t.cfg.target(o.Value)\n"},
 			after:  []string{"\t\ttarget, _ := t.cfg.target(o.Value)\n\t\treturn target, true\n"},
