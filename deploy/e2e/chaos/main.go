@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-var errFound = errors.New("it is not reliable")
+var errFound = errors.New("findings")
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	cfg, list, err := parse(args, out)
@@ -38,9 +38,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	report, err := campaign.Run(ctx, cfg)
-	err = errors.Join(err, report.Write(out))
-	if err == nil && len(report.Findings) > 0 {
-		return errFound
+	return outcome(report, errors.Join(err, report.Write(out)))
+}
+
+// outcome returns an error, and so the exit code 1, for a campaign with findings.
+func outcome(report *campaign.Report, err error) error {
+	if n := len(report.Findings); err == nil && n > 0 {
+		return fmt.Errorf("%w: %d", errFound, n)
 	}
 	return err
 }

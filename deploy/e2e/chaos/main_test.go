@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/campaign"
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
 )
 
@@ -22,6 +24,26 @@ func TestWhatCannotBeDoneIsSaidAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := parse(test.args, t.Output()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("said is %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestOutcomeIsAnErrorAfterFindings(t *testing.T) {
+	broken := errors.New("no start")
+	for name, test := range map[string]struct {
+		findings int
+		err      error
+		want     error
+	}{
+		"no finding":                 {0, nil, nil},
+		"two findings":               {2, nil, errFound},
+		"a campaign that cannot run": {0, broken, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := &campaign.Report{Findings: make([]campaign.Finding, test.findings)}
+			if err := outcome(report, test.err); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
 	}

@@ -1,16 +1,30 @@
-//go:build e2e
-
 package main
 
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/checker"
+)
+
+// checkout is the path of the checkout, which holds bin/, deploy/ and services/.
+const checkout = "../../.."
+
+// Finders of a bug: the campaign of CI, or only a longer one of `make nightly`.
+const (
+	byCI      = "CI"
+	byNightly = "nightly"
 )
 
 // mutant is a service with a bug put in on purpose.
 type mutant struct {
+	// foundBy is byCI or byNightly; docs/reliability.md has the same table.
+	foundBy string
+	// shows are the kinds of violations that the bug leads to. Another kind is another fault.
+	shows   []checker.Kind
 	service string
 	// file is below services/; each text of before becomes that of after.
 	file          string
@@ -19,43 +33,50 @@ type mutant struct {
 
 func mutants() map[string]mutant {
 	return map[string]mutant{
-		"a dropped deletion": {
+		"implied-role drops the deletion of an ImpliedRole": {
+			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
 			service: "implied-role", file: "internal/topology/streams.go",
 			before: []string{"\tchange.PublishedAt = meta.Timestamp\n"},
 			after:  []string{"\tchange.Deleted = change.Deleted && change.Key.Resource != \"impliedroles\"\n"},
 		},
-		"a forgotten tuple": {
+		"tuple-sync leaves a revoked tuple in OpenFGA": {
+			foundBy: byCI, shows: []checker.Kind{checker.Loss},
 			service: "tuple-sync", file: "internal/fga/write.go",
 			before: []string{"range slices.Chunk(wanted.without(remove), c.maxTuples)"},
 			after:  []string{"range slices.Chunk(wanted.without(remove[min(1, len(remove)/2):]), c.maxTuples)"},
 		},
-		"a target that stays when it is gone": {
+		"webhook keeps a deleted target": {
+			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
 			service: "webhook", file: "webhook/targets.go",
 			before: []string{"\tif typ != \"\" {\n"},
 			after:  []string{"\tif o, _ := s.targets.objects.Get(key); typ != \"\" && o.Value != nil {\n"},
 		},
-		"a target whose owner nobody looks at": {
+		"tuple-sync ignores changes of a target's owners": {
+			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
 			service: "tuple-sync", file: "tuple-sync/mirror/targets.go",
 			before: []string{"\treturn len(f.target.Owners) > 0 || s.bindings"},
 			after:  []string{"\treturn s.bindings"},
 		},
-		"a target that is taken for the one before": {
+		"tuple-sync ignores the UID of a target": {
+			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
 			service: "tuple-sync", file: "internal/iam/tuple.go",
 			before: []string{"found.UID != selector.ResourceRef.UID"},
 			after:  []string{"found.UID == \"-\""},
 		},
-		"an owner that is taken for the one before": {
+		"tuple-sync ignores the UID of an owner": {
+			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
 			service: "tuple-sync", file: "internal/iam/objects.go",
 			before: []string{"owner.UID == t.UID"},
 			after:  []string{"t.UID != \"\""},
 		},
-		"a target that counts while it is deleted": {
+		"tuple-sync counts a target that is being deleted": {
+			foundBy: byCI, shows: []checker.Kind{checker.Loss},
 			service: "tuple-sync", file: "tuple-sync/mirror/table.go",
 			before: []string{"\t\treturn t.cfg.target(o.Value)\n"},
 			after:  []string{"\t\ttarget, _ := t.cfg.target(o.Value)\n\t\treturn target, true\n"},
 		},
-		// As the next one, of what webhook answers.
-		"a target that is back for a moment": {
+		"webhook brings a deleted target back for three seconds": {
+			foundBy: byNightly, shows: []checker.Kind{checker.Allow},
 			service: "webhook", file: "webhook/targets.go",
 			before: []string{"\t\"sync/atomic\"\n", "\t\tx.SetTarget(typ, key.Namespace, key.Name, s.targets.named(typ, key))\n"},
 			after: []string{"\t\"sync/atomic\"\n\t\"time\"\n", `	target := s.targets.named(typ, key)
@@ -76,8 +97,9 @@ func mutants() map[string]mutant {
 	})
 `},
 		},
-		// What was revoked long ago is there again for a moment; at rest nothing is to be seen of it.
-		"a grant after revocation": {
+		// At rest this bug cannot be seen, nor the one before it.
+		"tuple-sync writes a revoked tuple again for three seconds": {
+			foundBy: byNightly, shows: []checker.Kind{checker.Leak, checker.Allow},
 			service: "tuple-sync", file: "internal/fga/write.go",
 			before: []string{"\t\"slices\"\n", "\tfor chunk := range slices.Chunk(wanted.without(remove), c.maxTuples) {\n"},
 			after: []string{"\t\"slices\"\n\t\"time\"\n", `	for _, late := range remove[:min(1, len(remove))] {
@@ -97,7 +119,7 @@ func mutants() map[string]mutant {
 	}
 }
 
-// changed is the text of the file with the bug.
+// changed returns the text of the file with the bug.
 func (m mutant) changed(t *testing.T, root string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "services", m.file))
@@ -114,8 +136,31 @@ func (m mutant) changed(t *testing.T, root string) string {
 	return changed
 }
 
-func TestEachBugIsOneOfTheCodeAsItIs(t *testing.T) {
+func TestMutantsChangeTheCodeAsItIs(t *testing.T) {
 	for name, m := range mutants() {
 		t.Run(name, func(t *testing.T) { m.changed(t, checkout) })
+	}
+}
+
+// documented matches a row of the table of bugs in docs/reliability.md.
+var documented = regexp.MustCompile(`(?m)^\| ([^|]+) \| (` + byCI + `|` + byNightly + `) \|$`)
+
+func TestReliabilityDocumentListsEveryMutantWithItsFinder(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(checkout, "docs", "reliability.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, row := range documented.FindAllStringSubmatch(string(text), -1) {
+		found[row[1]] = row[2]
+	}
+	for name, m := range mutants() {
+		if found[name] != m.foundBy {
+			t.Errorf("docs/reliability.md: %q has the finder %q, want %q", name, found[name], m.foundBy)
+		}
+		delete(found, name)
+	}
+	for name := range found {
+		t.Errorf("docs/reliability.md: %q is no mutant", name)
 	}
 }

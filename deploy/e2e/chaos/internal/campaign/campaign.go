@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/checker"
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
@@ -25,8 +26,9 @@ type Config struct {
 	First int
 	// Blows to choose from.
 	Blows []nemesis.Blow
-	// For is how long to go on; the last round ends later.
-	For time.Duration
+	// For is how long to go on, and Rounds the least number of rounds, on a machine however slow. The last round ends later.
+	For    time.Duration
+	Rounds int
 	// Settle is how long a system may take to come to rest.
 	Settle time.Duration
 	// Findings is after how many to end; 0 is never.
@@ -35,23 +37,25 @@ type Config struct {
 	Out io.Writer
 }
 
-// Finding is something that must not be.
+// Finding is the end of an episode in which violations were seen.
 type Finding struct {
 	Episode, Round int
 	// Blows are those since the system was last at rest.
-	Blows []string
-	Err   error
+	Blows      []string
+	Violations []checker.Violation
 	// Dir keeps logs, history, objects and state.
 	Dir string
 }
 
-// String tells it to a person.
+// String returns a line for each violation, which CI recognizes, then the place and the blows.
 func (f Finding) String() string {
-	return fmt.Sprintf("episode %d, round %d, after %s:\n%s\n  kept in %s",
-		f.Episode, f.Round, strings.Join(f.Blows, ", "), indent(f.Err.Error()), f.Dir)
+	var b strings.Builder
+	for _, v := range f.Violations {
+		fmt.Fprintln(&b, v.Report())
+	}
+	fmt.Fprintf(&b, "  episode %d, round %d, after %s\n  kept in %s", f.Episode, f.Round, strings.Join(f.Blows, ", "), f.Dir)
+	return b.String()
 }
-
-func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // Report is what a campaign did and found.
 type Report struct {
@@ -63,9 +67,11 @@ type Report struct {
 	Slowest time.Duration
 }
 
-// Run runs a campaign. Its error is that it could not go on; what it finds is in the report.
+// Run runs a campaign and prints its seed before anything else. It returns an error if it could not go on; findings
+// are in the report.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	report := &Report{Blows: map[string]int{}}
+	_, _ = fmt.Fprintf(cfg.Out, "seed %d\n", cfg.Seed)
 	until := time.Now().Add(cfg.For)
 	for number := cfg.First; ; number++ {
 		finding, err := runEpisode(ctx, cfg, number, until, report)
@@ -74,16 +80,21 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 		if finding != nil {
 			report.Findings = append(report.Findings, *finding)
-			_, _ = fmt.Fprintf(cfg.Out, "FOUND %s\n", finding)
+			_, _ = fmt.Fprintln(cfg.Out, finding)
 		}
 		enough := cfg.Findings > 0 && len(report.Findings) >= cfg.Findings
-		if enough || time.Now().After(until) || ctx.Err() != nil {
+		if enough || cfg.isOver(until, report) || ctx.Err() != nil {
 			return report, ctx.Err()
 		}
 	}
 }
 
-// Write tells what was done and found.
+// isOver reports whether time is up and there were enough rounds.
+func (c Config) isOver(until time.Time, report *Report) bool {
+	return time.Now().After(until) && report.Rounds >= c.Rounds
+}
+
+// Write writes what was done and found.
 func (r *Report) Write(to io.Writer) error {
 	_, err := fmt.Fprintf(to, "%d episodes, %d rounds, %d operations, %d replays, %d looks of the monitor, %s at most until rest\n",
 		r.Episodes, r.Rounds, r.Operations, r.Replays, r.Looks, r.Slowest.Round(100*time.Millisecond))

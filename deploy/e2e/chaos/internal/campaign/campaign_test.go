@@ -2,9 +2,14 @@ package campaign
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/checker"
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/history"
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
 func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
@@ -12,8 +17,8 @@ func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
 		Episodes: 2, Rounds: 9, Operations: 100, Looks: 1000, Slowest: 2500 * time.Millisecond,
 		Blows: map[string]int{"pause": 4, "wipe": 2, "full": 1},
 		Findings: []Finding{
-			{Episode: 1, Round: 3, Blows: []string{"pause a for 6s", "pause b for 7s", "wipe all"}, Err: errors.New("first\nsecond"), Dir: "kept"},
-			{Episode: 2, Round: 1, Blows: []string{"pause a for 8s"}, Err: errors.New("other")},
+			{Episode: 1, Round: 3, Blows: []string{"pause a for 6s", "pause b for 7s", "wipe all"}},
+			{Episode: 2, Round: 1, Blows: []string{"pause a for 8s"}},
 		},
 	}
 	var text strings.Builder
@@ -25,8 +30,70 @@ func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, text.String())
 		}
 	}
-	if got, want := r.Findings[0].String(), "episode 1, round 3, after pause a for 6s, pause b for 7s, wipe all:\n  first\n  second\n  kept in kept"; got != want {
-		t.Errorf("a finding reads %q, want %q", got, want)
+}
+
+func TestFindingHasOneLinePerViolationThatCIRecognizes(t *testing.T) {
+	finding := Finding{
+		Episode: 1, Round: 3, Blows: []string{"pause a for 6s", "wipe all"}, Dir: "kept",
+		Violations: []checker.Violation{
+			{Kind: checker.Allow, Err: errors.New("first\nsecond")}, {Kind: checker.Loss, Err: errors.New("other")},
+		},
+	}
+	want := "finding: allow: first\n  second\nfinding: loss: other\n  episode 1, round 3, after pause a for 6s, wipe all\n  kept in kept"
+	if got := finding.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRunPrintsSeedBeforeAnythingElse(t *testing.T) {
+	var out strings.Builder
+	cfg := Config{Seed: 4107, First: 1, Out: &out, System: system.Config{Checkout: t.TempDir(), Dir: t.TempDir(), Nodes: 1, Replicas: 1}}
+	if _, err := Run(t.Context(), cfg); err == nil {
+		t.Fatal("got no error, want one about the missing configuration of NATS")
+	}
+	if !strings.HasPrefix(out.String(), "seed 4107\n") {
+		t.Errorf("got %q, want the seed in the first line", out.String())
+	}
+}
+
+func TestCampaignIsOverAfterItsTimeAndItsRounds(t *testing.T) {
+	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	cfg := Config{Rounds: 4}
+	for name, test := range map[string]struct {
+		until  time.Time
+		rounds int
+		want   bool
+	}{
+		"time is left":                       {future, 9, false},
+		"time is up and rounds are missing":  {past, 3, false},
+		"time is up and rounds are complete": {past, 4, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := cfg.isOver(test.until, &Report{Rounds: test.rounds}); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestEpisodeKeepsOneViolationPerErrorAndNoneForTheEndOfARound(t *testing.T) {
+	var out strings.Builder
+	e := &episode{history: history.New(&out), system: &system.System{}}
+	e.accuse(checker.Violation{Kind: checker.Leak, Err: errors.New("a tuple")})
+	e.accuse(fmt.Errorf("after a replay: %w", errSeen))
+	e.accuse(errors.New("no answer"))
+	got := e.violations()
+	if len(got) != 2 || got[0].Kind != checker.Leak || got[1].Kind != checker.Stuck {
+		t.Errorf("got %v, want a leak and an error without a kind", got)
+	}
+	if !strings.Contains(out.String(), "leak: a tuple") {
+		t.Errorf("got the history %q, want the leak in it", out.String())
+	}
+	for range 2 * maxSeen {
+		e.accuse(errors.New("again"))
+	}
+	if n := len(e.violations()); n != maxSeen {
+		t.Errorf("got %d violations, want %d", n, maxSeen)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,8 +38,8 @@ type episode struct {
 	afflicts sync.WaitGroup
 
 	mu sync.Mutex
-	// seen is what must not be, as soon as anybody has seen it.
-	seen []error
+	// seen are the violations, in the order in which they were seen.
+	seen []checker.Violation
 	// struck are the blows since the last rest.
 	struck []string
 }
@@ -59,39 +60,44 @@ func (c Config) shape() nemesis.Shape {
 	return nemesis.Shape{Nodes: c.System.Nodes, Replicas: c.System.Replicas}
 }
 
-// runEpisode goes on until something is found, or time is up.
-func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, report *Report) (found *Finding, err error) {
+// runEpisode runs one system until a violation is seen or the campaign is over.
+func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, report *Report) (*Finding, error) {
 	e, closeAll, err := newEpisode(ctx, cfg, number, report)
 	if err != nil {
 		return nil, err
 	}
 	report.Episodes++
+	round := e.runRounds(ctx, until)
+	if ctx.Err() != nil {
+		closeAll()
+		return nil, ctx.Err()
+	}
+	if seen := e.violations(); len(seen) > 0 {
+		e.keep(ctx)
+		closeAll()
+		return &Finding{Episode: number, Round: round, Blows: e.struck, Violations: seen, Dir: e.dir}, nil
+	}
+	closeAll()
+	return nil, e.discard() // Not before: servers that live write there.
+}
+
+// runRounds runs rounds beside the monitor and returns the number of the last.
+func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 	watching, stop := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() { e.monitor.Run(watching) })
-	defer func() {
-		stop()
-		watcher.Wait()
-		closeAll()
-		if found == nil && err == nil {
-			err = e.discard() // Not before: servers that live write there.
+	defer watcher.Wait()
+	defer stop()
+	for round := 1; ; round++ {
+		e.report.Rounds++
+		if err := e.round(ctx, round); err != nil && ctx.Err() == nil {
+			e.accuse(err)
 		}
-	}()
-	for round, over := 1, false; !over; round++ {
-		report.Rounds++
-		err := e.round(ctx, round)
-		report.Looks += e.monitor.TakeLooks()
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err != nil:
-			e.history.Addf(history.Violation, "%v", err)
-			e.keep(ctx)
-			return &Finding{Episode: number, Round: round, Blows: e.struck, Err: err, Dir: e.dir}, nil
+		e.report.Looks += e.monitor.TakeLooks()
+		if ctx.Err() != nil || len(e.violations()) > 0 || e.cfg.isOver(until, e.report) {
+			return round
 		}
-		over = time.Now().After(until)
 	}
-	return found, nil
 }
 
 func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e *episode, closeAll func(), err error) {
@@ -178,20 +184,32 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 	return closers, nil
 }
 
-// accuse takes note of what must not be. It may be said by many at a time.
+// maxSeen bounds the violations that are kept: one cause may show many times.
+const maxSeen = 20
+
+// accuse records a violation. It may be called concurrently.
 func (e *episode) accuse(err error) {
+	if errors.Is(err, errSeen) {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.seen) < 20 {
-		e.history.Addf(history.Violation, "%v", err)
-		e.seen = append(e.seen, err)
+	if len(e.seen) < maxSeen {
+		v := checker.AsViolation(err)
+		e.history.Addf(history.Violation, "%s: %v", v.Kind, v)
+		e.seen = append(e.seen, v)
 	}
 }
 
-func (e *episode) accusations() error {
+// violations returns what was seen until now, and every process that ended by itself.
+func (e *episode) violations() []checker.Violation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return errors.Join(append(e.seen, e.system.Failures())...)
+	seen := slices.Clone(e.seen)
+	if err := e.system.Failures(); err != nil {
+		seen = append(seen, checker.Violation{Kind: checker.Crash, Err: err})
+	}
+	return seen
 }
 
 // begin says that an operation begins.

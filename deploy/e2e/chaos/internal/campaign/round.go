@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/checker"
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/history"
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
 )
@@ -137,15 +138,18 @@ func (e *episode) healed(ctx context.Context) error {
 	}
 }
 
-// settle waits for rest, and tells the monitor.
+// errSeen ends a round because of violations that are recorded already.
+var errSeen = errors.New("violations were seen")
+
+// settle waits for rest and tells the monitor. It returns an error if there is no rest, or if violations were seen.
 func (e *episode) settle(ctx context.Context) error {
 	took, err := e.world.Settle(ctx, e.cfg.Settle)
 	e.report.Slowest = max(e.report.Slowest, took)
 	if err != nil {
-		err = fmt.Errorf("not at rest after %s: %w", took.Round(time.Second), err)
+		return checker.Violation{Kind: checker.Loss, Err: fmt.Errorf("not at rest after %s: %w", took.Round(time.Second), err)}
 	}
-	if err = errors.Join(err, e.accusations()); err != nil {
-		return err
+	if len(e.violations()) > 0 {
+		return errSeen
 	}
 	e.history.Addf(history.Check, "at rest after %s", took.Round(time.Millisecond))
 	e.monitor.Rest(e.world.Snapshot)
@@ -181,7 +185,7 @@ func (e *episode) replay(ctx context.Context) error {
 		return err
 	}
 	if err := after.Since(before); err != nil {
-		return fmt.Errorf("a replay of everything, at rest, wrote: %w", err)
+		return checker.Violation{Kind: checker.Write, Err: fmt.Errorf("a replay of everything, at rest, wrote: %w", err)}
 	}
 	return nil
 }

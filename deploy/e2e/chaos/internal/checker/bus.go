@@ -87,20 +87,51 @@ func (b *Bus) unanswered(err error) error {
 	return err
 }
 
-// Replay has every service look at everything anew: its durable goes, and it is told to compare
-// everything with its backends.
+// Replay makes every service compare everything with its backends, and deletes its durable. It repeats a request
+// that gets no answer: services that have just been started keep a busy machine from answering.
 func (b *Bus) Replay(ctx context.Context) error {
 	for _, name := range b.Durables {
-		if err := b.JS.DeleteConsumer(ctx, changes, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		err := b.repeat(ctx, func(ctx context.Context) error {
+			err := b.JS.DeleteConsumer(ctx, changes, name)
+			if errors.Is(err, jetstream.ErrConsumerNotFound) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("deleting durable %s: %w", name, err)
 		}
 	}
 	for _, name := range b.Durables {
 		msg := nats.NewMsg("entail.wake." + name)
 		msg.Header.Set("Entail-Replay", "everything")
-		if _, err := b.JS.PublishMsg(ctx, msg); err != nil {
+		err := b.repeat(ctx, func(ctx context.Context) error {
+			_, err := b.JS.PublishMsg(ctx, msg)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("waking %s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+const (
+	// replayWithin bounds one request of a replay with all its attempts, replayAttempt one of them.
+	replayWithin, replayAttempt = time.Minute, 5 * time.Second
+)
+
+// repeat makes a request until it succeeds or replayWithin has passed.
+func (b *Bus) repeat(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, replayWithin)
+	defer cancel()
+	for {
+		attempt, done := context.WithTimeout(ctx, replayAttempt)
+		err := request(attempt)
+		done()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		wait(ctx, pause)
+	}
 }

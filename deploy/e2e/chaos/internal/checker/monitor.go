@@ -37,6 +37,7 @@ type Monitor struct {
 	possible *possible
 	// epoch counts the rests; before the first one nothing is known.
 	epoch int
+	// looks counts answers: a monitor that nothing answers has seen nothing.
 	looks int
 }
 
@@ -77,8 +78,7 @@ func (m *Monitor) Before(o workload.Operation) {
 	}
 }
 
-// TakeLooks is how often the monitor has looked at a store or asked the API server or a webhook since it was
-// last asked this.
+// TakeLooks returns how many stores were read and how many questions were answered since it was last called.
 func (m *Monitor) TakeLooks() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,18 +105,23 @@ func (m *Monitor) current() int {
 	return m.epoch
 }
 
-// forbidden tells whether something must not be, and in which epoch that is so.
-func (m *Monitor) forbidden(allowed func(*possible) bool) (epoch int, is bool) {
+// isForbidden reports whether something must not be, and returns the epoch in which that is so.
+func (m *Monitor) isForbidden(allowed func(*possible) bool) (epoch int, is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.looks++
 	return m.epoch, !allowed(m.possible)
 }
 
-// accusef reports what was seen, if it must not be now either.
+func (m *Monitor) countLooks(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looks += n
+}
+
+// accusef reports an answer of yes, unless it has become possible since the question.
 func (m *Monitor) accusef(epoch int, allowed func(*possible) bool, format string, args ...any) {
-	if now, still := m.forbidden(allowed); still && now == epoch {
-		m.report(fmt.Errorf(format, args...))
+	if now, still := m.isForbidden(allowed); still && now == epoch {
+		m.report(Violation{Allow, fmt.Errorf(format, args...)})
 	}
 }
 
@@ -154,7 +159,8 @@ func (m *Monitor) readTuples(ctx context.Context, store, id string) {
 	m.looks++
 	m.mu.Unlock()
 	if len(surplus) > 0 {
-		m.report(fmt.Errorf("OpenFGA store %s (%s) holds what was revoked and settled: %w", store, id, differ("tuples", surplus, map[string]bool{})))
+		surplusErr := differ("tuples", surplus, map[string]bool{})
+		m.report(Violation{Leak, fmt.Errorf("OpenFGA store %s (%s) holds what was revoked and settled: %w", store, id, surplusErr)})
 	}
 }
 
@@ -163,7 +169,7 @@ func (m *Monitor) askOpenFGA(ctx context.Context, store, id string) {
 	var ask []Tuple
 	for range questions {
 		q := Tuple{pick(workload.Objects()), pick(workload.Relations()), pick(workload.Users())}
-		if _, is := m.forbidden(func(p *possible) bool { return p.allows(store, q) }); is {
+		if _, is := m.isForbidden(func(p *possible) bool { return p.allows(store, q) }); is {
 			ask = append(ask, q)
 		}
 	}
@@ -171,6 +177,7 @@ func (m *Monitor) askOpenFGA(ctx context.Context, store, id string) {
 	if err != nil {
 		return
 	}
+	m.countLooks(len(ask))
 	for _, q := range yes {
 		m.accusef(epoch, func(p *possible) bool { return p.allows(store, q) },
 			"OpenFGA store %s (%s) answers yes to %s, which was revoked and settled", store, id, q)
@@ -183,7 +190,7 @@ func (m *Monitor) askKubernetes(ctx context.Context) {
 	for range reviews {
 		namespace, person, role := pick(workload.Namespaces()), pick(workload.People()), pick(workload.Roles())
 		allowed := func(p *possible) bool { return p.holds(namespace, person, role) }
-		epoch, is := m.forbidden(allowed)
+		epoch, is := m.isForbidden(allowed)
 		if !is {
 			continue
 		}
@@ -192,7 +199,10 @@ func (m *Monitor) askKubernetes(ctx context.Context) {
 				Namespace: namespace, Verb: "get", Resource: "configmaps", Name: role,
 			}},
 		}, metav1.CreateOptions{})
-		if err == nil && answer.Status.Allowed {
+		if err != nil {
+			continue
+		}
+		if m.countLooks(1); answer.Status.Allowed {
 			m.accusef(epoch, allowed, "the API server lets %s do what %s permits in %s, which was revoked and settled", person, role, namespace)
 		}
 	}
@@ -206,11 +216,15 @@ func (m *Monitor) askWebhooks(ctx context.Context) {
 		for range requests {
 			q := pick(m.access)
 			allowed := func(p *possible) bool { return p.access.allows(q) }
-			epoch, is := m.forbidden(allowed)
+			epoch, is := m.isForbidden(allowed)
 			if !is {
 				continue
 			}
-			if yes, err := ask(ctx, url, q); err == nil && yes {
+			yes, err := ask(ctx, url, q)
+			if err != nil {
+				continue
+			}
+			if m.countLooks(1); yes {
 				m.accusef(epoch, allowed, "the webhook at %s answers yes to %s, which was revoked and settled", url, q)
 			}
 		}

@@ -136,6 +136,50 @@ func TestLooksAreCountedSinceTheyWereLastTaken(t *testing.T) {
 	}
 }
 
+func TestMonitorCountsNoLookWithoutAnAnswer(t *testing.T) {
+	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
+	w.world.fga.err, w.answering = errors.New("away"), []string{"http://127.0.0.1:1"}
+	w.checkOpenFGA(t.Context())
+	w.askOpenFGA(t.Context(), "store-0", "id-0")
+	w.askKubernetes(t.Context())
+	w.askWebhooks(t.Context())
+	if n := w.TakeLooks(); n != 0 {
+		t.Errorf("got %d looks, want none", n)
+	}
+}
+
+func TestMonitorCountsEachAnswerOfAServer(t *testing.T) {
+	cfg, asked := judge(t, false, http.StatusCreated)
+	w := watch(t, cfg)
+	w.askKubernetes(t.Context())
+	if n := w.TakeLooks(); n == 0 || n != len(*asked) {
+		t.Errorf("got %d looks, want one for each of %d reviews", n, len(*asked))
+	}
+	answered := 0
+	w.answering = []string{answering(t, func(rw http.ResponseWriter, _ question) {
+		answered++
+		_ = json.NewEncoder(rw).Encode(map[string]bool{"allowed": false})
+	})}
+	w.askWebhooks(t.Context())
+	if n := w.TakeLooks(); n == 0 || n != answered {
+		t.Errorf("got %d looks, want one for each of %d answers", n, answered)
+	}
+}
+
+func TestMonitorReportsAnAnswerAsAllowAndATupleAsLeak(t *testing.T) {
+	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
+	w.accusef(w.current(), func(*possible) bool { return false }, "seen")
+	w.world.fga.tuples["id-0"] = append(w.world.fga.tuples["id-0"], Tuple{"doc:7", "viewer", "user:7"})
+	w.readTuples(t.Context(), "store-0", "id-0")
+	var got []Kind
+	for _, err := range w.reported {
+		got = append(got, AsViolation(err).Kind)
+	}
+	if want := []Kind{Allow, Leak}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // judge is an API server that lets everybody do everything, or nobody anything.
 func judge(t *testing.T, allowed bool, status int) (*rest.Config, *[]authorizationv1.SubjectAccessReviewSpec) {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/checker"
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
@@ -118,7 +119,7 @@ func drawRestart(r *rand.Rand, s Shape) Strike {
 		Do: func(_ context.Context, t *Target) (func() error, error) {
 			for _, p := range processes(t, names) {
 				if err := p.Stop(); err != nil { // Also with a dependency away.
-					return nil, fmt.Errorf("%s ended with %w after SIGTERM", p.Name, err)
+					return nil, checker.Violation{Kind: checker.Crash, Err: fmt.Errorf("%s ended with %w after SIGTERM", p.Name, err)}
 				}
 				if err := p.Start(); err != nil {
 					return nil, err

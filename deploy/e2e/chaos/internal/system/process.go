@@ -19,6 +19,9 @@ const killedAfter = 30 * time.Second
 // dumpedAfter bounds how long a process may take to write down what it does.
 const dumpedAfter = 5 * time.Second
 
+// frozenAfter bounds how long Freeze waits: another blow may thaw the process meanwhile.
+const frozenAfter = 10 * time.Second
+
 // Process is a program that can be started, killed and frozen any number of times. Its log goes on
 // over all its lives.
 type Process struct {
@@ -147,10 +150,16 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Freeze is SIGSTOP, Thaw is SIGCONT. Neither does anything to a process that does not run.
-func (p *Process) Freeze() { p.signal(syscall.SIGSTOP) }
+// Freeze sends SIGSTOP and returns when every thread has stopped: on a busy machine that takes longer than a change
+// takes to pass. It does nothing to a process that does not run.
+func (p *Process) Freeze() {
+	pid := p.signal(syscall.SIGSTOP)
+	for deadline := time.Now().Add(frozenAfter); pid > 0 && !isStopped(pid) && time.Now().Before(deadline); {
+		<-time.After(time.Millisecond)
+	}
+}
 
-// Thaw lets a frozen process go on.
+// Thaw sends SIGCONT. It does nothing to a process that does not run.
 func (p *Process) Thaw() { p.signal(syscall.SIGCONT) }
 
 // Dump makes a program written in Go write down what all its goroutines are doing, into its log, and end.
@@ -168,12 +177,15 @@ func (p *Process) Dump() {
 	}
 }
 
-func (p *Process) signal(s os.Signal) {
+// signal sends a signal and returns the id of the process; 0 if it does not run.
+func (p *Process) signal(s os.Signal) (pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running != nil {
-		_ = p.running.cmd.Process.Signal(s)
+	if p.running == nil {
+		return 0
 	}
+	_ = p.running.cmd.Process.Signal(s)
+	return p.running.cmd.Process.Pid
 }
 
 // poll calls try until it succeeds.

@@ -40,3 +40,33 @@ func TestWhoeverIsKilledWhileItEndsDidNotEndWrongly(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+func TestFreezeReturnsWhenTheProcessDoesNothingAnyMore(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	s := newSpawner()
+	defer s.close()
+	p := &Process{
+		Name: "busy", path: "/bin/sh", args: []string{"-c", `while :; do echo busy; done`}, log: log, spawner: s,
+		failed: func(err error) { t.Error(err) },
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	size := func() int64 {
+		t.Helper()
+		info, err := os.Stat(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	for began := size(); size() == began; <-time.After(time.Millisecond) {
+	}
+	p.Freeze()
+	frozen := size()
+	p.Kill()
+	if got := size(); got != frozen {
+		t.Errorf("got %d bytes from a frozen process, want none", got-frozen)
+	}
+}

@@ -126,11 +126,23 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	c := &pair{client: client, server: server}
-	p.mu.Lock()
-	p.pairs[c] = struct{}{}
-	p.mu.Unlock()
+	if !p.add(c) {
+		return
+	}
 	go p.carry(c, server, client)
 	p.carry(c, client, server)
+}
+
+// add adds a connection, unless the path was cut or closed while the connection was opened.
+func (p *Proxy) add(c *pair) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pairs[c] = struct{}{}
+	if p.closed || p.mode == Cut {
+		p.drop(c)
+		return false
+	}
+	return true
 }
 
 // carry copies one direction until it ends; then both have ended, unless the connection is dead.

@@ -1,0 +1,53 @@
+package checker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind names a sort of [Violation].
+type Kind string
+
+// Kinds of violations. Each is a fault, never a flake: CI does not run a test again that reports one.
+const (
+	// Allow: a server answers yes although the grant was revoked and the revocation had settled.
+	Allow Kind = "allow"
+	// Leak: OpenFGA holds a tuple that was revoked, and the revocation had settled.
+	Leak Kind = "leak"
+	// Loss: the system does not come to rest as declared. Something is missing, surplus or wrong.
+	Loss Kind = "loss"
+	// Write: a replay wrote to a backend, although the system was at rest.
+	Write Kind = "write"
+	// Crash: a process ended by itself, or did not end in order after SIGTERM.
+	Crash Kind = "crash"
+	// Stuck: an operation or a blow could not be carried out or ended.
+	Stuck Kind = "stuck"
+	// Late: a change was not applied within its bound.
+	Late Kind = "late"
+)
+
+// Violation is an observation that must never be made.
+type Violation struct {
+	Kind Kind
+	Err  error
+}
+
+// AsViolation returns err as a violation. An error without a kind is [Stuck].
+func AsViolation(err error) Violation {
+	if v, ok := errors.AsType[Violation](err); ok {
+		return Violation{v.Kind, err}
+	}
+	return Violation{Stuck, err}
+}
+
+// Error returns the text without the kind.
+func (v Violation) Error() string { return v.Err.Error() }
+
+// Unwrap returns the cause.
+func (v Violation) Unwrap() error { return v.Err }
+
+// Report returns the text as CI recognizes it: the first line begins with "finding: <kind>: ", the others with spaces.
+func (v Violation) Report() string {
+	return fmt.Sprintf("finding: %s: %s", v.Kind, strings.ReplaceAll(v.Err.Error(), "\n", "\n  "))
+}

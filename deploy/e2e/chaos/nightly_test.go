@@ -1,0 +1,28 @@
+//go:build e2e && nightly
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
+)
+
+// The hour of chaos runs on three NATS servers. This is the shape of CI, for longer and with every blow it can take.
+func TestSystemWithOneNATSServerEndsAsDeclaredAfterAllBlows(t *testing.T) {
+	cfg := ciCampaign(t)
+	cfg.For, cfg.Blows = 5*time.Minute, nemesis.Safe()
+	requireNoFinding(t, cfg)
+}
+
+func TestChangeIsAppliedSoonAlthoughAnyNodeFallsSilent(t *testing.T) {
+	c := startChanger(t)
+	for name, s := range silences() {
+		t.Run(name, func(t *testing.T) {
+			for i := range c.system.Nodes {
+				c.changeUnder(t, s, i)
+			}
+		})
+	}
+}
