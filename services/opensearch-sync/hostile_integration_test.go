@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -32,11 +31,11 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b.connect()
 	b.serve()
 	raw := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "raw"}, Data: map[string][]byte{"key": []byte("\xff\xfe" + first)}}
-	if _, err := b.core.CoreV1().Secrets(namespace).Create(t.Context(), raw, metav1.CreateOptions{}); err != nil {
+	if _, err := b.Typed.CoreV1().Secrets(namespace).Create(t.Context(), raw, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = b.core.CoreV1().Secrets(namespace).Delete(context.WithoutCancel(t.Context()), "raw", metav1.DeleteOptions{})
+		_ = b.Typed.CoreV1().Secrets(namespace).Delete(context.WithoutCancel(t.Context()), "raw", metav1.DeleteOptions{})
 	})
 	b.put(kinds.OpenSearchUsers(), "raw", spec(map[string]any{"passwordFrom": map[string]any{"name": "raw", "key": "key"}}))
 	b.put(kinds.OpenSearchUsers(), "evil", spec(map[string]any{ // Named as the server would say that it has no security at all.
@@ -113,10 +112,7 @@ func (b *bed) get(kind kinds.Kind, name string) *unstructured.Unstructured {
 
 func (b *bed) annotate(kind kinds.Kind, name, annotation, value string) {
 	b.T.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotation, value)
-	if _, err := b.Resource(kind).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Patch(kind.In(namespace), name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotation, value))
 }
 
 func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
@@ -233,7 +229,7 @@ func TestAPasswordStaysUntilThereIsAnother(t *testing.T) {
 	b.serve()
 	b.user("anna")
 	b.login("anna", first, http.StatusOK)
-	if err := b.core.CoreV1().Secrets(namespace).Delete(t.Context(), "passwords", metav1.DeleteOptions{}); err != nil {
+	if err := b.Typed.CoreV1().Secrets(namespace).Delete(t.Context(), "passwords", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "no such Secret")
@@ -257,7 +253,7 @@ func TestASecretThatMayNotBeReadIsAskedFor(t *testing.T) {
 	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = 200 * time.Millisecond })
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	roles := b.core.RbacV1().ClusterRoles()
+	roles := b.Typed.RbacV1().ClusterRoles()
 	change := func(verb string) {
 		all, err := roles.List(t.Context(), metav1.ListOptions{})
 		if err != nil {

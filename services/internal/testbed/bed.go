@@ -88,13 +88,13 @@ func (b *Bed) Quiet(what string, do func()) {
 	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
 	do()
 	b.Settled()
-	if f, k := added(openFGA, b.OpenFGA.WritesByOp()), added(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
+	if f, k := CountsSince(openFGA, b.OpenFGA.WritesByOp()), CountsSince(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
 		b.T.Errorf("%s made writes to OpenFGA (%v) and to the API server (%v)", what, f, k)
 	}
 }
 
-// added is what was counted after before.
-func added(before, now map[string]int) map[string]int {
+// CountsSince returns now without what before counts already.
+func CountsSince(before, now map[string]int) map[string]int {
 	for op, n := range before {
 		if now[op] -= n; now[op] == 0 {
 			delete(now, op)

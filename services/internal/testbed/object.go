@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,17 +25,16 @@ const objectTimeout = time.Minute
 // give the kind with its namespace; see [kinds.Kind.In].
 func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any) {
 	t.Helper()
-	if err := k.ApplyFields(t, kind, name, map[string]any{"spec": spec}); err != nil {
+	if _, err := k.ApplyFields(t, kind, name, map[string]any{"spec": spec}); err != nil {
 		t.Fatalf("applying %s %s: %v", kind.Kind, name, err)
 	}
 }
 
-// ApplyFields is like [KubeServer.Apply] for an object of any fields, and returns the error of the API server.
-func (k *KubeServer) ApplyFields(t testing.TB, kind kinds.Kind, name string, fields map[string]any) error {
+// ApplyFields is like [KubeServer.Apply] for an object of any fields, and returns what the API server answers.
+func (k *KubeServer) ApplyFields(t testing.TB, kind kinds.Kind, name string, fields map[string]any) (*unstructured.Unstructured, error) {
 	t.Helper()
-	_, err := k.Objects(t).Resource(kind.Served()).Namespace(kind.Namespace).
+	return k.Objects(t).Resource(kind.Served()).Namespace(kind.Namespace).
 		Patch(t.Context(), name, types.ApplyPatchType, encodeObject(t, kind, name, fields), metav1.PatchOptions{FieldManager: "test", Force: new(true)})
-	return err
 }
 
 // encodeObject returns the JSON of an object with the fields and its type and name.
@@ -131,6 +129,27 @@ func (b *Bed) List(kind kinds.Kind) *unstructured.UnstructuredList {
 	return list
 }
 
+// Decode returns an object as a typed value.
+func Decode[T any](t testing.TB, u unstructured.Unstructured) *T {
+	t.Helper()
+	object := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// ListAs returns what [Bed.List] returns, as typed values.
+func ListAs[T any](b *Bed, kind kinds.Kind) []*T {
+	b.T.Helper()
+	items := b.List(kind).Items
+	all := make([]*T, len(items))
+	for i, u := range items {
+		all[i] = Decode[T](b.T, u)
+	}
+	return all
+}
+
 // Get reads an object into a typed value.
 func (b *Bed) Get(kind kinds.Kind, name string, into any) error {
 	b.T.Helper()
@@ -179,14 +198,4 @@ func (b *Bed) AwaitCondition(kind kinds.Kind, name, conditionType, reason string
 		return nil
 	})
 	return found
-}
-
-// CreateNamespace creates a namespace unless it exists.
-func (b *Bed) CreateNamespace(name string) {
-	b.T.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := b.Typed.CoreV1().Namespaces().Create(b.T.Context(), namespace, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		b.T.Fatal(err)
-	}
 }

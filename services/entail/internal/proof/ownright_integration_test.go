@@ -5,7 +5,6 @@ package proof
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,10 +25,7 @@ import (
 // judging is an implied-role that judges who writes rules and binds roles.
 func judging(t *testing.T, b *testbed.Bed) *testbed.Running {
 	t.Helper()
-	webhooks, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	webhooks := testbed.Listen(t)
 	client := kubernetes.NewForConfigOrDie(b.Kube.Admin())
 	t.Cleanup(func() {
 		configurations := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()

@@ -3,14 +3,9 @@
 package apitest_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -31,7 +26,9 @@ func createStores(t *testing.T) (who person, server *testbed.KubeServer) {
 	server = testbed.Kube(t)
 	admin := newPerson(t, server, "", "")
 	b := kinds.Bindings()
-	t.Cleanup(func() { undefine(t, admin, widgets, b.String()) })
+	for _, name := range []string{widgets, b.String()} {
+		t.Cleanup(func() { server.Undefine(t, name) })
+	}
 	for _, err := range []error{
 		admin.create(kinds.Definitions(), widgets, widget("own")),
 		admin.create(kinds.Definitions(), b.String(), definition(b.String(), b.Kind, b.Version, nil)),
@@ -65,20 +62,6 @@ func createStores(t *testing.T) (who person, server *testbed.KubeServer) {
 		return nil
 	})
 	return who, server
-}
-
-// undefine deletes definitions and waits until they are gone, because the next test must not see them.
-func undefine(t *testing.T, admin person, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), soon/400, soon, true, func(ctx context.Context) (bool, error) {
-			err := admin.of(kinds.Definitions()).Delete(ctx, name, metav1.DeleteOptions{})
-			return apierrors.IsNotFound(err), nil
-		})
-		if err != nil {
-			t.Errorf("definition %s stays: %v", name, err)
-		}
-	}
 }
 
 func TestStorePolicyRequiresExtendAndAdopt(t *testing.T) {

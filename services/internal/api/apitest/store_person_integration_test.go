@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
@@ -47,9 +48,12 @@ func (p person) of(kind kinds.Kind) dynamic.ResourceInterface {
 }
 
 func objectOf(kind kinds.Kind, name string, f fields) *unstructured.Unstructured {
-	all := fields{"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": fields{"name": name}}
-	maps.Copy(all, f)
-	return &unstructured.Unstructured{Object: all}
+	u := &unstructured.Unstructured{Object: fields{"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind}}
+	maps.Copy(u.Object, f)
+	if u.GetGenerateName() == "" {
+		u.SetName(name)
+	}
+	return u
 }
 
 func (p person) create(kind kinds.Kind, name string, f fields) error {
@@ -122,14 +126,7 @@ func label(store any) fields {
 // definition returns a CRD of a kind with any fields.
 func definition(name, kind, version string, labels fields) fields {
 	plural, group, _ := strings.Cut(name, ".")
-	return fields{"metadata": fields{"name": name, "labels": labels}, "spec": fields{
-		"group": group, "scope": "Cluster",
-		"names": fields{"plural": plural, "kind": kind, "singular": strings.ToLower(kind), "listKind": kind + "List"},
-		"versions": []any{fields{
-			"name": version, "served": true, "storage": true, "subresources": fields{"status": fields{}},
-			"schema": fields{"openAPIV3Schema": fields{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-		}},
-	}}
+	return testbed.DefinitionFields(kinds.Kind{GroupResource: event.GroupResource{Group: group, Resource: plural}, Version: version, Kind: kind}, labels)
 }
 
 const widgets = "widgets.example.com"
