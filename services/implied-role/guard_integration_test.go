@@ -20,6 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/guard"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 

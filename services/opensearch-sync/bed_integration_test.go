@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -39,6 +40,7 @@ const (
 type bed struct {
 	*testbed.Bed
 	search *testbed.OpenSearchServer
+	core   kubernetes.Interface
 	// log is all that the service has logged.
 	log testbed.Log
 }
@@ -46,6 +48,7 @@ type bed struct {
 func newBed(t testing.TB) *bed {
 	t.Helper()
 	b := &bed{Bed: testbed.NewBed(t), search: testbed.OpenSearch(t)}
+	b.core = b.Typed
 	b.Kube.Grant(t, topology.OpensearchSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	certificate, key := b.search.AdminCertificate()
 	b.secret("connection", map[string]string{
@@ -80,7 +83,7 @@ func (b *bed) serveWith(change func(*opensearchsync.Config)) *testbed.Running {
 // secret makes a Secret, or gives it other values, until the test ends: with all of them where kubectl apply keeps them.
 func (b *bed) secret(name string, values map[string]string) {
 	b.T.Helper()
-	api := b.Typed.CoreV1().Secrets(namespace)
+	api := b.core.CoreV1().Secrets(namespace)
 	applied := map[string]string{corev1.LastAppliedConfigAnnotation: fmt.Sprint(values)}
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: applied}, StringData: values}
 	_, err := api.Update(b.T.Context(), s, metav1.UpdateOptions{})
@@ -200,7 +203,7 @@ func (b *bed) login(user, password string, want int) {
 func (b *bed) secretLabel(name string) {
 	b.T.Helper()
 	patch := []byte(`{"metadata":{"labels":{"edited":"yes"}}}`)
-	if _, err := b.Typed.CoreV1().Secrets(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := b.core.CoreV1().Secrets(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		b.T.Fatal(err)
 	}
 }

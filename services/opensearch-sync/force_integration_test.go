@@ -160,7 +160,7 @@ func TestWithANamespaceGoesWhatWasDeclaredInIt(t *testing.T) {
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	ctx := context.WithoutCancel(t.Context())
 	for _, name := range []string{"connection", "passwords"} { // A namespace has no order.
-		if err := b.Typed.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := b.core.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -162,12 +162,12 @@ func TestANamespaceGoesWithAllThatIsInIt(t *testing.T) {
 	b.serve()
 	b.CreateNamespace(team)
 	for _, name := range []string{"connection", "passwords"} {
-		is, err := b.Typed.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		is, err := b.core.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		is.ObjectMeta = metav1.ObjectMeta{Name: name}
-		if _, err := b.Typed.CoreV1().Secrets(team).Create(t.Context(), is, metav1.CreateOptions{}); err != nil {
+		if _, err := b.core.CoreV1().Secrets(team).Create(t.Context(), is, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

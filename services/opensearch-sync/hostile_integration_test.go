@@ -31,11 +31,11 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b.connect()
 	b.serve()
 	raw := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "raw"}, Data: map[string][]byte{"key": []byte("\xff\xfe" + first)}}
-	if _, err := b.Typed.CoreV1().Secrets(namespace).Create(t.Context(), raw, metav1.CreateOptions{}); err != nil {
+	if _, err := b.core.CoreV1().Secrets(namespace).Create(t.Context(), raw, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = b.Typed.CoreV1().Secrets(namespace).Delete(context.WithoutCancel(t.Context()), "raw", metav1.DeleteOptions{})
+		_ = b.core.CoreV1().Secrets(namespace).Delete(context.WithoutCancel(t.Context()), "raw", metav1.DeleteOptions{})
 	})
 	b.put(kinds.OpenSearchUsers(), "raw", spec(map[string]any{"passwordFrom": map[string]any{"name": "raw", "key": "key"}}))
 	b.put(kinds.OpenSearchUsers(), "evil", spec(map[string]any{ // Named as the server would say that it has no security at all.
@@ -229,7 +229,7 @@ func TestAPasswordStaysUntilThereIsAnother(t *testing.T) {
 	b.serve()
 	b.user("anna")
 	b.login("anna", first, http.StatusOK)
-	if err := b.Typed.CoreV1().Secrets(namespace).Delete(t.Context(), "passwords", metav1.DeleteOptions{}); err != nil {
+	if err := b.core.CoreV1().Secrets(namespace).Delete(t.Context(), "passwords", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "no such Secret")
@@ -253,7 +253,7 @@ func TestASecretThatMayNotBeReadIsAskedFor(t *testing.T) {
 	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = 200 * time.Millisecond })
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	roles := b.Typed.RbacV1().ClusterRoles()
+	roles := b.core.RbacV1().ClusterRoles()
 	change := func(verb string) {
 		all, err := roles.List(t.Context(), metav1.ListOptions{})
 		if err != nil {

@@ -195,7 +195,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 func (b *bed) warned(name, reason string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		events, err := b.Typed.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
+		events, err := b.core.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

@@ -376,7 +376,7 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 		}
 		kept[kind.Resource] = &fstest.MapFile{Data: data}
 	}
-	events, err := b.Typed.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	events, err := b.core.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
