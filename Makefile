@@ -20,9 +20,8 @@ PROTOC_GEN_RPC := $(call tool,connectrpc.com/connect/cmd/protoc-gen-connect-go@v
 PROTOC_GEN_DOC := $(call tool,github.com/pseudomuto/protoc-gen-doc/cmd/protoc-gen-doc@v1.5.1)
 CONTROLLER_GEN := $(call tool,sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0)
 GOLANGCI_LINT  := $(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)
-GOTESTSUM      := $(call tool,gotest.tools/gotestsum@v1.13.0)
 PROMTOOL       := .tmp/tools/promtool@v0.316.0
-TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(PROTOC_GEN_DOC) $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOTESTSUM) $(PROMTOOL)
+TOOLS          := $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(PROTOC_GEN_DOC) $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(PROMTOOL)
 # Where validate.proto comes from: a Go module that holds the sources.
 PROTOVALIDATE  := github.com/bufbuild/protovalidate@v1.2.2
 
@@ -33,6 +32,14 @@ MODULES        := gen deploy services/policy services deploy/e2e services/policy
 SERVICES       := bin/watcher bin/store-sync bin/tuple-sync bin/implied-role bin/webhook bin/opensearch-sync
 # What it takes to run everything as processes of their own, beside kube-local.
 PROCESSES      := $(SERVICES) bin/nats-server bin/openfga
+
+# What `make nightly` runs, and what `make stress` repeats how often.
+PART           ?=
+SLICE          ?=
+PACKAGE        ?=
+N              ?= 5
+
+RUN_TESTS      := cd services && go run ./internal/cmd/run-tests -root $(CURDIR) -suites
 
 # What `make up` gives to `entail up`.
 ARGS           ?=
@@ -165,21 +172,27 @@ alerts: $(PROMTOOL) ## Check the alert rules: each fires when it must, none whil
 
 ##### Test
 
+# What tests start as processes of their own.
+TEST_SERVERS   := bin/nats-server bin/openfga kube-local opensearch
+
 .PHONY: test
-test: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local kubectl earlier opensearch ## Every test: unit, component, integration on real servers, end-to-end
-	@scripts/test.sh unit,integration,e2e $(MODULES)
+test: test-programs ## Run every test: unit, integration on real servers, end-to-end, minutes of chaos
+	@$(RUN_TESTS) unit,integration,e2e
 
 .PHONY: test-unit
-test-unit: $(GOTESTSUM) ## The tests that need no server outside their own process
-	@scripts/test.sh unit $(MODULES)
+test-unit: ## Run the tests that need no server
+	@$(RUN_TESTS) unit
 
 .PHONY: test-integration
-test-integration: $(GOTESTSUM) kube-local opensearch ## Unit tests, and those on real NATS, OpenFGA, Kubernetes and OpenSearch
-	@scripts/test.sh unit,integration $(MODULES)
+test-integration: $(TEST_SERVERS) ## Run unit tests, and those on real NATS, OpenFGA, Kubernetes and OpenSearch
+	@$(RUN_TESTS) unit,integration
 
 .PHONY: e2e
-e2e: $(GOTESTSUM) bin/entail $(PROCESSES) kube-local kubectl earlier ## Black-box tests of `entail up`, and minutes of chaos
-	@scripts/test.sh e2e deploy/e2e
+e2e: test-programs ## Run black-box tests of `entail up`, and minutes of chaos
+	@$(RUN_TESTS) e2e
+
+.PHONY: test-programs
+test-programs: bin/entail $(PROCESSES) kube-local kubectl opensearch ## Build every program that tests start
 
 .PHONY: compose-test
 compose-test: $(PROCESSES) kube-local opensearch ## Run docker-compose.yaml with stand-ins for the images of others, and test what it gives (root, or Docker)
@@ -194,14 +207,16 @@ chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what
 	@bin/chaos -for $(MINUTES)m $(if $(SEED),-seed $(SEED)) -nodes $(NODES) -replicas $(REPLICAS) -blows $(BLOWS)
 
 .PHONY: mutants
-mutants: $(PROCESSES) kube-local ## Put bugs into compilers, into what IAM means and who may what, and into services that are struck, and see each found
-	cd services/policy/conformance && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/iam && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/decide && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/internal/view && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/tuple-sync/mirror && go test -tags mutants -run TestEveryMutantDies -timeout 1h -v .
-	cd services/webhook && ENTAIL_BIN=$(CURDIR)/bin go test -tags mutants -run 'TestEveryMutant.*Dies' -timeout 2h -v .
-	cd deploy/e2e/chaos && ENTAIL_BIN=$(CURDIR)/bin go test -tags "e2e mutants" -run TestABugPutInOnPurposeIsFound -timeout 1h -v .
+mutants: $(PROCESSES) kube-local ## Put bugs into the code, and see the tests find each (SLICE=1/4: a share of them)
+	@scripts/mutants.sh '$(SLICE)'
+
+.PHONY: nightly
+nightly: test-programs kube-node earlier bin/chaos ## Run what is too long for CI (PART=chaos: one part, SLICE=1/4: a share of it)
+	@scripts/nightly.sh '$(PART)' '$(SLICE)'
+
+.PHONY: stress
+stress: $(TEST_SERVERS) ## Repeat the tests of a package beside a CPU load (PACKAGE=services/tuple-sync N=5)
+	@scripts/stress.sh '$(PACKAGE)' '$(N)'
 
 .PHONY: bench
 bench: kube-local bin/entail ## Measure what docs/benchmarks.md states

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# modules.sh MODULE... checks that each module stands alone (tidy, builds, vets with
-# every tag, all without go.work) and that they agree on what must not differ.
+# modules.sh MODULE... checks that each go.mod is tidy without go.work, and that the modules
+# require the same versions of shared dependencies. The linters compile and vet each module.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,9 +8,7 @@ export GOWORK=off
 failed=0
 for module in "$@"; do
 	echo "checking module $module"
-	# Kubernetes itself is compiled once: with the flags of deploy/local/build.sh.
-	[[ $module != deploy/local ]] || export CGO_ENABLED=0 GOFLAGS=-trimpath
-	(cd "$module" && go mod tidy -diff && go vet -tags integration,e2e,mutants ./...) || failed=1
+	(cd "$module" && go mod tidy -diff) || failed=1
 done
 
 # deploy/local is the Kubernetes release it runs, so it may differ.

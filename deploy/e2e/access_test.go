@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +35,9 @@ func declare(t *testing.T, objects dynamic.Interface, typ, name string, spec map
 	return string(made.GetUID())
 }
 
-// TestWhoMayDoWhatFollowsFromBindings is the story of a role on an organization.
-func TestWhoMayDoWhatFollowsFromBindings(t *testing.T) {
-	m := up(t, t.TempDir())
+// iamBindingsGiveAccess binds a role on an organization to a user, asks the command line, and deletes the binding.
+func iamBindingsGiveAccess(t *testing.T, m *machine) {
+	t.Helper()
 	objects := m.objects(t)
 	const iam = "iam.miloapis.com"
 	for _, kind := range []string{"Organization", "Project"} {
@@ -78,12 +77,11 @@ func TestWhoMayDoWhatFollowsFromBindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, soon, "alice may no more", says(1, "no: it takes", "can-i", "alice", "get", "projects/web"))
-	m.stop(t, syscall.SIGTERM)
 }
 
-// TestEverythingInTheSamplesOfIAMIsReady is what a newcomer sees first.
-func TestEverythingInTheSamplesOfIAMIsReady(t *testing.T) {
-	m := up(t, t.TempDir())
+// iamSamplesAreReady applies the samples of IAM and asks what groups may do.
+func iamSamplesAreReady(t *testing.T, m *machine) {
+	t.Helper()
 	for _, isReady := range applySamples(t, m, "iam.yaml") {
 		eventually(t, soon, "it is ready", isReady)
 	}
@@ -96,5 +94,4 @@ func TestEverythingInTheSamplesOfIAMIsReady(t *testing.T) {
 			t.Errorf("of %s it says, with code %d: %s", group, code, out)
 		}
 	}
-	m.stop(t, syscall.SIGTERM)
 }

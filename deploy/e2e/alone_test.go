@@ -28,9 +28,8 @@ type core_platform-mesh_io_account
   relations
     define member: [role#assignee]`
 
-// TestTheProgramNeedsNoCheckout runs it in an empty folder, in a cluster of another name, with a
-// service that was told something.
-func TestTheProgramNeedsNoCheckout(t *testing.T) {
+// TestEntailUpRunsWithoutCheckout runs the program in an empty folder, in a cluster of another name, with settings of a service.
+func TestEntailUpRunsWithoutCheckout(t *testing.T) {
 	dir := t.TempDir()
 	flags := []string{"--samples", "builtin", "--cluster", "dev", "--set", "tuple-sync.allow-member-tuples-enabled=true", "--set", "tuple-sync.workers=4"}
 	m := upIn(t, dir, ".entail", flags...)

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 )
 
 // userCluster is a cluster that is there before `entail up` and after it.
@@ -52,55 +53,67 @@ func userCluster(t *testing.T) (kubeconfig, server string) {
 	return ready.Kubeconfig, ready.Server
 }
 
-func TestAClusterOfTheUserIsUsedOnlyWhenAskedFor(t *testing.T) {
+// TestEntailUpUsesClusterOfUser runs against one cluster twice: as a user who may not impersonate, and as its administrator.
+func TestEntailUpUsesClusterOfUser(t *testing.T) {
 	kubeconfig, server := userCluster(t)
-	t.Setenv("KUBECONFIG", kubeconfig)
-
-	m := up(t, t.TempDir())
-	if m.Kubernetes == server || !strings.Contains(m.words.String(), "--use-cluster") {
-		t.Errorf("without a flag: %s is used, and said is %s", m.Kubernetes, m.words)
-	}
-	m.stop(t, syscall.SIGTERM)
-
-	for _, flag := range []string{"--use-cluster", "--kubeconfig=" + kubeconfig} {
-		t.Run(flag, func(t *testing.T) {
-			m := up(t, t.TempDir(), flag, "--samples", "deploy/samples")
-			if m.Kubernetes != server {
-				t.Fatalf("%s is used, not %s", m.Kubernetes, server)
+	admin := &machine{Kubeconfig: kubeconfig}
+	objects := admin.objects(t)
+	t.Run("as a user who may not impersonate", func(t *testing.T) {
+		mayDoAllButImpersonate(t, objects, "dev")
+		m := up(t, t.TempDir(), "--kubeconfig="+filepath.Join(filepath.Dir(kubeconfig), "dev.kubeconfig"), "--samples", "deploy/samples")
+		if m.Kubernetes != server || !strings.Contains(m.words.String(), "services act as you") {
+			t.Errorf("cluster: got %s, want %s; progress: %s", m.Kubernetes, server, m.words)
+		}
+		sampleComesAndGoes(t, objects, func() {
+			namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+			if _, err := objects.Resource(namespaces).Get(t.Context(), "entail-system", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("namespace of accounts that nothing uses: got %v, want not found", err)
 			}
-			m.Kubeconfig = kubeconfig
-			objects := m.objects(t)
+		})
+		m.stop(t, syscall.SIGTERM)
+	})
+	t.Run("as its administrator", func(t *testing.T) {
+		t.Setenv("KUBECONFIG", kubeconfig)
+		m := up(t, t.TempDir(), "--use-cluster", "--samples", "deploy/samples")
+		if m.Kubernetes != server {
+			t.Fatalf("cluster: got %s, want %s", m.Kubernetes, server)
+		}
+		sampleComesAndGoes(t, objects, func() {
 			if _, err := objects.Resource(leases()).Namespace("entail-system").Get(t.Context(), "entail-watcher", metav1.GetOptions{}); err != nil {
-				t.Errorf("the watcher does not lead by its own account: %v", err)
+				t.Errorf("lease of the watcher, by its own account: %v", err)
 			}
-			stores, models := objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
-			eventually(t, soon, "the sample is ready", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
 			rules := objects.Resource(schema.GroupVersionResource{Group: "role.k8s.com", Version: "v1alpha1", Resource: "impliedroles"}).Namespace("default")
-			eventually(t, soon, "no rule holds where nobody is asked about rules", func(ctx context.Context) error {
+			eventually(t, soon, "no rule is accepted where admission does not ask about rules", func(ctx context.Context) error {
 				got, err := condition(ctx, rules, "admin-developer", "Accepted")
 				if err == nil && !strings.HasPrefix(got, "False Unguarded") {
 					err = fmt.Errorf("condition Accepted is %s", got)
 				}
 				return err
 			})
-			for _, err := range []error{
-				models.Delete(t.Context(), "demo-documents", metav1.DeleteOptions{}), stores.Delete(t.Context(), "demo", metav1.DeleteOptions{}),
-			} {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			eventually(t, soon, "the store is gone", func(ctx context.Context) error { return gone(ctx, stores, "demo") })
-			m.stop(t, syscall.SIGTERM)
 		})
-	}
+		m.stop(t, syscall.SIGTERM)
+	})
 }
 
-// TestServicesActAsAUserWhoMayNotImpersonate runs as somebody who may do anything else.
-func TestServicesActAsAUserWhoMayNotImpersonate(t *testing.T) {
-	kubeconfig, _ := userCluster(t)
-	m := &machine{Kubeconfig: kubeconfig}
-	objects := m.objects(t)
+// sampleComesAndGoes waits for the first sample, calls a function, and deletes the sample.
+func sampleComesAndGoes(t *testing.T, objects dynamic.Interface, meanwhile func()) {
+	t.Helper()
+	stores, models := objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
+	eventually(t, soon, "the sample is ready", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
+	meanwhile()
+	for _, err := range []error{
+		models.Delete(t.Context(), "demo-documents", metav1.DeleteOptions{}), stores.Delete(t.Context(), "demo", metav1.DeleteOptions{}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, soon, "the store is gone", func(ctx context.Context) error { return gone(ctx, stores, "demo") })
+}
+
+// mayDoAllButImpersonate gives a user every right but to impersonate others.
+func mayDoAllButImpersonate(t *testing.T, objects dynamic.Interface, user string) {
+	t.Helper()
 	group := rbacv1.SchemeGroupVersion
 	for kind, content := range map[string]map[string]any{
 		"ClusterRole": {"rules": []any{map[string]any{
@@ -108,28 +121,16 @@ func TestServicesActAsAUserWhoMayNotImpersonate(t *testing.T) {
 			"verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete", "bind", "escalate", "extend"},
 		}}},
 		"ClusterRoleBinding": {
-			"roleRef":  map[string]any{"apiGroup": group.Group, "kind": "ClusterRole", "name": "dev"},
-			"subjects": []any{map[string]any{"apiGroup": group.Group, "kind": "User", "name": "dev"}},
+			"roleRef":  map[string]any{"apiGroup": group.Group, "kind": "ClusterRole", "name": user},
+			"subjects": []any{map[string]any{"apiGroup": group.Group, "kind": "User", "name": user}},
 		},
 	} {
-		content["apiVersion"], content["kind"], content["metadata"] = group.String(), kind, map[string]any{"name": "dev"}
+		content["apiVersion"], content["kind"], content["metadata"] = group.String(), kind, map[string]any{"name": user}
 		api := objects.Resource(group.WithResource(strings.ToLower(kind) + "s"))
 		if _, err := api.Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m = up(t, t.TempDir(), "--kubeconfig="+filepath.Join(filepath.Dir(kubeconfig), "dev.kubeconfig"), "--samples", "deploy/samples")
-	if !strings.Contains(m.words.String(), "services act as you") {
-		t.Errorf("said is %s", m.words)
-	}
-	eventually(t, soon, "the sample is ready", func(ctx context.Context) error {
-		return ready(ctx, objects.Resource(resource("stores")), "demo")
-	})
-	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	if _, err := objects.Resource(namespaces).Get(t.Context(), "entail-system", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("accounts were made for nothing: %v", err)
-	}
-	m.stop(t, syscall.SIGTERM)
 }
 
 func leases() schema.GroupVersionResource {

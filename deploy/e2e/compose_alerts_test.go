@@ -23,10 +23,11 @@ import (
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 )
 
-// everythingIsScraped has Prometheus look on, with the alerts. It starts without Grafana, which no package has.
+// everythingIsScraped starts Prometheus with the shipped alerts, and expects each service among its targets and no alert that
+// fires. Grafana does not start: no package has it.
 func everythingIsScraped(t *testing.T) {
 	t.Helper()
-	start(t, "prometheus")
+	startPrometheus(t)
 	workloads, err := filepath.Glob(filepath.Join(root, "deploy", "base", "*", "workload.yaml"))
 	if err != nil || len(workloads) < 6 {
 		t.Fatalf("the services are %q, %v", workloads, err)
@@ -65,12 +66,12 @@ func everythingIsScraped(t *testing.T) {
 	}
 }
 
-// alert is a rule as Prometheus has it.
+// alert is a rule in an answer of Prometheus.
 type alert struct {
 	Name, LastError, State, Query string
 }
 
-// alerts are all of them, by name.
+// alerts returns all alerts of Prometheus by name.
 func alerts(t *testing.T) map[string]alert {
 	t.Helper()
 	var rules struct {
@@ -88,7 +89,7 @@ func alerts(t *testing.T) map[string]alert {
 	return named
 }
 
-// prometheus asks its API.
+// prometheus sends a query to its API.
 func prometheus(ctx context.Context, what string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:19090/api/v1/"+what, http.NoBody)
 	if err != nil {
@@ -102,22 +103,11 @@ func prometheus(ctx context.Context, what string, answer any) error {
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// alertsFire has Prometheus look every second, and alert at once instead of after minutes, and makes alerts fire by what they
-// are for. What it cannot wait for here, alerts_test.yaml has fire.
+// alertsFire makes alerts fire by their causes. The unit test alerts_test.yaml covers the alerts that need more time.
 func alertsFire(t *testing.T, m *machine) {
 	t.Helper()
-	hurry(t)
-	eventually(t, soon, "what alerts count is there before there is something to count", func(ctx context.Context) error {
-		var errs []error
-		for name, rule := range alerts(t) {
-			for _, counted := range regexp.MustCompile(`increase\(([^\[]+)\[`).FindAllStringSubmatch(rule.Query, -1) {
-				if there, err := some(ctx, "count_over_time("+counted[1]+"[5s]) > 1"); (!there || err != nil) && name != "EntailDecisionsDiffer" { // Which takes --verify.
-					errs = append(errs, fmt.Errorf("%s: there is no %s, %v", name, counted[1], err))
-				}
-			}
-		}
-		return errors.Join(errs...)
-	})
+	shortenAlerts(t)
+	countersExist(t)
 	stores := m.objects(t).Resource(resource("stores"))
 	declare := func(spec string) {
 		if _, err := stores.Patch(t.Context(), "demo", types.MergePatchType, []byte(spec), metav1.PatchOptions{}); err != nil {
@@ -128,82 +118,140 @@ func alertsFire(t *testing.T, m *machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	questions := tuplev1connect.NewTupleServiceClient(&http.Client{Transport: bearer(m.token(t))}, m.TupleService)
-	anybody := &tuplev1.CheckRequest{Store: "demo", Key: &tuplev1.TupleKey{User: "user:anybody", Relation: "viewer", Object: "document:roadmap"}}
-	for _, blow := range []struct {
-		what  string
-		does  func()
-		fires []string
+	// Each fault stays while the next ones come. Everything starts again only once, at the end.
+	for _, fault := range []struct {
+		name   string
+		inject func()
+		alerts []string
 	}{
-		{"somebody changes what is on the bus", func() {
+		{"a stream is lost, and a message is no change", func() {
 			if err := errors.Join(bus.DeleteStream(t.Context(), "ENTAIL_ANNOUNCE"),
 				bus.Conn().Publish("entail.changes.local.core%2Eplatform-mesh%2Eio.stores._.nobody", []byte("no change"))); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"EntailStreamsRestored", "EntailDeadLetters"}},
-		{"OpenFGA is away, and a service", func() {
+		{"OpenFGA and a service are down", func() {
 			compose(t, "stop", "opensearch-sync", "openfga")
 			declare(`{"spec":{"tuples":[]}}`)
 		}, []string{"EntailServiceMissing", "EntailReconciliationsFail", "EntailChangeStuck", "EntailQueriesFail"}},
-		{"the watcher is away", func() {
-			start(t)
-			compose(t, "stop", "watcher")
-		}, []string{"EntailNoWatcherLeads", "EntailViewOld"}},
-		{"NATS is away", func() {
-			start(t)
+		{"NATS does not answer", func() {
 			compose(t, "pause", "nats")
 			declare(`{"spec":{"tuples":[{"object":"workspace:a","relation":"member","user":"user:zoe"}]}}`)
-		}, []string{"EntailChangesNotPublished"}},
+		}, []string{"EntailChangesNotPublished", "EntailViewOld"}},
+		{"the watcher is down", func() { compose(t, "kill", "watcher") }, []string{"EntailNoWatcherLeads"}},
 	} {
-		blow.does()
-		fired := map[string]bool{}
-		eventually(t, 2*soon, blow.what+" is told", func(ctx context.Context) error {
-			_, _ = questions.Check(ctx, anybody) // Whatever comes of it: somebody asks.
-			var errs []error
-			is := alerts(t)
-			for _, name := range blow.fires {
-				if fired[name] = fired[name] || is[name].State == "firing"; !fired[name] {
-					errs = append(errs, fmt.Errorf("%s is %s: %s", name, is[name].State, is[name].Query))
+		eventually(t, soon, "no alert of it fires before "+fault.name, func(context.Context) error {
+			rules := alerts(t)
+			for _, name := range fault.alerts {
+				if state := rules[name].State; state != "inactive" {
+					return fmt.Errorf("%s is %s", name, state)
 				}
 			}
-			return errors.Join(errs...)
+			return nil
 		})
+		fault.inject()
+		expectAlerts(t, m, fault.name, fault.alerts)
 	}
 	compose(t, "unpause", "nats")
 	start(t)
 }
 
-// hurry starts Prometheus anew with the same alerts, but without their patience.
-func hurry(t *testing.T) {
+// countersExist waits until every counter that an alert watches has a value before anything was counted.
+func countersExist(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	var mounts strings.Builder
-	for from, patience := range map[string]map[string]string{
-		"docker/prometheus.yaml":    {`interval: 15s`: "interval: 1s"},
-		"observability/alerts.yaml": {`\[\d+m\]`: "[10s]", `for: \d+m`: "for: 0s"},
-	} {
-		text, err := os.ReadFile(filepath.Join(root, "deploy", from))
-		if err != nil {
-			t.Fatal(err)
+	eventually(t, soon, "every counter of an alert exists", func(ctx context.Context) error {
+		var errs []error
+		for name, rule := range alerts(t) {
+			for _, counter := range regexp.MustCompile(`increase\(([^\[]+)\[`).FindAllStringSubmatch(rule.Query, -1) {
+				exists, err := hasResult(ctx, "count_over_time("+counter[1]+"[5s]) > 1")
+				if (!exists || err != nil) && name != "EntailDecisionsDiffer" { // Its counter exists only with --verify.
+					errs = append(errs, fmt.Errorf("%s: counter %s not found, %w", name, counter[1], err))
+				}
+			}
 		}
-		for long, short := range patience {
-			text = regexp.MustCompile(long).ReplaceAll(text, []byte(short))
+		return errors.Join(errs...)
+	})
+}
+
+// expectAlerts waits until each of the alerts has fired, and asks questions meanwhile.
+func expectAlerts(t *testing.T, m *machine, fault string, names []string) {
+	t.Helper()
+	questions := tuplev1connect.NewTupleServiceClient(&http.Client{Transport: bearer(m.token(t))}, m.TupleService)
+	question := &tuplev1.CheckRequest{Store: "demo", Key: &tuplev1.TupleKey{User: "user:anybody", Relation: "viewer", Object: "document:roadmap"}}
+	fired := map[string]bool{}
+	eventually(t, 2*soon, fault+": its alerts have fired", func(ctx context.Context) error {
+		_, _ = questions.Check(ctx, question) // The answer does not matter: an alert watches failing questions.
+		var errs []error
+		rules := alerts(t)
+		for _, name := range names {
+			if fired[name] = fired[name] || rules[name].State == "firing"; !fired[name] {
+				errs = append(errs, fmt.Errorf("%s is %s: %s", name, rules[name].State, rules[name].Query))
+			}
 		}
-		file := filepath.Join(dir, filepath.Base(from))
-		if err := os.WriteFile(file, text, 0o644); err != nil { // Prometheus is another user.
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&mounts, "      - %s:/etc/prometheus/%s:ro\n", file, filepath.Base(from))
-	}
-	override := filepath.Join(dir, "compose.yaml")
-	if err := os.WriteFile(override, []byte("services:\n  prometheus:\n    volumes:\n"+mounts.String()), 0o600); err != nil {
+		return errors.Join(errs...)
+	})
+}
+
+// prometheusFiles is where Prometheus reads its configuration and its alerts, on this machine.
+const prometheusFiles = ".tmp/compose-test"
+
+// startPrometheus starts Prometheus with the shipped files, but scrapes, discovers and evaluates every second.
+func startPrometheus(t *testing.T) {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join(root, prometheusFiles))
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("COMPOSE_FILE", "docker-compose.yaml:"+override)
+	writeShortened(t, "docker/prometheus.yaml", map[string]string{`interval: 15s`: "interval: 1s"})
+	writeShortened(t, "observability/alerts.yaml", nil)
+	override := "services:\n  prometheus:\n    volumes:\n"
+	for _, file := range []string{"prometheus.yaml", "alerts.yaml"} {
+		override += fmt.Sprintf("      - %s:/etc/prometheus/%s:ro\n", filepath.Join(dir, file), file)
+	}
+	file := filepath.Join(dir, "compose.yaml")
+	if err := os.WriteFile(file, []byte(override), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("COMPOSE_FILE", "docker-compose.yaml:"+file)
 	start(t, "prometheus")
 }
 
-// theDashboardShows something for every query that it has, once something has changed.
+// shortenAlerts has Prometheus read the alerts again, with seconds instead of minutes.
+func shortenAlerts(t *testing.T) {
+	t.Helper()
+	writeShortened(t, "observability/alerts.yaml", map[string]string{`\[\d+m\]`: "[5s]", `for: \d+m`: "for: 0s", `(entail_view_age_seconds\)) > 30`: "$1 > 5"})
+	compose(t, "kill", "--signal", "SIGHUP", "prometheus")
+	eventually(t, soon, "Prometheus has read the alerts again", func(context.Context) error {
+		if rules := alerts(t); !strings.Contains(rules["EntailStreamsRestored"].Query, "[5s]") || !strings.Contains(rules["EntailViewOld"].Query, "> 5") {
+			return errors.New("the alerts are the shipped ones")
+		}
+		return nil
+	})
+}
+
+// writeShortened writes a file of deploy for Prometheus, with other text for each pattern. A container sees the change.
+func writeShortened(t *testing.T, from string, replacements map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy", from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, replacement := range replacements {
+		if !regexp.MustCompile(pattern).Match(text) {
+			t.Fatalf("%s: %s not found", from, pattern)
+		}
+		text = regexp.MustCompile(pattern).ReplaceAll(text, []byte(replacement))
+	}
+	dir := filepath.Join(root, prometheusFiles)
+	if err := os.MkdirAll(dir, 0o755); err != nil { // Prometheus runs as another user.
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, filepath.Base(from)), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// theDashboardShows expects a result for every query of the dashboard, after a change.
 func theDashboardShows(t *testing.T, m *machine) {
 	t.Helper()
 	dropTuplesOf(t, m.objects(t).Resource(resource("stores")), "user:beth")
@@ -224,8 +272,8 @@ func theDashboardShows(t *testing.T, m *machine) {
 		var errs []error
 		for _, panel := range dashboard.Panels {
 			for _, target := range panel.Targets {
-				if there, err := some(ctx, strings.ReplaceAll(target.Expr, "$__rate_interval", "1m")); !there || err != nil {
-					errs = append(errs, fmt.Errorf("%s shows nothing of %s, %v", panel.Title, target.Expr, err))
+				if there, err := hasResult(ctx, strings.ReplaceAll(target.Expr, "$__rate_interval", "1m")); !there || err != nil {
+					errs = append(errs, fmt.Errorf("%s: no result of %s, %w", panel.Title, target.Expr, err))
 				}
 			}
 		}
@@ -233,8 +281,8 @@ func theDashboardShows(t *testing.T, m *machine) {
 	})
 }
 
-// some tells whether there is a number of it at all.
-func some(ctx context.Context, selector string) (bool, error) {
+// hasResult reports whether a query has any result.
+func hasResult(ctx context.Context, selector string) (bool, error) {
 	var answer struct {
 		Data struct{ Result []any }
 	}

@@ -11,13 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestServersAndServicesAreReplacedInContainers runs profile ha: the server of NATS that leads and one replica of each
-// service are killed at once, then the others, and what is declared meanwhile is done. One of both times it was their turn.
-func TestServersAndServicesAreReplacedInContainers(t *testing.T) {
-	t.Setenv("ENTAIL_STREAM_REPLICAS", "3")
-	t.Setenv("COMPOSE_PROFILES", "ha")
-	removeAtEnd(t)
-	m := composed(t)
+// replicasAreReplaced kills the leader of NATS and one replica of each service at once, then the other replicas. Each time a
+// change is applied by those that are left. One of both times the leader of each service was killed.
+func replicasAreReplaced(t *testing.T, m *machine) {
+	t.Helper()
 	stores := m.objects(t).Resource(resource("stores"))
 	applySamples(t, m, "store.yaml")
 	eventually(t, soon, "the sample is ready", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
@@ -26,7 +23,7 @@ func TestServersAndServicesAreReplacedInContainers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := []string{"watcher", "store-sync", "tuple-sync"} // They were there first.
+	lost := []string{"watcher", "store-sync", "tuple-sync"}
 	eventually(t, soon, "three servers keep the changes", func(ctx context.Context) error {
 		stream, err := js.Stream(ctx, "ENTAIL_CHANGES")
 		if err != nil {
@@ -46,10 +43,10 @@ func TestServersAndServicesAreReplacedInContainers(t *testing.T) {
 	})
 	compose(t, append([]string{"kill"}, lost...)...)
 	dropTuplesOf(t, stores, "user:beth")
-	eventually(t, soon, "others have done it", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
+	eventually(t, soon, "the other replicas have applied the change", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
 
 	start(t)
 	compose(t, "kill", "watcher-standby", "store-sync-standby", "tuple-sync-standby")
 	dropTuplesOf(t, stores, "user:anne")
-	eventually(t, soon, "the first ones have taken over again", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
+	eventually(t, soon, "the first replicas have applied the change", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
 }

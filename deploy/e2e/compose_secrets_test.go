@@ -157,8 +157,7 @@ func onTheBus(t *testing.T, who string, refused chan<- error) *nats.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := strings.TrimSpace(docker(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", strings.TrimSpace(compose(t, "ps", "--quiet", "nats"))))
-	conn, err := nats.Connect("tls://"+address+":4222", key, nats.Secure(&tls.Config{RootCAs: trust, ServerName: "nats", MinVersion: tls.VersionTLS12}),
+	conn, err := nats.Connect("tls://"+containerAddress(t, "nats")+":4222", key, nats.Secure(&tls.Config{RootCAs: trust, ServerName: "nats", MinVersion: tls.VersionTLS12}),
 		nats.CustomInboxPrefix("_INBOX_"+who), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
 	if err != nil {
 		t.Fatal(err)

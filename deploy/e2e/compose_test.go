@@ -92,6 +92,13 @@ func composed(t *testing.T) *machine {
 	return m
 }
 
+// containerAddress returns the address of a service's container, for ports that it does not publish.
+func containerAddress(t *testing.T, service string) string {
+	t.Helper()
+	container := strings.TrimSpace(compose(t, "ps", "--quiet", service))
+	return strings.TrimSpace(docker(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", container))
+}
+
 // token is one of a service account that may read the sample.
 func (m *machine) token(t *testing.T) string {
 	t.Helper()

@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-func TestServicesSpeakHTTPWhereTheyAreToldTo(t *testing.T) {
+// TestServicesUseHTTPOfOpenFGA puts a proxy between services and OpenFGA, which counts the writes.
+func TestServicesUseHTTPOfOpenFGA(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestTheSampleOfOpenSearchIsInForce is the story of a password that changes, and of a role that two bindings give.
-func TestTheSampleOfOpenSearchIsInForce(t *testing.T) {
+// TestOpenSearchFollowsSample changes a password, and takes a role away that two bindings give.
+func TestOpenSearchFollowsSample(t *testing.T) {
 	dir, err := os.MkdirTemp("", "entail-e2e-") //nolint:usetesting // OpenSearch does not run as root, and passes through it.
 	if err != nil {
 		t.Fatal(err)

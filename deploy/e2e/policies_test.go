@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestServicesRegisterTheSamplePolicy is the story of the third sample.
-func TestServicesRegisterTheSamplePolicy(t *testing.T) {
-	m := up(t, t.TempDir())
+// policyDocumentsBecomeModel applies the sample of policy documents before its store, and deletes a document that others need.
+func policyDocumentsBecomeModel(t *testing.T, m *machine) {
+	t.Helper()
 	applySamples(t, m, "policydocuments/loadbalancer.yaml") // Before there is a store: it comes when it comes.
 	applySamples(t, m, "store.yaml")
 	documents := m.objects(t).Resource(schema.GroupVersionResource{
@@ -54,5 +53,4 @@ func TestServicesRegisterTheSamplePolicy(t *testing.T) {
 	if out, code := m.ask(t, "model", "show", "demo"); code != 0 || !bytes.Contains(out, []byte("type tenant")) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	m.stop(t, syscall.SIGTERM)
 }

@@ -120,13 +120,14 @@ func (m *machine) stop(t *testing.T, signal os.Signal) {
 	}
 }
 
-// config is how to reach the Kubernetes API.
+// config returns how to reach the Kubernetes API, without a limit on requests.
 func (m *machine) config(t *testing.T) *rest.Config {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", m.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.QPS = -1
 	return cfg
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestAPortThatIsTakenIsNamedWithItsFlag(t *testing.T) {
+func TestEntailUpNamesFlagOfPortInUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -29,20 +29,21 @@ func TestAPortThatIsTakenIsNamedWithItsFlag(t *testing.T) {
 	}
 }
 
-func TestStateIsForOneProcessAtATime(t *testing.T) {
-	state := t.TempDir()
-	m := up(t, state)
+// stateBelongsToOneProcess starts a second process on the state directory of a running one.
+func stateBelongsToOneProcess(t *testing.T, m *machine, state string) {
+	t.Helper()
 	cmd := entail(t, append([]string{"up", "--state-dir", state}, anyPorts()...)...)
 	out, err := cmd.CombinedOutput()
 	if want := "in use by process " + strconv.Itoa(m.process.Process.Pid); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), want) {
 		t.Errorf("%v: %s, want %q in it", err, out, want)
 	}
-	m.stop(t, os.Interrupt)
 }
 
-func TestASignalDuringTheStartIsNoFailure(t *testing.T) {
+// The starts run at the same time, for each waits most of its time.
+func TestEntailUpEndsInOrderWhenInterruptedDuringStart(t *testing.T) {
 	for _, step := range []string{"starting servers", "applying CRDs", "starting services"} {
 		t.Run(step, func(t *testing.T) {
+			t.Parallel()
 			said := &words{}
 			cmd := entail(t, append([]string{"up", "--state-dir", t.TempDir()}, anyPorts()...)...)
 			cmd.Stderr = said

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestImpliedRolesFollowFromASample is the story of the second sample.
-func TestImpliedRolesFollowFromASample(t *testing.T) {
-	m := up(t, t.TempDir())
+// impliedRolesBecomeBindings applies the sample of implied roles, makes a user an admin, and deletes a rule.
+func impliedRolesBecomeBindings(t *testing.T, m *machine) {
+	t.Helper()
 	objects := m.objects(t)
 	applySamples(t, m, "impliedroles.yaml")
 	bindings := objects.Resource(rbacv1.SchemeGroupVersion.WithResource("rolebindings")).Namespace("default")
@@ -71,5 +70,4 @@ func TestImpliedRolesFollowFromASample(t *testing.T) {
 		}
 		return err
 	})
-	m.stop(t, syscall.SIGTERM)
 }

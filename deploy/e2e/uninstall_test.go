@@ -26,7 +26,7 @@ func (m *machine) share(t *testing.T, kind, group string) {
 	}
 }
 
-func TestUninstallRemovesNothingWhileServicesWorkForObjectsOfOthers(t *testing.T) {
+func TestUninstallRefusesWhileServicesHoldObjectsOfOthers(t *testing.T) {
 	m := upIn(t, t.TempDir(), ".entail", "--samples", "builtin")
 	objects := m.objects(t)
 	stores := objects.Resource(resource("stores"))
@@ -79,7 +79,7 @@ func wantNotFound(err error) error {
 	return fmt.Errorf("it is there (%w)", err)
 }
 
-func TestUninstallTakesAwayWhatInstallGave(t *testing.T) {
+func TestUninstallRemovesEverythingThatInstallMade(t *testing.T) {
 	m := upIn(t, t.TempDir(), ".entail", "--samples", "builtin")
 	objects := m.objects(t)
 	stores := objects.Resource(resource("stores"))

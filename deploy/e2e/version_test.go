@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestABuiltProgramKnowsItsCommit(t *testing.T) {
+func TestVersionNamesCommit(t *testing.T) {
 	out, err := entail(t, "version").Output()
 	if err != nil || !regexp.MustCompile(`^entail \S+ [0-9a-f]{40} `).Match(out) {
 		t.Errorf("version is %q, %v", out, err)

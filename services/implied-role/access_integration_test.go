@@ -24,6 +24,7 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
@@ -70,7 +71,7 @@ func TestAnswersAgreeWithKubernetes(t *testing.T) {
 	for i := range clusterRoles {
 		permit(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-c%d", i)}}, b)
 	}
-	first := uint64(time.Now().UnixNano())
+	first := seeds.First(t)
 	for i := range worlds {
 		seed := first + uint64(i)
 		w := &accessWorld{bed: b.in(fmt.Sprintf("access-%d", i)), random: rand.New(rand.NewPCG(seed, 0)), client: client}

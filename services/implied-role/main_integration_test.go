@@ -31,7 +31,7 @@ func (b *bed) spawn() testbed.Process {
 // TestAKilledServiceLeavesNothingBehind kills the service at any moment, between a change
 // and its acknowledgement too, while things go on happening.
 func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
-	b := newBed(t)
+	b, random := newBed(t), rand.New(rand.NewPCG(testbed.Seed(t), 0))
 	m := b.Reflector()
 	b.do("a>b b>c d>c c>ClusterRole/e B0=a{x} B1=b{y} B2=d{x,z}")
 	p := b.spawn()
@@ -40,16 +40,16 @@ func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 	for range 8 {
 		w := recorder.open()
 		for range 12 {
-			w.happen()
-			<-time.After(rand.N(30 * time.Millisecond))
+			w.happen(random)
+			<-time.After(time.Duration(random.IntN(30)) * time.Millisecond)
 		}
 		p.Kill()
 		for range 3 {
-			w.happen()
+			w.happen(random)
 		}
 		p = b.spawn()
 		for range 5 {
-			w.happen()
+			w.happen(random)
 		}
 		testbed.Eventually(t, 2*soon, b.consistent)
 		w.close()

@@ -3,6 +3,8 @@
 package impliedrole_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +38,20 @@ func (o refuser) RoundTrip(r *http.Request) (*http.Response, error) {
 		return o.refuse(r)
 	}
 	return o.next.RoundTrip(r)
+}
+
+// answer returns an answer of the API server that is a status.
+func answer(r *http.Request, status apierrors.APIStatus) (*http.Response, error) {
+	s := status.Status()
+	s.Kind, s.APIVersion = "Status", "v1"
+	body, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: int(s.Code), Request: r, Body: io.NopCloser(bytes.NewReader(body)),
+		Header: http.Header{"Content-Type": {"application/json"}},
+	}, nil
 }
 
 // makes reports whether a request is to make a RoleBinding, of this name if one is given.

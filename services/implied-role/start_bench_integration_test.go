@@ -44,7 +44,7 @@ func BenchmarkStart(b *testing.B) {
 				bed.idle()
 				resync += cpu() - before
 				r.Stop()
-				bed.forget()
+				bed.Forget(topology.ImpliedRole)
 			}
 			b.ReportMetric(start.Seconds()/float64(n), "start-cpu-s")
 			b.ReportMetric(resync.Seconds()/float64(n), "resync-cpu-s")

@@ -193,7 +193,7 @@ func TestWhileAClusterGoesWhatLeavesIsTakenOut(t *testing.T) {
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	clusters := kinds.OpenSearchClusters().In(namespace)
-	b.Patch(clusters, cluster, `{"metadata":{"finalizers":["example.com/held"]}}`)
+	b.SetFinalizers(clusters, namespace, cluster, "example.com/held")
 	b.Delete(clusters, cluster)
 	b.CaughtUp(topology.OpensearchSync)
 	b.remove(kinds.OpenSearchUsers(), "anna")

@@ -3,6 +3,7 @@
 package opensearchsync_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,137 +103,140 @@ func (b *bed) gone(kind kinds.Kind, name string) {
 	})
 }
 
-// declared is what objects ask for, and what others made.
-type declared struct {
-	users    map[string]bool
-	bindings map[string]map[string][]string
-	foreign  map[string][]string
-}
+// roles returns the names of the roles of the torture. The first belongs to others.
+func roles() []string { return []string{"theirs", "ours-0", "ours-1"} }
 
-// mapping of a role, as it is to be.
-func (d *declared) mapping(role string) []string {
-	all := slices.Clone(d.foreign[role])
-	for _, roles := range d.bindings {
-		all = append(all, roles[role]...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
+// tortured returns the names of the users of the torture.
+func tortured() []string { return []string{"u-0", "u-1", "u-2"} }
 
-// Whatever people declare and delete, and whatever others do meanwhile, OpenSearch has what follows in the end, and who is told of
-// everything once more writes nothing.
-func TestWhateverHappensOpenSearchHasWhatIsDeclared(t *testing.T) {
-	const steps = 60
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint("history ", seed), func(t *testing.T) {
-			b, r := newBed(t), rand.New(rand.NewPCG(seed, 17))
-			reflector := b.Reflector()
-			b.write("internalusers/kim", map[string]any{"password": second})
-			b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
-			b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
-			b.connect()
-			running := b.serve()
-			roles := []string{"theirs", "ours-0", "ours-1"}
-			for _, role := range roles[1:] {
+func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
+	b := newBed(t)
+	reflector := b.Reflector()
+	b.write("internalusers/kim", map[string]any{"password": second})
+	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
+	b.connect()
+	foreign := []string{"kim"}
+	torture := &testbed.Torture{
+		Bed: b.Bed, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic, Serve: b.serve,
+		Begin: func() {
+			b.leaveAll(foreign)
+			for _, role := range roles()[1:] {
 				b.role(role)
-				b.state(kinds.OpenSearchRoles(), role, "CREATED", "")
 			}
-			d := &declared{users: map[string]bool{}, bindings: map[string]map[string][]string{}, foreign: map[string][]string{"theirs": {"kim"}}}
-			for step := range steps {
-				b.step(r, d, roles)
-				switch r.IntN(20) {
-				case 0: // Others put somebody of theirs beside who is there.
-					b.Settled()
-					d.foreign["theirs"] = append(d.foreign["theirs"], fmt.Sprint("lee-", step))
-					b.write("rolesmapping/theirs", map[string]any{"users": d.mapping("theirs")})
-				case 1:
-					running.Stop()
-					running = b.serve()
-				}
+		},
+		Happen: func(r *rand.Rand) {
+			b.step(r)
+			if r.IntN(20) == 0 { // Others put a user of theirs beside the present ones.
+				foreign = append(foreign, fmt.Sprint("lee-", len(foreign)))
+				b.join("theirs", foreign[len(foreign)-1])
 			}
-			b.Resync(topology.OpensearchSync)
-			for _, name := range []string{"u-0", "u-1", "u-2"} {
-				if !d.users[name] {
-					b.absent("internalusers/" + name)
-				} else {
-					b.login(name, first, http.StatusOK)
-				}
-			}
-			for _, role := range roles {
-				b.mappedTo(role, d.mapping(role)...)
-			}
-			b.recorded(d)
-			b.Settled()
-			writes := b.search.Writes()
-			b.Quiet("a replay", reflector.Replay)
-			if now := b.search.Writes(); now != writes {
-				t.Errorf("a replay writes %d times to OpenSearch", now-writes)
-			}
-			for name := range d.bindings {
-				b.going(kinds.OpenSearchBindings(), name)
-			}
-			for name := range d.users {
-				b.going(kinds.OpenSearchUsers(), name)
-			}
-			for _, role := range roles[1:] {
-				b.going(kinds.OpenSearchRoles(), role)
-			}
-			for _, role := range roles[1:] {
-				b.gone(kinds.OpenSearchRoles(), role)
-				b.absent("rolesmapping/" + role)
-			}
-			b.mappedTo("theirs", d.foreign["theirs"]...)
-			b.login("kim", second, http.StatusOK)
-		})
+		},
+		AsDeclared: func() error { return b.asDeclared(foreign) },
+		Rounds:     3, Steps: 8, Pace: time.Millisecond, Within: 2 * soon, Failing: 10,
+	}
+	torture.Run()
+	b.leaveAll(foreign)
+}
+
+// step does one thing that people do.
+func (b *bed) step(r *rand.Rand) {
+	b.T.Helper()
+	user, binding := tortured()[r.IntN(3)], fmt.Sprint("b-", r.IntN(3))
+	switch r.IntN(6) {
+	case 0, 1:
+		key := []string{"anna", "ben"}[r.IntN(2)] // The same password, with and without a newline.
+		b.put(kinds.OpenSearchUsers(), user, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": key}}))
+	case 2:
+		b.going(kinds.OpenSearchUsers(), user)
+	case 3:
+		b.going(kinds.OpenSearchBindings(), binding)
+	default:
+		b.put(kinds.OpenSearchBindings(), binding, spec(map[string]any{
+			"roles": roles()[r.IntN(3):], "users": append(tortured(), "nobody")[r.IntN(4):],
+		}))
 	}
 }
 
-// recorded waits until records say what bindings give, and nothing else: what got no answer is kept in them for a while.
-func (b *bed) recorded(d *declared) {
+// join adds a user to the mapping of a role, as an outsider.
+func (b *bed) join(role, user string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
-		for name, want := range d.bindings {
-			records, _, _ := unstructured.NestedSlice(b.get(kinds.OpenSearchBindings(), name).Object, "status", "provisioned")
-			if len(records) != len(want) {
-				return fmt.Errorf("of %s is recorded %v, want %v", name, records, want)
-			}
-			for _, r := range records {
-				record, _ := r.(map[string]any)
-				role, _ := record["role"].(string)
-				users, _, _ := unstructured.NestedStringSlice(record, "users")
-				if !slices.Equal(slices.Sorted(slices.Values(users)), slices.Sorted(slices.Values(want[role]))) {
-					return fmt.Errorf("of %s is recorded %v, want %v", name, records, want)
-				}
-			}
+		status, answer := b.search.Do(b.T, http.MethodPatch, "/_plugins/_security/api/rolesmapping/"+role,
+			[]map[string]string{{"op": "add", "path": "/users/-", "value": user}})
+		if status != http.StatusOK {
+			return fmt.Errorf("adding %s to %s: %d %s", user, role, status, answer)
 		}
 		return nil
 	})
 }
 
-// step does one thing that people do.
-func (b *bed) step(r *rand.Rand, d *declared, roles []string) {
+// asDeclared compares OpenSearch with the objects, and with what others wrote.
+func (b *bed) asDeclared(foreign []string) error {
 	b.T.Helper()
-	user, binding := fmt.Sprint("u-", r.IntN(3)), fmt.Sprint("b-", r.IntN(3))
-	switch r.IntN(6) {
-	case 0, 1:
-		key := []string{"anna", "ben"}[r.IntN(2)] // The same password, with and without a newline.
-		b.put(kinds.OpenSearchUsers(), user, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": key}}))
-		d.users[user] = true
-	case 2:
-		b.going(kinds.OpenSearchUsers(), user)
-		b.gone(kinds.OpenSearchUsers(), user)
-		delete(d.users, user)
-	case 3:
-		b.going(kinds.OpenSearchBindings(), binding)
-		b.gone(kinds.OpenSearchBindings(), binding)
-		delete(d.bindings, binding)
-	default:
-		some := roles[r.IntN(len(roles)):]
-		users := []string{"u-0", "u-1", "u-2", "nobody"}[r.IntN(4):]
-		b.put(kinds.OpenSearchBindings(), binding, spec(map[string]any{"roles": some, "users": users}))
-		d.bindings[binding] = map[string][]string{}
-		for _, role := range some {
-			d.bindings[binding][role] = users
+	want := map[string][]string{"theirs": slices.Clone(foreign)}
+	for _, u := range b.List(kinds.OpenSearchBindings()).Items {
+		roles, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "roles")
+		users, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "users")
+		if err := recorded(u, roles, users); err != nil {
+			return err
+		}
+		for _, role := range roles {
+			want[role] = append(want[role], users...)
 		}
 	}
+	for _, role := range roles() {
+		slices.Sort(want[role])
+		if got := slices.Sorted(slices.Values(b.mapped(role))); !slices.Equal(got, slices.Compact(want[role])) {
+			return fmt.Errorf("the mapping of %s: got %q, want %q", role, got, want[role])
+		}
+	}
+	statuses := map[string]int{}
+	for _, u := range b.List(kinds.OpenSearchUsers()).Items {
+		statuses[u.GetName()] = http.StatusOK
+	}
+	for _, user := range tortured() {
+		if got, _ := b.search.Login(b.T, user, first); got != cmp.Or(statuses[user], http.StatusUnauthorized) {
+			return fmt.Errorf("the login of %s: got status %d; the objects give %d", user, got, statuses[user])
+		}
+		if got, _ := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil); got != cmp.Or(statuses[user], http.StatusNotFound) {
+			return fmt.Errorf("the user %s: got status %d; the objects give %d", user, got, statuses[user])
+		}
+	}
+	return nil
+}
+
+// recorded returns nil if the status of a binding lists what it gives, and nothing else.
+func recorded(u unstructured.Unstructured, roles, users []string) error {
+	records, _, _ := unstructured.NestedSlice(u.Object, "status", "provisioned")
+	if len(records) != len(roles) || u.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("binding %s: got the records %v, want the roles %v", u.GetName(), records, roles)
+	}
+	for _, r := range records {
+		record, _ := r.(map[string]any)
+		role, _ := record["role"].(string)
+		got, _, _ := unstructured.NestedStringSlice(record, "users")
+		slices.Sort(got)
+		if !slices.Contains(roles, role) || !slices.Equal(got, slices.Sorted(slices.Values(users))) {
+			return fmt.Errorf("binding %s: got the record %v, want %v", u.GetName(), record, users)
+		}
+	}
+	return nil
+}
+
+// leaveAll deletes all objects. Nothing of them may be left, and all that others wrote must be there.
+func (b *bed) leaveAll(foreign []string) {
+	b.T.Helper()
+	for _, kind := range []kinds.Kind{kinds.OpenSearchBindings(), kinds.OpenSearchUsers(), kinds.OpenSearchRoles()} {
+		for _, u := range b.List(kind).Items {
+			b.going(kind, u.GetName())
+			b.gone(kind, u.GetName())
+		}
+	}
+	for _, role := range roles()[1:] {
+		b.absent("rolesmapping/" + role)
+		b.absent("roles/" + role)
+	}
+	b.mappedTo("theirs", foreign...)
+	b.login("kim", second, http.StatusOK)
 }

@@ -108,7 +108,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.release("gadget")
 	b.release("odd")
 	b.await("iam", "Deleting=True/WaitingForTuples") // As tuple-sync would remove them.
-	b.Patch(kinds.Stores(), "iam", fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, corev1alpha1.StoreFinalizer))
+	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.StoreFinalizer)
 	testbed.Eventually(t, soon, func() error {
 		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "iam", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Store is still there: %w", err)
@@ -198,7 +198,7 @@ func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 // release deletes a ProtectedResource that software holds which is not there.
 func (b *bed) release(name string) {
 	b.T.Helper()
-	b.Patch(kinds.ProtectedResources(), name, fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, iamv1alpha1.ProtectedResourceFinalizer))
+	b.SetFinalizers(kinds.ProtectedResources(), "", name, iamv1alpha1.ProtectedResourceFinalizer)
 	b.Delete(kinds.ProtectedResources(), name)
 	b.AwaitGone(kinds.ProtectedResources(), name)
 }

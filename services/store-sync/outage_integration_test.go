@@ -95,7 +95,7 @@ func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
 	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.bind("tenancy", "tenancy.kcp.io")
-	b.Patch(kinds.Bindings(), "tenancy", `{"metadata":{"finalizers":["`+corev1alpha1.BindingFinalizer+`"]}}`)
+	b.SetFinalizers(kinds.Bindings(), "", "tenancy", corev1alpha1.BindingFinalizer)
 	b.awaitHeld("tenancy", false)
 }
 

@@ -3,13 +3,11 @@
 package storesync_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -29,81 +26,37 @@ import (
 )
 
 const (
-	tortures       = 240
-	torturePace    = 25 * time.Millisecond
 	tortureStores  = 5
 	tortureModules = 12
 	tortureParts   = 4
 )
 
-// trouble fails calls: some, or all of them when the line is cut, which is what a crash looks like from outside.
-type trouble struct{ cut, sometimes atomic.Bool }
-
-func (f *trouble) fault(context.Context, string) error {
-	if f.cut.Load() || f.sometimes.Load() && rand.IntN(8) == 0 {
-		return fault.Unavailable(errors.New("trouble on the line"))
-	}
-	return nil
-}
-
-func TestWhateverHappensOpenFGAEndsAsDeclared(t *testing.T) {
+func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
-	var f trouble
-	f.sometimes.Store(true)
-	b.OpenFGA.FailBefore(f.fault)
-	b.OpenFGA.FailAfter(f.fault)
-	b.Kube.FailBefore(f.fault)
-	b.Kube.FailAfter(f.fault)
-	r := b.serve()
-	pace := time.NewTicker(torturePace)
-	defer pace.Stop()
-	for i := range tortures {
-		<-pace.C
-		b.happen()
-		if i%60 == 59 {
-			f.cut.Store(true)
-			r.Stop()
-			f.cut.Store(false)
-			r = b.serve()
-		}
+	torture := &testbed.Torture{
+		Bed: b.Bed, Reflector: b.Reflector(), Service: topology.StoreSync, OpenFGA: true,
+		Serve:  func() *testbed.Running { return b.serve() },
+		Happen: b.happen, AsDeclared: b.asDeclared,
+		Rounds: 4, Steps: 7, Pace: 25 * time.Millisecond, Within: 2 * soon, Failing: 12,
 	}
-	f.sometimes.Store(false)
-	r.Stop()
-	r = b.serve()
-	testbed.Eventually(t, 2*soon, b.asDeclared)
-	b.CaughtUp(topology.StoreSync)
-	b.Settled()
-	if err := b.asDeclared(); err != nil {
-		t.Error(err)
-	}
-
-	r.Stop()
-	if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.StoreSync); err != nil {
-		t.Fatal(err)
-	}
-	b.Quiet("a replay of everything", func() {
-		b.serve()
-		b.Settled()
-		b.Resync(topology.StoreSync)
-	})
+	torture.Run()
 }
 
 // happen does one thing that people do.
-func (b *bed) happen() {
+func (b *bed) happen(r *rand.Rand) {
 	b.T.Helper()
-	store, module := fmt.Sprintf("store-%d", rand.IntN(tortureStores)), fmt.Sprintf("module-%d", rand.IntN(tortureModules))
-	switch n := rand.IntN(14); {
+	store, module := fmt.Sprintf("store-%d", r.IntN(tortureStores)), fmt.Sprintf("module-%d", r.IntN(tortureModules))
+	switch n := r.IntN(14); {
 	case n >= 12:
-		b.remove(kinds.PolicyDocuments(), fmt.Sprintf("part-%d", rand.IntN(tortureParts)))
+		b.remove(kinds.PolicyDocuments(), fmt.Sprintf("part-%d", r.IntN(tortureParts)))
 	case n >= 10:
-		b.part(rand.IntN(tortureParts), store)
+		b.part(r, r.IntN(tortureParts), store)
 	case n < 3:
 		b.applyStore(store, func(s *corev1alpha1.StoreSpec) {
-			s.CoreModule = []string{coreV1, coreV1 + "\ntype drawer\n", "module broken"}[rand.IntN(3)]
+			s.CoreModule = []string{coreV1, coreV1 + "\ntype drawer\n", "module broken"}[r.IntN(3)]
 		})
 	case n < 7:
-		b.applyModule(module, store, []string{dsl("folder"), dsl(strings.ReplaceAll(module, "-", "")), "nonsense"}[rand.IntN(3)])
+		b.applyModule(module, store, []string{dsl("folder"), dsl(strings.ReplaceAll(module, "-", "")), "nonsense"}[r.IntN(3)])
 	case n < 9:
 		b.remove(kinds.AuthorizationModels(), module)
 	default:
@@ -112,9 +65,9 @@ func (b *bed) happen() {
 }
 
 // part registers a part of a policy, in which each type leads to that of another part, or to none that there is.
-func (b *bed) part(i int, store string) {
+func (b *bed) part(r *rand.Rand, i int, store string) {
 	b.T.Helper()
-	up := []int{i, (i + 1) % tortureParts, tortureParts}[rand.IntN(3)]
+	up := []int{i, (i + 1) % tortureParts, tortureParts}[r.IntN(3)]
 	b.register(fmt.Sprintf("part-%d", i), store, fmt.Sprintf(
 		"\nresourceTypes:\n  - {name: part%d, idPrefix: part%d, relationships: [{relation: up, targetTypes: [{name: part%d}]}]}", i, i, up))
 }

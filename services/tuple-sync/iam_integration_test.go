@@ -42,8 +42,6 @@ type iamBed struct {
 	namespace string
 	// bindings counts those with names of their own.
 	bindings int
-	// told is what the bus said last when all of it was published again.
-	told map[string][]byte
 }
 
 func newIAMBed(t testing.TB) *iamBed {

@@ -57,7 +57,7 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 // A Store that is to go stays as long as kinds are registered, and what is taken away meanwhile is gone.
 func TestAStoreThatIsToGoHoldsNothingThatWasTakenAway(t *testing.T) {
 	b := newPeopled(t)
-	b.Patch(kinds.Stores(), "iam", `{"metadata":{"finalizers":["`+corev1alpha1.StoreFinalizer+`"]}}`) // As store-sync does.
+	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.StoreFinalizer) // As store-sync does.
 	b.Delete(kinds.Stores(), "iam")
 	b.Settled()
 	b.remove(kinds.PolicyBindings(), "bob")
@@ -80,7 +80,7 @@ func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
 		})
 	}
 	finalizers(corev1alpha1.TuplesFinalizer)
-	b.Patch(kinds.Stores(), "iam", `{"metadata":{"finalizers":["`+corev1alpha1.TuplesFinalizer+`","`+corev1alpha1.StoreFinalizer+`"]}}`) // As store-sync does.
+	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.TuplesFinalizer, corev1alpha1.StoreFinalizer) // As store-sync does.
 	b.Delete(kinds.Stores(), "iam")
 	b.remove(kinds.ProtectedResources(), "organization")
 	b.remove(kinds.ProtectedResources(), "project")

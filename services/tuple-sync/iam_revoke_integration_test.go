@@ -212,7 +212,7 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 
 func TestPublishedFinalizersAreTakenOff(t *testing.T) {
 	b := newPeopled(t)
-	b.Patch(kinds.IAMRoles().In(ns), "editor", `{"metadata":{"finalizers":["`+iamv1alpha1.RoleFinalizer+`"]}}`)
+	b.SetFinalizers(kinds.IAMRoles(), ns, "editor", iamv1alpha1.RoleFinalizer)
 	b.remove(kinds.IAMRoles(), "editor")
 	b.mayBoth(false, "bob")
 	b.awaitNone(kinds.IAMRoles(), "editor")

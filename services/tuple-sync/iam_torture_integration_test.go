@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,115 +26,51 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
 )
 
-func TestWhateverHappensTheIAMStoreHoldsWhatIsDeclared(t *testing.T) {
+func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
 	b := newIAMBed(t)
 	foreign := "store:other#owner@user:eve"
 	b.write(b.id, []string{foreign}, nil)
 	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	b.register("configmap", mapType, "configmaps", projectType)
 	b.remodel()
-	m := b.Reflector(configMaps())
+	reflector := b.Reflector(configMaps())
 	t.Cleanup(func() { b.unmap("map-0", "map-1", "map-2", "map-3") })
-	var f trouble
-	f.sometimes.Store(true)
-	b.OpenFGA.FailBefore(f.fault)
-	b.OpenFGA.FailAfter(f.fault)
-	b.Kube.FailBefore(f.fault)
-	b.Kube.FailAfter(f.fault)
-	r := b.serve()
-	pace := time.NewTicker(torturePace)
-	defer pace.Stop()
-	for i := range tortures {
-		<-pace.C
-		b.anything()
-		switch i % 100 {
-		case 20: // A crash, as far as anybody else can see.
-			f.cut.Store(true)
-			r.Stop()
-			f.cut.Store(false)
-			r = b.serve()
-		case 30, 95:
-			b.again(m)
-		case 40:
-			m.Replay()
-		case 50: // The kind goes, and comes back.
-			b.remove(kinds.ProtectedResources(), "project")
-			b.remodel()
-		case 55:
-			b.OpenFGA.Stop()
-			b.OpenFGA.Start(t)
-			b.register("project", projectType, "projects", orgType)
-			b.remodel()
-		case 62: // The store is lost: store-sync makes another, and declares what is others'.
-			if err := b.hand.DeleteStore(t.Context(), b.id); err != nil {
-				t.Fatal(err)
-			}
-			b.makeStore()
-			b.write(b.id, []string{foreign}, nil)
-		case 70:
-			b.NATS.Stop()
-			b.NATS.Start(t)
-		case 78: // Somebody empties it.
-			b.write(b.id, nil, slices.DeleteFunc(b.holds(b.id), func(t string) bool { return t == foreign }))
-		case 85:
-			b.wipe(m)
-		}
+	torture := &testbed.Torture{
+		Bed: b.Bed, Reflector: reflector, Service: topology.TupleSync, OpenFGA: true,
+		Serve:  func() *testbed.Running { return b.serve() },
+		Happen: b.anything, AsDeclared: func() error { return b.follows(foreign) },
+		Besides: []testbed.Strike{
+			{What: "old states are published again, once more", Do: func(*rand.Rand) { reflector.Repeat() }},
+			{What: "a kind goes, and comes back", Do: func(r *rand.Rand) {
+				b.remove(kinds.ProtectedResources(), "project")
+				b.remodel()
+				for range 5 {
+					b.anything(r)
+				}
+				b.register("project", projectType, "projects", orgType)
+				b.remodel()
+			}},
+			{What: "the store is lost, and store-sync makes another", Do: func(*rand.Rand) {
+				if err := b.hand.DeleteStore(t.Context(), b.id); err != nil {
+					t.Fatal(err)
+				}
+				b.makeStore()
+				b.write(b.id, []string{foreign}, nil)
+			}},
+			{What: "the store is emptied", Do: func(*rand.Rand) {
+				b.write(b.id, nil, slices.DeleteFunc(b.holds(b.id), func(t string) bool { return t == foreign }))
+			}},
+		},
+		Rounds: 3, Steps: 8, Pace: 15 * time.Millisecond, Within: 3 * soon, Failing: 10,
 	}
-	f.sometimes.Store(false)
-	testbed.Eventually(t, 3*soon, func() error { return b.follows(foreign) })
-	b.CaughtUp(topology.TupleSync)
-	b.Settled()
-	if err := b.follows(foreign); err != nil {
-		t.Error(err)
-	}
-	b.Quiet("a replay", m.Replay)
-	b.Quiet("a restart with everything anew", func() {
-		r.Stop()
-		if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
-			t.Fatal(err)
-		}
-		b.serve()
-		b.Settled()
-		b.Resync(topology.TupleSync)
-	})
-}
-
-// again publishes all that is on the bus once more, in any order: each message after what it said when this was last done.
-func (b *iamBed) again(m *testbed.Reflector) {
-	b.T.Helper()
-	defer m.Hold()()
-	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	info, err := stream.Info(b.T.Context(), jetstream.WithSubjectFilter(">"))
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	before := b.told
-	b.told = map[string][]byte{}
-	for subject := range info.State.Subjects {
-		last, err := stream.GetLastMsgForSubject(b.T.Context(), subject)
-		if err != nil {
-			b.T.Fatal(err)
-		}
-		for _, data := range [][]byte{before[subject], last.Data} {
-			if data == nil {
-				continue
-			}
-			if _, err := b.JS.Publish(b.T.Context(), subject, data); err != nil {
-				b.T.Fatal(err)
-			}
-		}
-		b.told[subject] = last.Data
-	}
+	torture.Run()
 }
 
 // anything does one thing that people do.
-func (b *iamBed) anything() {
+func (b *iamBed) anything(r *rand.Rand) {
 	b.T.Helper()
-	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, rand.IntN(4)) }
-	switch rand.IntN(13) {
+	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, r.IntN(4)) }
+	switch r.IntN(13) {
 	case 0:
 		b.user(some("user"))
 	case 1:
@@ -143,43 +78,43 @@ func (b *iamBed) anything() {
 	case 2:
 		b.org(some("org"))
 	case 3:
-		b.role(some("role"), []string{some("role")}, []string{getProject, editProject, "core.miloapis.com/configmaps.get", "a.example/nothings.get"}[:rand.IntN(5)]...)
+		b.role(some("role"), []string{some("role")}, []string{getProject, editProject, "core.miloapis.com/configmaps.get", "a.example/nothings.get"}[:r.IntN(5)]...)
 	case 4:
 		b.apply(kinds.Groups(), some("group"), nil)
 	case 5:
-		b.join(some("member")+fmt.Sprint(rand.IntN(1000)), some("user"), metav1.ObjectMeta{Namespace: ns, Name: some("group")})
+		b.join(some("member")+fmt.Sprint(r.IntN(1000)), some("user"), metav1.ObjectMeta{Namespace: ns, Name: some("group")})
 	case 6, 7:
-		b.bindAny(some)
+		b.bindAny(r, some)
 	case 11, 12:
-		b.mapAny(some("map"))
+		b.mapAny(r, some("map"))
 	case 8: // Somebody else's hand: a way in that nobody declares, for something that somebody does.
 		mine := slices.DeleteFunc(b.holds(b.id), func(t string) bool { return !iam.OwnsObject(t) })
 		b.write(b.id, []string{iam.GroupType + ":" + some("door") + "#member@" + iam.User("eve")}, mine[:min(1, len(mine))])
 	default:
 		of := []kinds.Kind{kinds.Users(), kinds.Projects(), kinds.Organizations(), kinds.IAMRoles(), kinds.Groups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
-		all := b.List(of[rand.IntN(len(of))])
+		all := b.List(of[r.IntN(len(of))])
 		if n := len(all.Items); n > 0 {
 			kind := of[slices.IndexFunc(of, func(k kinds.Kind) bool { return k.Kind == all.Items[0].GetKind() })]
-			b.remove(kind, all.Items[rand.IntN(n)].GetName())
+			b.remove(kind, all.Items[r.IntN(n)].GetName())
 		}
 	}
 }
 
 // mapAny has a ConfigMap of a name be of another project, or of none: as the same object, or made anew; or it goes.
-func (b *iamBed) mapAny(name string) {
+func (b *iamBed) mapAny(r *rand.Rand, name string) {
 	b.T.Helper()
 	is, err := b.maps().Get(b.T.Context(), name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || rand.IntN(2) == 0 {
+	if apierrors.IsNotFound(err) || r.IntN(2) == 0 {
 		b.unmap(name)
-		if rand.IntN(4) > 0 {
-			b.configMap(name, b.anyProject())
+		if r.IntN(4) > 0 {
+			b.configMap(name, b.anyProject(r))
 		}
 		return
 	}
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	is.OwnerReferences = owners(b.anyProject())
+	is.OwnerReferences = owners(b.anyProject(r))
 	if _, err := b.maps().Update(b.T.Context(), is, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		b.T.Fatal(err)
 	}
@@ -196,32 +131,32 @@ func (b *iamBed) unmap(names ...string) {
 }
 
 // anyProject is one that is there; nil if it is to be none.
-func (b *iamBed) anyProject() *metav1.ObjectMeta {
+func (b *iamBed) anyProject(r *rand.Rand) *metav1.ObjectMeta {
 	b.T.Helper()
 	all := b.List(kinds.Projects()).Items
-	if len(all) == 0 || rand.IntN(3) == 0 {
+	if len(all) == 0 || r.IntN(3) == 0 {
 		return nil
 	}
-	o := all[rand.IntN(len(all))]
+	o := all[r.IntN(len(all))]
 	return &metav1.ObjectMeta{Name: o.GetName(), UID: o.GetUID()}
 }
 
 // bindAny binds a role to whom there is, or makes a binding of somebody who is not there.
-func (b *iamBed) bindAny(some func(string) string) {
+func (b *iamBed) bindAny(r *rand.Rand, some func(string) string) {
 	b.T.Helper()
 	subject := iamv1alpha1.Subject{Kind: "User", Name: "nobody", UID: "1"}
 	for kind, of := range map[string]kinds.Kind{"User": kinds.Users(), "Group": kinds.Groups()} {
 		if all := b.List(of).Items; len(all) > 0 {
-			o := all[rand.IntN(len(all))]
+			o := all[r.IntN(len(all))]
 			subject = iamv1alpha1.Subject{Kind: kind, Name: o.GetName(), Namespace: o.GetNamespace(), UID: string(o.GetUID())}
 		}
 	}
 	target := on(projectType)
-	if p := b.anyProject(); p != nil {
+	if p := b.anyProject(r); p != nil {
 		target = on(projectType, *p)
 	}
-	if all := b.List(configMaps()).Items; len(all) > 0 && rand.IntN(2) == 0 {
-		o := all[rand.IntN(len(all))]
+	if all := b.List(configMaps()).Items; len(all) > 0 && r.IntN(2) == 0 {
+		o := all[r.IntN(len(all))]
 		target = on(mapType, metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()})
 	}
 	b.bindings++

@@ -3,11 +3,9 @@
 package tuplesync_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,23 +21,9 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-const (
-	tortures       = 300
-	torturePace    = 15 * time.Millisecond
-	tortureModules = 6
-)
+const tortureModules = 6
 
-// trouble fails calls: some, or all of them when the line is cut, which is what a crash looks like from outside.
-type trouble struct{ cut, sometimes atomic.Bool }
-
-func (f *trouble) fault(context.Context, string) error {
-	if f.cut.Load() || f.sometimes.Load() && rand.IntN(10) == 0 {
-		return errCut
-	}
-	return nil
-}
-
-func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
+func TestTupleSyncConvergesUnderRandomFaults(t *testing.T) {
 	b := newBed(t)
 	ids := map[string]string{}
 	for _, name := range []string{"store-a", "store-b"} {
@@ -47,81 +31,25 @@ func TestWhateverHappensOpenFGAHoldsWhatIsDeclared(t *testing.T) {
 		ids[name] = b.synced(name, folders)
 		b.write(ids[name], []string{foreign}, nil)
 	}
-	m := b.Reflector()
-	var f trouble
-	f.sometimes.Store(true)
-	b.OpenFGA.FailBefore(f.fault)
-	b.OpenFGA.FailAfter(f.fault)
-	b.Kube.FailBefore(f.fault)
-	b.Kube.FailAfter(f.fault)
-	r := b.serve()
-	pace := time.NewTicker(torturePace)
-	defer pace.Stop()
-	for i := range tortures {
-		<-pace.C
-		b.happen()
-		switch i % 100 {
-		case 20: // A crash, as far as anybody else can see.
-			f.cut.Store(true)
-			r.Stop()
-			f.cut.Store(false)
-			r = b.serve()
-		case 40:
-			m.Replay()
-		case 55:
-			b.OpenFGA.Stop()
-			b.OpenFGA.Start(t)
-		case 70:
-			b.NATS.Stop()
-			b.NATS.Start(t)
-		case 85:
-			b.wipe(m)
-		}
+	torture := &testbed.Torture{
+		Bed: b.Bed, Reflector: b.Reflector(), Service: topology.TupleSync, OpenFGA: true,
+		Serve:  func() *testbed.Running { return b.serve() },
+		Happen: b.happen, AsDeclared: func() error { return b.asDeclared(ids) },
+		Rounds: 3, Steps: 11, Pace: 15 * time.Millisecond, Within: 3 * soon, Failing: 10,
 	}
-	f.sometimes.Store(false)
-	testbed.Eventually(t, 3*soon, func() error { return b.asDeclared(ids) })
-	b.CaughtUp(topology.TupleSync)
-	b.Settled()
-	if err := b.asDeclared(ids); err != nil {
-		t.Error(err)
-	}
-	b.Quiet("a replay", m.Replay)
-	b.Quiet("a restart with everything anew", func() {
-		r.Stop()
-		if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
-			t.Fatal(err)
-		}
-		b.serve()
-		b.Settled()
-		b.Resync(topology.TupleSync)
-	})
-}
-
-// wipe deletes the bus's memory and lets it be told everything anew.
-func (b *bed) wipe(m *testbed.Reflector) {
-	b.T.Helper()
-	defer m.Hold()()
-	for _, stream := range []string{topology.Changes, topology.Sync} {
-		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {
-			b.T.Fatal(err)
-		}
-	}
-	if err := topology.Ensure(b.T.Context(), b.JS, 1); err != nil {
-		b.T.Fatal(err)
-	}
-	m.Replay()
+	torture.Run()
 }
 
 // happen does one thing that people do.
-func (b *bed) happen() {
+func (b *bed) happen(r *rand.Rand) {
 	b.T.Helper()
 	var texts []string
-	for range rand.IntN(4) {
-		texts = append(texts, []string{first, second, third, "ship:1#captain@user:1", "document:7#owner@user:7"}[rand.IntN(5)])
+	for range r.IntN(4) {
+		texts = append(texts, []string{first, second, third, "ship:1#captain@user:1", "document:7#owner@user:7"}[r.IntN(5)])
 	}
-	store := []string{"store-a", "store-b"}[rand.IntN(2)]
-	module := fmt.Sprintf("module-%d", rand.IntN(tortureModules))
-	switch n := rand.IntN(10); {
+	store := []string{"store-a", "store-b"}[r.IntN(2)]
+	module := fmt.Sprintf("module-%d", r.IntN(tortureModules))
+	switch n := r.IntN(10); {
 	case n < 2:
 		b.store(store, texts...)
 	case n < 8:

@@ -62,7 +62,7 @@ func readyz(url string) (status int, text string, err error) {
 }
 
 // ready waits until a watcher says so, or says that it is not, and why.
-func ready(t *testing.T, url, why string) {
+func ready(t testing.TB, url, why string) {
 	t.Helper()
 	testbed.Eventually(t, within, func() error {
 		status, text, err := readyz(url)

@@ -143,7 +143,7 @@ func TestNoFaultIsAnAnswer(t *testing.T) {
 	for what, strike := range map[string]func(){
 		"webhook ends and begins again": func() { b.running.Stop(); b.serve() },
 		"the bus is away":               func() { b.NATS.Stop(); b.NATS.Start(t) },
-		"the bus is wiped":              func() { b.wipe(reflector) },
+		"the bus is wiped":              reflector.Wipe,
 		"webhook begins while the bus is away": func() {
 			b.running.Stop()
 			b.NATS.Stop()
@@ -153,7 +153,7 @@ func TestNoFaultIsAnAnswer(t *testing.T) {
 		"webhook begins while the bus is empty": func() {
 			b.running.Stop()
 			release := reflector.Hold()
-			b.empty()
+			b.EmptyBus()
 			b.serve()
 			askers[0].refused(t, b)
 			release()

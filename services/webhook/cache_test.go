@@ -16,6 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/decide"
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
 // grove is where users are bound to all trees, and OpenFGA says what it is told.
@@ -160,7 +161,7 @@ func (f *follower) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfga
 // Whatever happens in whatever order: nobody is let in whom neither the objects nor OpenFGA let in at that moment, what was kept
 // lets in nobody whom the objects do not, and at rest every answer is OpenFGA's.
 func TestKeptAnswersFollow(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range seeds.Range(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		g := newGrove()
 		f := &follower{answers: answers{owners: g.answers.owners}, has: map[string]bool{}}

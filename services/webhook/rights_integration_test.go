@@ -16,6 +16,7 @@ import (
 	"connectrpc.com/connect"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
+	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -26,49 +27,53 @@ import (
 
 const object = "large"
 
-// TestEachMissingRightIsToldAndWaitedFor takes the rights of the table from the service, one at a time: it says which one it
-// lacks, answers nothing by what it may not know, and goes on once it has that again.
-func TestEachMissingRightIsToldAndWaitedFor(whole *testing.T) {
-	var log testbed.Log
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		whole.Fatal(err)
-	}
-	b := &bed{Bed: testbed.NewBed(whole), set: func(c *webhook.Config) {
+// rights is a webhook that lacks one right after the other.
+type rights struct {
+	*bed
+
+	suite testbed.RightsSuite
+}
+
+func TestWebhookReportsEachMissingRight(t *testing.T) {
+	r := &rights{bed: &bed{Bed: testbed.NewBed(t)}}
+	r.set = func(c *webhook.Config) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			r.T.Fatal(err)
+		}
 		c.RPC.Auth, c.Admission.Service, c.Admission.Listener = rpc.Kubernetes, "default/nowhere", listener
-		c.Embed.Log = log.Logger(whole, slog.LevelInfo)
-	}}
-	webhooks := b.Kube.Webhooks(whole, guard.Name)
-	b.Reflector()
-	b.declare() // Before the API server is to ask webhooks that it does not find.
-	b.serve()
-	whole.Cleanup(func() {
-		b.running.Stop()
-		_ = webhooks.Delete(context.WithoutCancel(whole.Context()))
-	})
-	_, b.client = b.account("reviewer")
-	b.mayReview("reviewer")
-	for _, right := range testbed.Rights(topology.Webhook) {
-		whole.Run(right.String(), func(t *testing.T) {
-			b.T = t
-			defer func() { b.T = whole }()
-			w := &want{bed: b, right: right, webhooks: webhooks}
-			w.registered()
-			w.Settled()
-			said := len(log.Bytes())
-			give := b.Kube.Revoke(t, topology.Webhook, right)
-			done := w.ask()
-			testbed.Eventually(t, soon, func() error { return log.Warns(said, right.Denial()) })
-			give()
-			done()
-			w.registered()
-		})
+		c.Embed.Log = r.suite.Log.Logger(r.T, slog.LevelInfo)
 	}
+	r.Reflector()
+	r.declare() // The API server asks webhooks later that it does not reach.
+	r.suite = testbed.RightsSuite{
+		Bed: r.Bed, Service: topology.Webhook, Guard: guard.Name, Log: &testbed.Log{}, Idle: r.idle,
+		Start: func() *testbed.Running { r.serve(); return r.running },
+		Fill: func() {
+			_, r.client = r.account("reviewer")
+			r.mayReview("reviewer")
+		},
+		Call: func(ctx context.Context, caller *http.Client, url string) error {
+			_, err := accessv1connect.NewAccessServiceClient(caller, url).CheckAccess(ctx, &accessv1.CheckAccessRequest{
+				Subject: &accessv1.Subject{User: "nobody"}, Verb: "get", Resource: projectNamed("none"),
+			})
+			return err
+		},
+		Uses: map[string]testbed.RightUse{
+			"get namespaces": { // The first object that is too large needs the identity of the cluster.
+				Need: func(testbed.RightCase) {
+					r.Oversize(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first")
+				},
+				Reported: r.refuses,
+			},
+		},
+	}
+	r.suite.Test(t)
 }
 
 // declare makes an object of each kind that is followed.
-func (b *bed) declare() {
-	b.T.Helper()
+func (r *rights) declare() {
+	r.T.Helper()
 	ref := map[string]any{"name": object}
 	specs := map[kinds.Kind]any{
 		kinds.Stores():             map[string]any{"coreModule": "module core\ntype user\n"},
@@ -90,20 +95,34 @@ func (b *bed) declare() {
 		kind, _ := kinds.Of(resource)
 		spec, known := specs[kind]
 		if !known {
-			b.T.Fatalf("no object is known of the kind %s", resource)
+			r.T.Fatalf("no object is known of the kind %s", resource)
 		}
-		b.create(kind, object, spec)
+		r.create(kind, object, spec)
 	}
-	b.create(kinds.Organizations(), "first", specs[kinds.Organizations()])
+	r.create(kinds.Organizations(), "first", specs[kinds.Organizations()])
 }
 
-// registered waits until all is as it must be.
-func (w *want) registered() {
-	w.T.Helper()
-	testbed.Eventually(w.T, soon, func() error { return errors.Join(w.webhooks.Kept(w.T.Context()), w.ready()) })
+// idle waits until the service has read the whole stream, and answers by it.
+func (r *rights) idle() {
+	r.T.Helper()
+	testbed.Eventually(r.T, soon, func() error {
+		stream, err := r.JS.Stream(r.T.Context(), topology.Changes)
+		if err != nil {
+			return err
+		}
+		at, last := r.running.Metric(r.T, `entail_view_position{service="webhook"}`), stream.CachedInfo().State.LastSeq
+		if at < float64(last) {
+			return fmt.Errorf("it has read up to %g of %d", at, last)
+		}
+		if err := r.ready(); err != nil {
+			return err
+		}
+		_, err = r.get("nobody", "none", nil)
+		return err
+	})
 }
 
-// ready is why the service is not.
+// ready returns why the service is not ready.
 func (b *bed) ready() error {
 	request, err := http.NewRequestWithContext(b.T.Context(), http.MethodGet, b.running.URL+"/readyz", nil)
 	if err != nil {
@@ -121,73 +140,16 @@ func (b *bed) ready() error {
 	return err
 }
 
-// want is something that the service needs a right for.
-type want struct {
-	*bed
-	right    testbed.Right
-	webhooks testbed.Webhooks
-}
-
-// ask has the service need the right. The function waits until it has done what it needed it for.
-func (w *want) ask() (done func()) {
-	w.T.Helper()
-	kind, read := kinds.Of(w.right.GroupResource)
-	switch {
-	case w.right.Resource == "namespaces": // The identity of the cluster is read with the first object that is too large.
-		done = w.large(kinds.Organizations(), "first")
-		w.answersNothing()
-		return done
-	case read && !kind.Named:
-		return w.large(kind, object)
-	case w.right.Resource == "tokenreviews" || w.right.Resource == "subjectaccessreviews":
-		_, caller := w.account("caller") // Of whom nothing is known yet.
-		ask := func(ctx context.Context) error {
-			_, err := caller.CheckAccess(ctx, &accessv1.CheckAccessRequest{Subject: &accessv1.Subject{User: "nobody"}, Verb: "get", Resource: projectNamed("none")})
-			return err
-		}
-		testbed.Answers(w.T, soon, connect.CodeInternal, ask)
-		return func() { testbed.Answers(w.T, soon, connect.CodePermissionDenied, ask) }
-	}
-	take := w.webhooks.Delete
-	if w.right.Verb == "update" {
-		take = w.webhooks.Empty
-	}
-	if err := take(w.T.Context()); err != nil {
-		w.T.Fatal(err)
-	}
-	return func() {}
-}
-
-// large has the bus say of an object that it is too large for it. The function waits until it was read elsewhere.
-func (w *want) large(kind kinds.Kind, name string) (done func()) {
-	w.T.Helper()
-	in := w.object(kind, name, nil).GetNamespace()
-	w.Oversize(kind, in, name)
-	stream, err := w.JS.Stream(w.T.Context(), topology.Changes)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return func() {
-		testbed.Eventually(w.T, soon, func() error {
-			if at := w.running.Metric(w.T, `entail_view_position{service="webhook"}`); at < float64(stream.CachedInfo().State.LastSeq) {
-				return fmt.Errorf("it has read up to %g", at)
-			}
-			_, err := w.get("nobody", "none", nil)
-			return err
-		})
-	}
-}
-
-// answersNothing waits until the service says of itself that it lacks the right, and then wants no answer.
-func (w *want) answersNothing() {
-	w.T.Helper()
-	testbed.Eventually(w.T, soon, func() error {
-		if err := w.ready(); err == nil || !strings.Contains(err.Error(), w.right.Denial()) {
+// refuses waits until the service reports that it is not ready for want of a right, and then expects no answer.
+func (r *rights) refuses(c testbed.RightCase) {
+	r.T.Helper()
+	testbed.Eventually(r.T, soon, func() error {
+		if err := r.ready(); err == nil || !strings.Contains(err.Error(), c.Denial()) {
 			return fmt.Errorf("not ready for %w", err)
 		}
 		return nil
 	})
-	if _, err := w.get("nobody", "none", nil); connect.CodeOf(err) != connect.CodeUnavailable {
-		w.T.Errorf("it is answered by what may be old: %v", err)
+	if _, err := r.get("nobody", "none", nil); connect.CodeOf(err) != connect.CodeUnavailable {
+		r.T.Errorf("got %v from a service that is not ready, want unavailable", err)
 	}
 }

@@ -7,12 +7,13 @@ import (
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam/world"
+	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
 // everyWorld calls f with worlds that have seen changes, and indexes that were told of them.
 func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
 	t.Helper()
-	for seed := range uint64(60) {
+	for seed := range seeds.Range(t, 60) {
 		w, x, before, r := world.New(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 1))
 		for range 3 {
 			before = before.tell(r, x, w)

@@ -1,7 +1,7 @@
-// Package devserver starts the real servers that Entail works with, for one
-// machine and loopback only: NATS and OpenFGA in this process, the Kubernetes API
-// server (bin/kube-local) as a child that dies with it. Development and tests stand
-// on the same ground as production; nothing here is a fake.
+// Package devserver starts the real servers that Entail works with, for one machine
+// and loopback only: the Kubernetes API server (bin/kube-local), NATS
+// (bin/nats-server) and OpenFGA (bin/openfga), each as a child process that ends
+// with this process. Package embedded runs the last two in this process instead.
 //
 // Every server keeps its state in the place it is given and its port over a
 // restart when it is given one. Stop returns when nothing of the server is left.

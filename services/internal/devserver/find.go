@@ -6,29 +6,51 @@ import (
 	"path/filepath"
 )
 
-// KubeLocalEnv names the binary where it is not in its usual place.
-const KubeLocalEnv = "ENTAIL_KUBE_LOCAL"
+const (
+	// BinEnv names the directory of the servers' programs where it is not in its usual place.
+	BinEnv = "ENTAIL_BIN"
+	// KubeLocalEnv names bin/kube-local where it is not in its usual place.
+	KubeLocalEnv = "ENTAIL_KUBE_LOCAL"
+)
 
-// FindKubeLocal finds bin/kube-local: what the environment names, else that of the
-// checkout around the working directory, else the one beside this program.
+// FindKubeLocal returns the path of kube-local: what [KubeLocalEnv] names, else as [Find] does.
 func FindKubeLocal() (string, error) {
-	candidates := make([]string, 0, 2)
+	const advice = "run `make kube-local`, or set " + KubeLocalEnv
 	if path := os.Getenv(KubeLocalEnv); path != "" {
-		candidates = append(candidates, path)
-	} else {
-		if root, err := Checkout(); err == nil {
-			candidates = append(candidates, filepath.Join(root, "bin", "kube-local"))
-		}
-		if program, err := os.Executable(); err == nil {
-			candidates = append(candidates, filepath.Join(filepath.Dir(program), "kube-local"))
-		}
+		return first("kube-local", []string{path}, advice)
 	}
-	for _, path := range candidates {
+	return first("kube-local", Places("kube-local"), advice)
+}
+
+// Find returns the path of a server's program, from the first of its [Places] that has it.
+func Find(program string) (string, error) {
+	return first(program, Places(program), "run `make bin/"+program+"`, or set "+BinEnv)
+}
+
+// Places returns the paths where a program may be: in the directory that [BinEnv] names, in bin of the
+// checkout around the working directory, and beside this program.
+func Places(program string) []string {
+	places := make([]string, 0, 3)
+	if dir := os.Getenv(BinEnv); dir != "" {
+		places = append(places, filepath.Join(dir, program))
+	}
+	if root, err := Checkout(); err == nil {
+		places = append(places, filepath.Join(root, "bin", program))
+	}
+	if self, err := os.Executable(); err == nil {
+		places = append(places, filepath.Join(filepath.Dir(self), program))
+	}
+	return places
+}
+
+// first returns the first of some places that is a file. Its error ends with the advice.
+func first(program string, places []string, advice string) (string, error) {
+	for _, path := range places {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("kube-local is not at any of %q: run `make kube-local`, or set %s", candidates, KubeLocalEnv)
+	return "", fmt.Errorf("%s is not at any of %q: %s", program, places, advice)
 }
 
 // Checkout is the root of the checkout around the working directory: where go.work is.

@@ -9,6 +9,7 @@ import (
 
 func TestKubeLocalIsFoundFromWithinTheCheckout(t *testing.T) {
 	t.Setenv(KubeLocalEnv, "")
+	t.Setenv(BinEnv, "")
 	root := t.TempDir()
 	inside := filepath.Join(root, "services", "somewhere")
 	for _, dir := range []string{inside, filepath.Join(root, "bin")} {
@@ -41,12 +42,40 @@ func TestKubeLocalIsFoundFromWithinTheCheckout(t *testing.T) {
 
 func TestWithoutACheckoutTheErrorSaysWhatToDo(t *testing.T) {
 	t.Setenv(KubeLocalEnv, "")
+	t.Setenv(BinEnv, "")
 	t.Chdir(t.TempDir())
 	if _, err := Checkout(); err == nil || !strings.Contains(err.Error(), "go.work") {
 		t.Errorf("got %v; want what was looked for", err)
 	}
 	if _, err := FindKubeLocal(); err == nil || !strings.Contains(err.Error(), "make kube-local") {
 		t.Errorf("got %v; want what to do", err)
+	}
+}
+
+func TestFindPrefersTheDirectoryThatTheEnvironmentNames(t *testing.T) {
+	named, root := t.TempDir(), t.TempDir()
+	t.Setenv(BinEnv, named)
+	t.Chdir(root)
+	if err := os.Mkdir("bin", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	inNamed, inCheckout := filepath.Join(named, "openfga"), filepath.Join(root, "bin", "openfga")
+	for _, file := range []string{"go.work", inCheckout} {
+		if err := os.WriteFile(file, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := Find("openfga"); err != nil || !sameFile(t, got, inCheckout) {
+		t.Errorf("got %q, %v; want %s", got, err, inCheckout)
+	}
+	if err := os.WriteFile(inNamed, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Find("openfga"); err != nil || got != inNamed {
+		t.Errorf("got %q, %v; want %s", got, err, inNamed)
+	}
+	if _, err := Find("nats-server"); err == nil || !strings.Contains(err.Error(), "make bin/nats-server") || !strings.Contains(err.Error(), named) {
+		t.Errorf("got %v; want the places and what to do", err)
 	}
 }
 

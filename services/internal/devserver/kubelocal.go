@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -25,8 +24,8 @@ const (
 	kubeReadyTimeout = 90 * time.Second
 	kubeStopTimeout  = 15 * time.Second
 	kubeRetry        = 200 * time.Millisecond
-	// kubeErrorBytes is how much of its last words a failed start reports.
-	kubeErrorBytes = 4 << 10
+	// readyBytes bounds the line that says that the server is ready.
+	readyBytes = 4 << 10
 )
 
 // inUse is how kube-local says that another one has its directory.
@@ -46,6 +45,8 @@ type KubeLocalConfig struct {
 	Users []string
 	// AuthorizationConfig is a file for the API server; RBAC alone without it.
 	AuthorizationConfig string
+	// APIServerArgs are further flags of the API server, each as --flag=value.
+	APIServerArgs []string
 	// UnsafeNoFsync does not wait for the disk; a power cut can destroy Dir.
 	UnsafeNoFsync bool
 }
@@ -173,7 +174,7 @@ func (k *KubeLocal) Kill() {
 
 // readReady waits for the line that says that the server is ready.
 func (k *KubeLocal) readReady(stdout io.Reader) error {
-	line, err := bufio.NewReader(io.LimitReader(stdout, kubeErrorBytes)).ReadBytes('\n')
+	line, err := bufio.NewReader(io.LimitReader(stdout, readyBytes)).ReadBytes('\n')
 	if err != nil {
 		return errors.New("it ended before it was ready")
 	}
@@ -193,6 +194,9 @@ func (c KubeLocalConfig) args() []string {
 	if c.AuthorizationConfig != "" {
 		args = append(args, "--authorization-config", c.AuthorizationConfig)
 	}
+	for _, arg := range c.APIServerArgs {
+		args = append(args, "--apiserver-arg", arg)
+	}
 	for _, user := range c.Users {
 		args = append(args, "--user", user)
 	}
@@ -204,24 +208,4 @@ func missing(binary string, err error) error {
 		return fmt.Errorf("starting kube-local: %q does not exist: run `make kube-local`", binary)
 	}
 	return fmt.Errorf("starting kube-local: %w", err)
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	t.data = t.data[max(0, len(t.data)-kubeErrorBytes):]
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.data)
 }

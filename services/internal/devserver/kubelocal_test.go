@@ -28,7 +28,7 @@ func TestAKubeLocalThatFailsIsQuoted(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := StartKubeLocal(t.Context(), KubeLocalConfig{Binary: script(t, tc.script), Dir: t.TempDir()})
-			if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 2*kubeErrorBytes {
+			if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 2*tailBytes {
 				t.Errorf("got %.300v; want %q", err, tc.want)
 			}
 		})

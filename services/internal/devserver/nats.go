@@ -1,171 +1,79 @@
 package devserver
 
 import (
-	"cmp"
+	"bufio"
+	"bytes"
+	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
-	"sync"
-	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"golang.org/x/crypto/bcrypt"
 
 	"github.com/entail-dev/entail/services/internal/permission"
 )
 
-const (
-	// maxPayload is that of every NATS server, so that what fails elsewhere fails here.
-	maxPayload       = 1 << 20
-	natsReadyTimeout = 30 * time.Second
-)
+// MaxPayload is the limit of every NATS server, so that what fails in a cluster fails here.
+const MaxPayload = 1 << 20
 
-// NATSConfig says how to run NATS.
+// NATSConfig says how to run bin/nats-server.
 type NATSConfig struct {
-	// Dir keeps the streams.
+	// Dir keeps the streams and the configuration.
 	Dir string
 	// Port to listen on; 0 takes a free one.
 	Port int
-	// Password of every user, random when empty. Each has its own rights all the same, so that a missing
-	// one shows at once.
+	// Password of every user of package permission. Each user has its own rights.
 	Password string
-	// Log receives what the server has to say; nil drops it.
-	Log *slog.Logger
 }
 
-// NATS is a running NATS server with JetStream.
-type NATS struct {
-	server   *server.Server
-	port     int
-	password string
-}
-
-// StartNATS starts NATS and waits until it takes connections.
-func StartNATS(cfg NATSConfig) (*NATS, error) {
-	cfg.Password = cmp.Or(cfg.Password, rand.Text())
-	port := cfg.Port
-	if port == 0 {
-		var err error
-		if port, err = FreePort(); err != nil {
-			return nil, err
-		}
-	}
-	options := &server.Options{
-		ServerName: "entail", Host: loopback, Port: port, MaxPayload: maxPayload,
-		JetStream: true, StoreDir: cfg.Dir, DisableJetStreamBanner: true, NoSigs: true,
-	}
-	if err := configure(options, cfg.Password); err != nil {
-		return nil, fmt.Errorf("configuring NATS: %w", err)
-	}
-	s, err := server.NewServer(options)
+// StartNATS starts NATS with JetStream on disk, and returns when it takes connections.
+func StartNATS(ctx context.Context, cfg NATSConfig) (*Server, error) {
+	binary, err := Find("nats-server")
 	if err != nil {
-		return nil, fmt.Errorf("configuring NATS: %w", err)
+		return nil, err
 	}
-	log := &natsLog{log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))}
-	s.SetLogger(log, false, false)
-	s.Start()
-	n := &NATS{server: s, password: cfg.Password}
-	if err := n.ready(log, cfg.Port); err != nil {
-		n.Stop()
-		return nil, fmt.Errorf("starting NATS in %s: %w", cfg.Dir, err)
+	name := "entail-" + rand.Text()
+	p := program{name: "NATS", port: cfg.Port}
+	p.command = func(port int) (*exec.Cmd, error) {
+		file := filepath.Join(cfg.Dir, "nats.conf")
+		return exec.Command(binary, "--config", file), cfg.write(file, name, port)
 	}
-	n.port = portOf(s.Addr())
-	return n, nil
+	p.ready = func(ctx context.Context, port int) error { return greets(ctx, name, port) }
+	return p.start(ctx)
 }
 
-// configure adds what is shipped, with a password for every variable in it.
-func configure(options *server.Options, password string) error {
-	config, err := permission.Config()
+// URL returns the address at which a user of package permission connects.
+func (c *NATSConfig) URL(user string) string {
+	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, c.Password), Host: Address(c.Port)}).String()
+}
+
+// write writes the server's configuration: its own settings, and the users that are shipped.
+func (c *NATSConfig) write(file, name string, port int) error {
+	users, err := permission.ConfigWith(c.Password)
 	if err != nil {
 		return err
 	}
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err := makeDir(c.Dir); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "server_name: %q\nlisten: %q\nmax_payload: %d\njetstream {store_dir: %q}\n", name, Address(port), MaxPayload, c.Dir)
+	text.Write(users)
+	return os.WriteFile(file, text.Bytes(), 0o600)
+}
+
+// greets returns nil if the server on a port has this name. Another program may have taken the port first.
+func greets(ctx context.Context, name string, port int) error {
+	conn, err := connect(ctx, port)
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	for _, user := range permission.Names() {
-		fmt.Fprintf(&text, "%s: %q\n", permission.Variable(user), hash)
-	}
-	text.Write(config)
-	return options.ProcessConfigString(text.String())
-}
-
-func (n *NATS) ready(log *natsLog, port int) error {
-	err := log.fatal()
-	if err == nil {
-		if n.server.ReadyForConnections(natsReadyTimeout) {
-			return nil
-		}
-		err = fmt.Errorf("not ready after %s", natsReadyTimeout)
-	}
-	// The server's own error is text; asking for the port again gives a real one.
-	if port != 0 && n.server.Addr() == nil {
-		listener, listenErr := listen("NATS", port)
-		if listenErr != nil {
-			return listenErr
-		}
-		err = errors.Join(err, listener.Close())
+	defer conn.Close()
+	greeting, err := bufio.NewReader(conn).ReadString('\n')
+	if err == nil && !strings.Contains(greeting, `"server_name":"`+name+`"`) {
+		err = fmt.Errorf("port %d belongs to another server: %.200s", port, greeting)
 	}
 	return err
 }
-
-// URL is where a user of package permission connects.
-func (n *NATS) URL(user string) string {
-	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, n.password), Host: Address(n.port)}).String()
-}
-
-// Port is what the server listens on.
-func (n *NATS) Port() int { return n.port }
-
-// Stop ends the server. Streams stay on disk.
-func (n *NATS) Stop() {
-	n.server.Shutdown()
-	n.server.WaitForShutdown()
-}
-
-// natsLog hands the server's words on, and keeps the first fatal ones.
-type natsLog struct {
-	log   *slog.Logger
-	mu    sync.Mutex
-	first error
-}
-
-func (l *natsLog) fatal() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.first
-}
-
-// Fatalf is how the server gives up.
-func (l *natsLog) Fatalf(format string, v ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.first == nil {
-		l.first = fmt.Errorf(format, v...)
-	}
-}
-
-// Errorf is an error.
-func (l *natsLog) Errorf(format string, v ...any) {
-	l.log.Error("nats", "text", fmt.Sprintf(format, v...))
-}
-
-// Warnf is a warning.
-func (l *natsLog) Warnf(format string, v ...any) {
-	l.log.Warn("nats", "text", fmt.Sprintf(format, v...))
-}
-
-// Noticef is what the server does.
-func (l *natsLog) Noticef(format string, v ...any) {
-	l.log.Debug("nats", "text", fmt.Sprintf(format, v...))
-}
-
-// Debugf is never called: debugging is off.
-func (*natsLog) Debugf(string, ...any) {}
-
-// Tracef is never called: tracing is off.
-func (*natsLog) Tracef(string, ...any) {}

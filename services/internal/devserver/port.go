@@ -9,10 +9,11 @@ import (
 	"syscall"
 )
 
-const loopback = "127.0.0.1"
+// Loopback is the address that every server listens on.
+const Loopback = "127.0.0.1"
 
 // Address is host:port of a server that this package started on the given port.
-func Address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+func Address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
 
 // Outgoing connections are not given ports from here (ip_local_port_range of Linux begins at the second, and
 // no other system's range begins below it): while a server is away for a moment, nobody takes its port.
@@ -39,15 +40,15 @@ func FreePort() (int, error) {
 // ReservePort is the port for a server that is no part of this process, after a look whether it can be had;
 // 0 finds a free one.
 func ReservePort(server string, port int) (int, error) {
-	listener, err := listen(server, port)
+	listener, err := Listen(server, port)
 	if err != nil {
 		return 0, err
 	}
-	return portOf(listener.Addr()), listener.Close()
+	return PortOf(listener.Addr()), listener.Close()
 }
 
-// listen takes a port of the loopback interface; 0 takes a free one.
-func listen(server string, port int) (net.Listener, error) {
+// Listen takes a port of the loopback interface for a server; 0 takes a free one.
+func Listen(server string, port int) (net.Listener, error) {
 	if port == 0 {
 		free, err := FreePort()
 		if err != nil {
@@ -65,12 +66,13 @@ func listen(server string, port int) (net.Listener, error) {
 // clash tells what to do about a port that cannot be had.
 func clash(server string, port int, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d for %s is taken by another program: stop that one or choose another port", port, server)
+		return fmt.Errorf("port %d for %s is taken by another program: stop that one or choose another port (%w)", port, server, syscall.EADDRINUSE)
 	}
 	return fmt.Errorf("listening on port %d for %s: %w", port, server, err)
 }
 
-func portOf(address net.Addr) int {
+// PortOf returns the port of an address of TCP.
+func PortOf(address net.Addr) int {
 	if tcp, ok := address.(*net.TCPAddr); ok {
 		return tcp.Port
 	}

@@ -7,7 +7,10 @@ import (
 	"syscall"
 )
 
-// detach keeps a terminal's Ctrl-C from a child: who started it ends it, in due order.
+// detach keeps a terminal's Ctrl-C from a child: this process ends it, in due order.
 func detach(child *exec.Cmd) {
-	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if child.SysProcAttr == nil {
+		child.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	child.SysProcAttr.Setpgid = true
 }

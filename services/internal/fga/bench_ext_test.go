@@ -11,7 +11,7 @@ import (
 	"github.com/openfga/language/pkg/go/transformer"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
@@ -21,7 +21,7 @@ func BenchmarkWrite(b *testing.B) {
 		for _, stores := range []int{1, 100} {
 			for _, callers := range []int{1, 4, 8} {
 				b.Run(fmt.Sprintf("fsync=%v/stores=%d/callers=%d", durable, stores, callers), func(b *testing.B) {
-					server, err := devserver.StartOpenFGA(devserver.OpenFGAConfig{File: filepath.Join(b.TempDir(), "openfga.db"), UnsafeNoFsync: !durable})
+					server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{File: filepath.Join(b.TempDir(), "openfga.db"), UnsafeNoFsync: !durable})
 					if err != nil {
 						b.Fatal(err)
 					}

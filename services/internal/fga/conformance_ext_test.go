@@ -12,7 +12,7 @@ import (
 	"github.com/openfga/language/pkg/go/transformer"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 )
@@ -301,7 +301,7 @@ func TestAModelOverTheServersMessageLimitIsRefusedAndNotRetriedForEver(t *testin
 				Type: fmt.Sprintf("t%d", i), Metadata: &openfgav1.Metadata{SourceInfo: &openfgav1.SourceInfo{File: strings.Repeat("f", 10_000)}},
 			})
 		}
-		client := over.dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+		client := over.dial(t, embedded.OpenFGAConfig{}, fga.Config{})
 		_, err := client.WriteModel(t.Context(), storeWithModel(t, client), m)
 		if err == nil || fault.IsUnavailable(err) || !strings.Contains(err.Error(), "larger than max") {
 			t.Errorf("got %v; want a refusal that counts", err)
@@ -370,7 +370,7 @@ func TestAChangedConditionReplacesTheTuple(t *testing.T) {
 func TestTwoConditionsForOneTupleAreTheCallersError(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		plain := viewer("document:1", "user:anne")
-		client := over.dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+		client := over.dial(t, embedded.OpenFGAConfig{}, fga.Config{})
 		store := storeWithModel(t, client)
 		err := client.Write(t.Context(), store, "", []*openfgav1.TupleKey{plain, under(t, plain, "in_office", nil)}, nil)
 		if !errors.Is(err, fga.ErrInvalidTuple) || !strings.Contains(err.Error(), "document:1#viewer@user:anne") {
@@ -410,7 +410,7 @@ func TestARefusedTupleIsTheTuplesFaultAndNothingOfItsChunkIsWritten(t *testing.T
 
 func TestReadTuplesStopsWhenTheCallerDoes(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
-		client := over.dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+		client := over.dial(t, embedded.OpenFGAConfig{}, fga.Config{})
 		store := storeWithModel(t, client)
 		mustWrite(t, client, store, viewers(150), nil)
 		seen := 0

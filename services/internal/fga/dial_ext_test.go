@@ -26,14 +26,14 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
 func TestAServerThatIsAwayIsUnavailableAndFoundAgain(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
-		cfg := devserver.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}
+		cfg := embedded.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}
 		server := start(t, cfg)
 		client := connect(t, fga.Config{Target: over(server)})
 		store := storeWithModel(t, client)
@@ -77,7 +77,7 @@ func TestACallEndsInTime(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		client := over.dial(t, devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(stuck)}}, fga.Config{Timeout: 20 * time.Millisecond})
+		client := over.dial(t, embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(stuck)}}, fga.Config{Timeout: 20 * time.Millisecond})
 		_, _, err := client.GetStore(t.Context(), unknown)
 		if !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "DeadlineExceeded") {
 			t.Errorf("got %v; want unavailable for the deadline", err)
@@ -99,7 +99,7 @@ func TestTheTokenIsSentAndARefusedOneIsRetriedForEver(t *testing.T) {
 		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		server := devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}
+		server := embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}
 		for name, tc := range map[string]struct {
 			cfg     fga.Config
 			refused bool
@@ -125,7 +125,7 @@ func TestTLSChecksTheServersCertificate(t *testing.T) {
 	if err := os.WriteFile(caFile, authority, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&certificate))}}
+	server := embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&certificate))}}
 
 	trusting := dial(t, server, fga.Config{CAFile: caFile, Token: "sent over TLS"})
 	if _, err := trusting.CreateStore(t.Context(), "secure"); err != nil {
@@ -143,7 +143,7 @@ func TestTLSChecksTheServersCertificate(t *testing.T) {
 
 func TestACancelledCallIsTheCallersAndNotCounted(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
-		client := over.dial(t, devserver.OpenFGAConfig{}, fga.Config{})
+		client := over.dial(t, embedded.OpenFGAConfig{}, fga.Config{})
 		why := errors.New("the service drains")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(why)

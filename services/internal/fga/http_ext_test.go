@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -28,7 +28,7 @@ import (
 // before stands before a server's HTTP API; next passes a request on to it.
 func before(t *testing.T, do func(w http.ResponseWriter, r *http.Request, next http.Handler), certificate ...tls.Certificate) string {
 	t.Helper()
-	behind, err := url.Parse(start(t, devserver.OpenFGAConfig{}).URL())
+	behind, err := url.Parse(start(t, embedded.OpenFGAConfig{}).URL())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
@@ -75,7 +75,7 @@ func (s *nameServer) serve(t *testing.T) {
 }
 
 func TestAServerIsSoonFoundAtAnotherAddress(t *testing.T) {
-	server, names := start(t, devserver.OpenFGAConfig{}), serveNames(t)
+	server, names := start(t, embedded.OpenFGAConfig{}), serveNames(t)
 	client := connect(t, fga.Config{Target: fmt.Sprintf("dns://%s/openfga.example:%d", names.LocalAddr(), server.Port()), Plaintext: true})
 	ask := func() error {
 		_, err := client.CreateStore(t.Context(), "test")

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -63,8 +63,8 @@ func (i *issuer) set(change func()) {
 }
 
 // accepting makes a server take one token only.
-func accepting(token func() string) devserver.OpenFGAConfig {
-	return devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(
+func accepting(token func() string) embedded.OpenFGAConfig {
+	return embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			md, _ := metadata.FromIncomingContext(ctx)
 			if got := md.Get("authorization"); len(got) != 1 || got[0] != "Bearer "+token() {

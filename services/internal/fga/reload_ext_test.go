@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -48,7 +48,7 @@ func TestATokenIsReadAgainWhenItsFileChanges(t *testing.T) {
 		}
 		file := filepath.Join(t.TempDir(), "token")
 		replace(t, file, "one")
-		client := over.dial(t, devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}, fga.Config{TokenFile: file})
+		client := over.dial(t, embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}, fga.Config{TokenFile: file})
 		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestAuthoritiesAreReadAgainWhenTheirFileChanges(t *testing.T) {
 	_, other := selfSigned(t)
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	replace(t, file, string(other))
-	server := devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&certificate))}}
+	server := embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&certificate))}}
 	client := dial(t, server, fga.Config{CAFile: file})
 	if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) {
 		t.Errorf("under another authority: %v", err)
@@ -92,7 +92,7 @@ func TestAClientIsHealthyWhileItsServerAnswers(t *testing.T) {
 		}
 		return next(ctx, req)
 	}
-	client := dial(t, devserver.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(fail)}}, fga.Config{})
+	client := dial(t, embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(fail)}}, fga.Config{})
 	if err := client.Healthy(); err == nil || !strings.Contains(err.Error(), "has not answered yet") {
 		t.Errorf("before the first answer: %v", err)
 	}

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
@@ -18,38 +18,38 @@ func everyDatastore(t *testing.T, test func(t *testing.T, client *fga.Client)) {
 				if datastore == "sqlite" {
 					file = filepath.Join(t.TempDir(), "openfga.db")
 				}
-				test(t, over.dial(t, devserver.OpenFGAConfig{File: file, UnsafeNoFsync: true}, fga.Config{}))
+				test(t, over.dial(t, embedded.OpenFGAConfig{File: file, UnsafeNoFsync: true}, fga.Config{}))
 			})
 		})
 	}
 }
 
 // api is one of the two of OpenFGA: where a server has it.
-type api func(*devserver.OpenFGA) string
+type api func(*embedded.OpenFGA) string
 
 func everyAPI(t *testing.T, test func(t *testing.T, over api)) {
 	t.Helper()
-	for name, over := range map[string]api{"gRPC": (*devserver.OpenFGA).Target, "HTTP": (*devserver.OpenFGA).URL} {
+	for name, over := range map[string]api{"gRPC": (*embedded.OpenFGA).Target, "HTTP": (*embedded.OpenFGA).URL} {
 		t.Run(name, func(t *testing.T) { test(t, over) })
 	}
 }
 
 // dial starts a server and leads a client to its gRPC API.
-func dial(t *testing.T, server devserver.OpenFGAConfig, cfg fga.Config) *fga.Client {
+func dial(t *testing.T, server embedded.OpenFGAConfig, cfg fga.Config) *fga.Client {
 	t.Helper()
-	return api((*devserver.OpenFGA).Target).dial(t, server, cfg)
+	return api((*embedded.OpenFGA).Target).dial(t, server, cfg)
 }
 
-func (over api) dial(t *testing.T, server devserver.OpenFGAConfig, cfg fga.Config) *fga.Client {
+func (over api) dial(t *testing.T, server embedded.OpenFGAConfig, cfg fga.Config) *fga.Client {
 	t.Helper()
 	cfg.Target = over(start(t, server))
 	return connect(t, cfg)
 }
 
-func start(t *testing.T, cfg devserver.OpenFGAConfig) *devserver.OpenFGA {
+func start(t *testing.T, cfg embedded.OpenFGAConfig) *embedded.OpenFGA {
 	t.Helper()
 	cfg.HTTP = true
-	running, err := devserver.StartOpenFGA(cfg)
+	running, err := embedded.StartOpenFGA(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
 func TestServersOfOneNameShareTheCalls(t *testing.T) {
-	servers := []*devserver.OpenFGA{start(t, devserver.OpenFGAConfig{}), start(t, devserver.OpenFGAConfig{})}
+	servers := []*embedded.OpenFGA{start(t, embedded.OpenFGAConfig{}), start(t, embedded.OpenFGAConfig{})}
 	names := manual.NewBuilderWithScheme("dns")
 	var state resolver.State
 	for _, s := range servers {
@@ -71,7 +71,7 @@ condition at_night(hours: list<int>, zone: map<string>, now: timestamp, from: ip
 `
 
 func TestAModelIsTheSameOverEitherAPI(t *testing.T) {
-	server := start(t, devserver.OpenFGAConfig{})
+	server := start(t, embedded.OpenFGAConfig{})
 	clients := map[string]*fga.Client{
 		"gRPC": connect(t, fga.Config{Target: server.Target()}), "HTTP": connect(t, fga.Config{Target: server.URL()}),
 	}

@@ -9,6 +9,7 @@ import (
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam/world"
+	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
 func modelOf(r *Registry) *openfgav1.AuthorizationModel {
@@ -25,7 +26,7 @@ func bytesOf(t *testing.T, r *Registry) string {
 }
 
 func TestTheModelIsValidAndTheSameInAnyOrder(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range seeds.Range(t, 50) {
 		w := world.New(seed)
 		first := bytesOf(t, Register(w.Resources))
 		w.Random.Shuffle(len(w.Resources), func(i, j int) { w.Resources[i], w.Resources[j] = w.Resources[j], w.Resources[i] })

@@ -3,10 +3,13 @@
 package mutant
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,28 +19,40 @@ import (
 type Mutant [3]string
 
 // Kill demands that each mutant dies of one of the suites, in this order. A suite is what `go test`
-// is told to run; the first must pass without a mutant.
+// is told to run; each must pass without a mutant. ENTAIL_SLICE selects some of the mutants, but all
+// must fit the code.
 func Kill(t *testing.T, root string, mutants map[string]Mutant, suites ...[]string) {
 	t.Helper()
-	if out, err := goTest(t, suites[0]...).CombinedOutput(); err != nil {
-		t.Fatalf("the tests do not pass without a mutant:\n%s", out)
+	names, err := sliceOf(slices.Collect(maps.Keys(mutants)), os.Getenv(sliceVariable))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, m := range mutants {
-		t.Run(name, func(t *testing.T) {
-			overlay := m.overlay(t, root)
-			for _, suite := range suites {
-				out, err := goTest(t, append(suite, "-failfast", "-overlay", overlay)...).CombinedOutput()
-				if strings.Contains(string(out), "[build failed]") {
-					t.Fatalf("it does not compile:\n%s", out)
-				}
-				if err != nil {
-					t.Logf("it dies of %q", suite)
-					return
-				}
-			}
-			t.Error("it survives every test")
-		})
+	Apply(t, root, mutants)
+	for _, suite := range suites {
+		if out, err := goTest(t, suite...).CombinedOutput(); err != nil {
+			t.Fatalf("the tests do not pass without a mutant:\n%s", out)
+		}
 	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { mutants[name].kill(t, root, suites) })
+	}
+}
+
+// kill runs the suites against one mutant until one of them fails.
+func (m Mutant) kill(t *testing.T, root string, suites [][]string) {
+	t.Helper()
+	overlay := m.overlay(t, root)
+	for _, suite := range suites {
+		out, err := goTest(t, append([]string{"-failfast", "-overlay", overlay}, suite...)...).CombinedOutput()
+		if bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")) {
+			t.Fatalf("it does not compile:\n%s", out)
+		}
+		if err != nil {
+			t.Logf("it dies of %q", suite)
+			return
+		}
+	}
+	t.Error("it survives every test")
 }
 
 // Apply demands that each mutant is one of the code as it is: whoever changes the code changes it, too.
@@ -51,9 +66,12 @@ func Apply(t *testing.T, root string, mutants map[string]Mutant) {
 	}
 }
 
+// timeout bounds one run of a suite. A mutant that makes a test hang dies of it.
+const timeout = "5m"
+
 func goTest(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	return exec.CommandContext(t.Context(), "go", append([]string{"test"}, args...)...)
+	return exec.CommandContext(t.Context(), "go", append([]string{"test", "-vet=off", "-timeout", timeout}, args...)...)
 }
 
 // read reads the file that a mutant names.

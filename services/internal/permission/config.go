@@ -17,6 +17,20 @@ func Config() ([]byte, error) {
 	return execute(logins)
 }
 
+// ConfigWith returns [Config] with the same password, or its bcrypt hash, for every user.
+func ConfigWith(password string) ([]byte, error) {
+	config, err := Config()
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, user := range Names() {
+		fmt.Fprintf(&text, "%s: %q\n", Variable(user), password)
+	}
+	text.Write(config)
+	return text.Bytes(), nil
+}
+
 // KeyConfig is the same with the public half of everybody's nkey in the place of a name and a password.
 func KeyConfig(public map[string]string) ([]byte, error) {
 	logins, key := map[string]string{}, regexp.MustCompile(`^U[A-Z2-7]{55}$`)

@@ -30,6 +30,16 @@ func TestEveryServiceHasTheSameRooms(t *testing.T) {
 	}
 }
 
+// A rights suite makes a service's package fail for a right that no test uses.
+func TestEveryServiceHasARightsSuite(t *testing.T) {
+	for _, name := range names() {
+		file := filepath.Join(root, name, "rights_integration_test.go")
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "testbed.RightsSuite{") {
+			t.Errorf("%s declares no testbed.RightsSuite: %v", file, err)
+		}
+	}
+}
+
 // What is to be done is decided without I/O, behind every door.
 func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
 	for _, s := range topology.Services() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
 	"log"
 	"net"
@@ -54,12 +53,7 @@ func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(back) },
 		Transport: frontTripper{traffic: traffic, admin: admin, anybody: anybody},
 		ErrorLog:  log.New(io.Discard, "", 0), // What goes wrong is the client's to tell.
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			if answer, ok := errors.AsType[*answerError](err); ok {
-				w.WriteHeader(answer.status)
-				_, _ = io.WriteString(w, answer.body)
-				return
-			}
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // So the connection breaks, as one to the server would.
 		},
 	}
@@ -104,6 +98,14 @@ type answerError struct {
 // Error is the answer.
 func (a *answerError) Error() string { return http.StatusText(a.status) + ": " + a.body }
 
+// response returns the answer to a request.
+func (a *answerError) response(r *http.Request) *http.Response {
+	return &http.Response{
+		StatusCode: a.status, Request: r, Body: io.NopCloser(strings.NewReader(a.body)),
+		Header: http.Header{"Content-Type": {"application/json"}},
+	}
+}
+
 // frontTripper watches requests to OpenSearch.
 type frontTripper struct {
 	traffic        *Traffic
@@ -124,9 +126,5 @@ func (f frontTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 		response, err = next.RoundTrip(request) //nolint:bodyclose // It is the caller's to close.
 		return err
 	})
-	if err != nil && response != nil {
-		_ = response.Body.Close()
-		response = nil
-	}
-	return response, err
+	return outcome(request, response, err)
 }

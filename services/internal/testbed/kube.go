@@ -100,16 +100,21 @@ func (k *KubeServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	backup, dir := t.TempDir(), k.cluster.dir
 	k.Stop(t)
-	if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
+	if err := replaceDir(backup, dir); err != nil {
 		t.Fatal(err)
 	}
 	k.Start(t)
 	return func() {
 		t.Helper()
 		k.Stop(t)
-		if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(backup))); err != nil {
+		if err := replaceDir(dir, backup); err != nil {
 			t.Fatal(err)
 		}
 		k.Start(t)
 	}
+}
+
+// replaceDir makes a directory equal to another one.
+func replaceDir(dir, other string) error {
+	return errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(other)))
 }

@@ -6,13 +6,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
+
+// servedWithin bounds the wait for a kind to be served, or for an older definition of it to be gone.
+const servedWithin = time.Minute
 
 // ServeLegacyOpenSearch has the server serve the kinds of OpenSearch in the group that they had before, until the test ends:
 // those that are shipped, and clusters, which are the public operator's.
@@ -26,7 +31,6 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 	if err != nil || len(files) != len(kinds.LegacyOpenSearch())-1 {
 		t.Fatalf("%d definitions: %v", len(files), err)
 	}
-	definitions := k.Objects(t).Resource(kinds.Definitions().Served())
 	for _, file := range append(files, filepath.Join(root, "deploy/crd/opensearch.org_opensearchclusters.yaml")) {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -36,16 +40,48 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 		if err != nil || len(objects) != 1 {
 			t.Fatalf("%s: %d objects, %v", file, len(objects), err)
 		}
-		Eventually(t, startWithin, func() error { // The same of a test before may still be going.
-			_, err := definitions.Create(t.Context(), objects[0], metav1.CreateOptions{})
-			return err
-		})
-		t.Cleanup(func() {
-			_ = definitions.Delete(context.WithoutCancel(t.Context()), objects[0].GetName(), metav1.DeleteOptions{})
-		})
+		k.define(t, objects[0])
 	}
-	for _, kind := range kinds.LegacyOpenSearch() {
-		Eventually(t, startWithin, func() error {
+	k.awaitServed(t, kinds.LegacyOpenSearch())
+}
+
+// ServeKinds has the server serve kinds that are not shipped, until the test ends: objects without namespaces and of any content.
+func (k *KubeServer) ServeKinds(t testing.TB, served ...kinds.Kind) {
+	t.Helper()
+	for _, kind := range served {
+		k.define(t, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": kinds.Definitions().Served().GroupVersion().String(), "kind": kinds.Definitions().Kind,
+			"metadata": map[string]any{"name": kind.Resource + "." + kind.Group},
+			"spec": map[string]any{
+				"group": kind.Group, "scope": "Cluster",
+				"names": map[string]any{"plural": kind.Resource, "kind": kind.Kind, "singular": strings.ToLower(kind.Kind), "listKind": kind.Kind + "List"},
+				"versions": []any{map[string]any{"name": kind.Version, "served": true, "storage": true, "schema": map[string]any{
+					"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+				}}},
+			},
+		}})
+	}
+	k.awaitServed(t, served)
+}
+
+// define creates a CustomResourceDefinition that goes with the test.
+func (k *KubeServer) define(t testing.TB, definition *unstructured.Unstructured) {
+	t.Helper()
+	definitions := k.Objects(t).Resource(kinds.Definitions().Served())
+	Eventually(t, servedWithin, func() error { // The deletion after an earlier test may not have ended.
+		_, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{})
+		return err
+	})
+	t.Cleanup(func() {
+		_ = definitions.Delete(context.WithoutCancel(t.Context()), definition.GetName(), metav1.DeleteOptions{})
+	})
+}
+
+// awaitServed waits until kinds that were just defined are served.
+func (k *KubeServer) awaitServed(t testing.TB, served []kinds.Kind) {
+	t.Helper()
+	for _, kind := range served {
+		Eventually(t, servedWithin, func() error {
 			_, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{})
 			return err
 		})

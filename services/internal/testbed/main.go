@@ -19,11 +19,15 @@ import (
 // leakLooks is how often goroutines of servers that were stopped may still be found, for half a second each.
 const leakLooks = 20
 
-// Main runs the tests of a package from its TestMain, ends what they share, and
-// fails the package when a goroutine is left over.
+// Main runs the tests of a package from its TestMain and ends what they share. The package fails when a goroutine is left
+// over. It also fails when it has a [RightsSuite], all its tests ran, and a right of the service was used by none.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	code := m.Run()
-	err := errors.Join(shared.end(), sharedSearch.end())
+	err := shared.stop()
+	if err == nil && code == 0 && wholePackage() {
+		err = shared.checkRights()
+	}
+	err = errors.Join(err, shared.remove(), sharedSearch.end(), openFGAs.end())
 	if err == nil && code == 0 {
 		for range leakLooks {
 			if err = goleak.Find(ignore...); err == nil {
@@ -45,10 +49,12 @@ var shared cluster
 
 // cluster is a Kubernetes API server that starts when first needed.
 type cluster struct {
-	mu     sync.Mutex
-	dir    string
-	server *devserver.KubeLocal
-	config *rest.Config
+	mu sync.Mutex
+	// root holds dir, which is the server's, and the audit log.
+	root, dir string
+	server    *devserver.KubeLocal
+	config    *rest.Config
+	rights    rightsUse
 }
 
 // started is c with a running server, which a test before may have ended.
@@ -59,10 +65,11 @@ func (c *cluster) started(ctx context.Context) (*cluster, error) {
 		return c, nil
 	}
 	var err error
-	if c.dir == "" {
-		if c.dir, err = os.MkdirTemp("", "entail-testbed-"); err != nil {
+	if c.root == "" {
+		if c.root, err = os.MkdirTemp("", "entail-testbed-"); err != nil {
 			return nil, fmt.Errorf("making a directory for kube-local: %w", err)
 		}
+		c.dir = filepath.Join(c.root, "kube")
 	}
 	if err := c.start(ctx); err != nil {
 		return nil, err
@@ -89,19 +96,28 @@ func (c *cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.server, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{Binary: binary, Dir: c.dir, Users: rbac.Users(), UnsafeNoFsync: true})
+	args, err := audit(c.root).args()
+	if err != nil {
+		return err
+	}
+	c.server, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
+		Binary: binary, Dir: c.dir, Users: rbac.Users(), APIServerArgs: args, UnsafeNoFsync: true,
+	})
 	return err
 }
 
-func (c *cluster) end() error {
+func (c *cluster) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var err error
-	if c.server != nil {
-		err = c.server.Stop()
+	if c.server == nil {
+		return nil
 	}
-	if c.dir != "" {
-		err = errors.Join(err, os.RemoveAll(c.dir))
+	return c.server.Stop()
+}
+
+func (c *cluster) remove() error {
+	if c.root == "" {
+		return nil
 	}
-	return err
+	return os.RemoveAll(c.root)
 }

@@ -16,67 +16,77 @@ import (
 // password is that of every user.
 const password = "test"
 
-// startWithin is for a port that somebody else uses for a while.
-const startWithin = time.Minute
-
 // reconnectWait keeps tests of restarts short.
 const reconnectWait = 20 * time.Millisecond
 
 // NATSServer is a NATS server with JetStream on disk that can go away and come back.
 type NATSServer struct {
-	cfg    devserver.NATSConfig
-	server *devserver.NATS
+	t   testing.TB
+	cfg devserver.NATSConfig
+	// server is nil while it is stopped.
+	server *devserver.Server
 }
 
 // NATS starts a server of the test's own.
 func NATS(t testing.TB) *NATSServer {
 	t.Helper()
-	n := &NATSServer{cfg: devserver.NATSConfig{Dir: t.TempDir(), Password: password}}
+	n := &NATSServer{t: t, cfg: devserver.NATSConfig{Dir: t.TempDir(), Password: password}}
 	n.Start(t)
-	t.Cleanup(n.Stop)
+	t.Cleanup(func() {
+		if t.Failed() && n.server != nil {
+			t.Logf("NATS logged, at the end:\n%s", n.server.Log())
+		}
+		n.Stop()
+	})
 	return n
 }
 
 // Files are those that the server keeps.
 func (n *NATSServer) Files() fs.FS { return os.DirFS(n.cfg.Dir) }
 
-// Backup copies what the server keeps, which must be stopped. From the function that it returns on, the server keeps that.
+// Backup copies what the server keeps, which must be stopped. The function that it returns puts the copy in the
+// place of what the stopped server keeps then.
 func (n *NATSServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, n.Files()); err != nil {
+	kept := t.TempDir()
+	if err := replaceDir(kept, n.cfg.Dir); err != nil {
 		t.Fatal(err)
 	}
-	return func() { n.cfg.Dir = dir }
+	return func() {
+		t.Helper()
+		if err := replaceDir(n.cfg.Dir, kept); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // URL is that of the test's own hands, who may do everything. It is the same over restarts.
 func (n *NATSServer) URL() string { return n.URLOf(permission.Admin) }
 
 // URLOf is that of a service, which may do what it may in a cluster.
-func (n *NATSServer) URLOf(service string) string {
-	return "nats://" + service + ":" + password + "@" + devserver.Address(n.cfg.Port)
-}
+func (n *NATSServer) URLOf(service string) string { return n.cfg.URL(service) }
 
 // Start starts the server again, with the same streams on the same port, once that is free: while
 // the server was away, it may serve somebody's outgoing connection.
 func (n *NATSServer) Start(t testing.TB) {
 	t.Helper()
-	Eventually(t, startWithin, func() error {
-		server, err := devserver.StartNATS(n.cfg)
-		if err == nil {
-			n.server, n.cfg.Port = server, server.Port()
-		}
-		return err
-	})
+	server, err := devserver.StartNATS(t.Context(), n.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.server, n.cfg.Port = server, server.Port()
 }
 
 // Stop ends the server; a stopped one stays stopped.
 func (n *NATSServer) Stop() {
-	if n.server != nil {
-		n.server.Stop()
-		n.server = nil
+	n.t.Helper()
+	if n.server == nil {
+		return
 	}
+	if err := n.server.Stop(); err != nil {
+		n.t.Error(err)
+	}
+	n.server = nil
 }
 
 // Connect makes a connection that outlives restarts of the server and ends with the test.

@@ -76,7 +76,30 @@ func (b *Bed) Patch(kind kinds.Kind, name, patch string, subresources ...string)
 // RemoveFinalizers removes all finalizers of an object by force.
 func (b *Bed) RemoveFinalizers(kind kinds.Kind, name string) {
 	b.T.Helper()
-	b.Patch(kind, name, `{"metadata":{"finalizers":null}}`)
+	b.SetFinalizers(kind, kind.Namespace, name)
+}
+
+// SetFinalizers gives an object these finalizers, and no others.
+func (b *Bed) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers ...string) {
+	b.T.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	b.Patch(kind.In(namespace), name, string(patch))
+}
+
+// AwaitReleased waits until an object has no finalizers.
+func (b *Bed) AwaitReleased(kind kinds.Kind, namespace, name string) {
+	b.T.Helper()
+	Eventually(b.T, settleWithin, func() error {
+		var o metav1.PartialObjectMetadata
+		err := b.Get(kind.In(namespace), name, &o)
+		if err == nil && len(o.Finalizers) > 0 {
+			err = fmt.Errorf("%s %s has the finalizers %v", kind.Kind, name, o.Finalizers)
+		}
+		return err
+	})
 }
 
 // Resource returns a client for the objects of a kind, in any namespace.

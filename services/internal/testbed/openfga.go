@@ -1,9 +1,7 @@
 package testbed
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
+	"context"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -15,63 +13,83 @@ import (
 // OpenFGAServer is an OpenFGA server on disk that can go away and come back.
 type OpenFGAServer struct {
 	Traffic
-	t      testing.TB
-	cfg    devserver.OpenFGAConfig
-	server *devserver.OpenFGA
+	t testing.TB
+	// own is nil until the server is needed.
+	own *openFGA
 }
 
-// OpenFGA is a server of the test's own, which starts when it is first asked for: not every test of a [Bed] needs one.
+// OpenFGA returns a server without stores, for this test alone. The server starts when it is first needed: not
+// every test of a [Bed] needs one. A later test uses it again, without the stores that this test made.
 func OpenFGA(t testing.TB) *OpenFGAServer {
 	t.Helper()
-	o := &OpenFGAServer{t: t, cfg: devserver.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}}
-	t.Cleanup(o.Stop)
+	o := &OpenFGAServer{t: t}
+	t.Cleanup(o.giveBack)
 	return o
 }
 
-// address is where the server is, or will be again.
+// giveBack lets later tests use the server.
+func (o *OpenFGAServer) giveBack() {
+	if o.own == nil {
+		return
+	}
+	if o.t.Failed() {
+		o.t.Logf("OpenFGA logged, at the end:\n%s", o.own.log())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+	defer cancel()
+	if err := openFGAs.put(ctx, o.own); err != nil {
+		o.t.Errorf("cleaning up after the test: %v", err)
+	}
+}
+
+// address returns where the server is, or will be again.
 func (o *OpenFGAServer) address() string {
 	o.t.Helper()
-	if o.cfg.GRPCPort == 0 {
-		o.Start(o.t)
+	if o.own == nil {
+		var err error
+		if o.own, err = openFGAs.take(o.t.Context()); err != nil {
+			o.t.Fatal(err)
+		}
 	}
-	return devserver.Address(o.cfg.GRPCPort)
+	return devserver.Address(o.own.cfg.Port)
 }
 
 // Start starts the server again, with the same stores on the same port.
 func (o *OpenFGAServer) Start(t testing.TB) {
 	t.Helper()
-	server, err := devserver.StartOpenFGA(o.cfg)
-	if err != nil {
+	o.address()
+	if err := o.own.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.server, o.cfg.GRPCPort = server, server.Port()
 }
 
 // Stop ends the server; a stopped one stays stopped.
 func (o *OpenFGAServer) Stop() {
-	if o.server != nil {
-		o.server.Stop()
-		o.server = nil
+	o.t.Helper()
+	o.address()
+	if err := o.own.stop(); err != nil {
+		o.t.Error(err)
 	}
 }
 
-// Backup copies the database, while the server is away for a moment. What it returns puts the copy in the place of what is there by
-// then, in the same way.
+// Backup copies the database, while the server is away for a moment. The function that it returns puts the copy
+// in the place of the database, in the same way.
 func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
-	kept := filepath.Join(t.TempDir(), "backup")
-	o.copied(t, filepath.Dir(o.cfg.File), kept)
+	kept := t.TempDir()
+	o.address()
+	o.copy(t, o.own.dir(), kept)
 	return func() {
 		t.Helper()
-		o.copied(t, kept, filepath.Dir(o.cfg.File))
+		o.copy(t, kept, o.own.dir())
 	}
 }
 
-// copied makes a directory what another one is, while the server is away.
-func (o *OpenFGAServer) copied(t testing.TB, from, to string) {
+// copy makes a directory equal to another one, while the server is away.
+func (o *OpenFGAServer) copy(t testing.TB, from, to string) {
 	t.Helper()
 	o.Stop()
-	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+	if err := replaceDir(to, from); err != nil {
 		t.Fatal(err)
 	}
 	o.Start(t)

@@ -39,6 +39,8 @@ type Reflector struct {
 	// gate is locked while nothing is to be published, and waiting are the changes that then are to be.
 	gate    sync.Mutex
 	waiting atomic.Int64
+	// repeated is what Repeat published last, by subject.
+	repeated map[string][]byte
 }
 
 // Reflector starts one of all kinds that services follow, and of some besides, until the test ends.

@@ -35,20 +35,27 @@ func (r Right) Denial() string {
 	return "cannot " + r.Verb + ` resource "` + r.Resource + `" in API group "` + r.Group + `"`
 }
 
-// Rights are all that a service has by the table in package rbac.
-func Rights(service string) (all []Right) {
+// Rights returns all that a service has by the table in package rbac, but for those on Secrets of other namespaces.
+func Rights(service string) []Right {
+	account := accountOf(service)
+	return append(each("", account.Everywhere), each(rbac.Namespace, account.Own)...)
+}
+
+// secretRights returns the rights of a service on the Secrets of namespaces that people choose.
+func secretRights(service string) []Right { return each("", accountOf(service).Secrets) }
+
+func accountOf(service string) rbac.Account {
 	accounts := rbac.Accounts()
-	account := accounts[slices.IndexFunc(accounts, func(a rbac.Account) bool { return a.Service == service })]
-	for _, in := range []struct {
-		namespace string
-		rights    []rbac.Right
-	}{{"", account.Everywhere}, {rbac.Namespace, account.Own}} {
-		for _, r := range in.rights {
-			for _, resource := range r.Resources {
-				for _, verb := range r.Verbs {
-					name := append(slices.Clone(r.ResourceNames), "")[0]
-					all = append(all, Right{verb, event.GroupResource{Group: r.APIGroups[0], Resource: resource}, in.namespace, name})
-				}
+	return accounts[slices.IndexFunc(accounts, func(a rbac.Account) bool { return a.Service == service })]
+}
+
+// each splits rights of the table into single ones.
+func each(namespace string, rights []rbac.Right) (all []Right) {
+	for _, r := range rights {
+		name := append(slices.Clone(r.ResourceNames), "")[0]
+		for _, resource := range r.Resources {
+			for _, verb := range r.Verbs {
+				all = append(all, Right{verb, event.GroupResource{Group: r.APIGroups[0], Resource: resource}, namespace, name})
 			}
 		}
 	}

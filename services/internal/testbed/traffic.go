@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"path"
@@ -130,11 +131,21 @@ func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		response, err = r.next.RoundTrip(req) //nolint:bodyclose // It is the caller's to close.
 		return err
 	})
-	if err != nil && response != nil {
-		_ = response.Body.Close()
-		response = nil
+	return outcome(req, response, err)
+}
+
+// outcome returns what the client receives after a call that may have failed on purpose.
+func outcome(req *http.Request, response *http.Response, err error) (*http.Response, error) {
+	if err == nil {
+		return response, nil
 	}
-	return response, err
+	if response != nil {
+		_ = response.Body.Close()
+	}
+	if answer, ok := errors.AsType[*answerError](err); ok {
+		return answer.response(req), nil
+	}
+	return nil, err
 }
 
 // changesKube leaves out what comes and goes without a change of state: leader

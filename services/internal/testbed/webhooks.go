@@ -31,9 +31,12 @@ func (k *KubeServer) DeleteWebhooksAfter(t testing.TB, name string) {
 	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
 }
 
-// Configured is nil where the API server is to ask.
+// Configured returns nil if the configuration has webhooks.
 func (w Webhooks) Configured(ctx context.Context) error {
-	_, err := w.api.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, w.name, metav1.GetOptions{})
+	configuration, err := w.api.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, w.name, metav1.GetOptions{})
+	if err == nil && len(configuration.Webhooks) == 0 {
+		err = errors.New("the configuration has no webhook")
+	}
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
 type said struct{ Says string }
@@ -106,7 +107,7 @@ func anyChange(r *rand.Rand, keys []event.Key, epochs int) event.Change {
 func TestASinkDecidesAsATableDoes(t *testing.T) {
 	t.Parallel()
 	keys, objects, blank := someKeys(), 0, 0
-	for seed := range uint64(6000) {
+	for seed := range seeds.Range(t, 6000) {
 		r, p, bus, epochs := rand.New(rand.NewPCG(seed, 0)), newPair(), stream{}, 1+int(seed%2)
 		apply := func(c event.Change) {
 			p.both(func(v *View) {

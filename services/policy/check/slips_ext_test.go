@@ -66,13 +66,13 @@ func corpus(t *testing.T) [][]*syntax.Document {
 		t.Fatal(err)
 	}
 	texts := [][]string{{string(fixture)}}
-	for _, cases := range []map[string]refusal{duplicates(), references()} {
+	for _, cases := range []map[string]refusal{duplicates(), references(), collisions()} {
 		for _, c := range cases {
 			text, _ := unmark(base + "---\n" + c.text)
 			texts = append(texts, []string{text})
 		}
 	}
-	for seed := range uint64(2000) {
+	for seed := range policytest.Seeds(t, 2000) {
 		texts = append(texts, policytest.Generate(seed))
 	}
 	var all [][]*syntax.Document
@@ -81,8 +81,8 @@ func corpus(t *testing.T) [][]*syntax.Document {
 			all = append(all, documents)
 		}
 	}
-	random := rand.New(rand.NewPCG(1, 1))
-	for seed := range uint64(4000) {
+	for seed := range policytest.Seeds(t, 4000) {
+		random := rand.New(rand.NewPCG(seed, 1))
 		documents, _ := syntax.Parse(files(policytest.Generate(seed)...), syntax.Limits{})
 		spoil(random, documents)
 		all = append(all, documents)

@@ -8,7 +8,7 @@ import (
 	"github.com/openfga/language/pkg/go/transformer"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/openfga"
@@ -23,7 +23,7 @@ type openFGAStore struct {
 // openFGA starts a server in memory.
 func openFGA(t *testing.T) *fga.Client {
 	t.Helper()
-	server, err := devserver.StartOpenFGA(devserver.OpenFGAConfig{})
+	server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

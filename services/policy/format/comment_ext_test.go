@@ -81,7 +81,7 @@ func says(t *testing.T, texts []string) string {
 
 func TestNoCommentIsLostOrMoved(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range policytest.Seeds(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		texts, outs := policytest.Generate(seed), []string(nil)
 		for _, text := range texts {

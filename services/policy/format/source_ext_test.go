@@ -101,7 +101,7 @@ func TestTheExampleIsFormattedButForItsCase(t *testing.T) {
 
 func TestWhatIsFormattedStaysSo(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range policytest.Seeds(t, 300) {
 		for _, text := range policytest.Generate(seed) {
 			once, found := format.Source(syntax.File{Content: []byte(text)})
 			if found.HasErrors() {

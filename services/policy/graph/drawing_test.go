@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/entail-dev/entail/services/policy/internal/policytest"
 )
 
 // anyGraph has cycles, loops, lone boxes, and several arrows between the same boxes.
@@ -37,7 +39,7 @@ func anyGraph(r *rand.Rand) *Graph {
 // forAnyGraph runs a test on drawings of graphs at random.
 func forAnyGraph(t *testing.T, test func(t *testing.T, g *Graph, d *drawing)) {
 	t.Helper()
-	for seed := range uint64(100) {
+	for seed := range policytest.Seeds(t, 100) {
 		g := anyGraph(rand.New(rand.NewPCG(seed, seed)))
 		d, err := newDrawing(g)
 		if err != nil {

@@ -16,12 +16,13 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
 // Whatever people do, and whatever fails, the store holds what follows from the objects in the end, and who is then told
 // of everything once more writes nothing.
 func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range seeds.Range(t, 150) {
 		b, r := newBed(t), rand.New(rand.NewPCG(seed, 1))
 		b.fail = func() error {
 			if r.IntN(12) == 0 {
@@ -59,7 +60,7 @@ func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 
 // In whatever order all that was declared goes, each takes with it what follows from it, and nothing is left.
 func TestInWhateverOrderAllGoesNothingIsLeft(t *testing.T) {
-	for seed := range uint64(80) {
+	for seed := range seeds.Range(t, 80) {
 		b, r := newBed(t), rand.New(rand.NewPCG(seed, 2))
 		b.backwards = seed%2 == 1
 		b.liedAbout()

@@ -11,14 +11,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
 // servers is what the services stand on.
 type servers struct {
-	nats    *devserver.NATS
-	openFGA *devserver.OpenFGA
+	nats    *embedded.NATS
+	openFGA *embedded.OpenFGA
 	// local is nil when the user's cluster is used.
 	local *devserver.KubeLocal
 	// openSearch is nil when nobody asked for it.
@@ -67,7 +68,7 @@ func (s *servers) startNATS(cfg Config, dir string, l *logs) error {
 	if err != nil {
 		return err
 	}
-	s.nats, err = devserver.StartNATS(devserver.NATSConfig{Dir: filepath.Join(dir, "nats"), Port: cfg.Ports.NATS, Log: log})
+	s.nats, err = embedded.StartNATS(embedded.NATSConfig{Dir: filepath.Join(dir, "nats"), Port: cfg.Ports.NATS, Log: log})
 	return err
 }
 
@@ -76,7 +77,7 @@ func (s *servers) startOpenFGA(cfg Config, dir string, l *logs) error {
 	if err != nil {
 		return err
 	}
-	s.openFGA, err = devserver.StartOpenFGA(devserver.OpenFGAConfig{
+	s.openFGA, err = embedded.StartOpenFGA(embedded.OpenFGAConfig{
 		File: filepath.Join(dir, "openfga.sqlite"), GRPCPort: cfg.Ports.OpenFGA,
 		HTTP: true, HTTPPort: cfg.Ports.OpenFGAHTTP, Log: log,
 	})

@@ -9,7 +9,7 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 
-	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/policy"
@@ -62,7 +62,7 @@ type Subject struct {
 
 // Run asks OpenFGA every question. An error means that it could not be asked.
 func Run(ctx context.Context, s Subject, scenarios []Scenario) (Result, error) {
-	server, err := devserver.StartOpenFGA(devserver.OpenFGAConfig{MaxTypes: max(len(s.Model.GetTypeDefinitions()), 1), MaxModelBytes: MaxBytes})
+	server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{MaxTypes: max(len(s.Model.GetTypeDefinitions()), 1), MaxModelBytes: MaxBytes})
 	if err != nil {
 		return Result{}, err
 	}

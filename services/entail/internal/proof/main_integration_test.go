@@ -25,8 +25,8 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-// serviceEnv makes this test binary one of the services, so that it can be killed.
-const serviceEnv = "ENTAIL_TORTURE_SERVICE"
+// serviceEnv makes this test binary one of the services, so that it ends as a process does.
+const serviceEnv = "ENTAIL_TEST_SERVICE"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(serviceEnv); name != "" {

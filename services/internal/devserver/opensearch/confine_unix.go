@@ -18,11 +18,8 @@ const nobody = 65534
 // traverse is what it takes to pass through a directory: as its group, and as anybody.
 const traverseGroup, traverseAll = 0o010, 0o001
 
-// confine keeps a terminal's Ctrl-C from the child, has it die with this process, and, when that is
-// root's, runs it as nobody.
+// confine has the child run as nobody when this process is root's.
 func confine(child *exec.Cmd, cfg Config) error {
-	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	tie(child.SysProcAttr)
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -31,7 +28,7 @@ func confine(child *exec.Cmd, cfg Config) error {
 			return err
 		}
 	}
-	child.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return handOver(cfg.Dir)
 }
 

@@ -11,19 +11,11 @@ import (
 // Env names the installation where it is not in its usual place.
 const Env = "ENTAIL_OPENSEARCH"
 
-// Find finds the installation: what the environment names, else bin/opensearch of the checkout around
-// the working directory, else the one beside this program.
+// Find returns the installation: what [Env] names, else the first of [devserver.Places] that has it.
 func Find() (string, error) {
-	var candidates []string
+	candidates := devserver.Places("opensearch")
 	if path := os.Getenv(Env); path != "" {
 		candidates = []string{path}
-	} else {
-		if root, err := devserver.Checkout(); err == nil {
-			candidates = append(candidates, filepath.Join(root, "bin", "opensearch"))
-		}
-		if program, err := os.Executable(); err == nil {
-			candidates = append(candidates, filepath.Join(filepath.Dir(program), "opensearch"))
-		}
 	}
 	for _, path := range candidates {
 		// The archive of classes goes with the real path.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -54,9 +53,7 @@ type Server struct {
 	cfg      Config
 	known    *credentials
 	password string
-	process  *exec.Cmd
-	ended    chan struct{}
-	endErr   error
+	child    *devserver.Child
 }
 
 // Start starts OpenSearch and returns when it answers. It ends with this process, however that ends.
@@ -95,7 +92,7 @@ func start(ctx context.Context, cfg Config, archived classes) (*Server, error) {
 	if cfg.Port, err = devserver.ReservePort("OpenSearch", cfg.Port); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, ended: make(chan struct{})}
+	s := &Server{cfg: cfg}
 	if s.known, s.password, err = prepare(cfg, time.Now()); err != nil {
 		return nil, err
 	}
@@ -109,31 +106,19 @@ func start(ctx context.Context, cfg Config, archived classes) (*Server, error) {
 	return s, nil
 }
 
-// launch starts the process. The thread that does it stays until the process ends: by its end
-// the operating system would know that of this process, and end the child.
 func (s *Server) launch(archived classes) error {
 	log, err := os.OpenFile(filepath.Join(s.cfg.Dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("starting OpenSearch: %w", err)
 	}
-	s.process = exec.Command(java(), arguments(s.cfg.Home, s.cfg.Dir, archived)...)
-	s.process.Dir, s.process.Env = s.cfg.Dir, []string{"PATH=" + os.Getenv("PATH")}
-	s.process.Stdout, s.process.Stderr = log, log
-	if err := confine(s.process, s.cfg); err != nil {
-		return errors.Join(err, log.Close())
+	defer log.Close() // The child has its own.
+	command := exec.Command(java(), arguments(s.cfg.Home, s.cfg.Dir, archived)...)
+	command.Dir, command.Env = s.cfg.Dir, []string{"PATH=" + os.Getenv("PATH")}
+	command.Stdout, command.Stderr = log, log
+	if err := confine(command, s.cfg); err != nil {
+		return err
 	}
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // Without an unlock: the thread ends with this function.
-		defer close(s.ended)
-		err := s.process.Start()
-		_ = log.Close() // The child has its own.
-		started <- err
-		if err == nil {
-			s.endErr = s.process.Wait()
-		}
-	}()
-	err = <-started
+	s.child, err = devserver.StartChild(command)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("starting OpenSearch: %w: install Java 17 or 21, or set JAVA_HOME", err)
 	}
@@ -144,17 +129,10 @@ func (s *Server) launch(archived classes) error {
 }
 
 // Done is closed when the server has ended.
-func (s *Server) Done() <-chan struct{} { return s.ended }
+func (s *Server) Done() <-chan struct{} { return s.child.Done() }
 
 // Ended reports whether the server has ended.
-func (s *Server) Ended() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Server) Ended() bool { return s.child.HasEnded() }
 
 // Stop asks the server to end and waits for it.
 func (s *Server) Stop() error { return s.end(stopTimeout) }
@@ -163,25 +141,18 @@ func (s *Server) Stop() error { return s.end(stopTimeout) }
 const terminated = 128 + int(syscall.SIGTERM)
 
 func (s *Server) end(within time.Duration) error {
-	_ = s.process.Process.Signal(syscall.SIGTERM) // Only fails when the process has ended.
-	select {
-	case <-s.ended:
-	case <-time.After(within):
-		s.Kill()
-		return fmt.Errorf("stopping OpenSearch: killed, for it did not end within %s", within)
+	if err := s.child.Stop(within); err != nil {
+		return fmt.Errorf("stopping OpenSearch: %w", err)
 	}
 	var exit *exec.ExitError
-	if s.endErr != nil && (!errors.As(s.endErr, &exit) || exit.ExitCode() != terminated) {
-		return fmt.Errorf("stopping OpenSearch: %w\n%s", s.endErr, s.words())
+	if err := s.child.Err(); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != terminated) {
+		return fmt.Errorf("stopping OpenSearch: %w\n%s", err, s.words())
 	}
 	return nil
 }
 
 // Kill ends the server at once, as a crash would.
-func (s *Server) Kill() {
-	_ = s.process.Process.Kill() // Only fails when the process has ended.
-	<-s.ended
-}
+func (s *Server) Kill() { s.child.Kill() }
 
 // words are the end of the server's log.
 func (s *Server) words() string {

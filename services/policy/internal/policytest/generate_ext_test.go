@@ -9,7 +9,7 @@ import (
 
 func TestASeedIsAlwaysTheSamePolicy(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
+	for seed := range policytest.Seeds(t, 100) {
 		first := policytest.Generate(seed)
 		if !slices.Equal(first, policytest.Generate(seed)) {
 			t.Errorf("seed %d is two policies", seed)

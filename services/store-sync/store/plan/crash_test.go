@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -91,7 +92,7 @@ func TestTwentyModulesInAnyOrderAreOneModelWrittenOnce(t *testing.T) {
 		texts = append(texts, dsl(fmt.Sprintf("thing%d", i)))
 	}
 	want := newWorld(withModules(texts...), inStep)
-	for seed := range uint64(5) {
+	for seed := range seeds.Range(t, 5) {
 		w := newWorld(withModules(texts...))
 		order := rand.New(rand.NewPCG(seed, 0))
 		order.Shuffle(len(w.modules), func(i, j int) { w.modules[i], w.modules[j] = w.modules[j], w.modules[i] })

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // TestAnyTroubleHeals does random things to a cluster, its stream, and the reflectors
 // between them, of which up to three run at a time.
 func TestAnyTroubleHeals(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range seeds.Range(t, 4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			b, c := newBus(t), newCluster()

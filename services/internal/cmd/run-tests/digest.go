@@ -1,0 +1,55 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// digestFiles returns a digest of everything but Go sources in the checkout.
+//
+// Go's test cache does not notice changes of files outside the module of a test, such
+// as deploy/ or docs/. The digest becomes part of the cache key of the tests that read
+// such files. The stamp of kube-local is among them: it names the sources of the program.
+func digestFiles(root string) (string, error) {
+	ignored := []string{".git", ".tmp", ".entail", "gen"}
+	hash := sha256.New()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains(ignored, relative) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		inBin := strings.HasPrefix(relative, "bin"+string(filepath.Separator))
+		if !d.Type().IsRegular() || strings.HasSuffix(path, ".go") || inBin && !strings.HasSuffix(path, ".stamp") {
+			return nil
+		}
+		return hashFile(hash, path, relative)
+	})
+	return hex.EncodeToString(hash.Sum(nil)[:8]), err
+}
+
+func hashFile(hash io.Writer, path, name string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	fmt.Fprintln(hash, name)
+	_, err = io.Copy(hash, file)
+	return err
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// packageTimeout ends a package that hangs.
+const packageTimeout = 20 * time.Minute
+
+// stopTimeout is how long go test may take to end its children after a signal.
+const stopTimeout = 10 * time.Second
+
+// event is one line of go test -json.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string
+	Test       string
+	Output     string
+	Elapsed    float64
+}
+
+// outcome is what one package printed, and the state of its tests.
+type outcome struct {
+	stage   stage
+	path    string
+	failed  bool
+	cached  bool
+	seconds float64
+	tests   map[string]*test
+	// output is what the package printed outside of tests, and what the compiler printed.
+	output strings.Builder
+}
+
+// test is one test with its subtests.
+type test struct {
+	failed  bool
+	cases   int
+	failing int
+	seconds float64
+	output  strings.Builder
+}
+
+// environment returns the environment of go test.
+func environment(root string) []string {
+	env := append(os.Environ(), "GOWORK=off", "ENTAIL_BIN="+filepath.Join(root, "bin"), "RAPID_NOFAILFILE=1")
+	if os.Getenv("ENTAIL_COMMIT") == "" {
+		if commit, err := exec.Command("git", "-C", root, "rev-parse", "HEAD").Output(); err == nil {
+			env = append(env, "ENTAIL_COMMIT="+strings.TrimSpace(string(commit)))
+		}
+	}
+	if flags := os.Getenv("GOFLAGS"); !strings.Contains(flags, "-trimpath") {
+		env = append(env, "GOFLAGS="+strings.TrimSpace(flags+" -trimpath"))
+	}
+	return env
+}
+
+// canRace reports whether there is a C compiler, which the race detector needs.
+func canRace(ctx context.Context) bool {
+	command := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED")
+	command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CGO_ENABLED=") })
+	out, err := command.Output()
+	return err == nil && strings.TrimSpace(string(out)) == "1"
+}
+
+// arguments returns the command line of go test for a stage.
+func (s stage) arguments() []string {
+	args := []string{"test", "-json", "-vet=off", "-timeout=" + packageTimeout.String(), "-p=" + strconv.Itoa(s.parallel)}
+	if s.race {
+		// SQLite is C code translated to Go: checking each of its accesses takes a quarter of all time.
+		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false -d=checkptr=0")
+	}
+	if s.tags != "" {
+		args = append(args, "-tags="+s.tags)
+	}
+	if s.servers {
+		args = append(args, "-count=1")
+	}
+	if s.only != "" {
+		args = append(args, "-run="+s.only)
+	}
+	if s.key != "" { // No test has this name. The flag is part of the cache key.
+		args = append(args, "-skip=^files-"+s.key+"$")
+	}
+	return append(args, s.packages...)
+}
+
+// execute runs a stage and hands each package to done when it has ended.
+func (r *runner) execute(ctx context.Context, s stage, done func(*outcome)) error {
+	command := exec.CommandContext(ctx, "go", s.arguments()...)
+	command.Dir = filepath.Join(r.root, s.module)
+	cgo := "CGO_ENABLED=0"
+	if s.race {
+		cgo = "CGO_ENABLED=1"
+	}
+	command.Env = append(slices.Clone(r.env), cgo)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
+	command.WaitDelay = stopTimeout
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("starting go test: %w", err)
+	}
+	c := collector{stage: s, prefix: modulePath(command.Dir), packages: map[string]*outcome{}, builds: map[string]*strings.Builder{}}
+	readErr := c.read(out, done)
+	waitErr := command.Wait()
+	if readErr != nil {
+		return readErr
+	}
+	if waitErr != nil && !c.failed {
+		return fmt.Errorf("go test of %s: %w\n%s", s.name, waitErr, stderr.String())
+	}
+	return nil
+}
+
+// collector turns events into outcomes.
+type collector struct {
+	stage    stage
+	prefix   string
+	packages map[string]*outcome
+	// builds holds what the compiler printed, by import path.
+	builds map[string]*strings.Builder
+	failed bool
+}
+
+func (c *collector) read(from io.Reader, done func(*outcome)) error {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				e = event{Action: "output", Output: string(line)}
+			}
+			if ended := c.take(e); ended != nil {
+				done(ended)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading events of go test: %w", err)
+		}
+	}
+}
+
+// take adds one event. It returns the outcome of the package when the event ends one.
+func (c *collector) take(e event) *outcome {
+	if strings.HasPrefix(e.Action, "build-") {
+		if c.builds[e.ImportPath] == nil {
+			c.builds[e.ImportPath] = &strings.Builder{}
+		}
+		c.builds[e.ImportPath].WriteString(e.Output)
+		return nil
+	}
+	o := c.packages[e.Package]
+	if o == nil {
+		path := "." + strings.TrimPrefix(e.Package, c.prefix)
+		o = &outcome{stage: c.stage, path: path, tests: map[string]*test{}}
+		c.packages[e.Package] = o
+	}
+	if e.Test == "" {
+		return c.takePackage(o, e)
+	}
+	top, _, isSub := strings.Cut(e.Test, "/")
+	t := o.tests[top]
+	if t == nil {
+		t = &test{}
+		o.tests[top] = t
+	}
+	t.output.WriteString(e.Output)
+	switch e.Action {
+	case "run":
+		t.cases++
+	case "fail":
+		t.failing++
+	}
+	if !isSub && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
+		t.failed, t.seconds = e.Action == "fail", e.Elapsed
+	}
+	return nil
+}
+
+func (c *collector) takePackage(o *outcome, e event) *outcome {
+	o.output.WriteString(e.Output)
+	switch e.Action {
+	case "output":
+		o.cached = o.cached || strings.HasPrefix(e.Output, "ok ") && strings.Contains(e.Output, "(cached)")
+		return nil
+	case "pass", "skip":
+	case "fail":
+		o.failed, c.failed = true, true
+		for path, text := range c.builds {
+			if text.Len() > 0 && (path == e.Package || strings.HasPrefix(path, e.Package+" ") || len(o.tests) == 0) {
+				o.output.WriteString(text.String())
+			}
+		}
+	default:
+		return nil
+	}
+	o.seconds = e.Elapsed
+	return o
+}
+
+// modulePath returns the path that go.mod of a directory declares.
+func modulePath(dir string) string {
+	data, _ := os.ReadFile(filepath.Join(dir, "go.mod")) // An unreadable file fails go test, too.
+	first, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSpace(strings.TrimPrefix(first, "module"))
+}
+
+// runner runs stages and reports what they find.
+type runner struct {
+	root   string
+	out    io.Writer
+	env    []string
+	slow   slowTests
+	record *record
+	mu     sync.Mutex // guards out and record
+}
+
+// runAll runs the stages of each step side by side, and the steps one after another.
+func (r *runner) runAll(ctx context.Context, stages []stage) error {
+	if !canRace(ctx) {
+		fmt.Fprintln(r.out, "no C compiler: the race detector is off")
+		for i := range stages {
+			stages[i].race = false
+		}
+	}
+	for len(stages) > 0 {
+		n := slices.IndexFunc(stages, func(s stage) bool { return s.step != stages[0].step })
+		if n < 0 {
+			n = len(stages)
+		}
+		if err := r.runStep(ctx, stages[:n]); err != nil {
+			return err
+		}
+		stages = stages[n:]
+	}
+	return r.report()
+}
+
+// runStep runs the stages of one step: those without servers in turn, since each uses all cores,
+// and those on servers together, since they mostly wait.
+func (r *runner) runStep(ctx context.Context, stages []stage) error {
+	began := time.Now()
+	var running sync.WaitGroup
+	failures := make([]error, len(stages))
+	for i, s := range stages {
+		running.Go(func() { failures[i] = r.execute(ctx, s, r.take) })
+		if s.step == stepUnit {
+			running.Wait()
+		}
+	}
+	running.Wait()
+	r.record.steps = append(r.record.steps, step{stages[0].step, time.Since(began)})
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	again := time.Now()
+	n, err := r.runAgain(ctx)
+	if n > 0 {
+		r.record.steps = append(r.record.steps, step{stages[0].step + " again", time.Since(again)})
+	}
+	return err
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	cancel()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "run-tests:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("run-tests", flag.ContinueOnError)
+	root := flags.String("root", "", "directory of the checkout")
+	suites := flags.String("suites", "unit", "comma-separated list of unit, integration, e2e")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(*root)
+	if err != nil {
+		return err
+	}
+	results, err := newRecord(filepath.Join(dir, ".tmp", "test"))
+	if err != nil {
+		return err
+	}
+	r := runner{root: dir, out: os.Stdout, record: results, env: environment(dir)}
+	if r.slow, err = readSlowTests(filepath.Join(dir, "scripts", "slow-tests.txt")); err != nil {
+		return err
+	}
+	stages, err := planStages(dir, strings.Split(*suites, ","), results.seconds)
+	if err != nil {
+		return err
+	}
+	return r.runAll(ctx, stages)
+}

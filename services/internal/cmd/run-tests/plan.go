@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"go/build/constraint"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// stage is one call of go test. Calls of one step run at the same time.
+type stage struct {
+	step string
+	// name is what the report calls the stage.
+	name string
+	// module is the directory of the module, relative to the root of the checkout.
+	module   string
+	packages []string
+	tags     string
+	// race turns the race detector on.
+	race bool
+	// servers says that the tests use real servers: results are not cached, and slow tests are reported.
+	servers bool
+	// key is part of the cache key of the results.
+	key string
+	// only is a regular expression for the names of the tests; empty runs all.
+	only     string
+	parallel int
+}
+
+// Steps run one after another.
+const (
+	stepUnit    = "unit"
+	stepServers = "servers"
+	stepChaos   = "chaos"
+)
+
+// module is one Go module with tests.
+type module struct {
+	dir string
+	// race says that the tests run with the race detector. The other modules test compiled servers
+	// of others, whose compilation with the race detector takes many minutes.
+	race bool
+}
+
+func modules() []module {
+	return []module{
+		{"deploy", true},
+		{"services/policy", true},
+		{"services", true},
+		{"deploy/e2e", true},
+		{"services/policy/conformance", false},
+		{"deploy/local", false},
+	}
+}
+
+// folder is a directory with tests.
+type folder struct {
+	// path is relative to the module and starts with "./".
+	path string
+	// integration and e2e say that the build tag adds tests; untagged that there are tests without one.
+	untagged, integration, e2e bool
+	// outside says that a test reads files outside its package, perhaps outside its module.
+	outside bool
+	// withoutRace are the tests that exist only without the race detector.
+	withoutRace, withoutRaceServers []string
+}
+
+var (
+	upwards  = regexp.MustCompile(`"(\.\./)+|Checkout\(\)`)
+	testName = regexp.MustCompile(`(?m)^func (Test\w*)\(t `)
+)
+
+// planStages returns the stages that the suites need. seconds holds the duration of each package in an earlier run.
+func planStages(root string, suites []string, seconds map[string]float64) ([]stage, error) {
+	wanted := map[string]bool{}
+	for _, s := range suites {
+		if !slices.Contains([]string{"unit", "integration", "e2e"}, s) {
+			return nil, fmt.Errorf("unknown suite %q: use unit, integration or e2e", s)
+		}
+		wanted[s] = true
+	}
+	key, err := digestFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	var stages []stage
+	for _, m := range modules() {
+		folders, err := findTests(filepath.Join(root, m.dir))
+		if err != nil {
+			return nil, err
+		}
+		p := planner{module: m, wanted: wanted, key: key, seconds: seconds}
+		stages = append(stages, p.plan(folders)...)
+	}
+	order := []string{stepUnit, stepServers, stepChaos}
+	slices.SortStableFunc(stages, func(a, b stage) int {
+		return cmp.Compare(slices.Index(order, a.step), slices.Index(order, b.step))
+	})
+	if len(stages) == 0 {
+		return nil, errors.New("no tests found")
+	}
+	return stages, nil
+}
+
+// planner makes the stages of one module.
+type planner struct {
+	module  module
+	wanted  map[string]bool
+	key     string
+	seconds map[string]float64
+}
+
+func (p planner) plan(folders []folder) (stages []stage) {
+	var plain, outside, servers, e2e, chaos []string
+	for _, f := range folders {
+		switch {
+		case f.e2e && p.wanted["e2e"] && strings.HasPrefix(f.path, "./chaos"):
+			chaos = append(chaos, f.path)
+		case f.e2e && p.wanted["e2e"]:
+			e2e = append(e2e, f.path)
+		case f.integration && p.wanted["integration"] && p.cachesServers():
+			outside = append(outside, f.path)
+		case f.integration && p.wanted["integration"]:
+			servers = append(servers, f.path)
+		case f.untagged && p.wanted["unit"] && f.outside:
+			outside = append(outside, f.path)
+		case f.untagged && p.wanted["unit"]:
+			plain = append(plain, f.path)
+		}
+		stages = append(stages, p.withoutRace(f)...)
+	}
+	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(p.seconds[p.id(b)], p.seconds[p.id(a)]) })
+	tags := ""
+	if p.cachesServers() && p.wanted["integration"] {
+		tags = "integration"
+	}
+	base := stage{module: p.module.dir, race: p.module.race, parallel: 2}
+	add := func(packages []string, change func(*stage)) {
+		if len(packages) == 0 {
+			return
+		}
+		s := base
+		s.packages = packages
+		change(&s)
+		stages = append(stages, s)
+	}
+	add(plain, func(s *stage) { s.step, s.name, s.tags = stepUnit, p.module.dir+" without servers", tags })
+	add(outside, func(s *stage) {
+		s.step, s.name, s.tags, s.key = stepUnit, p.module.dir+" that reads other files", tags, p.key
+	})
+	add(servers, func(s *stage) {
+		s.step, s.name, s.tags, s.servers, s.parallel = stepServers, p.module.dir+" on real servers", "integration", true, 3
+	})
+	add(e2e, func(s *stage) {
+		s.step, s.name, s.tags, s.servers, s.race = stepServers, p.module.dir+" end to end", "e2e", true, false
+	})
+	add(chaos, func(s *stage) { s.step, s.name, s.tags, s.servers = stepChaos, "chaos", "e2e", true })
+	return stages
+}
+
+// id returns the name of a package in the record of durations.
+func (p planner) id(path string) string { return p.module.dir + strings.TrimPrefix(path, ".") }
+
+// cachesServers reports whether results on real servers are cached: these modules test programs
+// that are built from the module itself, with fixed seeds.
+func (p planner) cachesServers() bool { return !p.module.race }
+
+// withoutRace returns the stages for tests that exist only without the race detector.
+func (p planner) withoutRace(f folder) (stages []stage) {
+	if !p.module.race { // All tests of the module run without it.
+		return nil
+	}
+	add := func(tests []string, s stage) {
+		if len(tests) == 0 {
+			return
+		}
+		s.module, s.packages, s.parallel = p.module.dir, []string{f.path}, 2
+		s.name, s.only = p.id(f.path)+" without race detector", "^("+strings.Join(tests, "|")+")$"
+		stages = append(stages, s)
+	}
+	if p.wanted["unit"] {
+		add(f.withoutRace, stage{step: stepUnit, key: p.key})
+	}
+	if p.wanted["integration"] {
+		add(f.withoutRaceServers, stage{step: stepServers, tags: "integration", servers: true})
+	}
+	return stages
+}
+
+// findTests returns the directories of a module that hold tests, without those of modules within it.
+func findTests(module string) (folders []folder, err error) {
+	byPath := map[string]*folder{}
+	err = filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path != module && isModule(path) || d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		relative, err := filepath.Rel(module, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		f := byPath[relative]
+		if f == nil {
+			f = &folder{path: "./" + filepath.ToSlash(relative)}
+			byPath[relative] = f
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return f.add(text)
+	})
+	for _, f := range byPath {
+		folders = append(folders, *f)
+	}
+	slices.SortFunc(folders, func(a, b folder) int { return cmp.Compare(a.path, b.path) })
+	return folders, err
+}
+
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
+// add takes one test file into the folder.
+func (f *folder) add(text []byte) error {
+	f.outside = f.outside || upwards.Match(text)
+	built, err := readConstraint(text)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, match := range testName.FindAllSubmatch(text, -1) {
+		if name := string(match[1]); name != "TestMain" {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case built():
+		f.untagged = true
+		if !built("race") {
+			f.withoutRace = append(f.withoutRace, names...)
+		}
+	case built("integration"):
+		f.integration = true
+		if !built("integration", "race") {
+			f.withoutRaceServers = append(f.withoutRaceServers, names...)
+		}
+	case built("e2e"):
+		f.e2e = true
+	}
+	return nil
+}
+
+// readConstraint returns a function that reports whether a file is built with the given tags.
+func readConstraint(text []byte) (func(tags ...string) bool, error) {
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("package ")) {
+			break
+		}
+		if !constraint.IsGoBuild(string(line)) {
+			continue
+		}
+		expr, err := constraint.Parse(string(line))
+		if err != nil {
+			return nil, err
+		}
+		return func(tags ...string) bool {
+			return expr.Eval(func(tag string) bool { return tag == "unix" || tag == "linux" || slices.Contains(tags, tag) })
+		}, nil
+	}
+	return func(...string) bool { return true }, nil
+}

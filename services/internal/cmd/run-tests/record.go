@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// slowest is how many of the slowest tests the report lists.
+const slowest = 20
+
+// step is a part of the run with its duration.
+type step struct {
+	name     string
+	duration time.Duration
+}
+
+// timing is the duration of one test.
+type timing struct {
+	name    string
+	seconds float64
+}
+
+// record collects the results of a run.
+type record struct {
+	dir            string
+	steps          []step
+	passed, failed int
+	timings        []timing
+	candidates     []candidate
+	flaky          []candidate
+	failures       []string
+	// seconds holds the duration of each package in the last run in which it was not cached.
+	seconds map[string]float64
+}
+
+func newRecord(dir string) (*record, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	r := &record{dir: dir, seconds: map[string]float64{}}
+	for _, path := range []string{"counts", "minutes"} { // A run that is cut short must not leave those of an earlier one.
+		if err := os.Remove(filepath.Join(dir, path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	if path := durationsFile(); path != "" {
+		data, _ := os.ReadFile(path) // Without it, or when it is broken, the order of packages is by name.
+		_ = json.Unmarshal(data, &r.seconds)
+	}
+	return r, nil
+}
+
+// durationsFile returns where durations outlive the checkout; empty if there is no such place.
+func durationsFile() string {
+	dir := os.Getenv("ENTAIL_CACHE")
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(base, "entail")
+	}
+	return filepath.Join(dir, "package-seconds.json")
+}
+
+// id returns the package as a path from the root of the checkout.
+func (o *outcome) id() string { return o.stage.module + strings.TrimPrefix(o.path, ".") }
+
+// text returns what a test printed, and what the package printed beside it.
+func (o *outcome) text(name string) string {
+	text := ""
+	if t := o.tests[name]; t != nil {
+		text = t.output.String()
+	}
+	return text + o.output.String()
+}
+
+// take records one package and prints a line about it.
+func (r *runner) take(o *outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cases := 0
+	for name, t := range o.tests {
+		cases += t.cases - t.failing
+		r.record.timings = append(r.record.timings, timing{o.id() + " " + name, t.seconds})
+	}
+	r.record.passed += cases
+	if !o.cached && o.stage.only == "" {
+		r.record.seconds[o.id()] = o.seconds
+	}
+	for _, name := range r.tooSlow(o) {
+		r.record.candidates = append(r.record.candidates, candidate{o, name, true})
+	}
+	if !o.failed {
+		if cases > 0 {
+			fmt.Fprintf(r.out, "ok    %6.1f s %5d tests  %s%s\n", o.seconds, cases, o.id(), map[bool]string{true: " (cached)"}[o.cached])
+		}
+		return
+	}
+	name, reason := mayRerun(o)
+	if name != "" {
+		fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s (runs again alone)\n", o.seconds, o.id(), name)
+		r.record.candidates = append(r.record.candidates, candidate{o, name, false})
+		return
+	}
+	fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s\n", o.seconds, o.id(), reason)
+	r.record.failed++
+	for _, name := range slices.Sorted(maps.Keys(o.tests)) {
+		if t := o.tests[name]; t.failed || serious.MatchString(t.output.String()) {
+			fmt.Fprint(r.out, t.output.String())
+		}
+	}
+	fmt.Fprint(r.out, o.output.String())
+}
+
+// fail records a test that failed for good.
+func (r *record) fail(c candidate, text string) {
+	r.failed++
+	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", c.of.id(), c.test, text))
+}
+
+// report prints the summary, and writes the files that the CI script reads.
+func (r *runner) report() error {
+	rec := r.record
+	for _, f := range rec.failures {
+		fmt.Fprintln(r.out, f)
+	}
+	slices.SortFunc(rec.timings, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
+	fmt.Fprintln(r.out, "slowest tests:")
+	for _, t := range rec.timings[:min(slowest, len(rec.timings))] {
+		fmt.Fprintf(r.out, "%6.1f s %s\n", t.seconds, t.name)
+	}
+	var minutes strings.Builder
+	for _, s := range rec.steps {
+		fmt.Fprintf(&minutes, "%.0f tests: %s\n", s.duration.Seconds(), s.name)
+	}
+	var flaky strings.Builder
+	rec.writeFlaky(&flaky)
+	fmt.Fprint(r.out, flaky.String())
+	counts := fmt.Sprintf("%d passed, %d failed\n", rec.passed+len(rec.flaky), rec.failed)
+	fmt.Fprint(r.out, counts)
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(rec.dir, "minutes"), []byte(minutes.String()), 0o644),
+		os.WriteFile(filepath.Join(rec.dir, "flaky"), []byte(flaky.String()), 0o644),
+		os.WriteFile(filepath.Join(rec.dir, "counts"), []byte(counts), 0o644),
+		rec.saveDurations(),
+	); err != nil {
+		return err
+	}
+	if rec.failed > 0 {
+		return errors.New("tests failed")
+	}
+	return nil
+}
+
+// writeFlaky prints each flaky test with the output of its failure.
+func (r *record) writeFlaky(to io.Writer) {
+	for _, c := range r.flaky {
+		fmt.Fprintf(to, "flaky: %s %s\n%s", c.of.id(), c.test, c.of.text(c.test))
+	}
+}
+
+func (r *record) saveDurations() error {
+	path := durationsFile()
+	if path == "" {
+		return nil
+	}
+	data, err := json.Marshal(r.seconds)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	scratch := path + ".new"
+	if err := os.WriteFile(scratch, data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(scratch, path)
+}

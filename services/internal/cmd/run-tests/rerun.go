@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxReruns bounds how often one failing test runs again.
+	maxReruns = 2
+	// slowSeconds is how long a test on real servers may take unless the list of slow tests has it.
+	slowSeconds = 20.0
+)
+
+// serious matches output of failures that count at once: a finding of a monitor, a data race,
+// a panic, leaked goroutines, a timeout.
+var serious = regexp.MustCompile(`\bfinding: \w|WARNING: DATA RACE|(?m:^panic: )|(?m:^fatal error: )|found unexpected goroutines|\[signal SIG`)
+
+// mayRerun returns the one test of a failed package that may run again, or "" and the reason why none may.
+func mayRerun(o *outcome) (name, reason string) {
+	var failing []string
+	for name, t := range o.tests {
+		if t.failed || serious.MatchString(t.output.String()) {
+			failing = append(failing, name)
+		}
+		if line := serious.FindString(t.output.String()); line != "" {
+			return "", "not run again: " + strings.TrimSpace(line)
+		}
+	}
+	if line := serious.FindString(o.output.String()); line != "" {
+		return "", "not run again: " + strings.TrimSpace(line)
+	}
+	switch len(failing) {
+	case 0:
+		return "", "not run again: the package failed outside of its tests"
+	case 1:
+		return failing[0], ""
+	}
+	slices.Sort(failing)
+	return "", "not run again: several tests failed: " + strings.Join(failing, ", ")
+}
+
+// tooSlow returns the tests on real servers that took too long and are not listed.
+func (r *runner) tooSlow(o *outcome) (names []string) {
+	if !o.stage.servers {
+		return nil
+	}
+	for name, t := range o.tests {
+		if t.seconds > slowSeconds && !t.failed && !r.slow.has(o.id(), name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// runAgain runs each candidate alone and records the result. It returns how many there were.
+func (r *runner) runAgain(ctx context.Context) (n int, err error) {
+	candidates := r.record.candidates
+	r.record.candidates = nil
+	for _, c := range candidates {
+		last, good, err := r.repeat(ctx, c)
+		if err != nil {
+			return len(candidates), err
+		}
+		switch {
+		case good && c.slow:
+			fmt.Fprintf(r.out, "slow beside others, quick alone: %s %s\n", c.of.id(), c.test)
+		case good:
+			r.record.flaky = append(r.record.flaky, c)
+		case c.slow && !last.failed:
+			r.record.fail(c, fmt.Sprintf("took %.0f s, more than %.0f: make it faster, or add it with a reason to scripts/slow-tests.txt",
+				last.tests[c.test].seconds, slowSeconds))
+		default:
+			r.record.fail(c, fmt.Sprintf("failed again when run alone\n%s", last.text(c.test)))
+		}
+	}
+	return len(candidates), nil
+}
+
+// candidate is a test that runs again alone.
+type candidate struct {
+	of   *outcome
+	test string
+	// slow says that the test passed, but took too long.
+	slow bool
+}
+
+// attempts returns how often the candidate runs again.
+func (c candidate) attempts() int {
+	if c.slow {
+		return 1
+	}
+	return maxReruns
+}
+
+// repeat runs a candidate until it is good. It returns the last outcome, and whether that was good.
+func (r *runner) repeat(ctx context.Context, c candidate) (last *outcome, good bool, err error) {
+	s := c.of.stage
+	s.packages, s.only, s.servers, s.key = []string{c.of.path}, "^"+regexp.QuoteMeta(c.test)+"$", true, ""
+	for range c.attempts() {
+		last = nil
+		if err := r.execute(ctx, s, func(o *outcome) { last = o }); err != nil {
+			return nil, false, err
+		}
+		if last == nil || last.tests[c.test] == nil {
+			return nil, false, fmt.Errorf("running %s %s again: the test did not run", c.of.id(), c.test)
+		}
+		if !last.failed && (!c.slow || last.tests[c.test].seconds <= slowSeconds) {
+			return last, true, nil
+		}
+		if serious.MatchString(last.text(c.test)) {
+			break
+		}
+	}
+	return last, false, nil
+}

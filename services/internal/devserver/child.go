@@ -1,0 +1,83 @@
+package devserver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Child is a process that ends with this process, however this process ends.
+type Child struct {
+	process *exec.Cmd
+	ended   chan struct{}
+	endErr  error
+}
+
+// StartChild starts a command. The thread that starts it waits for its end, because
+// Linux kills the child when this thread ends.
+func StartChild(command *exec.Cmd) (*Child, error) {
+	tie(command)
+	c := &Child{process: command, ended: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // Without an unlock: the thread ends with this function.
+		defer close(c.ended)
+		release, err := c.start()
+		started <- err
+		if err == nil {
+			c.endErr = command.Wait()
+			release()
+		}
+	}()
+	return c, <-started
+}
+
+// start starts the process, and what kills it when this process is killed.
+func (c *Child) start() (release func(), err error) {
+	if err := c.process.Start(); err != nil {
+		return nil, err
+	}
+	release, err = guard(c.process.Process.Pid)
+	if err != nil {
+		_ = c.process.Process.Kill() // Fails only when the process has ended.
+		_ = c.process.Wait()
+	}
+	return release, err
+}
+
+// Done is closed when the process has ended.
+func (c *Child) Done() <-chan struct{} { return c.ended }
+
+// Err returns how the process ended, once [Child.Done] is closed.
+func (c *Child) Err() error { return c.endErr }
+
+// HasEnded reports whether the process has ended.
+func (c *Child) HasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop sends SIGTERM and waits for the end. It kills the process after a time, and returns an error then.
+func (c *Child) Stop(within time.Duration) error {
+	_ = c.process.Process.Signal(syscall.SIGTERM) // Fails only when the process has ended.
+	select {
+	case <-c.ended:
+		return nil
+	case <-time.After(within):
+		c.Kill()
+		return fmt.Errorf("%s did not end within %s and was killed", c.process.Path, within)
+	}
+}
+
+// Kill ends the process at once, as a crash would.
+func (c *Child) Kill() {
+	_ = c.process.Process.Signal(os.Kill) // Fails only when the process has ended.
+	<-c.ended
+}

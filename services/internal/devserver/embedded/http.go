@@ -1,0 +1,71 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	fgahttp "github.com/openfga/openfga/pkg/middleware/http"
+	fgaerrors "github.com/openfga/openfga/pkg/server/errors"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+const (
+	httpReadTimeout = 10 * time.Second
+	httpStopTimeout = 5 * time.Second
+)
+
+// httpAPI is OpenFGA's HTTP API: a client of its gRPC API.
+type httpAPI struct {
+	url    string
+	server *http.Server
+	conn   *grpc.ClientConn
+}
+
+func startHTTP(target string, port int) (*httpAPI, error) {
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, fmt.Errorf("starting OpenFGA's HTTP API: %w", err)
+	}
+	mux := runtime.NewServeMux(
+		runtime.WithForwardResponseOption(fgahttp.HTTPResponseModifier),
+		runtime.WithErrorHandler(writeError),
+	)
+	err = openfgav1.RegisterOpenFGAServiceHandler(context.Background(), mux, conn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting OpenFGA's HTTP API: %w", err), conn.Close())
+	}
+	listener, err := devserver.Listen("OpenFGA's HTTP API", port)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	h := &httpAPI{
+		url: "http://" + listener.Addr().String(), conn: conn,
+		server: &http.Server{Handler: mux, ReadTimeout: httpReadTimeout},
+	}
+	go func() { _ = h.server.Serve(listener) }() // It ends with stop; until then nothing makes it fail.
+	return h, nil
+}
+
+func (h *httpAPI) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), httpStopTimeout)
+	defer cancel()
+	if h.server.Shutdown(ctx) != nil {
+		_ = h.server.Close()
+	}
+	_ = h.conn.Close()
+}
+
+// writeError gives OpenFGA's own codes their place in the answer's body.
+func writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	code := fgaerrors.ConvertToEncodedErrorCode(status.Convert(err))
+	fgahttp.CustomHTTPErrorHandler(ctx, w, r, fgaerrors.NewEncodedError(code, err.Error()))
+}

@@ -1,0 +1,131 @@
+package devserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+)
+
+const (
+	serverReadyTimeout = time.Minute // On a busy machine; a free one takes a tenth of a second.
+	serverStopTimeout  = 15 * time.Second
+	readyPoll          = 2 * time.Millisecond
+	// portRetry is the wait before a port that another program uses is tried again.
+	portRetry = 50 * time.Millisecond
+)
+
+// Server is NATS or OpenFGA in a process of its own, which ends with this process.
+type Server struct {
+	name  string
+	port  int
+	child *Child
+	log   *tail
+}
+
+// Port returns the port that the server listens on.
+func (s *Server) Port() int { return s.port }
+
+// Log returns the end of what the server has logged.
+func (s *Server) Log() string { return s.log.String() }
+
+// Stop ends the server by SIGTERM and waits for its end. What the server keeps stays on disk. A server that
+// ended before is an error.
+func (s *Server) Stop() error {
+	if s.child.HasEnded() {
+		return fmt.Errorf("%s ended by itself: %w\n%s", s.name, s.child.Err(), s.log)
+	}
+	if err := s.child.Stop(serverStopTimeout); err != nil {
+		return fmt.Errorf("stopping %s: %w\n%s", s.name, err, s.log)
+	}
+	return nil
+}
+
+// program is how to start a server.
+type program struct {
+	name string
+	// port to listen on; 0 takes a free one.
+	port int
+	// command returns the command that serves on a port.
+	command func(port int) (*exec.Cmd, error)
+	// ready returns nil when the server takes connections on a port.
+	ready func(ctx context.Context, port int) error
+}
+
+// start returns a server that is ready. While another program uses the port, start tries again.
+func (p program) start(ctx context.Context) (*Server, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, serverReadyTimeout, fmt.Errorf("not ready after %s", serverReadyTimeout))
+	defer cancel()
+	for {
+		s, err := p.launch(ctx)
+		if !errors.Is(err, syscall.EADDRINUSE) || !backoff.Sleep(ctx, portRetry) {
+			return s, err
+		}
+	}
+}
+
+func (p program) launch(ctx context.Context) (*Server, error) {
+	port, err := ReservePort(p.name, p.port)
+	if err != nil {
+		return nil, err
+	}
+	command, err := p.command(port)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	s := &Server{name: p.name, port: port, log: &tail{}}
+	command.Stdout, command.Stderr = s.log, s.log
+	if s.child, err = StartChild(command); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	if err = s.awaitReady(ctx, p.ready); err == nil {
+		return s, nil
+	}
+	s.child.Kill()
+	if _, taken := ReservePort(p.name, port); taken != nil {
+		return nil, taken
+	}
+	return nil, fmt.Errorf("starting %s: %w\n%s", p.name, err, s.log)
+}
+
+func (s *Server) awaitReady(ctx context.Context, ready func(context.Context, int) error) error {
+	for {
+		err := ready(ctx, s.port)
+		if s.child.HasEnded() {
+			return fmt.Errorf("it ended before it was ready: %w", errors.Join(s.child.Err(), err))
+		}
+		if err == nil {
+			return nil
+		}
+		if !backoff.Sleep(ctx, readyPoll) {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// connect opens a connection to a port of this machine.
+func connect(ctx context.Context, port int) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", Address(port))
+	if err != nil {
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		err = conn.SetDeadline(deadline)
+	}
+	return conn, err
+}
+
+// makeDir makes a directory that only this user may read.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making a place for its files: %w", err)
+	}
+	return nil
+}

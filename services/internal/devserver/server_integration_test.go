@@ -1,0 +1,168 @@
+//go:build integration
+
+package devserver
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// starter starts a server with what it keeps in dir.
+type starter func(ctx context.Context, dir string, port int) (*Server, error)
+
+func starters() map[string]starter {
+	return map[string]starter{
+		"NATS": func(ctx context.Context, dir string, port int) (*Server, error) {
+			return StartNATS(ctx, NATSConfig{Dir: dir, Port: port, Password: "test"})
+		},
+		"OpenFGA": func(ctx context.Context, dir string, port int) (*Server, error) {
+			return StartOpenFGA(ctx, OpenFGAConfig{File: filepath.Join(dir, "openfga.db"), Port: port})
+		},
+	}
+}
+
+func busOf(t *testing.T, s *Server, user string) jetstream.JetStream {
+	t.Helper()
+	cfg := NATSConfig{Port: s.Port(), Password: "test"}
+	conn, err := nats.Connect(cfg.URL(user), nats.CustomInboxPrefix(topology.InboxPrefix(user)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func TestNATSKeepsStreamsAndPortOverARestart(t *testing.T) {
+	start, dir := starters()["NATS"], t.TempDir()
+	first, err := start(t.Context(), dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	js := busOf(t, first, permission.Admin)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "KEPT", Subjects: []string{"kept"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), "kept", []byte("message")); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, first)
+	second, err := start(t.Context(), dir, first.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, second)
+	stream, err := busOf(t, second, permission.Admin).Stream(t.Context(), "KEPT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message, err := stream.GetMsg(t.Context(), 1); err != nil || string(message.Data) != "message" {
+		t.Errorf("got %v, %v; want the message", message, err)
+	}
+}
+
+func TestNATSGivesServicesTheirRightsOnly(t *testing.T) {
+	s, err := starters()["NATS"](t.Context(), t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, s)
+	if got := busOf(t, s, permission.Admin).Conn().MaxPayload(); got != MaxPayload {
+		t.Errorf("the limit is %d bytes; want %d", got, MaxPayload)
+	}
+	if err := topology.Ensure(t.Context(), busOf(t, s, topology.Watcher), 1); err != nil {
+		t.Errorf("the watcher makes streams: %v", err)
+	}
+	js := busOf(t, s, topology.StoreSync)
+	if _, err := js.Stream(t.Context(), topology.Changes); err != nil {
+		t.Errorf("store-sync reads a stream: %v", err)
+	}
+	denied := make(chan error, 1)
+	js.Conn().SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err })
+	if err := js.Conn().Publish("$JS.API.STREAM.DELETE."+topology.Changes, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-denied; !strings.Contains(err.Error(), "Permissions Violation") {
+		t.Errorf("store-sync deletes a stream: %v; want a violation", err)
+	}
+	wrong := NATSConfig{Port: s.Port(), Password: "wrong"}
+	if _, err := nats.Connect(wrong.URL(permission.Admin)); err == nil {
+		t.Error("a wrong password connects")
+	}
+}
+
+func TestOpenFGAKeepsStoresAndPortOverARestart(t *testing.T) {
+	start, dir := starters()["OpenFGA"], filepath.Join(t.TempDir(), "made")
+	first, err := start(t.Context(), dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(Address(first.Port()), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := openfgav1.NewOpenFGAServiceClient(conn)
+	made, err := client.CreateStore(t.Context(), &openfgav1.CreateStoreRequest{Name: "kept"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, first)
+	second, err := start(t.Context(), dir, first.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, second)
+	got, err := client.GetStore(t.Context(), &openfgav1.GetStoreRequest{StoreId: made.GetId()}, grpc.WaitForReady(true))
+	if err != nil || got.GetName() != "kept" {
+		t.Errorf("got %v, %v; want the store", got, err)
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	for name, start := range starters() {
+		for _, again := range []bool{false, true} {
+			b.Run(map[bool]string{false: "new ", true: "restarted "}[again]+name, func(b *testing.B) {
+				dir := b.TempDir()
+				for b.Loop() {
+					if !again {
+						dir = b.TempDir()
+					}
+					s, err := start(b.Context(), dir, 0)
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.StopTimer()
+					stop(b, s)
+					b.StartTimer()
+				}
+			})
+		}
+		b.Run("stopping "+name, func(b *testing.B) {
+			dir := b.TempDir()
+			for b.Loop() {
+				b.StopTimer()
+				s, err := start(b.Context(), dir, 0)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				stop(b, s)
+			}
+		})
+	}
+}

@@ -1,0 +1,31 @@
+//go:build unix && !linux
+
+package devserver
+
+import (
+	"fmt"
+	"os/exec"
+	"strconv"
+)
+
+// tie detaches a child; [guard] kills it when this process ends.
+func tie(child *exec.Cmd) { detach(child) }
+
+// guard starts a shell that kills a process when this process ends: the shell's input ends then. The process
+// must have ended when release is called.
+func guard(pid int) (release func(), err error) {
+	shell := exec.Command("/bin/sh", "-c", "read -r line; kill -9 "+strconv.Itoa(pid))
+	detach(shell)
+	stdin, err := shell.StdinPipe()
+	if err == nil {
+		err = shell.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("guarding process %d: %w", pid, err)
+	}
+	return func() {
+		_ = shell.Process.Kill() // Before its input ends.
+		_ = stdin.Close()
+		_ = shell.Wait()
+	}, nil
+}

@@ -1,0 +1,51 @@
+// Package seeds chooses the seeds of tests with random inputs. By default a test uses the same seeds
+// every time, so that Go may cache its result. ENTAIL_SEED selects others.
+package seeds
+
+import (
+	"iter"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// variable names the environment variable that holds the first seed of every test, an unsigned number.
+const variable = "ENTAIL_SEED"
+
+// First returns the first seed of a test: ENTAIL_SEED, or 0. A test that fails logs a seed that was set.
+func First(t testing.TB) uint64 {
+	t.Helper()
+	value, err := parse(os.Getenv(variable))
+	if err != nil {
+		t.Fatalf("%s: %v; set an unsigned number", variable, err)
+	}
+	if value != 0 {
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("%s=%d repeats this", variable, value)
+			}
+		})
+	}
+	return value
+}
+
+// Range yields count seeds, beginning with the first seed of the test.
+func Range(t testing.TB, count uint64) iter.Seq[uint64] {
+	t.Helper()
+	first := First(t)
+	return func(yield func(uint64) bool) {
+		for i := range count {
+			if !yield(first + i) {
+				return
+			}
+		}
+	}
+}
+
+// parse returns the value of ENTAIL_SEED as a number. Without a value it is 0.
+func parse(value string) (uint64, error) {
+	if value == "" {
+		return 0, nil
+	}
+	return strconv.ParseUint(value, 10, 64)
+}

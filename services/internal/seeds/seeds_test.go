@@ -1,0 +1,58 @@
+package seeds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// failing is a test that failed. It records what it logs instead of printing it.
+type failing struct {
+	testing.TB
+	cleanups []func()
+	logged   []string
+}
+
+func (f *failing) Helper()                {}
+func (f *failing) Failed() bool           { return true }
+func (f *failing) Cleanup(cleanup func()) { f.cleanups = append(f.cleanups, cleanup) }
+func (f *failing) Logf(format string, args ...any) {
+	f.logged = append(f.logged, fmt.Sprintf(format, args...))
+}
+
+func TestRangeBeginsWithTheSeedOfTheEnvironment(t *testing.T) {
+	for value, want := range map[string][]uint64{
+		"":                     {0, 1, 2},
+		"0":                    {0, 1, 2},
+		"40":                   {40, 41, 42},
+		"18446744073709551615": {1<<64 - 1, 0, 1},
+	} {
+		t.Setenv(variable, value)
+		if got := slices.Collect(Range(t, 3)); !slices.Equal(got, want) {
+			t.Errorf("%s=%q: got %v, want %v", variable, value, got, want)
+		}
+	}
+}
+
+func TestParseRejectsWhatIsNoUnsignedNumber(t *testing.T) {
+	for _, value := range []string{"x", "-1", "1.5", " 1", "18446744073709551616"} {
+		if got, err := parse(value); err == nil {
+			t.Errorf("%q: got %d, want an error", value, got)
+		}
+	}
+}
+
+func TestFirstLogsTheSeedOfAFailure(t *testing.T) {
+	for value, want := range map[string]string{"": "", "40": "ENTAIL_SEED=40 repeats this"} {
+		t.Setenv(variable, value)
+		f := &failing{TB: t}
+		First(f)
+		for _, cleanup := range f.cleanups {
+			cleanup()
+		}
+		if got := strings.Join(f.logged, "; "); got != want {
+			t.Errorf("%s=%q: logged %q, want %q", variable, value, got, want)
+		}
+	}
+}

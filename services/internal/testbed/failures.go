@@ -1,0 +1,94 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+var errCut = errors.New("the connection is cut on purpose")
+
+// mishaps lists how a call to a server fails before the server carries it out, and how an answer is lost.
+// The last of each list is what a client sees when the connection is cut.
+type mishaps struct{ before, after []error }
+
+func kubeMishaps() mishaps {
+	resource := schema.GroupResource{Resource: "something"}
+	return mishaps{
+		before: []error{
+			refuse(apierrors.NewConflict(resource, "x", errors.New("on purpose"))),
+			refuse(apierrors.NewTooManyRequestsError("on purpose")),
+			refuse(apierrors.NewInternalError(errors.New("on purpose"))),
+			errCut,
+		},
+		after: []error{refuse(apierrors.NewTimeoutError("on purpose", 0)), errCut},
+	}
+}
+
+// refuse returns a fault by which the API server seems to answer with a status.
+func refuse(answer apierrors.APIStatus) error {
+	status := answer.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, err := json.Marshal(status)
+	return errors.Join(err, AnswerInstead(int(status.Code), string(body)))
+}
+
+func openFGAMishaps() mishaps {
+	cut := []error{fault.Unavailable(errCut)}
+	return mishaps{before: cut, after: cut}
+}
+
+func searchMishaps() mishaps {
+	return mishaps{
+		before: []error{
+			AnswerInstead(http.StatusConflict, `{"message":"on purpose"}`),
+			AnswerInstead(http.StatusTooManyRequests, `{"message":"on purpose"}`),
+			AnswerInstead(http.StatusServiceUnavailable, `{"message":"on purpose"}`),
+			errCut,
+		},
+		after: []error{AnswerInstead(http.StatusGatewayTimeout, `{"message":"on purpose"}`), errCut},
+	}
+}
+
+// failures makes calls fail at random.
+type failures struct {
+	// percent of calls fail before the server sees them. Of as many calls the answer is lost.
+	percent atomic.Int32
+	// cut makes every call fail.
+	cut atomic.Bool
+	// count counts the failed calls, except those that were cut.
+	count  atomic.Int32
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+// strike makes calls through a line fail.
+func (f *failures) strike(line *Traffic, m mishaps) {
+	line.FailBefore(f.among(m.before))
+	line.FailAfter(f.among(m.after))
+}
+
+// among returns a fault that draws one of the errors.
+func (f *failures) among(errs []error) Fault {
+	return func(context.Context, string) error {
+		if f.cut.Load() {
+			return errs[len(errs)-1]
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.random.Int32N(100) >= f.percent.Load() {
+			return nil
+		}
+		f.count.Add(1)
+		return errs[f.random.IntN(len(errs))]
+	}
+}

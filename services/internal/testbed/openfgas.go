@@ -1,0 +1,139 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+)
+
+// openFGAs are the OpenFGA servers of this binary: starting one for each test would cost each test its start.
+//
+//nolint:gochecknoglobals // Tests of one binary have nothing else in common.
+var openFGAs openFGAPool
+
+// openFGAPool keeps the servers that no test uses. There is one, unless tests ran in parallel or a test used two.
+type openFGAPool struct {
+	mu   sync.Mutex
+	idle []*openFGA
+}
+
+// take returns a running server without stores, which is the caller's alone.
+func (p *openFGAPool) take(ctx context.Context) (*openFGA, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.idle) - 1; last >= 0 {
+		o := p.idle[last]
+		p.idle = p.idle[:last]
+		return o, nil
+	}
+	dir, err := os.MkdirTemp("", "entail-openfga-")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory for OpenFGA: %w", err)
+	}
+	o := &openFGA{cfg: devserver.OpenFGAConfig{File: filepath.Join(dir, "openfga.db")}}
+	if err := o.start(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return o, nil
+}
+
+// put deletes all stores of a server, and keeps the server for another test. A server that fails is not kept.
+func (p *openFGAPool) put(ctx context.Context, o *openFGA) error {
+	err := o.start(ctx)
+	if err == nil {
+		err = o.clean(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, o.end())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, o)
+	return nil
+}
+
+// end ends all servers.
+func (p *openFGAPool) end() (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.idle {
+		err = errors.Join(err, o.end())
+	}
+	p.idle = nil
+	return err
+}
+
+// openFGA is one server, with its database in a directory of its own.
+type openFGA struct {
+	cfg devserver.OpenFGAConfig
+	// server is nil while it is stopped.
+	server *devserver.Server
+}
+
+func (o *openFGA) dir() string { return filepath.Dir(o.cfg.File) }
+
+// start starts the server unless it runs, each time on the same port.
+func (o *openFGA) start(ctx context.Context) error {
+	if o.server != nil {
+		return nil
+	}
+	server, err := devserver.StartOpenFGA(ctx, o.cfg)
+	if err != nil {
+		return err
+	}
+	o.server, o.cfg.Port = server, server.Port()
+	return nil
+}
+
+// stop ends the server unless it is stopped.
+func (o *openFGA) stop() error {
+	if o.server == nil {
+		return nil
+	}
+	err := o.server.Stop()
+	o.server = nil
+	return err
+}
+
+// end ends the server for good.
+func (o *openFGA) end() error { return errors.Join(o.stop(), os.RemoveAll(o.dir())) }
+
+func (o *openFGA) log() string {
+	if o.server == nil {
+		return "(it is stopped)"
+	}
+	return o.server.Log()
+}
+
+// clean deletes all stores.
+func (o *openFGA) clean(ctx context.Context) (err error) {
+	conn, err := grpc.NewClient(devserver.Address(o.cfg.Port), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("deleting stores: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	client := openfgav1.NewOpenFGAServiceClient(conn)
+	for {
+		list, err := client.ListStores(ctx, &openfgav1.ListStoresRequest{})
+		if err != nil {
+			return fmt.Errorf("listing stores: %w", err)
+		}
+		if len(list.GetStores()) == 0 {
+			return nil
+		}
+		for _, store := range list.GetStores() {
+			if _, err := client.DeleteStore(ctx, &openfgav1.DeleteStoreRequest{StoreId: store.GetId()}); err != nil {
+				return fmt.Errorf("deleting store %s: %w", store.GetName(), err)
+			}
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package testbed
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+const (
+	// commitEnv names the commit that chooses the rights that CI revokes.
+	commitEnv = "ENTAIL_COMMIT"
+	// rightsTimeout bounds each wait of a rights test.
+	rightsTimeout = time.Minute
+)
+
+// RightsSuite revokes the rights of one service, one at a time. The service must report each missing right, and go on
+// once it has the right again.
+type RightsSuite struct {
+	*Bed
+
+	Service string
+	// Start starts the service, which logs to Log, as JSON.
+	Start func() *Running
+	Log   *Log
+	// Idle waits until the service has nothing left to do.
+	Idle func()
+	// Call sends a request to the service. The caller has no rights.
+	Call func(ctx context.Context, caller *http.Client, url string) error
+	// Guard names the webhooks that the service registers; empty for none.
+	Guard string
+	// Fill makes an object of each kind that the service follows, once it runs. It may be nil.
+	Fill func()
+	// Uses is the table: how a test makes the service need a right. Keys are "verb resource", "verb *" or "* resource", in this order.
+	// The suite has uses of rights that several services have.
+	Uses map[string]RightUse
+	// Only leaves out rights for which it is false. Nil leaves out none.
+	Only func(Right) bool
+
+	whole    testing.TB
+	running  *Running
+	webhooks Webhooks
+	caller   *http.Client
+}
+
+// RightCase is one right of a table, with the kind it is on, if Entail follows that, and a name for the objects of its test.
+type RightCase struct {
+	Right
+	Kind kinds.Kind
+	Name string
+}
+
+// RightUse is how a test makes a service need a right. Functions may be nil.
+type RightUse struct {
+	// Prepare runs while the service has the right, and Need after it was revoked.
+	Prepare, Need func(RightCase)
+	// Report is what the service logs without the right, by default the denial of the API server.
+	Report string
+	// Reported waits for further reports. They replace the log if the use is Unlogged.
+	Reported func(RightCase)
+	Unlogged bool
+	// Done waits until the service has done what it needed the right for.
+	Done func(RightCase)
+	// Elsewhere names another test of the right.
+	Elsewhere string
+}
+
+// Test runs the suite: over all rights in a nightly run, else over a choice.
+func (s *RightsSuite) Test(t *testing.T) {
+	t.Helper()
+	outer := s.T
+	s.T, s.whole = t, t
+	defer func() { s.T = outer }()
+	s.Kube.cluster.rights.begin(s.Service)
+	if s.Guard != "" {
+		s.webhooks = s.Kube.Webhooks(t, s.Guard)
+		t.Cleanup(func() { _ = s.webhooks.Delete(context.WithoutCancel(t.Context())) })
+	}
+	s.running = s.Start()
+	if s.Fill != nil {
+		s.Fill()
+	}
+	s.Idle()
+	rights := Rights(s.Service)
+	if !Nightly {
+		rights = sample(rights, os.Getenv(commitEnv))
+	}
+	if s.Only != nil {
+		rights = slices.DeleteFunc(rights, func(r Right) bool { return !s.Only(r) })
+	}
+	t.Logf("revokes %d rights: %v", len(rights), rights)
+	for i, right := range rights {
+		c := RightCase{Right: right, Name: fmt.Sprintf("part%d", i)}
+		of := right.GroupResource
+		of.Resource, _, _ = strings.Cut(of.Resource, "/")
+		c.Kind, _ = kinds.Of(of)
+		if use := s.use(c); use.Elsewhere == "" {
+			t.Run(right.String(), func(t *testing.T) { s.revoke(t, c, use) })
+		}
+	}
+}
+
+// URL returns where the service answers.
+func (s *RightsSuite) URL() string { return s.running.URL }
+
+// Restart ends the service and starts it again; between runs in the meantime.
+func (s *RightsSuite) Restart(between ...func()) {
+	s.T.Helper()
+	s.running.Stop()
+	for _, f := range between {
+		f()
+	}
+	sub := s.T
+	s.T = s.whole // The service outlives the subtest.
+	s.running = s.Start()
+	s.T = sub
+}
+
+// revoke tests one right.
+func (s *RightsSuite) revoke(t *testing.T, c RightCase, use RightUse) {
+	t.Helper()
+	s.T = t
+	defer func() { s.T = s.whole }()
+	call := func(f func(RightCase)) {
+		t.Helper()
+		if f != nil {
+			f(c)
+		}
+	}
+	call(use.Prepare)
+	logged := len(s.Log.Bytes())
+	restore := s.Kube.Revoke(t, s.Service, c.Right)
+	call(use.Need)
+	switch {
+	case !use.Unlogged:
+		Eventually(t, rightsTimeout, func() error { return s.Log.Warns(logged, cmp.Or(use.Report, c.report())) })
+	case use.Reported == nil:
+		t.Fatal("the use says of no report")
+	}
+	call(use.Reported)
+	restore()
+	call(use.Done)
+	s.Idle()
+	s.Kube.cluster.rights.note(c.Right)
+}
+
+// report returns what a service logs without the right. An admission policy words its own denials.
+func (c RightCase) report() string {
+	if c.isAsked() {
+		return "the verb " + c.Verb + " on"
+	}
+	return c.Denial()
+}
+
+// isAsked reports whether the verb is no verb of requests: the API server asks for it while it admits one.
+func (r Right) isAsked() bool {
+	return !slices.Contains([]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}, r.Verb)
+}
+
+// sample returns one right for each verb, by a hash of the commit, and each that only the API server asks for: no request
+// shows that such a right is used.
+func sample(rights []Right, commit string) []Right {
+	byVerb := map[string][]Right{}
+	for _, r := range rights {
+		byVerb[r.Verb] = append(byVerb[r.Verb], r)
+	}
+	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool {
+		same := byVerb[r.Verb]
+		return !r.isAsked() && r != same[pick(commit, len(same))]
+	})
+}
+
+// pick returns a number below n: always 0 without a commit.
+func pick(commit string, n int) int {
+	if commit == "" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(commit))
+	return int(h.Sum32() % uint32(n)) //nolint:gosec // There are few rights.
+}
+
+// use finds a right in the table of the service, or among the uses that services share.
+func (s *RightsSuite) use(c RightCase) RightUse {
+	s.T.Helper()
+	for _, key := range []string{c.Verb + " " + c.Resource, c.Verb + " *", "* " + c.Resource} {
+		for _, table := range []map[string]RightUse{s.Uses, s.sharedUses()} {
+			if use, known := table[key]; known {
+				return use
+			}
+		}
+	}
+	s.T.Fatalf("%s: no test needs the right to %s; add a use of it to the table", s.Service, c.Right)
+	return RightUse{}
+}
+
+func (s *RightsSuite) sharedUses() map[string]RightUse {
+	called := RightUse{
+		Need: func(c RightCase) {
+			_, s.caller = s.Kube.Caller(s.T, c.Name) // The service does not know it yet.
+			s.answers(connect.CodeInternal)
+		},
+		Done: func(RightCase) { s.answers(connect.CodePermissionDenied) },
+	}
+	uses := map[string]RightUse{
+		"create tokenreviews":         called,
+		"create subjectaccessreviews": called,
+		"get *":                       {Need: s.oversize},
+		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // A start reads it.
+	}
+	registered := func(RightCase) {
+		s.T.Helper()
+		Eventually(s.T, rightsTimeout, func() error { return s.webhooks.Kept(s.T.Context()) })
+	}
+	for _, verb := range []string{"get", "create", "update", "patch"} {
+		if s.Guard != "" {
+			use := RightUse{Prepare: registered, Need: s.unregister, Done: registered}
+			uses[verb+" validatingwebhookconfigurations"], uses[verb+" secrets"] = use, use
+		}
+	}
+	return uses
+}
+
+// answers calls the service until the answer has this code.
+func (s *RightsSuite) answers(want connect.Code) {
+	s.T.Helper()
+	Answers(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
+}
+
+// oversize publishes of an object that it is too large for the bus. The service then reads it from the API server.
+func (s *RightsSuite) oversize(c RightCase) {
+	s.T.Helper()
+	for _, object := range s.List(c.Kind).Items {
+		if !s.Told(c.Kind, object.GetNamespace(), object.GetName()).Omitted {
+			s.Oversize(c.Kind, object.GetNamespace(), object.GetName())
+			return
+		}
+	}
+	s.T.Fatalf("got no %s, want one that the service reads", c.Resource)
+}
+
+// unregister takes from the API server what the service has registered of its webhooks.
+func (s *RightsSuite) unregister(c RightCase) {
+	s.T.Helper()
+	take := s.webhooks.Delete
+	if c.Verb == "update" {
+		take = s.webhooks.Empty
+	}
+	if err := take(s.T.Context()); err != nil {
+		s.T.Fatal(err)
+	}
+}

@@ -1,0 +1,45 @@
+package testbed
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+)
+
+// rightsUse is what the tests of a service's package have shown of its rights.
+type rightsUse struct {
+	service string
+	shown   []Right
+}
+
+func (u *rightsUse) begin(service string) { u.service = service }
+
+// note records that the service reported the right missing.
+func (u *rightsUse) note(right Right) { u.shown = append(u.shown, right) }
+
+// wholePackage reports whether no flag leaves out tests.
+func wholePackage() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// checkRights returns an error that names the rights that no test of the package used.
+func (c *cluster) checkRights() error {
+	if c.rights.service == "" {
+		return nil // The package tests no service as a whole.
+	}
+	left, err := audit(c.root).unused(c.rights.service)
+	var problems []error
+	for _, right := range left {
+		if !right.isAsked() || !slices.Contains(c.rights.shown, right) {
+			problems = append(problems, fmt.Errorf("%s: no test used the right to %s; add a test that needs it, or remove it from services/internal/rbac",
+				c.rights.service, right))
+		}
+	}
+	return errors.Join(append(problems, err)...)
+}
