@@ -50,16 +50,7 @@ func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http
 func (k *KubeServer) Administrator(t testing.TB, name string) *http.Client {
 	t.Helper()
 	_, client := k.Caller(t, name)
-	api := k.Typed(t)
-	bindings := api.RbacV1().ClusterRoleBindings()
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name}},
-	}
-	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = bindings.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
+	k.bindClusterRole(t, "", "cluster-admin", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name})
 	return client
 }
 
